@@ -4,10 +4,14 @@ Prints tables in Markdown for ``docs/validation/live.md``. Needs Linux and root.
 """
 
 import argparse
+import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 import sojourn as sj
@@ -17,6 +21,8 @@ PAYLOAD = 1_472
 FRAME = PAYLOAD + 42
 RATES = ("1mbit", "10mbit", "100mbit")
 QUEUES = ("pfifo limit 1000", "fq_codel", "cake")
+# Of the hosts beside htb.
+DEVICE = "link0"
 # The search for the fastest link ends when the rate is known to this factor.
 RESOLUTION = 1.1
 # A host that is busy with something else for a moment is not the datapath's limit.
@@ -117,6 +123,53 @@ def bulk(qdisc: str, seconds: int) -> list[object]:
     return [qdisc, f"{goodput:.0f}", found["lost_outside_queue"], found["datapath_cpu"]]
 
 
+@contextmanager
+def pair_of_hosts() -> Iterator[tuple[str, str]]:
+    """Create two network namespaces joined by a veth pair, without our datapath."""
+    names = ("sojourn-bench-1", "sojourn-bench-2")
+    try:
+        for name in names:
+            output("ip", "netns", "add", name)
+        near = ("link", "add", DEVICE, "netns", names[0])
+        output("ip", *near, "type", "veth", "peer", "name", DEVICE, "netns", names[1])
+        for number, name in enumerate(names, 1):
+            output("ip", "-n", name, "address", "add", f"10.0.0.{number}/24", "dev", DEVICE)
+            # As in a live run: packets of one segment.
+            output("ip", "-n", name, "link", "set", DEVICE, "up", "gso_max_segs", "1")
+        yield names
+    finally:
+        for name in names:
+            with suppress(subprocess.CalledProcessError):
+                output("ip", "netns", "delete", name)
+
+
+def output(*words: str) -> str:
+    """Run a program; return what it prints."""
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def htb(rate: str, seconds: int) -> list[object]:
+    """Fill a link that ``htb`` of the kernel shapes with one CUBIC connection."""
+    with pair_of_hosts() as (client, server):
+        for words in (
+            ("qdisc", "add", "dev", DEVICE, "root", "handle", "1:", "htb", "default", "1"),
+            ("class", "add", "dev", DEVICE, "parent", "1:", "classid", "1:1", "htb", "rate", rate),
+            ("qdisc", "add", "dev", DEVICE, "parent", "1:1", *QUEUES[0].split()),
+        ):
+            output("tc", "-n", client, *words)
+        inside = ("ip", "netns", "exec")
+        serve = (*inside, server, "iperf3", "-s", "-1", "--forceflush")
+        transfer = ("iperf3", "-c", "10.0.0.2", "-C", "cubic", "-O", "1", "-t", str(seconds), "-J")
+        with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as listening:
+            # It prints a line of dashes before it listens, and two more when it does.
+            for _, _ in zip(range(3), listening.stdout or (), strict=False):
+                pass
+            done = output(*inside, client, *transfer)
+    summary = json.loads(done)["end"]
+    mbit = summary["sum_received"]["bits_per_second"] / 1e6
+    return [rate, f"{mbit:.0f}", summary["sum_sent"]["retransmits"]]
+
+
 def main() -> int:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="Measure the datapath of real packets.")
@@ -144,6 +197,13 @@ def main() -> int:
             "datapath",
         ],
         (bulk(qdisc, max(4, seconds // 2)) for qdisc in QUEUES),
+    )
+    if missing := [name for name in ("ip", "tc", "iperf3") if shutil.which(name) is None]:
+        print(f"htb of Linux was not measured: {', '.join(missing)} not installed")
+        return 0
+    table(
+        ["htb of Linux with pfifo", "one CUBIC [Mbit/s]", "retransmits"],
+        (htb(rate, max(4, seconds // 2)) for rate in ("1gbit", "3gbit")),
     )
     return 0
 

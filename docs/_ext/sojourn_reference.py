@@ -59,7 +59,7 @@ def _group(name: str) -> str:
         (("qdisc",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (("result", "validity", "run", "agreement"), "result"),
+        (("result", "validity", "run", "agreement", "sweeps"), "result"),
         (("exchange",), "exchange"),
         (("unit",), "units"),
         (("figure", "plot"), "figures"),

@@ -305,6 +305,15 @@ class RunStore:
     def folder(self) -> Path:
         """The directory."""
 
+    def scenarios(self) -> str:
+        """List the scenarios with stored runs, oldest first, as JSON."""
+
+    def verify(self) -> tuple[int, list[tuple[str, int]]]:
+        """Read all records: their number, and the files with damaged records and how many."""
+
+    def collect(self, age_s: float) -> int:
+        """Remove what ended processes stored at least so many seconds ago; return the bytes."""
+
     def begin(
         self,
         scenario: Scenario,
@@ -533,6 +542,12 @@ def enter_user_namespace() -> None:
     """Become root of a user namespace, unless the process may create network namespaces anyway.
 
     Raises `UnavailableError` if the kernel does not permit it, or the process has several threads.
+    """
+
+def live_buffer_bytes() -> int:
+    """Return the bytes of the packet buffers of a live run.
+
+    Raises :class:`UnavailableError` where live runs are not available.
     """
 
 def run_program(

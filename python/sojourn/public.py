@@ -83,6 +83,7 @@ from sojourn.scenario import (
 )
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.traffic import (
     Application,
     Dash,
@@ -203,6 +204,8 @@ __all__ = [
     "SfqCodel",
     "SojournError",
     "Station",
+    "SweepInterrupted",
+    "SweepResult",
     "Tcp",
     "TcpSender",
     "Traffic",
@@ -229,6 +232,7 @@ __all__ = [
     "read_mahimahi_log",
     "run",
     "s",
+    "sweep",
     "testing",
     "us",
 ]

@@ -22,12 +22,15 @@ from typing import Any, TypeVar
 import pytest
 
 import sojourn as sj
+from live_runs import machine_lacks, not_possible
 from shell import environment
 from stored import COMMAND
 
 T = TypeVar("T")
 SERVER = "100.64.0.2"
 SERVER6 = "fd53:6f6a:6f75:726e::2"
+# Exit code of the command where the machine lacks something.
+ENVIRONMENT = 3
 # Runs of a measurement before the last one decides: other processes may delay a run.
 ATTEMPTS = 3
 _LOCK = Path(tempfile.gettempdir()) / f"sojourn-live-tests-{os.getuid()}.lock"
@@ -79,27 +82,39 @@ def exclusively() -> Iterator[None]:
 
 @functools.cache
 def _obstacle(user: User) -> str | None:
-    """Return why a user cannot make live runs, as the command reports it in a child process."""
+    """Return why a user cannot make live runs.
+
+    Only what the machine does not permit is an obstacle. If the command refuses a live run where
+    the machine permits one, or fails in another way, the calling test fails.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        readable = subprocess.run(
-            [*user.prefix, sys.executable, "-c", "import sojourn"],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if readable.returncode:
-            reason = (readable.stderr.strip().splitlines() or ["it does not start"])[-1]
-            return f"the user cannot import the package: {reason}"
         done = user.run("live", "--time", "5s", "--", "true", folder=Path(folder))
-    return None if done.returncode == 0 else done.stderr.strip() or "the command failed"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip() or "no message"
+    if done.returncode == ENVIRONMENT and (reason := machine_lacks(user.prefix)):
+        return f"{said} ({reason})"
+    pytest.fail(f"sojourn live -- true ends with code {done.returncode}: {said}")
+
+
+@functools.cache
+def _not_importable(user: User) -> str | None:
+    """Return why a user cannot start the interpreter with the package, which may be in a home."""
+    done = subprocess.run(
+        [*user.prefix, sys.executable, "-c", "import sojourn"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (done.stderr.strip().splitlines() or ["no message"])[-1] if done.returncode else None
 
 
 def needed() -> User:
     """Return the user of the tests; skip where live runs are not possible."""
     if reason := _obstacle(ROOT):
-        pytest.skip(f"no live runs: {reason}")
+        not_possible(f"no live runs: {reason}")
     return ROOT
 
 
@@ -114,8 +129,10 @@ def unprivileged() -> User:
         program("setpriv")
         ids = (f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}")
         user = User(("setpriv", *ids, "--clear-groups", "--no-new-privs"))
+    if reason := _not_importable(user):
+        pytest.skip(f"a user without privileges cannot import the package: {reason}")
     if reason := _obstacle(user):
-        pytest.skip(f"no live runs without privileges: {reason}")
+        not_possible(f"no live runs without privileges: {reason}")
     return user
 
 

@@ -12,6 +12,7 @@ import pytest
 import sojourn as sj
 from shell import Command, environment
 from sojourn import _core
+from sojourn.cli.run import run
 from stored import study
 from test_bad_input import VALID, refused
 
@@ -275,6 +276,27 @@ def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
     assert estimate["refused"] is None
     assert estimate["cpu_s"] > 0
     assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
+
+
+@pytest.mark.skipif("live" not in _core.backend_names(), reason="no live runs")
+def test_a_dry_run_of_live_runs_states_real_time_and_packet_buffers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+
+    def dry(*, as_json: bool) -> str:
+        file = tmp_path / "small.toml"
+        code = run(file=file, replications=3, backend="live", json=as_json, dry_run=True)
+        assert code == 0
+        return capsys.readouterr().out
+
+    expected = "estimate: 15 s in real time, run after run; at most 270 MB of memory for packets\n"
+    assert expected in dry(as_json=False)
+    estimate = json.loads(dry(as_json=True))["estimate"]
+    assert (estimate["runs"], estimate["real_s"]) == (3, 15)
+    assert estimate["peak_memory_bytes"] == sum(part["bytes"] for part in estimate["memory"])
+    # What only the simulator has.
+    assert [estimate[name] for name in ("packets", "events", "cpu_s")] == [None] * 3
 
 
 def test_a_dry_run_shows_no_digits_of_a_tiny_time(sojourn: Command, tmp_path: Path) -> None:

@@ -315,6 +315,19 @@ def test_a_full_disk_does_not_cost_the_result(tmp_path: Path) -> None:
     assert not (tmp_path / "s.pcapng").exists()
 
 
+def test_an_error_of_a_callback_is_not_one_of_the_capture(tmp_path: Path) -> None:
+    def progress(_finished: int, _total: int) -> None:
+        raise BlockingIOError(11, "the pipe is full", "status")
+
+    text = SCENARIO.replace('"12s"', '"3s"').replace('"2s"', '"1s"')
+    scenario = sj.Scenario.from_toml(text)
+    with pytest.raises(BlockingIOError, match="the pipe is full: 'status'"):
+        sj.run(scenario, progress=progress, pcap=tmp_path / "run.pcapng")
+    # What was captured before is kept.
+    (left,) = tmp_path.iterdir()
+    assert left == captures.partial(tmp_path / "run.pcapng")
+
+
 def test_a_capture_in_python(tmp_path: Path) -> None:
     links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
     ping = sj.Ping(direction="up", interval="100ms")

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
-from shell import Command
+from live_runs import need_live_runs
+from shell import Command, environment
 from sojourn import _core
 from sojourn.cli import namespaces
 from sojourn.cli.app import app
@@ -29,7 +31,7 @@ GOOD = Readings(
     release="6.18",
     backends=["sim", "live"],
     is_root=False,
-    attempts=dict.fromkeys(probe.NAMES),
+    attempts={name: None for name in probe.NAMES if name != "veth_pair"},
     tun_exists=True,
     tun_writable=True,
     veth=True,
@@ -57,7 +59,15 @@ def of(found: Readings, name: str) -> Check:
 
 
 def tried(**errors: str | None) -> dict[str, str | None]:
-    return {**dict.fromkeys(probe.NAMES), **errors}
+    """Attempts of a machine with TUN devices, with these errors."""
+    return {**{name: None for name in probe.NAMES if name != "veth_pair"}, **errors}
+
+
+def without_tun(**errors: str | None) -> dict[str, Any]:
+    """Readings of a machine on which /dev/net/tun does not exist."""
+    found = {**tried(tun_file="No such file or directory"), "veth_pair": None, **errors}
+    found.pop("tun_device")
+    return {"tun_exists": False, "tun_writable": False, "attempts": found}
 
 
 def test_a_good_machine_has_no_remedies() -> None:
@@ -103,30 +113,58 @@ CASES: list[tuple[dict[str, Any], str, str, str, str]] = [
     ),
     ({"is_root": True}, "network namespaces", "ok", "as root", ""),
     ({"is_root": True, "nice_limit": 0}, "priority", "ok", "root", ""),
+    (without_tun(), "/dev/net/tun", "limited", "live runs use veth devices", "modprobe tun"),
+    (without_tun(), "veth devices", "ok", "a pair can be created", ""),
+    (without_tun(), "packet sockets", "ok", "available", ""),
+    (without_tun(veth_pair="no"), "/dev/net/tun", "missing", "does not exist", "modprobe tun"),
+    (without_tun(packet_socket="no"), "/dev/net/tun", "missing", "does not exist", "modprobe tun"),
+    (without_tun(veth_pair="no"), "veth devices", "missing", "a pair: no", "modprobe veth"),
+    (without_tun(packet_socket="no"), "packet sockets", "missing", "no", "/dev/net/tun"),
     (
-        {"tun_exists": False, "tun_writable": False},
+        {**without_tun(), "tun_exists": True},
         "/dev/net/tun",
-        "missing",
-        "does not exist",
+        "limited",
+        "not readable",
+        "chmod 666",
+    ),
+    (
+        {**without_tun(tun_file="No such device"), "tun_exists": True, "tun_writable": True},
+        "/dev/net/tun",
+        "limited",
+        "cannot be opened: No such device",
         "modprobe tun",
     ),
-    ({"tun_writable": False}, "/dev/net/tun", "missing", "not readable", "chmod 666"),
+    # The backend uses TUN devices where it can open the file, whatever follows.
     (
-        {"attempts": tried(tun_device="No such device")},
+        {"attempts": tried(tun_device="Device or resource busy")},
         "/dev/net/tun",
         "missing",
-        "cannot create a device: No such device",
+        "cannot create a device: Device or resource busy",
         "modprobe tun",
     ),
     (
-        {"attempts": tried(network_namespace="no", tun_device="no")},
+        {"attempts": {"network_namespace": "no", "tun_file": None}},
         "/dev/net/tun",
         "ok",
-        "without a network namespace",
+        "no device was created",
         "",
     ),
-    ({"attempts": {}, "probe_failure": "no"}, "/dev/net/tun", "ok", "writable", ""),
+    ({"attempts": {}, "probe_failure": "no"}, "/dev/net/tun", "ok", "can be opened", ""),
     ({"attempts": {}, "probe_failure": "no"}, "packet sockets", "ok", "not tried", ""),
+    (
+        {"attempts": {}, "probe_failure": "no", "tun_exists": False},
+        "veth devices",
+        "ok",
+        "no pair was created",
+        "",
+    ),
+    (
+        {"attempts": {}, "probe_failure": "no", "tun_exists": False, "veth": False},
+        "veth devices",
+        "missing",
+        "no module",
+        "modprobe veth",
+    ),
     ({"attempts": tried(packet_socket="no")}, "packet sockets", "ok", "not available: no", ""),
     ({"veth": False}, "veth devices", "ok", "no module", ""),
     ({"veth": None}, "veth devices", "ok", "unknown", ""),
@@ -193,7 +231,11 @@ def test_every_limitation_has_its_verdict_and_remedy(
     [
         ({"system": "Darwin", "backends": ["sim"]}, False),
         ({"attempts": tried(network_namespace="no")}, False),
-        ({"tun_exists": False}, False),
+        (without_tun(), True),
+        (without_tun(veth_pair="Operation not supported"), False),
+        (without_tun(packet_socket="Operation not permitted"), False),
+        ({"attempts": tried(packet_socket="Operation not permitted"), "veth": False}, True),
+        ({"attempts": tried(tun_device="Device or resource busy"), "veth": True}, False),
         ({"controls": ["reno"], "tools": {"tc": None}, "clock": "hpet"}, True),
     ],
 )
@@ -318,14 +360,53 @@ def test_the_probe_names_the_error_of_each_attempt(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(_core, "enter_user_namespace", unavailable)
     monkeypatch.setattr(probe, "network_namespace", not_allowed)
-    monkeypatch.setattr(probe, "tun_device", lambda: None)
+    monkeypatch.setattr(probe, "tun_file", not_allowed)
     monkeypatch.delattr(socket, "AF_PACKET", raising=False)
-    assert probe.attempts() == {
+    monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+    errors: dict[str, str | None] = {
         "user_namespace": "live runs need Linux",
         "network_namespace": "Operation not permitted",
-        "tun_device": None,
+        "tun_file": "Operation not permitted",
         "packet_socket": "not supported by this Python",
     }
+    # Without a new network namespace, no device is created.
+    assert probe.attempts() == errors
+    monkeypatch.setattr(probe, "network_namespace", lambda: None)
+    errors["network_namespace"] = None
+    assert probe.attempts() == {**errors, "veth_pair": "not supported by this Python"}
+    monkeypatch.setattr(probe, "tun_file", lambda: None)
+    monkeypatch.setattr(probe, "tun_device", lambda: None)
+    assert probe.attempts() == {**errors, "tun_file": None, "tun_device": None}
+
+
+PAIR = """
+import sys
+from pathlib import Path
+from sojourn import _core
+from sojourn.machine import probe
+
+_core.enter_user_namespace()
+probe.network_namespace()
+probe.veth_pair()
+# The file system may show the namespace of another process.
+print(Path("/proc/thread-self/net/dev").read_text())
+probe.veth_pair()
+"""
+
+
+def test_a_pair_of_devices_is_created_in_a_new_namespace() -> None:
+    need_live_runs()
+    done = subprocess.run(
+        [sys.executable, "-c", PAIR], env=environment(), capture_output=True, text=True, check=False
+    )
+    if "not supported" in done.stderr:
+        pytest.skip("the kernel has no veth devices")
+    lines = done.stdout.splitlines()[2:]
+    devices = {name.strip() for line in lines if ":" in line for name in [line.split(":")[0]]}
+    assert {probe.DEVICE.decode(), "veth0"} <= devices, done.stderr
+    # A second device of the same name.
+    assert "File exists" in done.stderr
+    assert not Path("/sys/class/net", probe.DEVICE.decode()).exists()
 
 
 def test_a_file_that_is_no_tun_device_is_refused(tmp_path: Path) -> None:
@@ -386,3 +467,30 @@ def test_only_live_commands_enter_a_user_namespace(
         namespaces.prepare(["live"])
     assert end.value.code == 3
     assert capsys.readouterr().err == "sojourn: cannot create a user namespace: no; run as root\n"
+
+
+def test_the_options_of_live_with_a_value_are_known() -> None:
+    command = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    taking = {name for one in options if not one.is_flag for name in one.opts}
+    assert taking == namespaces.VALUES
+    assert set(command.get_help_option_names(command.make_context("live", []))) <= namespaces.HELP
+
+
+@pytest.mark.parametrize(
+    ("words", "is_live"),
+    [
+        ("live curl --help", True),
+        ("live df -h", True),
+        ("live --link 5mbit --view -s rtt=9ms df -h", True),
+        ("live -srtt=9ms --link=5mbit df --help", True),
+        ("live --qdisc --help df", True),
+        ("live -- --help", True),
+        ("live --view --help", False),
+        ("live --link 5mbit -h df", False),
+        ("run a.toml --on live --help", False),
+        ("agree a.toml -h", False),
+    ],
+)
+def test_help_is_an_option_of_the_command_before_the_program(words: str, *, is_live: bool) -> None:
+    assert namespaces.is_live(words.split()) is is_live

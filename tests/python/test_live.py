@@ -177,9 +177,12 @@ EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("sh", "-c", "kill -9 $$"), 137, ""),
     (("--time", "1s"), ("sleep", "60"), 0, ""),
     ((), ("no-such-program",), 3, "cannot start no-such-program: no such program in PATH"),
+    ((), ("ping x",), 3, "cannot start ping x: no such program in PATH; write its arguments as "),
+    ((), ("/usr",), 3, "cannot start /usr: it is a directory"),
+    ((), ("/no/such/program",), 3, "cannot start /no/such/program: no such file"),
     (("--server", "no-such-server"), ("true",), 3, "cannot start no-such-server"),
-    (("--server", '"'), ("true",), 2, "--server: No closing quotation"),
-    (("--metrics", "nine"), ("true",), 2, "--metrics: 'nine' is not ADDRESS:PORT"),
+    (("--server", '"'), ("true",), 2, "--server '\"': no closing quotation"),
+    (("--metrics", "nine"), ("true",), 2, "--metrics nine: no port; expected ADDRESS:PORT"),
 ]
 
 
@@ -196,6 +199,28 @@ def test_exit_codes(folder: Path) -> None:
         if said:
             (line,) = err.splitlines()
             assert line.startswith(f"sojourn: {said}")
+
+
+def test_a_program_that_leaves_the_link_idle_has_no_findings(folder: Path) -> None:
+    done = needed().run("live", *RESULT, "--strict", "--", "sleep", "0.1", folder=folder)
+    failed = [line for line in done.stderr.splitlines() if re.match("error|warning|note", line)]
+    # Other processes may delay the datapath.
+    assert [line for line in failed if "datapath" not in line] == []
+    facts = {fact["name"]: fact["value"] for fact in saved(folder).provenance["validity"]}
+    assert facts["ended_by"] == "the program"
+    assert "server" not in facts
+
+
+def test_a_server_that_fails_during_the_run_is_an_error(folder: Path) -> None:
+    listens = "import socket, time; s = socket.create_server(('', 80)); time.sleep(0.3); exit(5)"
+    server = ("--server", f'python3 -c "{listens}"')
+    done = needed().run("live", *RESULT, *server, "--", "sleep", "1", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"^error: failed check server: ended with exit code 5 after 0\.\d s\.$",
+        done.stderr,
+        re.MULTILINE,
+    ), done.stderr
 
 
 def test_json_is_one_document_whatever_the_program_prints(folder: Path) -> None:
@@ -292,7 +317,7 @@ def test_a_wireless_link_is_refused(folder: Path) -> None:
     ("traffic", "said"),
     [
         ('{ type = "quic", direction = "down" }', "QUIC"),
-        (f'{{ {TRAFFIC}, cc = "bbr3" }}', "a congestion control that the kernel does not have"),
+        (f'{{ {TRAFFIC}, cc = "bbr3" }}', "a congestion control that the kernel has not loaded"),
         (f"{{ {TRAFFIC}, mss = 500 }}", "a segment size other than 1448 bytes"),
         (
             ", ".join(['{ type = "program", direction = "down", command = ["true"] }'] * 2),

@@ -19,6 +19,7 @@ from shell import DOCUMENTS, ROOT
 from sojourn import _core, cli
 from sojourn.cli import signals
 from sojourn.cli.app import app
+from sojourn.scenario.study_tables import split
 from sojourn.studies import claims, description, study
 
 # A crate with its own `sojourn`, which test_external_queue builds and runs.
@@ -67,7 +68,7 @@ def scripts() -> dict[str, list[list[str]]]:
 
 def whole(fragment: str) -> str:
     """Make a scenario of a fragment: keys of a scenario, a link or a TCP connection, or tables."""
-    found = tomllib.loads(fragment)
+    found = tomllib.loads(split(fragment)[0])
     if "duration" in found:
         return fragment
     known = _core.scenario_keys()
@@ -141,13 +142,14 @@ def check(words: list[str], run: Run) -> None:
     target = words[words.index(">") + 1] if ">" in words else None
     plain = words[: words.index(">")] if ">" in words else words
     parse(plain)
-    if plain[:2] == ["reproduce", "all"]:
+    # The files of the test are those of the reader.
+    if plain[:2] == ["reproduce", "all"] or plain[0] == "test":
         return
     if plain[0] == "reproduce" and len(plain) > 1:
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain
         assert plain[1] in run(["reproduce"])[1].split(), plain
         return
-    dry = plain[0] == "run" or (plain[0] == "compare" and "--generate" not in plain)
+    dry = plain[0] in {"run", "sweep"} or (plain[0] == "compare" and "--generate" not in plain)
     code, out, err = run([*plain, "--dry-run"] if dry and "--dry-run" not in plain else plain)
     assert code == 0, (words, err)
     if target is not None:

@@ -1,11 +1,13 @@
 """Validity findings on small scenarios: alarms where they belong, and none elsewhere."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import sojourn as sj
+from manifests import edit
 from sojourn import report
 from sojourn.qdisc import qdisc
 from sojourn.result import observations, stationarity
@@ -291,3 +293,29 @@ def test_models_without_a_comparison_are_named_in_the_report() -> None:
     text = "not compared with a real implementation: congestion control bbr3."
     assert text in texts(result, "note")
     assert text in report.html(result)
+
+
+def test_a_run_that_lasts_as_long_as_its_program_is_no_experiment(tmp_path: Path) -> None:
+    links = {name: sj.Link(rate="10mbit", qdisc="fq_codel") for name in ("up", "down")}
+    traffic = [sj.Ping(direction="up", interval="100ms")]
+    idle = sj.Scenario(links=links, traffic=traffic, rtt="20ms", duration="3s", warmup="0s")
+    result = sj.run(idle)
+    found = " ".join(texts(result, "error", "warning", "note"))
+    for finding in ("no link was a bottleneck", "n = 1", "only 3 s", "compared with a real"):
+        assert finding in found
+    result.save(tmp_path / "live")
+
+    def live(*facts: tuple[str, str, bool]) -> sj.Result:
+        run = {"arm": "default", "replication": 0}
+        named = [dict(zip(("name", "value", "passed"), fact, strict=True)) for fact in facts]
+        edit(tmp_path / "live", {"validity": [run | fact for fact in named]})
+        return sj.Result.load(tmp_path / "live")
+
+    ended, failed = ("ended_by", "the program", True), ("server", "ended with exit code 1", False)
+    assert live(ended).validity.verdict == "valid"
+    assert texts(live(ended), "error", "warning") == []
+    assert "real" not in " ".join(texts(live(ended), "note"))
+    # Its checks remain.
+    assert texts(live(ended, failed), "error") == ["failed check server: ended with exit code 1."]
+    # Runs of a backend that last for the duration of their scenario are experiments.
+    assert "no link was a bottleneck" in " ".join(texts(live(failed), "error"))

@@ -40,8 +40,9 @@ impl fmt::Display for Unsupported {
             .iter()
             .enumerate()
             .try_for_each(|(n, feature)| {
-                let comma = if n == 0 { "" } else { ", " };
-                write!(f, "{comma}{}: {}", feature.place, feature.what)
+                // Features may contain commas.
+                let separator = if n == 0 { "" } else { "; " };
+                write!(f, "{separator}{}: {}", feature.place, feature.what)
             })
     }
 }

@@ -9,6 +9,7 @@ mod capture;
 mod derived;
 mod digested;
 mod frame;
+mod inventory;
 mod invocation;
 mod keys;
 mod load;
@@ -23,6 +24,7 @@ mod transfer;
 
 pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_limit, estimate};
 pub use capture::{Capture, check_capture};
+pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};

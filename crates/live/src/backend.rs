@@ -186,8 +186,8 @@ fn program(flow: &FlowConfig) -> Option<Missing> {
 }
 
 fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing> {
-    const NO_CONTROL: &str = "a congestion control that the kernel does not have (see \
-                              net.ipv4.tcp_available_congestion_control)";
+    const NO_CONTROL: &str = "a congestion control that the kernel has not loaded (as root: modprobe tcp_NAME; \
+                              `sojourn doctor` lists them)";
     let name = params.cc.kind().name();
     let usual = SenderParams::default();
     let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);

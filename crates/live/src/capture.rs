@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sojourn_capture::{Direction, Interface, Point, Record, Section, Verdict, Writer};
+use sojourn_capture::{Direction, LinkPoints, Point, Record, Section, Verdict, Writer};
 use sojourn_net::Instant;
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::CaptureOutput;
@@ -17,17 +17,9 @@ use crate::frame::Frame;
 pub(crate) struct Capture<'a> {
     writer: Writer<&'a mut (dyn Write + Send)>,
     /// One per link.
-    points: Vec<Points>,
-    /// Marked packets that are still in a queue, by number.
+    points: Vec<LinkPoints>,
+    /// Packets that were marked and are in a queue, by number.
     marked: BTreeMap<u64, MarkReason>,
-}
-
-/// The observation points of a link.
-#[derive(Clone, Copy, Debug)]
-struct Points {
-    enq: Point,
-    deq: Point,
-    drop: Point,
 }
 
 impl<'a> Capture<'a> {
@@ -46,7 +38,10 @@ impl<'a> Capture<'a> {
             ..Section::default()
         };
         let mut writer = Writer::new(output.out, &section);
-        let points = links.iter().map(|link| add(&mut writer, link)).collect();
+        let points = links
+            .iter()
+            .map(|link| points_of(&mut writer, link))
+            .collect();
         Self {
             writer,
             points,
@@ -128,20 +123,7 @@ impl fmt::Debug for Capture<'_> {
     }
 }
 
-/// Adds the observation points of a link.
-fn add(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> Points {
-    let queue = link.qdisc.to_string();
-    let mut point = |name: &str| {
-        let name = format!("{}.{name}", link.name);
-        writer.add(&Interface {
-            queue: Some(&queue),
-            rate: Some(link.rate),
-            ..Interface::new(&name)
-        })
-    };
-    Points {
-        enq: point("enq"),
-        deq: point("deq"),
-        drop: point("drop"),
-    }
+fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> LinkPoints {
+    let queue = (link.qdisc.kind(), &link.qdisc as &dyn fmt::Display);
+    LinkPoints::add(writer, &link.name, queue, link.constant_rate())
 }

@@ -16,15 +16,11 @@ use crate::observed::FlowProbe;
 use crate::port::Port;
 use crate::side::Side;
 use crate::space::Space;
+use crate::waiting::{Wait, Waiting};
 
 /// Most packets read from one device before the other device is read.
 const BATCH: usize = 64;
-/// A timer that is due this soon is not slept for: waking takes about as long.
-const SPIN: Duration = Duration::from_micros(60);
-/// The largest share of time that is spent spinning, in percent.
-const SPIN_SHARE: u64 = 25;
-
-/// Nice value, as in `nice(1)`.
+/// As `nice(1)` has it.
 const HIGHEST_PRIORITY: i32 = -20;
 
 /// Counters of the datapath, in addition to the records of links and flows.
@@ -69,10 +65,7 @@ pub(crate) struct Datapath<'a, 'c> {
     pub(crate) space: &'a Space,
     pub(crate) flows: Flows,
     pub(crate) counted: Counted,
-    /// Time spent spinning.
-    spun: Duration,
-    /// The last turn of the loop, if it did nothing but spin.
-    idle_since: Option<Instant>,
+    waiting: Waiting,
     numbered: u64,
 }
 
@@ -84,8 +77,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             space,
             flows,
             counted: Counted::default(),
-            spun: Duration::ZERO,
-            idle_since: None,
+            waiting: Waiting::default(),
             numbered: 0,
         }
     }
@@ -122,9 +114,13 @@ impl<'a, 'c> Datapath<'a, 'c> {
             }
             self.write();
             if read == 0 {
-                self.wait(end)?;
+                let due = self.network.next_timer().min(end);
+                match self.waiting.until(due, self.clock.now()) {
+                    Wait::Spin => {}
+                    Wait::Sleep(time) => self.sleep(time)?,
+                }
             } else {
-                self.idle_since = None;
+                self.waiting.on_work(now);
             }
         };
         self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));
@@ -203,23 +199,6 @@ impl<'a, 'c> Datapath<'a, 'c> {
             }
             self.network.pool.release(frame.slot);
         }
-    }
-
-    /// Waits until something is due, or a packet arrives.
-    fn wait(&mut self, end: Instant) -> io::Result<()> {
-        let now = self.clock.now();
-        let due = self.network.next_timer().min(end);
-        let left = due.saturating_since(now);
-        let may_spin = self.spun.as_nanos() * 100 < now.as_nanos() * SPIN_SHARE;
-        if left <= SPIN && may_spin {
-            // The next turn of the loop reads the devices and the clock again.
-            self.spun += now.saturating_since(self.idle_since.unwrap_or(now));
-            self.idle_since = Some(now);
-            return Ok(());
-        }
-        self.idle_since = None;
-        let margin = if may_spin { SPIN } else { Duration::ZERO };
-        self.sleep(left.saturating_sub(margin))
     }
 
     /// Sleeps until a packet arrives, for `time` at most.

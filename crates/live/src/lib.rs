@@ -35,9 +35,10 @@ mod sys;
 pub mod testing;
 mod validity;
 mod view;
+mod waiting;
 
 pub use backend::Live;
 pub use error::LiveError;
 pub use namespace::enter_user_namespace;
-pub use run::{Ended, Options, Watcher, run};
+pub use run::{BUFFER_BYTES, Ended, Options, Watcher, run};
 pub use view::{FlowView, LinkView};

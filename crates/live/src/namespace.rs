@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::thread::LinkNameSpaceType;
@@ -80,7 +81,9 @@ fn on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result
 /// [`LiveError::Environment`] if the kernel does not permit it, or the process has several threads.
 pub fn enter_user_namespace() -> Result<(), LiveError> {
     let what = "cannot create a user namespace";
-    let fail = |error: &io::Error| LiveError::environment(what, error, ALLOW_USERS);
+    let fail = |error: &io::Error| {
+        LiveError::namespace("user", "user.max_user_namespaces", error, ALLOW_USERS)
+    };
     if may_administrate() {
         return Ok(());
     }
@@ -93,11 +96,20 @@ pub fn enter_user_namespace() -> Result<(), LiveError> {
     }
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
     sys::unshare_user().map_err(|e| fail(&e))?;
+    OWN_USER_NAMESPACE.store(true, Ordering::Relaxed);
     let write = |file: &str, text: String| fs::write(format!("/proc/self/{file}"), text);
     write("setgroups", "deny".to_owned())
         .and_then(|()| write("uid_map", format!("{0} {0} 1", user.as_raw())))
         .and_then(|()| write("gid_map", format!("{0} {0} 1", group.as_raw())))
         .map_err(|e| fail(&e))
+}
+
+/// Whether this process has created the user namespace that it is in.
+static OWN_USER_NAMESPACE: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process has created the user namespace that it is in.
+pub(crate) fn is_own_user_namespace() -> bool {
+    OWN_USER_NAMESPACE.load(Ordering::Relaxed)
 }
 
 /// Whether the process has the capabilities to create namespaces and devices.

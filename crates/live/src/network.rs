@@ -227,7 +227,7 @@ impl<'c> Network<'c> {
     fn on_due(&mut self, timer: Timer) {
         match timer {
             Timer::Measure => self.begin_measuring(),
-            Timer::Sample => self.sample(),
+            Timer::Sample => self.sample(self.now),
             Timer::View => self.show(),
             Timer::Link(id) => self.run_link(id),
             Timer::Queue(id) => self.on_queue_timer(id),
@@ -405,17 +405,17 @@ impl<'c> Network<'c> {
         }
     }
 
-    fn sample(&mut self) {
+    fn sample(&mut self, at: Instant) {
         for (probe, link) in self.observed.probes.iter_mut().zip(&self.links) {
-            probe.sample(self.now, link.qdisc.backlog());
+            probe.sample(at, link.qdisc.backlog());
         }
         for flow in &mut self.observed.flows {
-            flow.sample(self.now);
+            flow.sample(at);
         }
-        if self.now == Instant::ZERO + self.config.measure_from {
+        if at == Instant::ZERO + self.config.measure_from {
             self.begin_measuring();
         }
-        let next = self.now + self.config.sample;
+        let next = at + self.config.sample;
         let last = Instant::ZERO + self.config.duration;
         self.timers
             .set(Timer::Sample, (next < last).then_some(next));
@@ -423,8 +423,12 @@ impl<'c> Network<'c> {
 
     /// Ends the run at `end`: the record of each link, and the flows.
     pub(crate) fn finish(mut self, end: Instant) -> (Vec<LinkRecord>, Observed<'c>) {
+        // As in the simulator, only whole intervals are recorded.
+        let elapsed = end.since(Instant::ZERO).as_nanos();
+        if elapsed.is_multiple_of(self.config.sample.as_nanos()) {
+            self.sample(end);
+        }
         self.now = self.now.max(end);
-        self.sample();
         let measured = (Instant::ZERO + self.config.measure_from, end);
         let probes = std::mem::take(&mut self.observed.probes);
         let records = self

@@ -5,13 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, sockopt};
 
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::sys;
 
-/// Receive buffer of a packet socket; the kernel limits it to `net.core.rmem_max`.
+/// What a packet socket may hold; without the privilege, the kernel grants what `net.core.rmem_max` permits.
 const SOCKET_BUFFER: usize = 32 << 20;
 
 /// The descriptor through which the datapath reads and writes the packets of a host.
@@ -103,7 +103,9 @@ pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Re
     // A socket reports once that its device was down.
     netlink.up(device)?;
     let socket = sys::packet_socket(device)?;
-    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    }
     Ok(Port::Packet {
         socket,
         device,

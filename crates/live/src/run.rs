@@ -1,6 +1,8 @@
 //! A run: namespaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -29,7 +31,9 @@ use crate::view::{LinkView, Shared, Views};
 const BUFFER: usize = 2_048;
 /// Buffers of a run: 256 MB.
 const BUFFERS: usize = 128 * 1_024;
-/// Number and interval of checks whether a server listens: 3 s in total.
+/// Bytes of all buffers of a run.
+pub const BUFFER_BYTES: usize = BUFFERS * BUFFER;
+/// How often, and how long each time, a server is waited for to listen: 3 s in all.
 const SERVER_ATTEMPTS: u32 = 60;
 const SERVER_ATTEMPT: std::time::Duration = std::time::Duration::from_millis(50);
 /// Time that a program has to exit by itself when the run is interrupted.
@@ -92,7 +96,7 @@ pub fn run(
             .into());
         }
         let mut server = Program::start(&space, &space.server, words, true)?;
-        wait_for_server(&space, &mut server)?;
+        wait_for_server(&space, &mut server, cancellation)?;
         running.server = Some(server);
     }
     let clock = Clock::start();
@@ -131,12 +135,20 @@ pub fn run(
                 running.program = started;
                 let shown = watcher.map(|watcher| (watcher, &shared));
                 let ends = (clock, end, options.in_foreground);
-                follow(&mut hosts, &mut running, ends, shown, cancellation)
+                let stopped = || moving.is_finished();
+                follow(
+                    &mut hosts,
+                    &mut running,
+                    ends,
+                    shown,
+                    (cancellation, &stopped),
+                )
             });
         drop(guard);
         (moving.join(), followed)
     });
     let status = running.status;
+    let server = running.server.is_some().then_some(running.server_failed);
     drop(running);
     let completion = followed?;
     let Moved {
@@ -160,6 +172,10 @@ pub fn run(
     if program.is_some() {
         facts.push(validity::of_program(status, space.client.control()));
     }
+    facts.extend(server.map(validity::of_server));
+    if options.in_foreground {
+        facts.push(validity::of_end(completion, status));
+    }
     for fact in facts {
         sink.validity(fact);
     }
@@ -173,6 +189,28 @@ struct Running {
     server: Option<Program>,
     program: Option<Program>,
     status: Option<i32>,
+    /// Exit code of a server that ended with an error, and when.
+    server_failed: Option<(i32, Instant)>,
+}
+
+impl Running {
+    /// Notes whether the server has ended with an error.
+    fn watch_server(&mut self, now: Instant) -> io::Result<()> {
+        if let Some(server) = &mut self.server
+            && self.server_failed.is_none()
+            && let Some(status) = server.ended()?
+            && !status.success()
+        {
+            self.server_failed = Some((exit_code(status), now));
+        }
+        Ok(())
+    }
+}
+
+/// The exit code, or 128 and the number of the signal.
+fn exit_code(status: ExitStatus) -> i32 {
+    let signal = status.signal().map(|number| 128 + number);
+    status.code().or(signal).unwrap_or(1)
 }
 
 fn start(
@@ -187,21 +225,32 @@ fn start(
         .transpose()
 }
 
-/// Waits until a server listens or has ended, or until the timeout.
+/// Waits until a server listens; a server that takes longer is not waited for.
 #[expect(clippy::disallowed_methods, reason = "a server runs in real time")]
-fn wait_for_server(space: &Space, server: &mut Program) -> Result<(), LiveError> {
+fn wait_for_server(
+    space: &Space,
+    server: &mut Program,
+    cancellation: &Cancellation<'_>,
+) -> Result<(), LiveError> {
+    let failed = |reason: String| LiveError::Program {
+        name: "the server".to_owned(),
+        reason,
+    };
     for _ in 0..SERVER_ATTEMPTS {
         thread::sleep(SERVER_ATTEMPT);
         match server.ended() {
-            Ok(Some(status)) if !status.success() => {
-                return Err(LiveError::Program {
-                    name: "the server".to_owned(),
-                    reason: format!("it ended with {status}"),
-                });
+            Ok(Some(status)) if status.success() => {
+                let reason =
+                    "it ended before anything listened; a server must stay in the foreground";
+                return Err(failed(reason.to_owned()));
             }
-            Ok(None) if !space.server.listens() => {}
-            // A server that exits without an error has moved to the background.
-            _ => return Ok(()),
+            Ok(Some(status)) => return Err(failed(format!("it ended with {status}"))),
+            Ok(None) if space.server.listens() => return Ok(()),
+            Ok(None) => {}
+            Err(_) => return Ok(()),
+        }
+        if cancellation.is_requested() {
+            return Ok(());
         }
     }
     Ok(())
@@ -226,42 +275,47 @@ fn offers_ecn(flow: &FlowConfig) -> bool {
 fn follow(
     hosts: &mut Hosts<'_>,
     running: &mut Running,
-    (clock, end, until_program_ends): (Clock, Instant, bool),
+    (clock, end, in_foreground): (Clock, Instant, bool),
     watched: Option<(&Watcher, &Shared)>,
-    cancellation: &Cancellation<'_>,
+    (cancellation, has_stopped): (&Cancellation<'_>, &dyn Fn() -> bool),
 ) -> Result<Completion, BackendError> {
     let (mut shown, mut cancelled) = (Instant::ZERO, None);
     loop {
         let now = clock.now();
-        if let Some((watcher, shared)) = watched {
-            let views = shared
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            if let Some(view) = views.first().filter(|view| view.at > shown) {
-                shown = view.at;
-                watcher(&views);
-            }
+        // The datapath cannot go on, and says why.
+        if has_stopped() {
+            return Ok(Completion::Finished);
+        }
+        if cancelled.is_none() {
+            let watched = running.watch_server(now);
+            watched.map_err(|e| failure(e.to_string()))?;
         }
         if now >= end {
             return Ok(Completion::Finished);
         }
         if cancellation.is_requested_at(now) {
             let since = *cancelled.get_or_insert(now);
-            let waits = until_program_ends && running.status.is_none() && running.program.is_some();
+            // A signal to the terminal ends the server, too, maybe before it is seen here.
+            let by_signal = |(_, at): &mut (i32, Instant)| since.saturating_since(*at) < GRACE;
+            running.server_failed.take_if(by_signal);
+            let waits = in_foreground && running.status.is_none() && running.program.is_some();
             if !waits || now.saturating_since(since) >= GRACE {
                 return Ok(Completion::Cancelled);
             }
+        }
+        // After the question for a signal: what watches a run would take it for its own.
+        if let Some((watcher, shared)) = watched
+            && let Some(views) = newer_than(shown, shared)
+        {
+            shown = views.first().map_or(shown, |view| view.at);
+            watcher(&views);
         }
         if running.status.is_none()
             && let Some(program) = &mut running.program
         {
             let status = program.ended().map_err(|e| failure(e.to_string()))?;
-            running.status = status.map(|status| {
-                let signal = status.signal().map(|number| 128 + number);
-                status.code().or(signal).unwrap_or(1)
-            });
-            if running.status.is_some() && until_program_ends {
+            running.status = status.map(exit_code);
+            if running.status.is_some() && in_foreground {
                 let is_cancelled = cancelled.is_some();
                 return Ok(if is_cancelled {
                     Completion::Cancelled
@@ -276,7 +330,14 @@ fn follow(
     }
 }
 
-/// Passes the records of a run to `sink`; counts of the network complete the records of the hosts.
+/// The views, if they are newer than those shown last.
+fn newer_than(shown: Instant, shared: &Shared) -> Option<Vec<LinkView>> {
+    let views = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_newer = views.first().is_some_and(|view| view.at > shown);
+    is_newer.then(|| views.clone())
+}
+
+/// Passes the records of a run to `sink`; what the network counted of a flow completes what its hosts know.
 fn emit(
     plan: &Plan,
     links: Vec<LinkRecord>,

@@ -32,6 +32,7 @@ const DEEPEST: u8 = 16;
 const LOAD_DEVICES: &str = "load the module with `modprobe tun` and make /dev/net/tun readable and writable, or run \
                             `modprobe veth`";
 const NEEDS_ROOT: &str = "run as root, or where unprivileged user namespaces are allowed";
+const ONE_WITHIN: &str = "only one run at a time can be within another one";
 const USUAL: &str = "see `sojourn doctor`";
 
 /// One end of the network.
@@ -124,16 +125,13 @@ pub(crate) struct HostSettings {
 }
 
 impl Space {
-    /// Packets that the devices dropped before the datapath read them.
-    pub(crate) fn lost_at_devices(&self) -> u64 {
+    /// Packets that the devices had no room for before the datapath read them; `None`: not known.
+    pub(crate) fn lost_at_devices(&self) -> Option<u64> {
         let lost = |end: &End| match &end.port {
-            Port::Tun(_) => {
-                let dropped = end.namespace.inside(|| dropped_packets(&end.device));
-                dropped.unwrap_or(0)
-            }
-            Port::Packet { socket, .. } => sys::packets_dropped(socket.as_fd()).unwrap_or(0),
+            Port::Tun(_) => end.namespace.inside(|| dropped_packets(&end.device)),
+            Port::Packet { socket, .. } => sys::packets_dropped(socket.as_fd()),
         };
-        lost(&self.client) + lost(&self.server)
+        Some(lost(&self.client).ok()? + lost(&self.server).ok()?)
     }
 
     /// Creates both namespaces and their devices.
@@ -143,7 +141,13 @@ impl Space {
     pub(crate) fn create(settings: HostSettings) -> Result<Self, LiveError> {
         let devices = Devices::available()?;
         let around = settings.in_foreground.then(Enclosing::find).flatten();
-        let level = around.as_ref().map_or(0, |run| run.level + 1);
+        let level = around.map_or(0, |run| run.level.saturating_add(1));
+        if level > DEEPEST {
+            return Err(LiveError::Environment {
+                problem: format!("this run is within {level} others"),
+                remedy: "at most 16 runs can be nested",
+            });
+        }
         let client = end(Addresses::of(level, CLIENT), settings, &devices)?;
         let addresses = Addresses::of(level, SERVER);
         let (server, target) = match around {
@@ -188,7 +192,7 @@ impl Devices {
 
 fn new_namespace() -> Result<Namespace, LiveError> {
     Namespace::create()
-        .map_err(|e| LiveError::environment("cannot create a network namespace", &e, NEEDS_ROOT))
+        .map_err(|e| LiveError::namespace("network", "user.max_net_namespaces", &e, NEEDS_ROOT))
 }
 
 /// The live run that contains this process.
@@ -203,10 +207,7 @@ impl Enclosing {
     /// Identifies the run by the environment; the namespace must belong to that run.
     fn find() -> Option<Self> {
         let parsed = |name| std::env::var(name).ok();
-        let level = parsed(LEVEL_VARIABLE)?
-            .parse()
-            .ok()
-            .filter(|&n| n < DEEPEST)?;
+        let level = parsed(LEVEL_VARIABLE)?.parse().ok()?;
         let is_here = |host| UdpSocket::bind((Addresses::of(level, host).v4, 0)).is_ok();
         if !is_here(CLIENT) && !is_here(SERVER) || index_of(DEVICE).is_err() {
             return None;
@@ -267,7 +268,13 @@ fn create_device(
             between.inside(|| port::pair(name, [level, host], namespace))
         }
     };
-    port.map_err(|e| LiveError::environment("cannot create a device", &e, LOAD_DEVICES))
+    port.map_err(|e| {
+        let remedy = match e.kind() {
+            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => ONE_WITHIN,
+            _ => LOAD_DEVICES,
+        };
+        LiveError::environment("cannot create a device", &e, remedy)
+    })
 }
 
 /// Configures the namespace of the calling thread.
@@ -368,5 +375,6 @@ fn dropped_packets(device: &str) -> io::Result<u64> {
         .lines()
         .find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
     let count = line.and_then(|line| line.split_whitespace().nth(DROPPED_WHEN_SENT));
-    Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    let count = count.and_then(|count| count.parse().ok());
+    count.ok_or_else(|| io::ErrorKind::NotFound.into())
 }

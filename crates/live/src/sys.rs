@@ -308,10 +308,12 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 
 /// Makes `command` run in a new PID namespace; all processes of the namespace end when this process ends.
 ///
-/// There are two processes between this process and the program: an outer one that waits, and the init process of the
-/// namespace. The kernel kills the namespace when its init process ends, and kills the init process when the outer
-/// process ends.
-pub(crate) fn contain(command: &mut Command) {
+/// Two processes stand between this one and the program: one waits, the other is the first of the namespace. The kernel
+/// kills the namespace when its first process ends, and that one is killed when the one before it ends.
+///
+/// `keeps_capabilities`: this process is in a user namespace of its own, and the program keeps the capabilities that it
+/// needs to configure its network.
+pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
     let parent = rustix::process::getpid();
     // SAFETY: the closure only makes system calls: it neither allocates nor locks.
     unsafe {
@@ -344,7 +346,7 @@ pub(crate) fn contain(command: &mut Command) {
                 // The outer process ended before it could be watched.
                 libc::_exit(1);
             }
-            mount_proc();
+            mount_proc()?;
             let program = checked(libc::fork())?;
             if program > 0 {
                 ignore_interrupts();
@@ -352,7 +354,9 @@ pub(crate) fn contain(command: &mut Command) {
                 libc::_exit(wait_for(program));
             }
             libc::close(alive);
-            keep_network_capabilities();
+            if keeps_capabilities {
+                keep_network_capabilities();
+            }
             Ok(())
         });
     }
@@ -363,8 +367,8 @@ fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Programs may configure and observe the devices of their namespaces, and start nested live runs, even without root:
-/// the capabilities apply only to the namespaces of the run.
+/// Programs may configure and watch the devices of their namespaces, and be live runs themselves, also where they are
+/// not started as root. The capabilities are over the user namespace of the run and what belongs to it.
 fn keep_network_capabilities() {
     use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set};
     let kept = [
@@ -394,13 +398,22 @@ fn ignore_interrupts() {
     }
 }
 
-/// Closes all file descriptors except `kept`, so that a reader that waits for end-of-file does not wait for this
-/// process.
+/// Descriptors are closed up to this one where a range cannot be closed at once.
+const MOST_DESCRIPTORS: libc::c_uint = 1 << 16;
+
+/// Closes all file descriptors but `kept`: whoever waits for one to be closed must not wait for this process.
 fn close_all_but(kept: RawFd) {
     let last = libc::c_uint::MAX;
     let close = |from: libc::c_uint, to: libc::c_uint| {
         // SAFETY: the descriptors belong to a process that only waits from here on.
-        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+        let closed = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+        if closed != 0 {
+            // A kernel before 5.9, or a filter of system calls.
+            for fd in from..=to.min(MOST_DESCRIPTORS) {
+                // SAFETY: as above.
+                unsafe { libc::close(RawFd::try_from(fd).unwrap_or(RawFd::MAX)) };
+            }
+        }
     };
     match libc::c_uint::try_from(kept) {
         Ok(kept) => {
@@ -413,15 +426,17 @@ fn close_all_but(kept: RawFd) {
     }
 }
 
-/// Mounts the `/proc` of the PID namespace, if permitted.
-fn mount_proc() {
+/// Shows the processes of the namespace in `/proc`, where that is permitted.
+///
+/// Nothing that the program mounts may be seen outside, so that a failure to ensure that is an error.
+fn mount_proc() -> io::Result<()> {
     use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
     const PROC: &CStr = c"proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    if mount_change(c"/", private).is_ok() {
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        let _ = mount(PROC, c"/proc", PROC, flags, None);
-    }
+    mount_change(c"/", private)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let _ = mount(PROC, c"/proc", PROC, flags, None);
+    Ok(())
 }
 
 /// Reaps all children until `process` has ended; returns its exit code.

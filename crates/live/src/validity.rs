@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use sojourn_backend::Completion;
+use sojourn_net::Instant;
 use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 
 use crate::datapath::Counted;
@@ -17,10 +19,10 @@ pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    (lost, devices): (u64, &str),
+    (lost, devices): (Option<u64>, &str),
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
-    let outside = counted.lost + lost;
+    let outside = lost.map(|lost| counted.lost + lost);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);
     let mut facts = vec![
         fact(
@@ -35,8 +37,11 @@ pub(crate) fn facts(
         ),
         fact(
             "lost_outside_queue",
-            format!("{outside} of {} packets", counted.read + outside),
-            outside == 0,
+            outside.map_or(
+                "unknown: the devices have no counters".to_owned(),
+                |outside| format!("{outside} of {} packets", counted.read + outside),
+            ),
+            outside == Some(0),
         ),
         fact(
             "larger_than_mtu",
@@ -58,6 +63,12 @@ pub(crate) fn facts(
     controls.dedup();
     if !controls.is_empty() {
         facts.push(fact("congestion_control", controls.join(", "), true));
+        let (ecn, all) = finished.with_ecn;
+        facts.push(fact(
+            "ecn_negotiated",
+            format!("{ecn} of {all} connections"),
+            true,
+        ));
     }
     facts
 }
@@ -71,6 +82,28 @@ pub(crate) fn of_program(status: Option<i32>, control: Option<String>) -> Validi
     let control = control.unwrap_or_else(|| "unknown".to_owned());
     let value = format!("{ended}; default congestion control {control}");
     fact("program", value, status.is_none_or(|code| code == 0))
+}
+
+/// What ended a run that lasts as long as its program. Runs that last for the duration of their scenario lack this fact.
+pub(crate) fn of_end(completion: Completion, status: Option<i32>) -> ValidityFact {
+    let by = match (completion, status) {
+        (Completion::Cancelled, _) => "a signal",
+        (Completion::Finished, Some(_)) => "the program",
+        (Completion::Finished, None) => "the time limit",
+    };
+    fact("ended_by", by.to_owned(), true)
+}
+
+/// Whether the server ended with an error during the run: its exit code, and when.
+pub(crate) fn of_server(failed: Option<(i32, Instant)>) -> ValidityFact {
+    let value = match failed {
+        Some((code, at)) => {
+            let seconds = at.since(Instant::ZERO).as_secs_f64();
+            format!("ended with exit code {code} after {seconds:.1} s")
+        }
+        None => "no error".to_owned(),
+    };
+    fact("server", value, failed.is_none())
 }
 
 fn fact(name: &'static str, value: String, passed: bool) -> ValidityFact {
@@ -117,4 +150,28 @@ fn timer_slack(counted: &Counted) -> String {
         "usual"
     };
     format!("{slack}, {priority} priority")
+}
+
+#[cfg(test)]
+mod tests {
+    use sojourn_net::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_failed_fails_the_check() {
+        assert!(of_server(None).passed);
+        let at = Instant::ZERO + Duration::from_millis(1_240);
+        let failed = of_server(Some((137, at)));
+        assert!(!failed.passed);
+        assert_eq!(failed.value, "ended with exit code 137 after 1.2 s");
+    }
+
+    #[test]
+    fn the_end_of_a_run_has_one_cause() {
+        let by = |completion, status| of_end(completion, status).value;
+        assert_eq!(by(Completion::Finished, Some(7)), "the program");
+        assert_eq!(by(Completion::Finished, None), "the time limit");
+        assert_eq!(by(Completion::Cancelled, Some(130)), "a signal");
+    }
 }

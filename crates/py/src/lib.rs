@@ -72,6 +72,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::version, module)?)?;
     module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(live::live_buffer_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;

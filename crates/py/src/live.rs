@@ -1,12 +1,14 @@
 //! Live runs that last as long as their program.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_backend::Cancellation;
 use sojourn_lab::Build;
-use sojourn_live::{FlowView, LinkView, Live, Options};
+use sojourn_live::{BUFFER_BYTES, FlowView, LinkView, Live, Options};
 use sojourn_net::Duration;
 
 use crate::capture::PyCapture;
@@ -20,6 +22,12 @@ use crate::scenario::PyScenario;
 #[pyfunction]
 pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
     sojourn_live::enter_user_namespace().map_err(|e| Failure::Unavailable(e.to_string()))
+}
+
+/// Return the bytes of the packet buffers of a live run.
+#[pyfunction]
+pub(crate) const fn live_buffer_bytes() -> usize {
+    BUFFER_BYTES
 }
 
 /// Run the program of a scenario, which has the terminal of this process, until it ends.
@@ -46,12 +54,15 @@ pub(crate) fn run_program(
         shows_flows: flows,
     };
     let live = Live::new(Build::current().commit, options);
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&interrupted);
     let live = match watch {
-        Some(watch) => live.watched(Box::new(move |links| show(&watch, links))),
+        Some(watch) => live.watched(Box::new(move |links| {
+            seen.fetch_or(show(&watch, links), Ordering::Relaxed);
+        })),
         None => live,
     };
     let capture = capture.map(|capture| &capture.get().0);
-    let interrupted = AtomicBool::new(false);
     let asked = || {
         let signal = Python::attach(|py| py.check_signals().is_err());
         interrupted.fetch_or(signal, Ordering::Relaxed);
@@ -62,17 +73,26 @@ pub(crate) fn run_program(
         sojourn_lab::run_while_it_lasts(&live, scenario, &Cancellation::new(&asked), capture, taken)
     })?;
     let status = live.last().and_then(|ended| ended.status);
-    Ok((PyOutcome(outcome), status, interrupted.into_inner()))
+    Ok((
+        PyOutcome(outcome),
+        status,
+        interrupted.load(Ordering::Relaxed),
+    ))
 }
 
-/// Calls `watch`; an exception of it is printed, and the run goes on.
-fn show(watch: &Py<PyAny>, links: &[LinkView]) {
+/// Calls `watch`; an exception of it is printed, and the run goes on. Returns whether a signal arrived meanwhile.
+fn show(watch: &Py<PyAny>, links: &[LinkView]) -> bool {
     let links: Vec<_> = links.iter().map(document).collect();
     Python::attach(|py| {
-        if let Err(error) = watch.call1(py, (Value::Array(links).to_string(),)) {
+        let Err(error) = watch.call1(py, (Value::Array(links).to_string(),)) else {
+            return false;
+        };
+        let is_signal = error.is_instance_of::<PyKeyboardInterrupt>(py);
+        if !is_signal {
             error.print(py);
         }
-    });
+        is_signal
+    })
 }
 
 fn document(link: &LinkView) -> Value {

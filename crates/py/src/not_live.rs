@@ -15,6 +15,12 @@ pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
 
 /// Raise `UnavailableError`.
 #[pyfunction]
+pub(crate) fn live_buffer_bytes() -> Result<usize, Failure> {
+    Err(unavailable())
+}
+
+/// Raise `UnavailableError`.
+#[pyfunction]
 #[pyo3(signature = (_scenario, *, ecn=false, watch=None, flows=false, capture=None))]
 pub(crate) fn run_program(
     _scenario: &Bound<'_, PyScenario>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde_json::{Value, json};
 use sojourn_lab::{Build, Disk, Engine, Invocation, Provenance, RunStore};
 
 use crate::backends::registry;
@@ -35,6 +36,38 @@ impl PyRunStore {
         self.0.folder().to_owned()
     }
 
+    /// List the scenarios with stored runs, oldest first, as JSON.
+    fn scenarios(&self, py: Python<'_>) -> Result<String, Failure> {
+        let listed = py.detach(|| sojourn_lab::stored_scenarios(&self.0));
+        let listed = listed.map_err(|e| self.unreadable(&e))?;
+        let documents = listed.iter().map(|scenario| {
+            json!({
+                "name": scenario.name,
+                "scenario_sha256": scenario.scenario_sha256,
+                "commit": scenario.commit,
+                "runs": scenario.runs,
+                "bytes": scenario.bytes,
+                "age_s": scenario.age.as_secs_f64(),
+                "active": scenario.is_active,
+            })
+        });
+        Ok(Value::Array(documents.collect()).to_string())
+    }
+
+    /// Read all records: their number, and the files with damaged records and how many.
+    fn verify(&self, py: Python<'_>) -> Result<(usize, Vec<(String, usize)>), Failure> {
+        let verified = py.detach(|| sojourn_lab::verify_store(&self.0));
+        let verified = verified.map_err(|e| self.unreadable(&e))?;
+        Ok((verified.records, verified.damaged))
+    }
+
+    /// Remove what was stored at least `age_s` seconds ago by processes that have ended; return the bytes.
+    fn collect(&self, py: Python<'_>, age_s: f64) -> Result<u64, Failure> {
+        let age = std::time::Duration::try_from_secs_f64(age_s).unwrap_or_default();
+        let removed = py.detach(|| sojourn_lab::collect_garbage(&self.0, age));
+        removed.map_err(|e| self.unreadable(&e))
+    }
+
     /// Begin an execution of a scenario, or continue the last interrupted one if `resume` is true.
     ///
     /// `binary` is a digest of the program; it identifies builds that their commit does not.
@@ -58,6 +91,12 @@ impl PyRunStore {
         let folder = self.0.folder().display();
         let unusable = |e: io::Error| Failure::Result(format!("run store {folder}: {e}"));
         Ok(PyInvocation(begun.map_err(unusable)?))
+    }
+}
+
+impl PyRunStore {
+    fn unreadable(&self, error: &io::Error) -> Failure {
+        Failure::Result(format!("run store {}: {error}", self.0.folder().display()))
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod column;
 mod counters;
+mod datagrams;
 mod histogram;
 mod record;
 mod sink;
 
 pub use column::{Column, ColumnInfo, ColumnKind, Get};
 pub use counters::{FlowCounters, LinkCounters};
+pub use datagrams::Datagrams;
 pub use histogram::Histogram;
 pub use record::{
     AppRecord, ClassRecord, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkRecord,

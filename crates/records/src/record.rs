@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU32;
 
-use sojourn_apps::{CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction};
+use sojourn_apps::{
+    CallRecord, DatagramKind, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
+};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Statistic};
 
@@ -122,6 +124,15 @@ pub enum FlowKind {
 }
 
 impl FlowKind {
+    /// The kind of a flow of these datagrams.
+    pub const fn of_datagrams(kind: DatagramKind) -> Self {
+        if kind.is_echo() {
+            Self::Echo
+        } else {
+            Self::Datagrams
+        }
+    }
+
     /// Whether it has a connection, with a window.
     pub const fn is_connection(self) -> bool {
         matches!(self, Self::Tcp | Self::Quic)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
-use sojourn_capture::{Direction, Interface, Point, Record, Section, Verdict, Writer, address};
+use sojourn_capture::{Direction, LinkPoints, Point, Record, Section, Verdict, Writer, address};
 use sojourn_net::{Instant, Packet as View};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::CaptureOutput;
@@ -27,7 +27,7 @@ const NUMBERS: u32 = 1 << 24;
 pub(crate) struct Capture<'a> {
     writer: Writer<&'a mut (dyn Write + Send)>,
     /// One per link.
-    points: Vec<Points>,
+    points: Vec<LinkPoints>,
     under_way: UnderWay,
     /// By flow, or slot of an application's connection.
     open: BTreeMap<u32, Open>,
@@ -39,14 +39,6 @@ pub(crate) struct Capture<'a> {
     buffer: Vec<u8>,
 }
 
-/// The observation points of a link.
-#[derive(Clone, Copy, Debug)]
-struct Points {
-    enq: Point,
-    deq: Point,
-    drop: Point,
-}
-
 impl<'a> Capture<'a> {
     /// Begins the capture of a run.
     pub(crate) fn new(config: &Config, output: CaptureOutput<'a>) -> Self {
@@ -56,7 +48,7 @@ impl<'a> Capture<'a> {
             ..Section::default()
         };
         let mut writer = Writer::new(output.out, &section);
-        let points = config.links.iter().map(|link| add(&mut writer, link));
+        let points = config.links.iter().map(|link| points_of(&mut writer, link));
         let points = points.collect();
         name_hosts(&mut writer, config);
         Self {
@@ -197,29 +189,6 @@ impl fmt::Debug for Capture<'_> {
     }
 }
 
-/// Adds the observation points of a link.
-fn add(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> Points {
-    let is_constant = link.trace.is_none()
-        && link.radio.is_none()
-        && link.changes.iter().all(|change| change.rate.is_none());
-    let rate = is_constant.then_some(link.rate);
-    let mut point = |suffix: &str, description: &str| {
-        let name = format!("{}.{suffix}", link.name);
-        let description = format!("{description}; queue: {}", link.qdisc);
-        writer.add(&Interface {
-            description: Some(&description),
-            queue: Some(link.qdisc.kind()),
-            rate,
-            ..Interface::new(&name)
-        })
-    };
-    Points {
-        enq: point("enq", "packets offered to the queue"),
-        deq: point("deq", "packets taken from the queue to be sent"),
-        drop: point("drop", "packets dropped by the queue or lost on the wire"),
-    }
-}
-
 /// Names the hosts that several flows share.
 fn name_hosts(writer: &mut Writer<&mut (dyn Write + Send)>, config: &Config) {
     let clients = config.flows.iter().filter_map(|flow| flow.client);
@@ -239,4 +208,9 @@ fn name_hosts(writer: &mut Writer<&mut (dyn Write + Send)>, config: &Config) {
             .iter()
             .map(|(address, name)| (*address, name.as_str())),
     );
+}
+
+fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> LinkPoints {
+    let queue = (link.qdisc.kind(), &link.qdisc as &dyn fmt::Display);
+    LinkPoints::add(writer, &link.name, queue, link.constant_rate())
 }

@@ -20,6 +20,9 @@ from sojourn.cli.reproduce import reproduce
 from sojourn.cli.run import run
 from sojourn.cli.schema import schema
 from sojourn.cli.stats import stats
+from sojourn.cli.store import store
+from sojourn.cli.sweep import sweep
+from sojourn.cli.test import test
 
 app = typer.Typer(
     name="sojourn",
@@ -28,7 +31,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
-    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid command line, or invalid or "
+    epilog="Exit codes: 0 success, 1 failed or undecided expectation or unexpected error, "
+    "2 invalid command line, or invalid or "
     "unreadable scenario, 3 unusable result, report or output, or no live run "
     "is possible, 4 damaged result or, with --strict, validity error, 129 SIGHUP, 130 Ctrl-C, "
     "143 SIGTERM. Finished runs are stored in $SOJOURN_STORE, by default "
@@ -38,6 +42,8 @@ app = typer.Typer(
 COMMANDS = (
     run,
     compare,
+    sweep,
+    test,
     agree,
     qdiscs,
     ccs,
@@ -54,6 +60,7 @@ for command in COMMANDS:
 # What follows the program are its own arguments, also those that begin with a dash.
 app.command(cls=Command, context_settings={"allow_interspersed_args": False})(live)
 app.command("import", cls=Command)(import_)
+app.add_typer(store)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with a flag

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import completion, session
+from sojourn.cli import completion, expecting, session
 from sojourn.cli.options import (
     MAX_SEED,
     Backend,
     DryRun,
     Everything,
+    Expect,
     Force,
     Jobs,
     Json,
@@ -72,6 +73,7 @@ def compare(
     out: Out = None,
     force: Force = False,
     report: ReportFile = None,
+    expect: Expect = None,
     json: Json = False,
     everything: Everything = False,
     strict: Strict = False,
@@ -113,6 +115,7 @@ def compare(
         everything=everything,
         strict=strict,
         resume=resume,
+        expectations=tuple(expecting.all_expectations(expect)),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 

@@ -1,27 +1,19 @@
 """``sojourn live``: run a program behind a queue, with real packets."""
 
 import os
-import re
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.cli import session, signals
+from sojourn.cli import live_options, session, signals
 from sojourn.cli.options import Change, Everything, Force, Json, Out, Pcap, ReportFile, Strict
 from sojourn.cli.watch import Metrics, View, watcher
 from sojourn.result import Result, captures, derived, storage
-from sojourn.scenario import Link, Scenario
 from sojourn.scenario.overrides import assignment, overridden
-from sojourn.traffic import Program
-
-# The longest run of a program without --time.
-LONGEST = "3600s"
 
 
 def live(
@@ -98,14 +90,15 @@ def live(
     standard error; with --json it goes to standard output, and the output of the program to
     standard error.
     """
-    words = command or [os.environ.get("SHELL", "/bin/sh")]
-    program = Program(
-        name="program",
-        direction="down",
-        command=words,
-        server=None if server is None else _words(server),
+    scenario = live_options.scenario(
+        command=command,
+        server=server,
+        link=link,
+        rtt=rtt,
+        qdisc=qdisc,
+        qdisc_up=qdisc_up,
+        time=time,
     )
-    scenario = _scenario(program, link, rtt, (qdisc, qdisc_up or qdisc), time or LONGEST)
     session.warn_of_bytes(link, *(change or ()))
     if change:
         scenario = overridden(scenario, dict(assignment(text) for text in change))
@@ -141,6 +134,7 @@ def live(
         result = Result(outcome)
         _, code = _concluded(result, plan, claim)
     if interrupted:
+        session.say(f"interrupted after {result.scenario.checked.duration_s:.1f} s")
         return signals.exit_code()
     if code:
         return code
@@ -168,38 +162,3 @@ def _concluded(result: Result, plan: session.Plan, claim: Any) -> tuple[session.
         return session.conclude(result, plan, claim)
     with redirect_stdout(sys.stderr):
         return session.conclude(result, plan, claim)
-
-
-def _scenario(
-    program: Program, link: str, rtt: str, queues: tuple[str, str], duration: str
-) -> Scenario:
-    """Build the scenario of a program behind one link in each direction."""
-    rates = zip(("down", "up"), _rates(link), queues, strict=True)
-    return Scenario(
-        name=Path(program.command[0]).name,
-        links={name: Link(rate=rate, qdisc=qdisc) for name, rate, qdisc in rates},
-        traffic=[program],
-        rtt=rtt,
-        duration=duration,
-        warmup="0s",
-    )
-
-
-def _words(command: str) -> list[str]:
-    """Split the command of a server as a shell does."""
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        message = f"--server: {error}; expected a command as in a shell"
-        raise _core.ScenarioError(message) from None
-
-
-def _rates(text: str) -> tuple[str, str]:
-    """Return the rates of a link, down and up: ``10/1mbit`` is 10mbit and 1mbit."""
-    down, slash, up = text.partition("/")
-    if not slash:
-        return text, text
-    unit = re.search(r"[A-Za-z].*$", up)
-    if unit and not re.search(r"[A-Za-z]", down):
-        down += unit.group()
-    return down, up

@@ -6,13 +6,30 @@ more.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 
 # Commands that always have live runs.
 LIVE_COMMANDS = ("live", "agree")
 OPTIONS = ("--on", "--backend")
 HELP = {"--help", "-h"}
+# Options of `sojourn live` that take a value; after the first other word, the words are those of
+# the program. A test compares the list with the command, whose module is slow to import.
+VALUES = {
+    "--link",
+    "--rtt",
+    "--qdisc",
+    "--qdisc-up",
+    "--server",
+    "--time",
+    "--view-flows",
+    "--metrics",
+    "--pcap",
+    "--set",
+    "-s",
+    "--out",
+    "--report",
+}
 ENVIRONMENT = 3
 
 
@@ -47,10 +64,30 @@ def is_live(arguments: Sequence[str]) -> bool:
     (True, True)
     >>> is_live(["run", "a.toml", "--backend=sim"]), is_live(["live", "--help"]), is_live([])
     (False, False, False)
+
+    The options of the program are not those of ``sojourn live``.
+
+    >>> is_live(["live", "curl", "--help"]), is_live(["live", "--rtt", "9ms", "df", "-h"])
+    (True, True)
+    >>> is_live(["live", "--rtt", "9ms", "-h", "df"])
+    False
     """
+    if arguments and arguments[0] == "live":
+        return not HELP & set(_options(arguments[1:]))
     # What follows are the arguments of a program.
     own = list(takewhile(lambda argument: argument != "--", arguments))
     if not own or HELP & set(own):
         return False
     apart = any(name in OPTIONS and value == "live" for name, value in pairwise(own))
     return own[0] in LIVE_COMMANDS or apart or any(f"{name}=live" in own for name in OPTIONS)
+
+
+def _options(arguments: Sequence[str]) -> Iterator[str]:
+    """List the options of ``sojourn live``, without their values and the program."""
+    words = iter(arguments)
+    for word in words:
+        if word in {"--", "-"} or not word.startswith("-"):
+            return
+        yield word
+        if word in VALUES:
+            next(words, None)

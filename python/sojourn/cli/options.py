@@ -117,6 +117,15 @@ Pcap = Annotated[
         "--force replaces a capture.",
     ),
 ]
+Expect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COMPARISON",
+        help="Exit with code 1 unless the intervals show that a comparison holds, such as "
+        "'ping_ms_p99 < 40', 'goodput_down > 0.9 * capacity' or 'drops < drops[\"pfifo\"]'; "
+        "repeatable.",
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(

@@ -1,5 +1,6 @@
 """The progress bar: finished runs, time elapsed and time remaining."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 # Earlier, an estimate would be unreliable: elapsed seconds, and finished share.
 FIRST_S = 1.0
 FIRST_SHARE = 0.001
+# Interval of the lines that are printed where there is no terminal.
+LINE_S = 5.0
 
 
 class RunProgress:
@@ -50,7 +53,7 @@ class RunProgress:
 
     def _update(self) -> None:
         # Worker processes report a run only when it has finished.
-        done = max(self._simulated, self._finished / self._total)
+        done = max(self._simulated, self._finished / max(self._total, 1))
         elapsed_s = self._clock() - self._started
         self._show(done, f"{self._finished}/{self._total}", remaining(done, elapsed_s))
 
@@ -74,6 +77,32 @@ def remaining(done: float, elapsed_s: float) -> str:
         if seconds >= 2 * length:
             return f"about {seconds / length:.0f} {unit} left"
     return f"about {seconds:.0f} s left"
+
+
+@contextmanager
+def progress_lines(total: int, what: str = "runs") -> Iterator[RunProgress]:
+    """Show a progress bar on stderr if it is a terminal, else a line every few seconds.
+
+    Parameters
+    ----------
+    total
+        Number of runs.
+    what
+        What is run.
+    """
+    with progress_bar(total, what) as bar:
+        if bar is not None:
+            yield bar
+            return
+        last = time.monotonic()
+
+        def show(_done: float, count: str, left: str) -> None:
+            nonlocal last
+            if time.monotonic() - last >= LINE_S:
+                last = time.monotonic()
+                print(f"{what}: {count}{f', {left}' if left else ''}", file=sys.stderr, flush=True)
+
+        yield RunProgress(total, show)
 
 
 @contextmanager

@@ -1,15 +1,17 @@
 """``sojourn run``: run a scenario file."""
 
 from pathlib import Path
+from typing import Any
 
 from sojourn import _core
-from sojourn.cli import session
+from sojourn.cli import expecting, session
 from sojourn.cli.options import (
     Arm,
     Backend,
     Change,
     DryRun,
     Everything,
+    Expect,
     Force,
     Jobs,
     Json,
@@ -26,6 +28,7 @@ from sojourn.cli.options import (
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario, read_standard_input
 from sojourn.scenario.overrides import assignment, overridden
+from sojourn.scenario.study_tables import split
 
 # Its parent is the working directory, to which paths in the scenario are relative.
 STANDARD_INPUT = Path("-")
@@ -45,6 +48,7 @@ def run(
     force: Force = False,
     report: ReportFile = None,
     pcap: Pcap = None,
+    expect: Expect = None,
     json: Json = False,
     everything: Everything = False,
     strict: Strict = False,
@@ -52,9 +56,9 @@ def run(
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
-    scenario = changed(file, change, replications=replications, seed=seed)
+    scenario, tables = opened(file, change, replications=replications, seed=seed)
     if arm is not None:
-        scenario = _only(scenario, arm)
+        scenario = only(scenario, arm)
     plan = session.Plan(
         scenario=scenario,
         jobs=jobs,
@@ -68,6 +72,7 @@ def run(
         strict=strict,
         resume=resume,
         pcap=pcap,
+        expectations=tuple(expecting.all_expectations(expect, tables)),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 
@@ -91,8 +96,52 @@ def changed(
     ScenarioError
         The file cannot be read, or the scenario or a change is not valid.
     """
-    text, scenario = _scenario_file(file)
+    return opened(file, change, replications=replications, seed=seed)[0]
+
+
+def opened(
+    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
+) -> tuple[Scenario, dict[str, Any]]:
+    """Read a scenario file as :func:`changed` does, with its tables that are no scenario.
+
+    Parameters
+    ----------
+    file, change, replications, seed
+        As for :func:`changed`.
+
+    Returns
+    -------
+    tuple of Scenario and dict
+        The scenario, and the tables ``sweep`` and ``expect`` that the file has.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read, or the scenario or a change is not valid.
+    """
+    text, scenario = scenario_file(file)
     session.warn_of_bytes(text, *(change or ()))
+    tables = split(text)[1]
+    return with_changes(scenario, change, replications=replications, seed=seed), tables
+
+
+def with_changes(
+    scenario: Scenario, change: list[str] | None, *, replications: int | None, seed: int | None
+) -> Scenario:
+    """Apply the changes of the command line and print notes on them.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    change, replications, seed
+        As for :func:`changed`.
+
+    Raises
+    ------
+    ScenarioError
+        A change is not valid.
+    """
     if change:
         changes = dict(assignment(text) for text in change)
         before, scenario = scenario, overridden(scenario, changes)
@@ -107,16 +156,28 @@ def changed(
     return scenario
 
 
-def _only(scenario: Scenario, name: str) -> Scenario:
-    """Return a scenario with one of its arms."""
+def only(scenario: Scenario, name: str) -> Scenario:
+    """Return a scenario with one of its arms.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such arm.
+    """
     if name not in scenario.checked.arms:
         message = f"--arm {name}: unknown; expected one of {', '.join(scenario.checked.arms)}"
         raise _core.ScenarioError(message)
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 
-def _scenario_file(file: Path) -> tuple[str, Scenario]:
-    """Read a scenario file once, because it may change; return its text and the scenario."""
+def scenario_file(file: Path) -> tuple[str, Scenario]:
+    """Read a scenario file once, because it may change; return its text and the scenario.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read, or the scenario is not valid.
+    """
     piped = file == STANDARD_INPUT
     try:
         text = read_standard_input() if piped else read_scenario(file)

@@ -13,9 +13,11 @@ from typing import Any
 
 from sojourn import _core
 from sojourn import report as reports
-from sojourn.cli import signals, stored, tables
+from sojourn.cli import expecting, signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
+from sojourn.expectations.expectation import Expectation
+from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived, formatting, storage
 from sojourn.scenario import Scenario
 
@@ -56,6 +58,8 @@ class Plan:
         Continue an interrupted execution of the scenario.
     pcap
         File for the packets of the run, if they are to be captured.
+    expectations
+        What the result should meet.
     """
 
     scenario: Scenario
@@ -70,6 +74,7 @@ class Plan:
     strict: bool
     resume: bool
     pcap: Path | None = None
+    expectations: tuple[Expectation, ...] = ()
 
 
 class Saved(Enum):
@@ -123,7 +128,9 @@ def describe(plan: Plan) -> int:
     _core.check_backend(checked, plan.backend)
     _check_capture(plan)
     say_notes(checked.notes)
-    estimate = budget.estimate(checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    estimate = budget.estimate(
+        checked, jobs=plan.jobs, max_memory=plan.max_memory, backend=plan.backend
+    )
     if plan.json:
         document = {
             "scenario": checked.name,
@@ -141,16 +148,24 @@ def describe(plan: Plan) -> int:
         f"{checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
-    print(
-        f"estimate: at most {_rounded(estimate['packets']):,} packets and "
-        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; at "
-        f"most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
-    )
+    print(f"estimate: {_estimated(estimate)}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
     if plan.pcap is not None:
         print(f"packets: {_core.printable(str(plan.pcap))}")
     return _accepted(estimate)
+
+
+def _estimated(estimate: dict[str, Any]) -> str:
+    """Write an estimate in a line."""
+    megabytes = f"at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
+    if estimate["real_s"] is not None:
+        return f"{estimate['real_s']:,g} s in real time, run after run; {megabytes} for packets"
+    return (
+        f"at most {_rounded(estimate['packets']):,} packets and "
+        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; "
+        f"{megabytes}"
+    )
 
 
 def _check_capture(plan: Plan) -> None:
@@ -214,7 +229,7 @@ def execute(plan: Plan) -> int:
         saved, code = conclude(execution.result, plan, claim)
         code = code or _conclude_capture(execution, plan)
     execution.end(kept=saved is not Saved.NOWHERE)
-    return code or judged([execution.result], strict=plan.strict)
+    return code or _verdict(execution.result, plan)
 
 
 def _conclude_capture(execution: stored.Execution, plan: Plan) -> int:
@@ -249,7 +264,14 @@ def _show_again(result: Result, plan: Plan) -> int:
         with derived.claimed(plan.report):
             reports.write(result, plan.report)
         say(f"wrote report to {plan.report}")
-    return judged([result], strict=plan.strict)
+    return _verdict(result, plan)
+
+
+def _verdict(result: Result, plan: Plan) -> int:
+    """Return the exit code of a complete result: that of its validity, then of expectations."""
+    judgements = expecting.judged(plan.expectations, [expecting.of_result(result)])
+    code = expecting.FAILED if failed(judgements) else 0
+    return judged([result], strict=plan.strict) or code
 
 
 def judged(results: Iterable[Result], *, strict: bool) -> int:
@@ -287,7 +309,12 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
 def _show(result: Result, plan: Plan) -> None:
     """Print the summary, the notices and the findings of a result."""
     with tolerated():
-        tables.show(result, as_json=plan.json, everything=plan.everything)
+        # Tables first: an unknown metric in an expectation does not hide them.
+        measured = [expecting.of_result(result)] if plan.expectations else []
+        judgements = expecting.judged(plan.expectations, measured) if plan.json else []
+        tables.show(result, as_json=plan.json, everything=plan.everything, judgements=judgements)
+        if not plan.json:
+            expecting.show(expecting.judged(plan.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")
     for finding in result.validity.findings:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import _core
+from sojourn.expectations.judging import Judgement
 from sojourn.report.view import ResultView, Section, view
 from sojourn.result import Result, formatting
 from sojourn.result.metric import Metric
@@ -28,14 +29,17 @@ HEADING = 14
 NAME = 16
 
 
-def show(result: Result, *, as_json: bool, everything: bool) -> None:
+def show(
+    result: Result, *, as_json: bool, everything: bool, judgements: Sequence[Judgement] = ()
+) -> None:
     """Print the means of every arm and the differences from the first arm.
 
     A narrow terminal shows only the metrics that differ between arms, and of groups and classes the
     main metrics, unless `everything` is set.
     """
     if as_json:
-        print(json.dumps(document(result), indent=2))
+        expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
+        print(json.dumps({**document(result), **expected}, indent=2))
         return
     shown = view(result)
     if sys.stdout.isatty() and not everything and Console().width < WIDE:

@@ -1,12 +1,14 @@
 """Show a live run while it runs: lines on standard error, and metrics for Prometheus."""
 
 import json
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from sojourn import _core
+from sojourn.cli.live_options import Typed
 
 _METRICS = (
     ("sent_bytes", "counter", "Bytes taken from the queue."),
@@ -16,6 +18,7 @@ _METRICS = (
     ("backlog_bytes", "gauge", "Bytes waiting in the queue."),
     ("backlog_packets", "gauge", "Packets waiting in the queue."),
 )
+MAX_PORT = 65535
 _QUANTILES = ("0.5", "0.95", "0.99")
 _UP = "\x1b[{}F"
 _CLEAR = "\x1b[K"
@@ -81,14 +84,26 @@ def _flow_line(flow: dict[str, Any]) -> str:
     )
 
 
+class _Server(ThreadingHTTPServer):
+    """Listens at an address of IPv4 or IPv6, or at that of a name."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        (self.address_family, _, _, _, place), *_ = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
+        super().__init__((str(place[0]), port), handler)
+
+
 class Metrics:
     """Serves the last view in the text format of Prometheus.
 
     Parameters
     ----------
     address
-        Address and port, such as ``127.0.0.1:9100`` or ``:9100``, which is on the loopback
-        interface.
+        Address and port, such as ``127.0.0.1:9100``, ``[::1]:9100`` or ``:9100``, which is
+        127.0.0.1.
 
     Raises
     ------
@@ -97,19 +112,19 @@ class Metrics:
     """
 
     def __init__(self, address: str) -> None:
+        typed = Typed("--metrics", address, f"ADDRESS:PORT or :PORT, PORT from 1 to {MAX_PORT}")
         host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) >= 1 << 16:
-            message = f"--metrics: {address!r} is not ADDRESS:PORT; expected one such as :9100"
-            raise _core.ScenarioError(message)
+        if not colon or not port.isdecimal():
+            typed.refuse("no port")
+        if not 1 <= int(port) <= MAX_PORT:
+            typed.refuse(f"port {port} is out of range")
         self._links: list[dict[str, Any]] = []
         try:
-            self._server = ThreadingHTTPServer(
-                (host.strip("[]") or "127.0.0.1", int(port)), self._handler()
-            )
+            self._server = _Server(host.strip("[]") or "127.0.0.1", int(port), self._handler())
         except OSError as error:
-            message = f"--metrics: cannot listen at {address}: {error.strerror}"
-            raise _core.ScenarioError(message) from None
-        self._server.daemon_threads = True
+            typed.refuse(f"cannot listen there: {error.strerror}")
+        except UnicodeError:
+            typed.refuse(f"{host} is not a host name")
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -167,38 +167,71 @@ def _namespaces(readings: Readings) -> Iterator[Check]:
         yield _needed(name, finding, missing=False)
 
 
+def _opens_tun(readings: Readings) -> bool:
+    """Whether live runs use TUN devices: where ``/dev/net/tun`` can be opened."""
+    if "tun_file" in readings.attempts:
+        return readings.attempts["tun_file"] is None
+    return readings.tun_exists and readings.tun_writable
+
+
+def _has_pairs(readings: Readings) -> bool:
+    """Whether live runs can do without TUN devices, as far as that is known."""
+    return _lacks_veth(readings) is None and readings.attempts.get("packet_socket") is None
+
+
+def _lacks_veth(readings: Readings) -> str | None:
+    """Return why no pair of veth devices can be created; None if it can."""
+    if "veth_pair" in readings.attempts:
+        error = readings.attempts["veth_pair"]
+        return None if error is None else f"cannot create a pair: {error}"
+    return "no module" if readings.veth is False else None
+
+
 def _tun(readings: Readings) -> Check:
-    name = "/dev/net/tun"
+    """Check the devices that live runs use if they can."""
+    name, error = "/dev/net/tun", readings.attempts.get("tun_device")
+    if _opens_tun(readings):
+        if error is not None:
+            return _needed(name, f"cannot create a device: {error}", "modprobe tun", missing=True)
+        tried = "tun_device" in readings.attempts
+        finding = "a device can be created" if tried else "can be opened; no device was created"
+        return _needed(name, finding, missing=False)
     if not readings.tun_exists:
-        remedy = "modprobe tun; in a container, with --device /dev/net/tun"
-        return _needed(name, "does not exist", remedy, missing=True)
-    if not readings.tun_writable:
-        finding = "not readable and writable by this user"
-        return _needed(
-            name, finding, "chmod 666 /dev/net/tun as root, or run as root", missing=True
+        finding, remedy = (
+            "does not exist",
+            "modprobe tun; in a container, with --device /dev/net/tun",
         )
-    error = readings.attempts.get("tun_device")
-    if error is None:
-        finding = "writable" if readings.probe_failure else "a device can be created"
-        return _needed(name, finding, missing=False)
-    if readings.attempts.get("network_namespace") or readings.attempts.get("user_namespace"):
-        finding = "writable; no device can be created without a network namespace"
-        return _needed(name, finding, missing=False)
-    return _needed(name, f"cannot create a device: {error}", "modprobe tun", missing=True)
+    elif not readings.tun_writable:
+        finding = "not readable and writable by this user"
+        remedy = "chmod 666 /dev/net/tun as root, or run as root"
+    else:
+        finding, remedy = f"cannot be opened: {readings.attempts['tun_file']}", "modprobe tun"
+    if _has_pairs(readings):
+        return _limited(name, f"{finding}; live runs use veth devices", remedy)
+    return _needed(name, finding, f"{remedy}; or allow veth devices", missing=True)
 
 
 def _veth(readings: Readings) -> Check:
-    found = {True: "available", False: "no module", None: "unknown: list of modules not found"}
-    return _check("veth devices", f"{found[readings.veth]} (live runs do not need them)")
+    name, reason = "veth devices", _lacks_veth(readings)
+    if _opens_tun(readings):
+        known = {True: "available", False: "no module", None: "unknown: list of modules not found"}
+        return _check(name, f"{known[readings.veth]} (live runs use TUN devices)")
+    if reason is not None:
+        return _needed(name, reason, "modprobe veth, or provide /dev/net/tun", missing=True)
+    if "veth_pair" in readings.attempts:
+        return _needed(name, "a pair can be created", missing=False)
+    return _needed(name, "no pair was created", missing=False)
 
 
 def _packet_sockets(readings: Readings) -> Check:
-    if "packet_socket" not in readings.attempts:
-        found = "not tried"
-    else:
-        error = readings.attempts["packet_socket"]
-        found = "available" if error is None else f"not available: {error}"
-    return _check("packet sockets", f"{found} (live runs do not need them)")
+    name, error = "packet sockets", readings.attempts.get("packet_socket")
+    found = "available" if "packet_socket" in readings.attempts else "not tried"
+    if error is not None:
+        found = f"not available: {error}"
+    if _opens_tun(readings):
+        return _check(name, f"{found} (live runs use TUN devices)")
+    remedy = "" if error is None else "modprobe af_packet, or provide /dev/net/tun"
+    return _needed(name, found, remedy, missing=error is not None)
 
 
 def _controls(readings: Readings) -> Iterator[Check]:

@@ -36,7 +36,7 @@ class Readings:
         Whether the user is root.
     attempts
         The error of each step of :mod:`sojourn.machine.probe`; None for a step that succeeded.
-        Empty if the probe could not be started.
+        Steps that were not tried have no entry. Empty if the probe could not be started.
     probe_failure
         Why the probe could not be started.
     tun_exists, tun_writable
@@ -164,7 +164,7 @@ def attempts() -> tuple[dict[str, str | None], str | None]:
             timeout=PROBE_S,
             check=True,
         )
-        found = json.loads(done.stdout)
+        found = dict(json.loads(done.stdout))
     except subprocess.TimeoutExpired:
         return {}, f"no answer within {PROBE_S:g} s"
     except subprocess.CalledProcessError as error:
@@ -173,7 +173,7 @@ def attempts() -> tuple[dict[str, str | None], str | None]:
         ] or f"exit code {error.returncode}"
     except (OSError, ValueError) as error:
         return {}, str(error)
-    return {name: found.get(name) for name in probe.NAMES}, None
+    return {name: found[name] for name in probe.NAMES if name in found}, None
 
 
 def _text(file: Path) -> str | None:

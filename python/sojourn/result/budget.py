@@ -5,6 +5,11 @@ from typing import Any
 
 from sojourn import _core
 
+# The backend whose runs take place in real time, one after another.
+LIVE = "live"
+# What only runs of the simulator have.
+SIMULATED = ("packets", "events", "cpu_s")
+
 
 def limit(max_memory: str | None) -> int | None:
     """Convert a limit such as ``4gb`` to bytes.
@@ -57,9 +62,11 @@ def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) 
 
 
 def estimate(
-    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None
+    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None, backend: str | None = None
 ) -> dict[str, Any]:
     """Estimate packets, events, CPU time and memory of the runs of a scenario.
+
+    For live runs, estimate the real time and the memory of the packet buffers instead.
 
     Parameters
     ----------
@@ -69,18 +76,35 @@ def estimate(
         Number of concurrent runs.
     max_memory
         As for :func:`limit`.
+    backend
+        Name of the backend; by default the simulator.
 
     Returns
     -------
     dict
-        ``packets``, ``events``, ``cpu_s``, ``peak_memory_bytes``, ``memory`` (a list of ``place``,
-        ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the error message if the
-        scenario would be rejected, else None.
+        ``runs``, ``packets``, ``events``, ``cpu_s``, ``real_s``, ``peak_memory_bytes``, ``memory``
+        (a list of ``place``, ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the
+        error message if the scenario would be rejected, else None. ``packets``, ``events`` and
+        ``cpu_s`` are None for live runs, ``real_s`` is None for simulated runs.
     """
-    estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs))
+    estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs)) | {"real_s": None}
+    if backend == LIVE:
+        estimated |= _live(checked, estimated["runs"])
     refused: str | None = None
     try:
         check(checked, jobs=jobs, max_memory=max_memory)
     except _core.ScenarioError as error:
         refused = f"{error}"
     return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}
+
+
+def _live(checked: _core.Scenario, runs: int) -> dict[str, Any]:
+    """Return what differs in the estimate of live runs."""
+    buffers = _core.live_buffer_bytes()
+    part = {"place": "links", "cause": "packet buffers of a run", "bytes": buffers}
+    return {
+        **dict.fromkeys(SIMULATED),
+        "real_s": runs * checked.duration_s,
+        "peak_memory_bytes": buffers,
+        "memory": [part],
+    }

@@ -126,7 +126,8 @@ def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture
     Raises
     ------
     NotWrittenError
-        The file exists and may not be replaced, or cannot be written.
+        The file exists and may not be replaced, or cannot be written. An :class:`OSError` of the
+        body, such as one of a callback, passes through.
     """
     if path is None:
         yield None
@@ -135,13 +136,20 @@ def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture
     target = Path(path)
     rest = partial(target)
     kept = rest if is_capture(rest) or not os.path.lexists(rest) else None
+    of_body: OSError | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing_by_name(target, rest=kept) as temporary:
             capture = _core.Capture(temporary)
-            yield capture
+            try:
+                yield capture
+            except OSError as error:
+                of_body = error
+                raise
             if capture.failure is not None:
                 raise OSError(capture.failure)  # noqa: TRY301 - as any other error of the file
     except OSError as error:
+        if error is of_body:
+            raise
         message = f"cannot write {path}: {error.strerror or error}"
         raise NotWrittenError(message) from None

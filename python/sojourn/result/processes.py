@@ -6,7 +6,7 @@ and the number of one run at a time, and returns the records of that run.
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from functools import lru_cache
 
@@ -67,25 +67,14 @@ def run(
     ScenarioError
         The backend is unknown or does not support the scenario, or `jobs` is less than 1.
     """
-    # Imported here: few runs need them.
-    from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
-
     if jobs is not None:
         _core.check_jobs(jobs)
-
-    at_once = _core.backend_concurrency(backend)
-    payload = _payload(scenario, queues)
     total = len(scenario.arms) * scenario.replications
-    workers = min(jobs or cpu_count(), at_once or total, total)
     parts = _stored(invocation)
-    executor = get_reusable_executor(max_workers=workers, timeout=60)
     # In the order of replications, so that an interrupted comparison has runs of every arm.
     waiting = sorted(set(range(total)) - parts.keys(), key=lambda n: n % scenario.replications)
-    futures: dict[Future[bytes | _Failed], int] = {
-        executor.submit(_one, payload, number, backend): number for number in waiting
-    }
     try:
-        for number, part in _returned(futures):
+        for number, part in executed(scenario, waiting, queues=queues, jobs=jobs, backend=backend):
             parts[number] = part
             if invocation is not None:
                 invocation.append(number, part)
@@ -93,6 +82,57 @@ def run(
                 progress(len(parts), total)
     except KeyboardInterrupt:
         pass
+    if invocation is not None:
+        invocation.flush()
+    return _core.Outcome.assemble(scenario, list(parts.items()), backend)
+
+
+def executed(
+    scenario: _core.Scenario,
+    numbers: Sequence[int],
+    *,
+    queues: list[tuple[str, type, str]],
+    jobs: int | None,
+    backend: str | None,
+) -> Iterator[tuple[int, bytes]]:
+    """Execute some runs of a scenario on `jobs` processes.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    numbers
+        The numbers of the runs, counted arm by arm.
+    queues, jobs, backend
+        As for :func:`run`.
+
+    Yields
+    ------
+    tuple of int and bytes
+        The number of a run and the run, in the order of completion.
+
+    Raises
+    ------
+    QueueError, ScenarioError
+        As for :func:`run`.
+    """
+    # Imported here: few runs need them.
+    from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
+
+    if not numbers:
+        return
+    at_once = _core.backend_concurrency(backend)
+    payload = _payload(scenario, queues)
+    workers = min(jobs or cpu_count(), at_once or len(numbers), len(numbers))
+    executor = get_reusable_executor(max_workers=workers, timeout=60)
+    futures: dict[Future[bytes | _Failed], int] = {
+        executor.submit(_one, payload, number, backend): number for number in numbers
+    }
+    finished = 0
+    try:
+        for number, part in _returned(futures):
+            finished += 1
+            yield number, part
     except BrokenExecutor as error:
         names = " or ".join(queue.__name__ for _, queue, _ in queues)
         message = (
@@ -101,11 +141,8 @@ def run(
         )
         raise _core.QueueError(message) from error
     finally:
-        if len(parts) < total:
+        if finished < len(numbers):
             executor.shutdown(wait=True, kill_workers=True)
-    if invocation is not None:
-        invocation.flush()
-    return _core.Outcome.assemble(scenario, list(parts.items()), backend)
 
 
 def _stored(invocation: _core.Invocation | None) -> dict[int, bytes]:

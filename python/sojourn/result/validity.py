@@ -33,6 +33,8 @@ CUT_OFF_SHARE = 0.10
 MOST_CUT_OFF = 0.50
 # The lowest mean opinion score on the scale.
 WORST_MOS = 1.0
+# The fact of a run that lasted as long as its program: it says what ended the run.
+ENDED_BY = "ended_by"
 
 
 class Severity(StrEnum):
@@ -103,6 +105,10 @@ def assess(
 ) -> Validity:
     """Check a result for limitations.
 
+    A run that lasted as long as its program (``sojourn live``) is no experiment: its user wants to
+    know what the program did behind the link, and need neither repeat it nor fill the link. It has
+    no findings on the design of experiments.
+
     Parameters
     ----------
     flows, links
@@ -131,10 +137,19 @@ def assess(
     Validity
         The findings.
     """
+    is_experiment = not any(fact["name"] == ENDED_BY for fact in facts)
+    of_scenario = [Finding(severity=Severity(severity), text=text) for severity, text in concerns]
+    design = []
+    if is_experiment:
+        design = [
+            *_replications(replications),
+            *_short(measured_s),
+            *_bottlenecks(links, _active(flows), measured_s),
+        ]
     findings = [
-        *_rejected(facts),
-        *_completeness(finished, total, replications, measured_s),
-        *_bottlenecks(links, _active(flows), measured_s),
+        *(_rejected(facts) if is_experiment else _failed(facts)),
+        *_unfinished(finished, total),
+        *design,
         *_connections(flows),
         *_aborted(flows),
         *_losses(flows),
@@ -143,8 +158,9 @@ def assess(
         *_worst_calls(applications),
         *_unstable_rpm(applications),
         *_identical_arms(flows, links),
-        *(Finding(severity=Severity(severity), text=text) for severity, text in concerns),
-        *_drifts(drifts),
+        # The notes state how models were compared with real implementations.
+        *(one for one in of_scenario if is_experiment or one.severity is not Severity.NOTE),
+        *(_drifts(drifts) if is_experiment else ()),
         *_sparse(sparse),
     ]
     order = list(Severity)
@@ -165,25 +181,44 @@ def _rejected(facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
     ]
 
 
-def _completeness(finished: int, total: int, replications: int, measured_s: float) -> list[Finding]:
-    findings = []
-    if finished < total:
-        text = f"{finished} of {total} runs finished: arms may have different numbers of runs."
-        findings.append(Finding(severity=Severity.WARNING, text=text))
+def _failed(facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Find checks that the only run of a program did not pass."""
+    return [
+        Finding(severity=Severity.ERROR, text=f"failed check {fact['name']}: {fact['value']}.")
+        for fact in facts
+        if not fact["passed"]
+    ]
+
+
+def _unfinished(finished: int, total: int) -> list[Finding]:
+    """Find whether runs are missing."""
+    if finished == total:
+        return []
+    text = f"{finished} of {total} runs finished: arms may have different numbers of runs."
+    return [Finding(severity=Severity.WARNING, text=text)]
+
+
+def _replications(replications: int) -> list[Finding]:
+    """Find whether there are too few runs for intervals."""
     if replications == 1:
         text = "n = 1: one run per arm gives no interval; differences may be due to chance."
-        findings.append(Finding(severity=Severity.WARNING, text=text))
-    elif replications < FEW_RUNS:
+        return [Finding(severity=Severity.WARNING, text=text)]
+    if replications < FEW_RUNS:
         text = (
             f"n = {replications}: with fewer than {FEW_RUNS} runs, bootstrap intervals are too "
             f"narrow: a 95 % interval contains the true mean in {COVERAGE_PERCENT[5]} % of "
             f"experiments at n = 5, in {COVERAGE_PERCENT[3]} % at n = 3."
         )
-        findings.append(Finding(severity=Severity.NOTE, text=text))
-    if measured_s < SHORT_S:
-        text = f"only {measured_s:g} s of each run is measured: flow startup dominates the means."
-        findings.append(Finding(severity=Severity.WARNING, text=text))
-    return findings
+        return [Finding(severity=Severity.NOTE, text=text)]
+    return []
+
+
+def _short(measured_s: float) -> list[Finding]:
+    """Find whether the measured time is too short."""
+    if measured_s >= SHORT_S:
+        return []
+    text = f"only {measured_s:g} s of each run is measured: flow startup dominates the means."
+    return [Finding(severity=Severity.WARNING, text=text)]
 
 
 def _active(flows: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from sojourn.document import Table, check, needs, plain
 from sojourn.qdisc import Queue
 from sojourn.scenario.files import read_scenario
 from sojourn.scenario.link import Link
+from sojourn.scenario.study_tables import split
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
 
@@ -198,7 +199,7 @@ class Scenario:
 
     @staticmethod
     def from_toml(text: str, directory: str | Path | None = None) -> "Scenario":
-        """Read a scenario from TOML.
+        """Read a scenario from TOML; its tables ``[sweep]`` and ``[[expect]]`` are not part of it.
 
         Parameters
         ----------
@@ -229,7 +230,8 @@ class Scenario:
         ... ''').links["up"].rate
         '10mbit'
         """
-        return _scenario(json.loads(_core.Scenario.from_toml(text, directory).to_json()))
+        scenario, _ = split(text)
+        return _scenario(json.loads(_core.Scenario.from_toml(scenario, directory).to_json()))
 
     @staticmethod
     def from_json(text: str) -> "Scenario":

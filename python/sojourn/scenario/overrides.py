@@ -44,19 +44,41 @@ def assignment(text: str) -> tuple[str, Value]:
     if not sign or not path.strip():
         message = f"-s {text}: expected path=value, such as links.up.rate=5mbit"
         raise _core.ScenarioError(message)
-    try:
-        return path.strip(), _value(value.strip())
-    except tomllib.TOMLDecodeError as error:
-        message = f'-s {text}: invalid TOML table; expected one such as {{type = "wifi"}}: {error}'
-        raise _core.ScenarioError(message) from None
+    return path.strip(), value_of(f"-s {text}", value.strip())
 
 
-def _value(text: str) -> Value:
+def value_of(place: str, text: str) -> Value:
+    """Read the value of an assignment.
+
+    Parameters
+    ----------
+    place
+        What the value belongs to, for error messages.
+    text
+        A number, ``true``, ``false``, a list or a table in TOML syntax, or else text.
+
+    Returns
+    -------
+    value
+        The value.
+
+    Raises
+    ------
+    ScenarioError
+        A table is not valid TOML.
+
+    Examples
+    --------
+    >>> value_of("-s", "3"), value_of("-s", "5mbit")
+    (3, '5mbit')
+    """
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except tomllib.TOMLDecodeError as error:
         if text.startswith("{"):
-            raise
+            expected = 'expected one such as {type = "wifi"}'
+            message = f"{place}: invalid TOML table; {expected}: {error}"
+            raise _core.ScenarioError(message) from None
         return text
     return value if isinstance(value, str | int | float | bool | list | dict) else text
 

@@ -227,9 +227,13 @@ impl Connection {
         tcp_info(end?.stream.as_fd()).ok()
     }
 
-    /// Congestion control of the client.
-    pub(super) fn control(&self) -> Option<String> {
-        rustix::net::sockopt::tcp_congestion(&self.client.stream).ok()
+    /// Congestion control of an end; `None` before the connection is established.
+    pub(super) fn control(&self, side: Side) -> Option<String> {
+        let end = match side {
+            Side::Client => Some(&self.client).filter(|_| self.established),
+            Side::Server => self.server.as_ref(),
+        };
+        rustix::net::sockopt::tcp_congestion(&end?.stream).ok()
     }
 
     pub(super) fn poll<'a>(&'a self, fds: &mut Vec<Waited<'a>>) {

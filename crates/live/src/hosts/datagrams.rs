@@ -6,9 +6,9 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
 use rustix::event::PollFlags;
-use sojourn_apps::{CallRecord, DatagramConfig, DatagramKind, DatagramSource};
+use sojourn_apps::DatagramConfig;
 use sojourn_net::{Instant, Rng};
-use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
+use sojourn_records::Datagrams as Counted;
 
 use super::sockets::{Route, Waited};
 use crate::clock::Clock;
@@ -26,25 +26,15 @@ const BATCH: usize = 256;
 /// A source of datagrams and its receiver.
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    started: Instant,
-    kind: DatagramKind,
-    source: Box<dyn DatagramSource>,
+    pub(super) counted: Counted,
     /// Where datagrams are sent and replies arrive.
     near: UdpSocket,
     /// Where they arrive; `None`: the kernel replies.
     far: Option<UdpSocket>,
     due: Instant,
     stopped: bool,
-    sent: u64,
     /// When the last ones were sent, the oldest first.
     times: VecDeque<Instant>,
-    /// Number of the first datagram sent after the warm-up.
-    first_measured: u64,
-    received: u64,
-    received_of_measured: u64,
-    delivered_in_interval: u64,
-    one_way_delay: Histogram,
-    series: Vec<FlowSample>,
 }
 
 impl Datagrams {
@@ -54,30 +44,20 @@ impl Datagrams {
         rng: &Rng,
         route: &Route<'_>,
     ) -> io::Result<Self> {
-        let kind = config.kind();
-        let icmp = kind.payload().is_none();
+        let icmp = config.kind().payload().is_none();
         Ok(Self {
-            started: now,
-            kind,
-            source: config.build(now, rng),
+            counted: Counted::new(now, config, rng),
             far: if icmp { None } else { Some(route.receiver()?) },
             near: route.sender(icmp)?,
             due: now,
             stopped: false,
-            sent: 0,
             times: VecDeque::new(),
-            first_measured: 0,
-            received: 0,
-            received_of_measured: 0,
-            delivered_in_interval: 0,
-            one_way_delay: Histogram::default(),
-            series: Vec::new(),
         })
     }
 
     /// Where the number of a datagram is, and how many bytes of it.
     fn number_field(&self) -> (usize, usize) {
-        match self.kind.payload() {
+        match self.counted.kind().payload() {
             None => (ICMP_HEADER, 4),
             Some(payload) => (0, usize::try_from(payload.0).unwrap_or(4).min(4)),
         }
@@ -85,7 +65,7 @@ impl Datagrams {
 
     /// Length of a datagram.
     fn length(&self) -> usize {
-        match self.kind.payload() {
+        match self.counted.kind().payload() {
             None => ICMP_HEADER + ICMP_PAYLOAD,
             Some(payload) => usize::try_from(payload.0).unwrap_or(0),
         }
@@ -96,7 +76,7 @@ impl Datagrams {
         if self.stopped {
             Instant::MAX
         } else {
-            self.source.due().unwrap_or(self.due)
+            self.counted.paced_by_replies().unwrap_or(self.due)
         }
     }
 
@@ -128,17 +108,16 @@ impl Datagrams {
         let datagram = &mut scratch[..self.length()];
         datagram.fill(0);
         let (at, length) = self.number_field();
-        let number = u32::try_from(self.sent).unwrap_or(u32::MAX);
+        // Sending by the clock does not drift when a turn is late.
+        let by_clock = self.counted.paced_by_replies().is_none();
+        let planned = if by_clock { self.due.min(now) } else { now };
+        let (number, due) = self.counted.send(planned);
+        self.due = due;
         datagram[at..at + length].copy_from_slice(&number.to_le_bytes()[..length]);
-        if self.kind.payload().is_none() {
+        if self.counted.kind().payload().is_none() {
             datagram[0] = ECHO_REQUEST;
             datagram[6..8].copy_from_slice(&number.to_be_bytes()[2..]);
         }
-        // Sending by the clock does not drift when a turn is late.
-        let by_clock = self.source.due().is_none();
-        let planned = if by_clock { self.due.min(now) } else { now };
-        self.due = self.source.send(planned);
-        self.sent += 1;
         self.times.push_back(now);
         if self.times.len() > KEPT {
             self.times.pop_front();
@@ -155,7 +134,7 @@ impl Datagrams {
             let Ok((length, from)) = far.recv_from(scratch) else {
                 break;
             };
-            if self.kind.is_echo() {
+            if self.counted.kind().is_echo() {
                 // A reply that cannot be sent is lost like any other.
                 let _ = far.send_to(&scratch[..length], from);
             } else {
@@ -180,28 +159,14 @@ impl Datagrams {
         let Some(number) = self.full_number(u32::from_le_bytes(bytes), length) else {
             return;
         };
-        let first = self.sent - self.times.len() as u64;
+        let first = self.counted.sent() - self.times.len() as u64;
         let place = u64::from(number)
             .checked_sub(first)
             .and_then(|n| usize::try_from(n).ok());
         let Some(&sent) = place.and_then(|place| self.times.get(place)) else {
             return;
         };
-        let elapsed = now.saturating_since(sent);
-        let is_new = if self.kind.is_echo() {
-            self.source.on_reply(number, elapsed)
-        } else {
-            self.source.on_arrival(number, elapsed)
-        };
-        if !is_new {
-            return;
-        }
-        if !self.kind.is_echo() {
-            self.delivered_in_interval += 1;
-            self.one_way_delay.record(elapsed.as_nanos());
-        }
-        self.received += 1;
-        self.received_of_measured += u64::from(u64::from(number) >= self.first_measured);
+        self.counted.on_arrival(number, now.saturating_since(sent));
     }
 
     /// The number of a datagram from its lowest bytes: the last one with these.
@@ -210,64 +175,12 @@ impl Datagrams {
             return Some(low);
         }
         let mask = (1_u32 << (8 * length)) - 1;
-        let last = u32::try_from(self.sent).ok()?.checked_sub(1)?;
+        let last = u32::try_from(self.counted.sent()).ok()?.checked_sub(1)?;
         last.checked_sub(last.wrapping_sub(low) & mask)
     }
 
     pub(super) fn stop(&mut self) {
         self.stopped = true;
-    }
-
-    pub(super) fn sample(&mut self, at: Instant) {
-        let DatagramKind::Udp(payload) = self.kind else {
-            return;
-        };
-        let delivered = std::mem::take(&mut self.delivered_in_interval);
-        self.series.push(FlowSample {
-            at,
-            delivered_bytes: delivered * payload.0,
-            cwnd: None,
-            ssthresh: None,
-            srtt: None,
-            in_flight: 0,
-        });
-    }
-
-    pub(super) fn begin_measuring(&mut self) {
-        self.first_measured = self.sent;
-        self.received = 0;
-        self.received_of_measured = 0;
-        self.one_way_delay = Histogram::default();
-    }
-
-    pub(super) fn call(&self, end: Instant) -> Option<CallRecord> {
-        let from = u32::try_from(self.first_measured).unwrap_or(u32::MAX);
-        self.source.call(from, end)
-    }
-
-    pub(super) fn record(self) -> FlowRecord {
-        let payload = self.kind.payload().map_or(0, |payload| payload.0);
-        let one_way = !self.kind.is_echo();
-        let sent = self.sent - self.first_measured;
-        let kind = if one_way {
-            FlowKind::Datagrams
-        } else {
-            FlowKind::Echo
-        };
-        FlowRecord {
-            started: Some(self.started),
-            series: self.series,
-            totals: FlowCounters {
-                delivered_bytes: if one_way { self.received * payload } else { 0 },
-                sent_packets: sent,
-                received_packets: self.received,
-                ..FlowCounters::default()
-            },
-            missing_packets: Some(sent.saturating_sub(self.received_of_measured)),
-            one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
-            pings: self.source.into_requests(),
-            ..FlowRecord::blank(kind)
-        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Hosts<'a> {
     flows: Vec<Flow>,
     output: AppOutput,
     next_sample: Instant,
+    /// When the warm-up ends, if that is not the end of an interval.
+    measure_at: Option<Instant>,
     scratch: Vec<u8>,
 }
 
@@ -78,6 +80,7 @@ impl<'a> Hosts<'a> {
             space,
             output: AppOutput::default(),
             next_sample: Instant::ZERO + plan.config.sample,
+            measure_at: measure_at(&plan.config),
             scratch: vec![0; 1 << 16],
         }
     }
@@ -92,9 +95,7 @@ impl<'a> Hosts<'a> {
             self.follow_schedule(number, now)?;
             self.work(number, now)?;
         }
-        if now >= self.next_sample {
-            self.sample();
-        }
+        self.observe(now);
         self.wait(end)
     }
 
@@ -140,13 +141,25 @@ impl<'a> Hosts<'a> {
         }
     }
 
+    /// Ends the warm-up and the intervals that are over.
+    fn observe(&mut self, now: Instant) {
+        if self.measure_at.is_some_and(|at| at <= now) {
+            self.measure_at = None;
+            self.begin_measuring();
+        }
+        // Ends: each turn is an interval later.
+        while self.next_sample <= now {
+            self.sample();
+        }
+    }
+
     /// An interval ends: it is recorded with the time at which it should have ended.
     fn sample(&mut self) {
         let at = self.next_sample;
         for flow in &mut self.flows {
             match &mut flow.source {
                 Source::Streams(streams) => streams.sample(at),
-                Source::Datagrams(datagrams) => datagrams.sample(at),
+                Source::Datagrams(datagrams) => datagrams.counted.sample(at),
                 Source::Waiting | Source::None => {}
             }
         }
@@ -160,7 +173,7 @@ impl<'a> Hosts<'a> {
         for flow in &mut self.flows {
             match &mut flow.source {
                 Source::Streams(streams) => streams.begin_measuring(),
-                Source::Datagrams(datagrams) => datagrams.begin_measuring(),
+                Source::Datagrams(datagrams) => datagrams.counted.begin_measuring(),
                 Source::Waiting | Source::None => {}
             }
         }
@@ -171,6 +184,7 @@ impl<'a> Hosts<'a> {
         // A stop of the run takes effect within this time.
         const LONGEST: u64 = 20_000_000;
         let mut due = self.next_sample.min(end);
+        due = due.min(self.measure_at.unwrap_or(Instant::MAX));
         let mut fds = Vec::new();
         for flow in &self.flows {
             match &flow.source {
@@ -205,8 +219,13 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Ends all flows at `end`.
+    /// Ends all flows at `end`, after what has arrived until then.
     pub(crate) fn finish(mut self, end: Instant) -> Finished {
+        for number in 0..self.flows.len() {
+            // A socket that fails now has no more to say.
+            let _ = self.work(number, end);
+        }
+        self.observe(end);
         for (number, flow) in (0..).zip(&mut self.flows) {
             if let Source::Streams(streams) = &mut flow.source {
                 self.output.flow = number;
@@ -218,25 +237,27 @@ impl<'a> Hosts<'a> {
             applications: Vec::new(),
             transactions: std::mem::take(&mut self.output.transactions),
             controls: Vec::new(),
+            with_ecn: (0, 0),
         };
         for (number, (flow, config)) in (0..).zip(self.flows.into_iter().zip(&self.config.flows)) {
             let mut record = match flow.source {
                 Source::Streams(streams) => {
-                    finished
-                        .controls
-                        .extend(streams.control().map(str::to_owned));
+                    let used = streams.used();
+                    finished.controls.extend(used.controls.iter().cloned());
+                    finished.with_ecn.0 += used.with_ecn;
+                    finished.with_ecn.1 += used.connections;
                     finished.applications.extend(streams.application_record());
                     streams.record()
                 }
                 Source::Datagrams(datagrams) => {
                     finished
                         .applications
-                        .extend(datagrams.call(end).map(|call| AppRecord {
+                        .extend(datagrams.counted.call(end).map(|call| AppRecord {
                             flow: number,
                             call: Some(call),
                             ..AppRecord::default()
                         }));
-                    datagrams.record()
+                    datagrams.counted.record()
                 }
                 Source::Waiting | Source::None => FlowRecord::blank(kind_of(&config.traffic)),
             };
@@ -255,6 +276,15 @@ pub(crate) struct Finished {
     pub(crate) transactions: Vec<Transaction>,
     /// Congestion controls that connections used.
     pub(crate) controls: Vec<String>,
+    /// Connections that negotiated ECN, and all of them.
+    pub(crate) with_ecn: (u64, u64),
+}
+
+/// When the warm-up ends, unless an interval ends then, too: both divide packets alike.
+fn measure_at(config: &Config) -> Option<Instant> {
+    let sample = config.sample.as_nanos();
+    let apart = !config.measure_from.as_nanos().is_multiple_of(sample);
+    apart.then_some(Instant::ZERO + config.measure_from)
 }
 
 /// When a flow starts: the same random numbers as in the simulator.
@@ -272,8 +302,7 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
     match traffic {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Datagrams(datagrams) if datagrams.kind().is_echo() => FlowKind::Echo,
-        Traffic::Datagrams(_) => FlowKind::Datagrams,
+        Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
         Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
     }
 }

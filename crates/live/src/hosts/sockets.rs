@@ -137,6 +137,8 @@ fn any(port: u16) -> SocketAddrV4 {
 
 /// Enlarges the buffers for data that arrives while the thread is busy; a smaller buffer works too.
 fn enlarge(socket: &OwnedFd) {
-    let _ = sockopt::set_socket_recv_buffer_size(socket, 4 << 20);
+    if sockopt::set_socket_recv_buffer_size_force(socket, 4 << 20).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, 4 << 20);
+    }
     let _ = sockopt::set_socket_send_buffer_size(socket, 4 << 20);
 }

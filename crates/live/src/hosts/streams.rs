@@ -1,6 +1,6 @@
 //! Flows over TCP connections: bulk transfers, and applications that open connections as they go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
@@ -40,7 +40,36 @@ pub(super) struct Streams {
     retransmits: u64,
     rtt: FlowCounters,
     record: AppRecord,
-    control: Option<String>,
+    /// What the senders of its connections used in the end.
+    used: Used,
+}
+
+/// What connections used.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    /// Congestion controls.
+    pub(super) controls: BTreeSet<String>,
+    /// Connections that were established.
+    pub(super) connections: u64,
+    /// Those that have negotiated ECN.
+    pub(super) with_ecn: u64,
+}
+
+impl Used {
+    /// A connection has ended, or the flow has.
+    fn add(&mut self, connection: &Connection, is_bulk: bool) {
+        let sender = sender_of(is_bulk);
+        if let Some(control) = connection.control(sender) {
+            self.controls.insert(control);
+            self.connections += 1;
+            self.with_ecn += u64::from(connection.info(sender).is_some_and(|info| info.ecn));
+        }
+    }
+}
+
+/// The end that sends the data of a flow.
+const fn sender_of(is_bulk: bool) -> Side {
+    if is_bulk { Side::Client } else { Side::Server }
 }
 
 /// What drives the connections.
@@ -112,7 +141,7 @@ impl Streams {
                 flow,
                 ..AppRecord::default()
             },
-            control: None,
+            used: Used::default(),
         }))
     }
 
@@ -143,9 +172,6 @@ impl Streams {
                 return Some(AppEvent::Failed(number));
             };
             self.record.connections += 1;
-            if self.control.is_none() {
-                self.control = connection.control();
-            }
             self.connections.insert(number, connection);
         }
         let connection = self.connections.get_mut(&number)?;
@@ -229,9 +255,11 @@ impl Streams {
             return;
         }
         let (is_bulk, mut bytes, mut again) = (self.is_bulk(), 0, 0);
+        let used = &mut self.used;
         self.connections.retain(|_, connection| {
             let over = connection.is_over();
             if over {
+                used.add(connection, is_bulk);
                 bytes += delivered(connection, is_bulk);
                 again += retransmitted(connection, is_bulk);
             }
@@ -302,6 +330,7 @@ impl Streams {
         self.stopped = true;
         self.ended_bytes = self.delivered();
         self.retransmits = self.all_retransmits();
+        self.note_used();
         self.connections.clear();
     }
 
@@ -311,11 +340,19 @@ impl Streams {
             self.app.get().finish(now, output);
         }
         output.commands.clear();
+        self.note_used();
     }
 
-    /// The congestion control that its connections used.
-    pub(super) fn control(&self) -> Option<&str> {
-        self.control.as_deref()
+    fn note_used(&mut self) {
+        let is_bulk = self.is_bulk();
+        for connection in self.connections.values() {
+            self.used.add(connection, is_bulk);
+        }
+    }
+
+    /// What its connections used, after its end.
+    pub(super) const fn used(&self) -> &Used {
+        &self.used
     }
 
     pub(super) fn application_record(&self) -> Option<AppRecord> {
@@ -358,8 +395,7 @@ fn delivered(connection: &Connection, is_bulk: bool) -> u64 {
 }
 
 fn retransmitted(connection: &Connection, is_bulk: bool) -> u64 {
-    let sender = if is_bulk { Side::Client } else { Side::Server };
     connection
-        .info(sender)
+        .info(sender_of(is_bulk))
         .map_or(0, |info| info.retransmits.into())
 }

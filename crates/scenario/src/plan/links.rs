@@ -49,6 +49,14 @@ pub struct Change {
 }
 
 impl LinkConfig {
+    /// Its rate, if it is the same during the whole run.
+    pub fn constant_rate(&self) -> Option<Rate> {
+        let is_constant = self.trace.is_none()
+            && self.radio.is_none()
+            && self.changes.iter().all(|change| change.rate.is_none());
+        is_constant.then_some(self.rate)
+    }
+
     /// A wire of `rate` for Ethernet frames, without delay.
     pub const fn new(name: String, rate: Rate, qdisc: QdiscSpec) -> Self {
         Self {

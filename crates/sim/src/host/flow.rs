@@ -8,7 +8,7 @@ use sojourn_transport::quic as transport;
 use super::application::Application;
 use super::bulk::BulkFlow;
 use super::connection::Connection;
-use super::datagrams::{Datagrams, flow_kind};
+use super::datagrams::Datagrams;
 use super::quic::End;
 use super::ticks::Hosts;
 use super::timer::Pending;
@@ -166,7 +166,7 @@ impl Flow {
     pub(crate) fn sample(&mut self, at: Instant) {
         match &mut self.source {
             Source::Connection(connection) => connection.sample(at),
-            Source::Datagrams(datagrams) => datagrams.sample(at),
+            Source::Datagrams(datagrams) => datagrams.counted.sample(at),
             Source::App(application) => application.sample(at),
             Source::Finished(finished) => {
                 if std::mem::take(&mut finished.ends_with_interval)
@@ -183,7 +183,7 @@ impl Flow {
     pub(crate) fn begin_measuring(&mut self) {
         match &mut self.source {
             Source::Connection(connection) => connection.begin_measuring(),
-            Source::Datagrams(datagrams) => datagrams.begin_measuring(),
+            Source::Datagrams(datagrams) => datagrams.counted.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
             Source::Finished(finished) => finished.record.totals = FlowCounters::default(),
             Source::None => {}
@@ -198,7 +198,7 @@ impl Flow {
                 responsiveness: application.app.responsiveness(),
                 ..application.record
             }),
-            Source::Datagrams(datagrams) => datagrams.call(end).map(|call| AppRecord {
+            Source::Datagrams(datagrams) => datagrams.counted.call(end).map(|call| AppRecord {
                 flow: self.owner.flow(),
                 call: Some(call),
                 ..AppRecord::default()
@@ -214,7 +214,7 @@ impl Flow {
                 Some((record, ends_with_interval)) => (record, ends_with_interval),
                 None => (FlowRecord::blank(kind_of(&config.traffic)), false),
             },
-            Source::Datagrams(datagrams) => (datagrams.record(), false),
+            Source::Datagrams(datagrams) => (datagrams.counted.record(), false),
             Source::App(application) => (application.record(), false),
             Source::Finished(finished) => (finished.record, finished.ends_with_interval),
             Source::None => (FlowRecord::blank(kind_of(&config.traffic)), false),
@@ -233,7 +233,7 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
     match traffic {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Datagrams(datagrams) => flow_kind(datagrams.kind()),
+        Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
         Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
     }
 }

@@ -36,7 +36,7 @@ impl World<'_> {
         let Source::Datagrams(datagrams) = &mut flow.source else {
             return;
         };
-        if let Some(due) = datagrams.paced_by_replies() {
+        if let Some(due) = datagrams.counted.paced_by_replies() {
             return self.on_paced_datagram(id, due);
         }
         let (pkt, next) = datagrams.next(flow.owner, self.now);
@@ -101,7 +101,7 @@ impl World<'_> {
             Source::Connection(_) => self.deliver_to_connection(pkt, follows),
             Source::Datagrams(datagrams) => {
                 let reply = datagrams.on_arrival(self.now, pkt);
-                let due = datagrams.paced_by_replies();
+                let due = datagrams.counted.paced_by_replies();
                 if reply {
                     let way = flow.reverse;
                     self.launch(&pkt.turned(Kind::Pong, way));

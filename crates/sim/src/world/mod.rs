@@ -275,7 +275,7 @@ impl<'a> World<'a> {
         for (id, flow) in self.flows[..self.config.flows.len()].iter_mut().enumerate() {
             flow.begin_measuring();
             if let Source::Datagrams(datagrams) = &flow.source {
-                let first = datagrams.first_measured();
+                let first = datagrams.counted.first_measured();
                 self.observed.notes.starts.begin_measuring(id, first);
             }
         }

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use super::clock::age;
 use super::format::{HEAD, HEADER, Header, Key, Kind, RECORD, checksum, head, is_head};
 use crate::files::{Files, Lock};
 
@@ -106,6 +108,17 @@ impl Segment {
     /// open stays readable.
     pub fn release(&mut self) {
         self.lock = None;
+    }
+
+    /// Size of the file.
+    pub fn size(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |data| data.len())
+    }
+
+    /// How long ago it was last written; zero if that is not known.
+    pub fn age(&self) -> Duration {
+        let modified = std::fs::metadata(&self.path).and_then(|data| data.modified());
+        modified.map_or(Duration::ZERO, age)
     }
 
     /// Its records, in the order in which they were written.

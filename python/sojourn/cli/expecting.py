@@ -1,0 +1,116 @@
+"""Expectations of the command line and of scenario files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sojourn.cli.tables import print_table
+from sojourn.expectations.capacities import capacities
+from sojourn.expectations.expectation import Expectation, expectation, expectations
+from sojourn.expectations.judging import Judgement, Measured, check, judge
+from sojourn.result import Result
+from sojourn.sweeps import SweepResult
+from sojourn.sweeps.run import Plan
+
+FAILED = 1
+
+
+def all_expectations(
+    texts: Sequence[str] | None,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    groups: bool = True,
+) -> list[Expectation]:
+    """Read the expectations of a scenario file and those of the command line.
+
+    Parameters
+    ----------
+    texts
+        The values of ``--expect``.
+    tables
+        The tables of the scenario file, by their name.
+    groups
+        Whether metrics of groups are measured.
+
+    Raises
+    ------
+    ScenarioError
+        An expectation is not valid.
+    """
+    found = [
+        *expectations((tables or {}).get("expect", [])),
+        *(expectation(text) for text in texts or ()),
+    ]
+    check(found, groups=groups)
+    return found
+
+
+def of_result(result: Result) -> Measured:
+    """Return what the expectations on a result are judged by."""
+    return Measured(
+        runs=result.per_run,
+        capacities=capacities(result.scenario),
+        groups=lambda: (result.per_group, result.per_application, result.per_class),
+    )
+
+
+def of_sweep(result: SweepResult, planned: Plan) -> list[Measured]:
+    """Return what the expectations on each point of a sweep are judged by."""
+    paths = result.parameters
+    runs = result.runs.drop(paths)
+    by_point = {point: frame for (point,), frame in runs.group_by("point", maintain_order=True)}
+    return [
+        Measured(
+            runs=by_point[number],
+            capacities=capacities(planned.scenario, point.changes),
+            place=point.label,
+        )
+        for number, point in enumerate(planned.points)
+        if number in by_point
+    ]
+
+
+def judged(found: Sequence[Expectation], measured: Sequence[Measured]) -> list[Judgement]:
+    """Judge expectations by each of the measurements."""
+    return [one for part in measured for one in judge(found, part)] if found else []
+
+
+def show(judgements: Sequence[Judgement], *, title: str = "expectations") -> None:
+    """Print judgements as a table."""
+    if not judgements:
+        return
+    has_places = any(one.place for one in judgements)
+    head = ["verdict", "expectation", *(["point"] if has_places else []), "arm"]
+    words = len(head)
+    rows = [
+        [
+            one.verdict,
+            one.expectation.title,
+            *([one.place] if has_places else []),
+            one.arm,
+            _measured(one),
+            "–" if one.required is None else f"{one.expectation.sides[1]} {one.required:.4g}",
+            f"{one.runs}",
+            one.reason,
+        ]
+        for one in judgements
+    ]
+    titled = [*head, "measured", "required", "n", "reason"]
+    if not any(one.reason for one in judgements):
+        titled, rows = titled[:-1], [row[:-1] for row in rows]
+    print_table(titled, rows, title=f"{title}: {summary(judgements)}", words=words)
+
+
+def summary(judgements: Sequence[Judgement]) -> str:
+    """Count the verdicts: ``3 passed, 1 failed, 0 undecided``."""
+    counts = {
+        word: sum(one.verdict == verdict for one in judgements)
+        for verdict, word in (("pass", "passed"), ("fail", "failed"), ("undecided", "undecided"))
+    }
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def _measured(one: Judgement) -> str:
+    if one.measured is None:
+        return "–"
+    interval = "" if one.low is None else f" [{one.low:.4g}, {one.high:.4g}]"
+    return f"{one.measured:.4g}{interval}"

@@ -1,0 +1,284 @@
+"""``sojourn sweep``: run a scenario at many points of its parameters."""
+
+import json as js
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import expecting, session, signals, stored, sweep_tables
+from sojourn.cli.options import (
+    Backend,
+    Change,
+    Expect,
+    Jobs,
+    Json,
+    MaxMemory,
+    Replications,
+    Resume,
+    ScenarioFile,
+    Seed,
+    path,
+)
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.progress import progress_lines
+from sojourn.cli.run import only, scenario_file, with_changes
+from sojourn.expectations.judging import failed
+from sojourn.qdisc import qdisc
+from sojourn.result.formatting import counted
+from sojourn.result.runs import default_folder
+from sojourn.scenario import Scenario, presets
+from sojourn.scenario.overrides import overridden
+from sojourn.scenario.study_tables import split
+from sojourn.sweeps import SweepInterrupted, storage
+from sojourn.sweeps.executing import Execution, jobs_at_once
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameter as read_parameter
+from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.table import sweep_table
+
+
+def sweep(
+    *,
+    file: ScenarioFile,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--parameter",
+            "-p",
+            metavar="PATH=VALUES",
+            help="Values of a parameter: 1ms,5ms,20ms, linspace(low,high,count), "
+            "logspace(low,high,count), range(low,high,step); with --sample uniform(low,high), "
+            "loguniform(low,high), integers(low,high). * in a path stands for all links. "
+            "PATH,PATH=10mbit/1mbit,9mbit/9mbit changes two together; repeatable.",
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Leave out points that do not meet a condition, such as "
+            "'links.down.rate >= links.up.rate'; repeatable.",
+        ),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND:COUNT",
+            help="Draw samples from the ranges: lhs:64 (Latin hypercube) or sobol:64.",
+        ),
+    ] = None,
+    change: Change = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this arm of the scenario; repeatable."),
+    ] = None,
+    link: Annotated[
+        str,
+        typer.Option(help="With a preset: down/up rates, such as 10/1mbit, or one rate for both."),
+    ] = "10mbit",
+    rtt: Annotated[str, typer.Option(help="With a preset: round-trip time.")] = "50ms",
+    queue: Annotated[
+        str, typer.Option("--qdisc", help="With a preset: queue of both links.")
+    ] = "fq_codel",
+    replications: Replications = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Add replications to a point until the 95 % interval of a metric is narrow "
+            "enough, such as 'ping_ms_p99 ±5 %'; +- may replace ±.",
+        ),
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option(min=1, help="The most replications per point with --until.")
+    ] = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    backend: Backend = None,
+    max_memory: MaxMemory = None,
+    expect: Expect = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Print only this metric; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help="Directory for sweep.json, runs.parquet and points.parquet; created if needed.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace another sweep in the output directory.")
+    ] = False,
+    json: Json = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print all metrics and all points.")
+    ] = False,
+    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points and estimate time and memory.")
+    ] = False,
+) -> int:
+    """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
+    scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
+    scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
+    table = sweep_table(tables.get("sweep", {}))
+    expected = expecting.all_expectations(expect, tables, groups=False)
+    planned = replace(
+        table,
+        parameters=_parameters(parameter, table.parameters),
+        where=tuple(where or table.where),
+        sample=sample or table.sample,
+        replications=replications or table.replications,
+        until=until or table.until,
+        most=most or table.most,
+    ).plan(scenario)
+    _core.check_backend(planned.carriers[0].scenario, backend)
+    estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
+    if dry_run:
+        return _describe(planned, estimate, as_json=json)
+    if out is not None:
+        storage.check(out, planned.manifest(complete=False), force=force)
+    session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
+    execution = Execution(
+        replications=planned.replications,
+        until=planned.until,
+        jobs=jobs,
+        backend=backend,
+        store=_store(),
+    )
+    interrupted = False
+    with progress_lines(planned.runs, "runs") as progress:
+        execution.progress = _Announced(progress)
+        try:
+            result = execute(planned, execution)
+        except SweepInterrupted as error:
+            result, interrupted = error.result, True
+    if execution.failure is not None:
+        session.say(f"warning: not all finished runs could be stored: {execution.failure}")
+    if out is not None:
+        # Before anything that may fail.
+        result.save(out, force=force)
+    measured = [] if interrupted else expecting.of_sweep(result, planned)
+    judgements = expecting.judged(expected, measured)
+    with tolerated():
+        sweep_tables.show(
+            result, as_json=json, everything=everything, metrics=metric, judgements=judgements
+        )
+        if not json:
+            expecting.show(judgements)
+    if execution.reused:
+        session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
+    if out is not None:
+        session.say(f"saved sweep to {out}")
+    if interrupted:
+        finished = f"finished {result.runs.height} of {execution.total} runs"
+        session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
+        return signals.exit_code()
+    return expecting.FAILED if failed(judgements) else 0
+
+
+class _Announced:
+    """Progress that also sets what is said if a signal ends the command."""
+
+    def __init__(self, shown: Any) -> None:
+        self._shown = shown
+
+    def __call__(self, finished: int, total: int) -> None:
+        text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
+        signals.on_exit(_core.printable(f"interrupted: {text}"), patient=False)
+        self._shown(finished, total)
+
+
+def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario, dict[str, Any]]:
+    """Read a scenario file with its tables [sweep] and [[expect]], or compose a preset."""
+    is_preset = f"{file}" != "-" and not file.exists() and not file.suffix
+    if not is_preset:
+        text, scenario = scenario_file(file)
+        session.warn_of_bytes(text)
+        return scenario, split(text)[1]
+    rates = presets.link_rates(link)
+    session.warn_of_bytes(rates.down, rates.up)
+    try:
+        groups = presets.traffic(f"{file}", rates)
+    except _core.ScenarioError as error:
+        message = f"{file}: no such file, and no preset: {error}"
+        raise _core.ScenarioError(message) from None
+    scenario = presets.access_link(
+        rates=rates,
+        groups=groups,
+        queues={queue: qdisc(queue)},
+        rtt=rtt,
+        duration="70s",
+        warmup="15s",
+        replications=3,
+        seed=1,
+        name=f"{file} {link}",
+    )
+    return _without_arms(scenario), {}
+
+
+def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
+    """Select arms; the changes of a single one become part of the scenario."""
+    if not names:
+        return scenario
+    chosen = [arm for name in dict.fromkeys(names) for arm in only(scenario, name).arms]
+    if not chosen:
+        # Its only arm has no changes.
+        return scenario
+    scenario = scenario.replace(arms=chosen)
+    return _without_arms(scenario) if len(chosen) == 1 else scenario
+
+
+def _without_arms(scenario: Scenario) -> Scenario:
+    """Apply the only arm of a scenario to it."""
+    (arm,) = scenario.arms
+    return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
+
+
+def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """Return the parameters of the table, of which those of the command line replace some."""
+    given = [read_parameter(text) for text in texts or ()]
+    session.warn_of_bytes(*(texts or ()))
+    paths = {path for one in given for path in one.paths}
+    return (*(one for one in table if not paths & set(one.paths)), *given)
+
+
+def _store() -> _core.RunStore | None:
+    try:
+        return _core.RunStore(default_folder())
+    except (_core.ResultError, RuntimeError) as error:
+        session.say(f"warning: {error}; runs are not stored")
+        return None
+
+
+def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
+    """Say how long the sweep will take, before it begins."""
+    bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
+    return (
+        f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; about "
+        f"{estimate['cpu_s'] / jobs:.2g} s on {counted(jobs, 'processor')}"
+    )
+
+
+def _describe(planned: Plan, estimate: dict[str, Any], *, as_json: bool) -> int:
+    """Print the points of a sweep and the estimate."""
+    if as_json:
+        points = [dict(point.values) for point in planned.points]
+        document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
+        print(js.dumps(document, indent=2))
+        return 0
+    sweep_tables.show_points(planned)
+    arms = planned.scenario.checked.arms
+    print(
+        f"{counted(len(planned.points), 'point')}, {counted(len(arms), 'arm')}, "
+        f"{counted(planned.runs, 'run')} of {planned.scenario.checked.duration_s:g} s; about "
+        f"{estimate['cpu_s']:.2g} s of CPU time and at most "
+        f"{estimate['peak_memory_bytes'] / 1e6:.2g} MB of memory"
+    )
+    return 0

@@ -1,0 +1,166 @@
+"""``sojourn test``: run scenario files and judge their expectations."""
+
+import json as js
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core, files
+from sojourn.cli import expecting, session, signals, stored
+from sojourn.cli.options import (
+    Backend,
+    Change,
+    Jobs,
+    Json,
+    MaxMemory,
+    Replications,
+    Resume,
+    Seed,
+    path,
+)
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.progress import progress_lines
+from sojourn.cli.run import opened
+from sojourn.expectations.expectation import Expectation
+from sojourn.expectations.judging import Judgement, failed
+from sojourn.expectations.junit import junit
+from sojourn.result import budget
+from sojourn.result.runs import default_folder
+from sojourn.scenario import Scenario
+from sojourn.sweeps import SweepInterrupted
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.table import SweepTable, sweep_table
+
+Tests = tuple[Path, Scenario, Plan | None, list[Expectation]]
+
+
+class _InterruptedError(Exception):
+    """A signal ended the runs."""
+
+
+def test(
+    *,
+    scenarios: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", parser=path, help="Scenario files with [[expect]]."),
+    ],
+    change: Change = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    backend: Backend = None,
+    max_memory: MaxMemory = None,
+    junit_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit", metavar="PATH", parser=path, help="Write the verdicts as JUnit XML."
+        ),
+    ] = None,
+    json: Json = False,
+    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+) -> int:
+    """Run scenario files and judge their expectations.
+
+    The exit code is 1 if one fails or is undecided.
+    """
+    tests = [_test(file, change, replications=replications, seed=seed) for file in scenarios]
+    for _, scenario, planned, _ in tests:
+        checked = [scenario.checked] if planned is None else [c.scenario for c in planned.carriers]
+        for one in checked:
+            _core.check_backend(one, backend)
+            budget.check(one, jobs=jobs, max_memory=max_memory)
+    found: dict[str, list[Judgement]] = {}
+    try:
+        for file, scenario, planned, expected in tests:
+            run = _scenario if planned is None else _sweep
+            judgements = run(scenario, planned, expected, jobs=jobs, backend=backend)
+            found[f"{file}"] = judgements
+            if not json:
+                with tolerated():
+                    expecting.show(judgements, title=f"{file}")
+    except _InterruptedError:
+        session.say(f"interrupted; to continue: {stored.continuation()}")
+        return signals.exit_code()
+    if json:
+        documents = {name: [one.document() for one in part] for name, part in found.items()}
+        with tolerated():
+            print(js.dumps(documents, indent=2))
+    if junit_file is not None:
+        junit_file.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(junit_file, junit(found))
+        session.say(f"wrote verdicts to {junit_file}")
+    every = [one for part in found.values() for one in part]
+    if len(found) > 1:
+        session.say(expecting.summary(every))
+    return expecting.FAILED if failed(every) else 0
+
+
+def _test(
+    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
+) -> Tests:
+    """Read a scenario file with expectations, and its table [sweep] if it has one."""
+    scenario, tables = opened(file, change, replications=replications, seed=seed)
+    table = sweep_table(tables.get("sweep", {}))
+    is_sweep = table != SweepTable()
+    expected = expecting.all_expectations(None, tables, groups=not is_sweep)
+    if not expected:
+        message = (
+            f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
+        )
+        raise _core.ScenarioError(message)
+    return file, scenario, table.plan(scenario) if is_sweep else None, expected
+
+
+def _scenario(
+    scenario: Scenario,
+    _: Plan | None,
+    expected: list[Expectation],
+    *,
+    jobs: int | None,
+    backend: str | None,
+) -> list[Judgement]:
+    session.say_notes(scenario.checked.notes)
+    with progress_lines(scenario.runs) as progress:
+        execution = stored.run(
+            scenario,
+            jobs=jobs,
+            progress=progress,
+            backend=backend,
+            resume=True,
+            announce=lambda *_: None,
+        )
+    complete = execution.result.complete
+    if complete:
+        execution.end(kept=True)
+        return expecting.judged(expected, [expecting.of_result(execution.result)])
+    if execution.invocation is not None:
+        execution.invocation.close()
+    raise _InterruptedError
+
+
+def _sweep(
+    _: Scenario,
+    planned: Plan | None,
+    expected: list[Expectation],
+    *,
+    jobs: int | None,
+    backend: str | None,
+) -> list[Judgement]:
+    if planned is None:
+        return []
+    execution = Execution(
+        replications=planned.replications,
+        until=planned.until,
+        jobs=jobs,
+        backend=backend,
+        store=_core.RunStore(default_folder()),
+    )
+    with progress_lines(planned.runs) as progress:
+        execution.progress = progress
+        try:
+            result = execute(planned, execution)
+        except SweepInterrupted:
+            raise _InterruptedError from None
+    return expecting.judged(expected, expecting.of_sweep(result, planned))

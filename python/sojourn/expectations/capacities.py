@@ -1,0 +1,47 @@
+"""Rates of the links of a scenario, for expectations."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sojourn import _core
+from sojourn.scenario import Scenario
+
+
+def capacities(
+    scenario: Scenario, changes: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, float | None]]:
+    """Return the rate of each link of each arm.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    changes
+        Values by their path that apply after those of the arms: a point of a sweep.
+
+    Returns
+    -------
+    dict
+        Mbit/s by link by arm; None for a link without a constant rate, such as one with a trace.
+    """
+    document = json.loads(scenario.checked.to_json())
+    arms = document.get("arms") or [{"name": scenario.checked.arms[0], "set": {}}]
+    return {
+        arm["name"]: {
+            link: _rate(link, table, {**arm["set"], **(changes or {})})
+            for link, table in document["links"].items()
+        }
+        for arm in arms
+    }
+
+
+def _rate(link: str, table: Any, changes: Mapping[str, Any]) -> float | None:
+    table = changes.get(f"links.{link}", table)
+    keys = dict(table) if isinstance(table, Mapping) else {}
+    for key in ("rate", "changes", "trace", "medium"):
+        if f"links.{link}.{key}" in changes:
+            keys[key] = changes[f"links.{link}.{key}"]
+    if "rate" not in keys or any(keys.get(key) for key in ("changes", "trace", "medium")):
+        return None
+    return _core.parse_rate_bits_per_s(keys["rate"]) / 1e6

@@ -1,0 +1,195 @@
+"""Expectations as users write them."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sojourn import _core
+from sojourn.document import needs
+from sojourn.expressions import Expression, Reference, parse
+
+# Statistics over runs; without one, the mean is meant.
+QUANTILES = {
+    "median": 0.5,
+    **{f"p{percent}": percent / 100 for percent in (1, 5, 10, 25, 75, 90, 95, 99)},
+}
+FUNCTIONS = frozenset({"mean", "abs", *QUANTILES})
+_SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_KEYS = ("that", "name", "arm")
+CAPACITY = "capacity"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """A comparison that a result should meet.
+
+    Parameters
+    ----------
+    expression
+        The comparison.
+    name
+        Its name in tables; by default its text.
+    arms
+        The arms that it is about; by default all.
+    """
+
+    expression: Expression
+    name: str | None = None
+    arms: tuple[str, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The comparison as it was written."""
+        return self.expression.text
+
+    @property
+    def title(self) -> str:
+        """Its name, or else its text."""
+        return self.name or self.text
+
+    @property
+    def sides(self) -> tuple[ast.expr, str, ast.expr]:
+        """The left side, the sign and the right side."""
+        tree = self.expression.comparison
+        if tree is None:  # Not after `expectation`.
+            message = f'"{self.text}": expected a comparison'
+            raise _core.ScenarioError(message)
+        return tree.left, _SIGNS[type(tree.ops[0])], tree.comparators[0]
+
+    @property
+    def metrics(self) -> list[Reference]:
+        """The metrics in it."""
+        return [one for one in self.expression.references if not is_capacity(one)]
+
+    @property
+    def named_arms(self) -> list[str]:
+        """The arms that it names in brackets."""
+        found = (one.arm for one in self.expression.references)
+        return list(dict.fromkeys(arm for arm in found if arm is not None))
+
+
+def is_capacity(reference: Reference) -> bool:
+    """Whether a name is the capacity of a link."""
+    return reference.name == CAPACITY or reference.name.startswith(f"{CAPACITY}_")
+
+
+def expectation(
+    text: str,
+    *,
+    name: str | None = None,
+    arms: Sequence[str] | None = None,
+    place: str = "--expect",
+) -> Expectation:
+    """Read an expectation.
+
+    Parameters
+    ----------
+    text
+        A comparison, such as ``goodput_down > 0.9 * capacity`` or
+        ``ping_ms_p99["codel"] < 0.5 * ping_ms_p99["pfifo"]``.
+    name
+        Its name in tables.
+    arms
+        The arms that it is about.
+    place
+        Where it stands, for error messages.
+
+    Returns
+    -------
+    Expectation
+        The expectation.
+
+    Raises
+    ------
+    ScenarioError
+        The text is not a comparison of metrics.
+
+    Examples
+    --------
+    >>> expectation("median(ping_ms_p99) < 40").metrics
+    [Reference(name='ping_ms_p99', arm=None)]
+    """
+    try:
+        found = parse(text, functions=FUNCTIONS)
+    except _core.ScenarioError as error:
+        message = f"{place} {error}"
+        raise _core.ScenarioError(message) from None
+    tree = found.comparison
+    if tree is None or type(tree.ops[0]) not in _SIGNS or _compares(tree):
+        message = (
+            f'{place} "{text}": expected one comparison by <, <=, > or >=, such as ping_ms_p99 < 40'
+        )
+        raise _core.ScenarioError(message)
+    checked = Expectation(expression=found, name=name, arms=None if arms is None else tuple(arms))
+    if not checked.metrics:
+        message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
+        raise _core.ScenarioError(message)
+    return checked
+
+
+def _compares(tree: ast.Compare) -> bool:
+    """Whether a side of a comparison contains another one, or texts."""
+    within = [node for side in (tree.left, *tree.comparators) for node in ast.walk(side)]
+    refused = ast.Compare | ast.BoolOp | ast.Not
+    return any(isinstance(node, refused) for node in within) or any(
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and not _is_arm(node, within)
+        for node in within
+    )
+
+
+def _is_arm(constant: ast.Constant, nodes: Sequence[ast.AST]) -> bool:
+    return any(isinstance(node, ast.Subscript) and node.slice is constant for node in nodes)
+
+
+def expectations(tables: object) -> list[Expectation]:
+    """Read the tables ``[[expect]]`` of a scenario file.
+
+    Parameters
+    ----------
+    tables
+        The value of the key ``expect``.
+
+    Returns
+    -------
+    list of Expectation
+        The expectations.
+
+    Raises
+    ------
+    ScenarioError
+        A table is not valid; the message has its place.
+
+    Examples
+    --------
+    >>> expectations([{"that": "ping_ms_p99 < 40", "arm": "codel"}])[0].arms
+    ('codel',)
+    """
+    needs("expect", tables, list, "tables [[expect]]")
+    return [_of_table(f"expect[{n}]", table) for n, table in enumerate(_list(tables))]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _of_table(place: str, table: object) -> Expectation:
+    needs(place, table, Mapping, "a table [[expect]]")
+    keys: dict[str, Any] = dict(table) if isinstance(table, Mapping) else {}
+    for key in keys:
+        if key not in _KEYS:
+            message = f"{place}.{key}: unknown key; expected one of {', '.join(_KEYS)}"
+            raise _core.ScenarioError(message)
+    if "that" not in keys:
+        message = f'{place}.that: missing; expected a comparison such as "ping_ms_p99 < 40"'
+        raise _core.ScenarioError(message)
+    needs(f"{place}.that", keys["that"], str, "a comparison")
+    if "name" in keys:
+        needs(f"{place}.name", keys["name"], str, "a text")
+    arms = keys.get("arm")
+    if arms is not None:
+        arms = [arms] if isinstance(arms, str) else arms
+        needs(f"{place}.arm", arms, list, "the name of an arm, or a list of names")
+        for arm in arms:
+            needs(f"{place}.arm", arm, str, "names of arms")
+    return expectation(keys["that"], name=keys.get("name"), arms=arms, place=f"{place}.that")

@@ -1,0 +1,345 @@
+"""Judge expectations by the intervals of what was measured.
+
+The sides of a comparison are computed in each run, so that arms are compared in runs with the same
+seed. An expectation passes if the 95 % interval of the difference of the sides lies on the right
+side of 0, fails if it lies on the other side, and is undecided if it contains 0.
+"""
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sojourn import _core
+from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
+from sojourn.expressions import Reference
+from sojourn.result.naming import is_possible, metric_column
+from sojourn.result.student import mean_and_interval
+
+Verdict = Literal["pass", "fail", "undecided"]
+Numbers = npt.NDArray[np.float64]
+# One random number generator per expectation: the same runs have the same verdict.
+_SEED = 1
+_RESAMPLES = 2000
+# Fewer runs have no useful bootstrap interval.
+_LEAST_FOR_QUANTILES = 5
+_KEYS = ("point", "arm", "replication", "group")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What expectations are judged by.
+
+    Parameters
+    ----------
+    runs
+        One row per run: ``arm``, ``replication`` and metrics.
+    capacities
+        The rate of each link of each arm in Mbit/s; None if it is not constant.
+    groups
+        Frames with one row per run and group, with a column ``group``.
+    place
+        The point of a sweep that the runs are of, for tables.
+    """
+
+    runs: pl.DataFrame
+    capacities: Mapping[str, Mapping[str, float | None]]
+    groups: Callable[[], Sequence[pl.DataFrame]] = tuple
+    place: str = ""
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of the arms."""
+        return self.runs["arm"].unique(maintain_order=True).to_list()
+
+    def series(self, name: str, arm: str, place: str) -> dict[int, float]:
+        """Return a metric of the runs of an arm by replication."""
+        frame, column = self._find(name, place)
+        selected = frame.filter(pl.col("arm") == arm).select("replication", column).drop_nulls()
+        return dict(selected.iter_rows())
+
+    def _find(self, name: str, place: str) -> tuple[pl.DataFrame, str]:
+        group, dot, metric = name.rpartition(".")
+        if not dot:
+            columns = [column for column in self.runs.columns if column not in _KEYS]
+            return self.runs, metric_column(name, columns, place)
+        known: list[str] = []
+        for frame in self.groups():
+            of_group = frame.filter(pl.col("group") == group)
+            columns = [
+                column
+                for column in frame.columns
+                if column not in _KEYS and of_group[column].null_count() < of_group.height
+            ]
+            known += columns
+            try:
+                return of_group, metric_column(metric, columns, place)
+            except _core.ScenarioError:
+                continue
+        if known:
+            # Raises: the columns do not have it.
+            metric_column(metric, list(dict.fromkeys(known)), place)
+        groups = [one for frame in self.groups() for one in frame["group"].unique().to_list()]
+        names = ", ".join(dict.fromkeys(groups)) or "none"
+        message = f'{place}: unknown group "{group}"; expected one of {names}'
+        raise _core.ScenarioError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on an expectation for one arm.
+
+    Parameters
+    ----------
+    expectation
+        The expectation.
+    verdict
+        ``"pass"``, ``"fail"`` or ``"undecided"``.
+    arm
+        The arm, or the arms that the expectation names.
+    place
+        The point of a sweep; empty without one.
+    runs
+        Number of runs, or of pairs of runs.
+    measured, low, high
+        The left side: its mean over runs, and the 95 % interval of its difference to the right
+        side, added to the mean of the right side. None if it was not measured.
+    required
+        The mean of the right side.
+    reason
+        Why the verdict is undecided; empty for others.
+    """
+
+    expectation: Expectation
+    verdict: Verdict
+    arm: str
+    place: str = ""
+    runs: int = 0
+    measured: float | None = None
+    low: float | None = None
+    high: float | None = None
+    required: float | None = None
+    reason: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Describe the judgement as JSON."""
+        keys = ("verdict", "arm", "place", "runs", "measured", "low", "high", "required", "reason")
+        found = {key: getattr(self, key) for key in keys}
+        return {"name": self.expectation.title, "that": self.expectation.text, **found}
+
+
+def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judgement]:
+    """Judge expectations.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    measured
+        The measurements.
+
+    Returns
+    -------
+    list of Judgement
+        One per expectation and arm; one per expectation that names all of its arms in brackets.
+
+    Raises
+    ------
+    ScenarioError
+        A metric, an arm or a link is unknown.
+    """
+    found = []
+    for one in expectations:
+        for arm in _subjects(one, measured):
+            with np.errstate(all="ignore"):
+                found.append(_judged(one, arm, measured))
+    return found
+
+
+def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
+    """Check the names of metrics before the first run, as far as they are known.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    groups
+        Whether metrics of groups are measured.
+
+    Raises
+    ------
+    ScenarioError
+        No scenario has a metric of this name.
+    """
+    for one in expectations:
+        for reference in one.metrics:
+            if "." in reference.name and not groups:
+                message = f"{_place(one)}: {reference.name}: a sweep has no metrics of groups"
+                raise _core.ScenarioError(message)
+            if "." not in reference.name and not is_possible(reference.name):
+                message = (
+                    f'{_place(one)}: unknown metric "{reference.name}"; docs/metrics.md lists '
+                    "those of runs"
+                )
+                raise _core.ScenarioError(message)
+
+
+def failed(judgements: Sequence[Judgement]) -> bool:
+    """Whether any expectation failed or is undecided."""
+    return any(one.verdict != "pass" for one in judgements)
+
+
+def _place(one: Expectation) -> str:
+    return f'expectation "{one.text}"'
+
+
+def _subjects(one: Expectation, measured: Measured) -> list[str | None]:
+    """List the arms that an expectation is judged for; None: it names all its arms itself."""
+    known = measured.arms
+    for arm in [*one.named_arms, *(one.arms or ())]:
+        if arm not in known:
+            message = f'{_place(one)}: unknown arm "{arm}"; expected one of {", ".join(known)}'
+            raise _core.ScenarioError(message)
+    if all(reference.arm is not None for reference in one.metrics):
+        return [None]
+    if one.arms is not None:
+        return list(one.arms)
+    # An arm is not compared with itself.
+    others = [arm for arm in known if arm not in one.named_arms]
+    if not others:
+        message = f"{_place(one)}: no other arm to compare; arms: {', '.join(known)}"
+        raise _core.ScenarioError(message)
+    return list(others)
+
+
+def _judged(one: Expectation, subject: str | None, measured: Measured) -> Judgement:
+    place = _place(one)
+    arm_of = {
+        reference: reference.arm or subject or one.named_arms[0]
+        for reference in one.expression.references
+    }
+    by_run = {
+        reference: measured.series(reference.name, arm_of[reference], place)
+        for reference in one.metrics
+    }
+    shared = sorted(set.intersection(*(set(series) for series in by_run.values())))
+    values: dict[Reference, Numbers] = {
+        reference: np.array([series[run] for run in shared], dtype=np.float64)
+        for reference, series in by_run.items()
+    }
+    for reference in one.expression.references:
+        if is_capacity(reference):
+            capacity = _capacity(one, reference, measured.capacities[arm_of[reference]])
+            values[reference] = np.full(len(shared), capacity)
+    known = Judgement(
+        expectation=one,
+        verdict="undecided",
+        arm=", ".join(one.named_arms) if subject is None else subject,
+        place=measured.place,
+        runs=len(shared),
+        reason="not measured",
+    )
+    if not shared:
+        return known
+    left, right = _sides(one, values)
+    mean, required = float(left.mean()), float(right.mean())
+    if not math.isfinite(mean - required):
+        return replace(known, reason="not a finite number in some run")
+    known = replace(known, measured=mean, required=required)
+    estimate = _difference(one, values, left, right)
+    if isinstance(estimate, str):
+        return replace(known, reason=estimate)
+    low, high = estimate
+    verdict = _verdict(one.sides[1], low, high)
+    reason = "more replications are needed" if verdict == "undecided" else ""
+    return replace(known, verdict=verdict, reason=reason, low=required + low, high=required + high)
+
+
+def _verdict(sign: str, low: float, high: float) -> Verdict:
+    """Decide on the interval of left - right."""
+    if sign.startswith(">"):
+        low, high = -high, -low
+    # Now the difference should be negative.
+    if high < 0.0 or (sign.endswith("=") and high <= 0.0):
+        return "pass"
+    if low > 0.0 or (not sign.endswith("=") and low >= 0.0):
+        return "fail"
+    return "undecided"
+
+
+def _sides(one: Expectation, values: Mapping[Reference, Numbers]) -> tuple[Numbers, Numbers]:
+    """Compute both sides; the last axis has one value per run, or one for all."""
+    left, _, right = one.sides
+    functions: dict[str, Callable[[Any], Any]] = {
+        "abs": np.abs,
+        "mean": partial(np.mean, axis=-1, keepdims=True),
+        **{name: partial(_quantile, share) for name, share in QUANTILES.items()},
+    }
+    found = [one.expression.part(side, values.__getitem__, functions) for side in (left, right)]
+    return np.atleast_1d(found[0]), np.atleast_1d(found[1])
+
+
+def _quantile(share: float, values: Any) -> Numbers:
+    return np.asarray(np.quantile(np.atleast_1d(values), share, axis=-1, keepdims=True))
+
+
+def _difference(
+    one: Expectation, values: Mapping[Reference, Numbers], left: Numbers, right: Numbers
+) -> tuple[float, float] | str:
+    """Return the 95 % interval of left - right, or why there is none."""
+    count = len(next(iter(values.values())))
+    statistics = _statistics(one)
+    if not statistics:
+        if count == 1:
+            return "one run; at least two are needed"
+        _, low, high = mean_and_interval(np.broadcast_to(left - right, count).tolist())
+        return low, high
+    least = max(_least(name) for name in statistics)
+    if count < least:
+        return f"{count} runs; at least {least} are needed"
+    # All metrics of a run are drawn together.
+    drawn = np.random.default_rng(_SEED).integers(0, count, size=(_RESAMPLES, count))
+    lefts, rights = _sides(one, {name: series[drawn] for name, series in values.items()})
+    means = (lefts - rights).mean(axis=-1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _statistics(one: Expectation) -> list[str]:
+    """List the statistics over runs that are called."""
+    calls = (node for node in ast.walk(one.expression.tree) if isinstance(node, ast.Call))
+    names = (node.func.id for node in calls if isinstance(node.func, ast.Name))
+    return [name for name in names if name != "abs"]
+
+
+def _least(name: str) -> int:
+    """Return the number of runs below which a quantile is an extreme value."""
+    share = QUANTILES.get(name, 0.5)
+    return max(_LEAST_FOR_QUANTILES, math.ceil(1 / min(share, 1 - share) - 1e-9))
+
+
+def _capacity(one: Expectation, reference: Reference, rates: Mapping[str, float | None]) -> float:
+    """Return the rate of a link; without a link in its name, of the link that metrics name."""
+    _, underscore, link = reference.name.partition("_")
+    if not underscore:
+        names = "".join(f"_{metric.name}_" for metric in one.metrics)
+        mentioned = [name for name in rates if f"_{name}_" in names]
+        if len(mentioned) != 1:
+            expected = " or ".join(f"{CAPACITY}_{name}" for name in rates)
+            message = f"{_place(one)}: {CAPACITY} of which link? expected {expected}"
+            raise _core.ScenarioError(message)
+        (link,) = mentioned
+    if link not in rates:
+        message = f'{_place(one)}: unknown link "{link}"; expected one of {", ".join(rates)}'
+        raise _core.ScenarioError(message)
+    rate = rates[link]
+    if rate is None:
+        message = f'{_place(one)}: link "{link}" has no constant rate; expected a number'
+        raise _core.ScenarioError(message)
+    return rate

@@ -1,0 +1,263 @@
+"""Arithmetic and comparisons of users, such as ``ping_ms_p99 < 40``, without ``eval``.
+
+The text is parsed by :mod:`ast`, and only names, numbers, strings, arithmetic, comparisons and
+calls of listed functions are accepted. Numbers may have a unit: ``5ms`` is 0.005 (seconds),
+``10mbit`` is 10000000 (bit per second), ``64kb`` is 65536 (bytes) and ``5%`` is 0.05.
+"""
+
+import ast
+import operator
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sojourn import _core
+from sojourn.scenario.quantities import in_base_units
+
+# Longer than any condition that a person writes; it bounds the depth of nested parentheses.
+MAX_LETTERS = 1000
+# A string, or a number with a unit.
+_WITH_UNIT = re.compile(
+    r"""(?P<text>"[^"]*"|'[^']*')|(?<![\w.])(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"""
+    r"(?P<unit>%|[a-zA-Z]+)"
+)
+# Operators of Python, which may follow a number at once.
+_WORDS = {"and", "or", "in", "is", "if", "else", "not"}
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name in an expression.
+
+    Parameters
+    ----------
+    name
+        The name, with its dots and indices, such as ``links.up.rate`` or ``traffic[0].count``.
+    arm
+        The text in brackets after it, as in ``drops["codel"]``; None without.
+    """
+
+    name: str
+    arm: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A checked expression.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    tree
+        Its syntax tree.
+    references
+        The names in it, in their order, each once.
+    """
+
+    text: str
+    tree: ast.expr
+    references: tuple[Reference, ...]
+
+    def value(
+        self,
+        lookup: Callable[[Reference], Any],
+        functions: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> Any:
+        """Compute the expression.
+
+        Parameters
+        ----------
+        lookup
+            Returns the value of a name.
+        functions
+            The functions by their name.
+
+        Returns
+        -------
+        value
+            A number, a truth value, or an array of them if `lookup` returns arrays.
+
+        Raises
+        ------
+        ScenarioError
+            The values do not fit the operators.
+        """
+        return self.part(self.tree, lookup, functions)
+
+    def part(
+        self,
+        tree: ast.expr,
+        lookup: Callable[[Reference], Any],
+        functions: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> Any:
+        """Compute one part of the expression, such as one side of a comparison."""
+        try:
+            return _value(tree, lookup, functions or {})
+        except (ArithmeticError, TypeError, ValueError) as error:
+            message = f'"{self.text}": {error}'
+            raise _core.ScenarioError(message) from None
+
+    @property
+    def comparison(self) -> ast.Compare | None:
+        """The comparison, if the expression is one with two sides."""
+        tree = self.tree
+        return tree if isinstance(tree, ast.Compare) and len(tree.ops) == 1 else None
+
+
+def parse(text: str, *, functions: frozenset[str] = frozenset()) -> Expression:
+    """Parse an expression.
+
+    Parameters
+    ----------
+    text
+        The text.
+    functions
+        The names of the functions that it may call, with one argument.
+
+    Returns
+    -------
+    Expression
+        The expression.
+
+    Raises
+    ------
+    ScenarioError
+        The text is not an expression, or contains what is not accepted.
+
+    Examples
+    --------
+    >>> condition = parse("links.down.rate >= 2 * 10mbit")
+    >>> [reference.name for reference in condition.references]
+    ['links.down.rate']
+    >>> condition.value(lambda reference: 15e6)
+    False
+    """
+    if len(text) > MAX_LETTERS:
+        message = f'"{text[:40]}…": too long; expected at most {MAX_LETTERS} characters'
+        raise _core.ScenarioError(message)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(_WITH_UNIT.sub(_number, text.strip()), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        message = f'"{text}": invalid expression; expected one such as ping_ms_p99 < 40'
+        raise _core.ScenarioError(message) from None
+    references: dict[Reference, None] = {}
+    _check(tree, text, functions, references)
+    return Expression(text, tree, tuple(references))
+
+
+def _number(found: re.Match[str]) -> str:
+    if found["text"] is not None or found["unit"] in _WORDS:
+        return found[0]
+    return repr(in_base_units(found["number"] + found["unit"]))
+
+
+def _check(  # noqa: C901 - one case per kind of node
+    tree: ast.expr, text: str, functions: frozenset[str], references: dict[Reference, None]
+) -> None:
+    """Refuse everything but the listed kinds of nodes; collect the names."""
+    parts: list[ast.expr] = []
+    accepted = False
+    match tree:
+        case ast.Constant(value=bool() | None):
+            pass
+        case ast.Constant(value=int() | float() | str()):
+            accepted = True
+        case ast.BinOp(left, op, right):
+            accepted, parts = type(op) in _BINARY, [left, right]
+        case ast.UnaryOp(ast.USub() | ast.UAdd() | ast.Not(), operand):
+            accepted, parts = True, [operand]
+        case ast.BoolOp(_, values):
+            accepted, parts = True, values
+        case ast.Compare(left, ops, comparators):
+            accepted = all(type(op) in _COMPARED for op in ops)
+            parts = [left, *comparators]
+        case ast.Call(ast.Name(name), [argument], []):
+            if name not in functions:
+                known = ", ".join(sorted(functions)) or "none"
+                message = f'"{text}": unknown function {name}; accepted functions: {known}'
+                raise _core.ScenarioError(message)
+            accepted, parts = True, [argument]
+        case _:
+            reference = _reference(tree)
+            if reference is not None:
+                references[reference] = None
+                accepted = True
+    if not accepted:
+        message = (
+            f'"{text}": "{ast.unparse(tree)}" is not accepted; expected names, numbers, '
+            "+ - * / **, and comparisons by < <= > >="
+        )
+        raise _core.ScenarioError(message)
+    for part in parts:
+        _check(part, text, functions, references)
+
+
+def _reference(tree: ast.expr) -> Reference | None:
+    """Return the name that this node is, with its dots and brackets."""
+    match tree:
+        case ast.Name(name):
+            return Reference(name)
+        case ast.Attribute(owner, key):
+            of = _reference(owner)
+            return None if of is None or of.arm is not None else Reference(f"{of.name}.{key}")
+        case ast.Subscript(owner, ast.Constant(value=str(arm))):
+            of = _reference(owner)
+            return None if of is None or of.arm is not None else Reference(of.name, arm)
+        case ast.Subscript(owner, ast.Constant(value=int(index))) if not isinstance(index, bool):
+            of = _reference(owner)
+            return None if of is None or of.arm is not None else Reference(f"{of.name}[{index}]")
+    return None
+
+
+def _value(  # noqa: PLR0911 - one case per kind of node
+    tree: ast.expr,
+    lookup: Callable[[Reference], Any],
+    functions: Mapping[str, Callable[[Any], Any]],
+) -> Any:
+    match tree:
+        case ast.Constant(value=value):
+            # No integers: powers of them take unbounded time.
+            return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+        case ast.BinOp(left, op, right):
+            one, other = (_value(side, lookup, functions) for side in (left, right))
+            return _BINARY[type(op)](one, other)
+        case ast.UnaryOp(op, operand):
+            value = _value(operand, lookup, functions)
+            if isinstance(op, ast.Not):
+                return not value
+            return -value if isinstance(op, ast.USub) else value
+        case ast.BoolOp(op, values):
+            results = (bool(_value(part, lookup, functions)) for part in values)
+            return all(results) if isinstance(op, ast.And) else any(results)
+        case ast.Compare(left, ops, comparators):
+            sides = [_value(side, lookup, functions) for side in (left, *comparators)]
+            pairs = zip(ops, sides, sides[1:], strict=False)
+            return all(_COMPARED[type(op)](one, other) for op, one, other in pairs)
+        case ast.Call(ast.Name(name), [argument]):
+            return functions[name](_value(argument, lookup, functions))
+    reference = _reference(tree)
+    if reference is None:  # Not after `_check`.
+        message = f"{ast.unparse(tree)} is not accepted"
+        raise TypeError(message)
+    return lookup(reference)

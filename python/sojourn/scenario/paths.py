@@ -1,0 +1,130 @@
+"""Find values of a scenario by their path, and expand ``*`` in paths."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sojourn import _core
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
+Step = str | int
+
+
+def expanded(document: Mapping[str, Any], path: str) -> list[str]:
+    """Replace each ``*`` of a path by the links, or by the traffic blocks that have the key.
+
+    Parameters
+    ----------
+    document
+        The canonical document of the scenario.
+    path
+        The path, such as ``links.*.rate`` or ``traffic[*].cc``.
+
+    Returns
+    -------
+    list of str
+        The paths without ``*``; a path without ``*`` unchanged.
+
+    Raises
+    ------
+    ScenarioError
+        Nothing in the scenario matches the path.
+
+    Examples
+    --------
+    >>> links = {"up": {"rate": "1mbit"}, "down": {"rate": "9mbit"}, "lan": "unlimited"}
+    >>> expanded({"links": links}, "links.*.rate")
+    ['links.up.rate', 'links.down.rate']
+    """
+    if "*" not in path:
+        return [path]
+    found = [_written(steps) for steps in _matches(document, _steps(path))]
+    if not found:
+        message = f"{path}: nothing in the scenario matches; expected a path such as links.*.rate"
+        raise _core.ScenarioError(message)
+    return found
+
+
+def find(document: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path without ``*``, also of a parameter of a queue.
+
+    Parameters
+    ----------
+    document
+        The canonical document of the scenario.
+    path
+        The path.
+
+    Returns
+    -------
+    value
+        The value; None if there is none.
+
+    Examples
+    --------
+    >>> find({"links": {"up": {"qdisc": "codel limit 1000 target 5ms"}}}, "links.up.qdisc.target")
+    '5ms'
+    """
+    node: Any = document
+    for step in _steps(path):
+        if isinstance(node, str):
+            return _parameter(node, f"{step}")
+        node = _child(node, step)
+    return node
+
+
+def _steps(path: str) -> list[Step]:
+    """Split a path into keys, indices and ``*``."""
+    found = ((key, index) for key, index in _STEP.findall(path))
+    return [_step(key or index) for key, index in found]
+
+
+def _step(text: str) -> Step:
+    return int(text) if text.isdecimal() else text
+
+
+def _written(steps: list[Step]) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return text.removeprefix(".")
+
+
+def _matches(node: Any, steps: list[Step]) -> Iterator[list[Step]]:
+    if not steps:
+        yield []
+        return
+    step, rest = steps[0], steps[1:]
+    if step != "*":
+        child = _child(node, step)
+        # What does not exist yet stays as it is written, and the core refuses it.
+        for below in _matches(child, rest) if child is not None else [rest]:
+            yield [step, *below]
+        return
+    children: list[tuple[Step, Any]] = []
+    if isinstance(node, Mapping):
+        children = [(key, child) for key, child in node.items() if isinstance(child, Mapping)]
+    elif isinstance(node, list):
+        children = list(enumerate(node))
+    for key, child in children:
+        if not rest or rest[0] == "*" or _child(child, rest[0]) is not None:
+            for below in _matches(child, rest):
+                yield [key, *below]
+
+
+def _child(node: Any, step: Step) -> Any:
+    if isinstance(node, Mapping):
+        return node.get(f"{step}")
+    if not isinstance(node, list):
+        return None
+    if isinstance(step, int):
+        return node[step] if step < len(node) else None
+    named = (item for item in node if isinstance(item, Mapping) and item.get("name") == step)
+    return next(named, None)
+
+
+def _parameter(queue: str, key: str) -> str | bool | None:
+    """Return a parameter of a queue in the syntax of ``tc``."""
+    words = queue.split()
+    if key in words[1:]:
+        place = words.index(key, 1)
+        return words[place + 1] if place + 1 < len(words) else True
+    return None

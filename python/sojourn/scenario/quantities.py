@@ -1,0 +1,147 @@
+"""Numbers with a unit, as scenarios write them: rates, times, sizes, shares and plain numbers."""
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sojourn import _core
+
+_NUMBER = re.compile(r"\s*(?P<number>[+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)\s*(?P<unit>[a-zA-Z%]*)\s*")
+# Units of each kind, the smallest first: their factor is the number of base units, which are whole.
+_UNITS: dict[str, dict[str, int]] = {
+    "rate": {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12},
+    "time": {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
+    "size": {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30},
+}
+# Digits of numbers that are computed.
+DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit.
+
+    Parameters
+    ----------
+    number
+        The number, in the smallest unit of its kind.
+    kind
+        ``"rate"`` (bit/s), ``"time"`` (ns), ``"size"`` (bytes), or else the unit itself, empty for
+        a plain number.
+    """
+
+    number: float
+    kind: str
+
+    def written(self) -> str | int | float:
+        """Write the quantity as a scenario does: with at most six digits, in a unit that fits.
+
+        Examples
+        --------
+        >>> Quantity(31622776.6, "rate").written()
+        '31.6228mbit'
+        >>> Quantity(3.0, "").written()
+        3
+        """
+        number = float(f"{self.number:.{DIGITS}g}")
+        units = _UNITS.get(self.kind)
+        if units is None:
+            plain = int(number) if number.is_integer() else number
+            return f"{plain}{self.kind}" if self.kind else plain
+        whole = round(number)
+        fitting = [item for item in units.items() if item[1] <= abs(whole)]
+        unit, factor = fitting[-1] if fitting else next(iter(units.items()))
+        if self.kind == "size" and whole % factor:
+            unit, factor = "b", 1
+        return f"{_decimal(Fraction(whole, factor))}{unit}"
+
+
+def _decimal(value: Fraction) -> str:
+    """Write a fraction whose denominator is a power of ten, exactly."""
+    text = f"{float(value):.15g}"
+    return text if "e" not in text else f"{float(value):f}"
+
+
+def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per kind
+    """Read a number with a unit.
+
+    Parameters
+    ----------
+    text
+        The text, such as ``10mbit``, or a number.
+
+    Returns
+    -------
+    Quantity or None
+        The quantity; None if the text is something else.
+
+    Examples
+    --------
+    >>> quantity("10mbit")
+    Quantity(number=10000000.0, kind='rate')
+    >>> quantity("20p")
+    Quantity(number=20.0, kind='p')
+    >>> quantity("fq_codel") is None
+    True
+    """
+    if isinstance(text, bool):
+        return None
+    if isinstance(text, int | float):
+        return Quantity(float(text), "") if math.isfinite(text) else None
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    number, unit = float(found["number"]), found["unit"]
+    if not math.isfinite(number):
+        return None
+    for kind, units in _UNITS.items():
+        if unit.lower() in units:
+            return Quantity(number * units[unit.lower()], kind)
+    for kind, read in (
+        ("rate", _core.parse_rate_bits_per_s),
+        ("time", _time_ns),
+        ("size", _core.parse_size_bytes),
+    ):
+        if unit:
+            try:
+                return Quantity(float(read(f"{found['number']}{unit}")), kind)
+            except _core.ScenarioError:
+                continue
+    return Quantity(number, unit)
+
+
+def _time_ns(text: str) -> float:
+    return _core.parse_time_s(text) * 1e9
+
+
+def in_base_units(text: str | float) -> float:
+    """Convert a number with a unit to seconds, bit/s, bytes or a ratio.
+
+    Parameters
+    ----------
+    text
+        The text, such as ``5ms``, or a number.
+
+    Returns
+    -------
+    float
+        The number; that before an unknown unit, such as ``20p``, as it stands.
+
+    Raises
+    ------
+    ScenarioError
+        It is no number.
+
+    Examples
+    --------
+    >>> in_base_units("5ms"), in_base_units("10mbit"), in_base_units("50%")
+    (0.005, 10000000.0, 0.5)
+    """
+    found = quantity(text)
+    if found is None:
+        message = f'"{text}": expected a number, with or without a unit, such as 10mbit or 5ms'
+        raise _core.ScenarioError(message)
+    if found.kind == "time":
+        return found.number / 1e9
+    return found.number / 100 if found.kind == "%" else found.number

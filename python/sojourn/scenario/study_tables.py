@@ -1,0 +1,76 @@
+"""The tables ``[sweep]`` and ``[[expect]]`` of scenario files.
+
+They describe what is done with a scenario, not the scenario: the core does not read them, and they
+do not change the hash of the scenario.
+"""
+
+import re
+import tomllib
+from typing import Any
+
+from sojourn import _core
+
+NAMES = ("sweep", "expect")
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+# Not a line of an array, such as `["10mbit", "1mbit"],`.
+_HEADER = re.compile(
+    rf"^[ \t]*\[\[?[ \t]*(?P<name>{_KEY})(?:[ \t]*\.[ \t]*{_KEY})*[ \t]*\]\]?[ \t]*(?:#[^\n]*)?$",
+    re.MULTILINE,
+)
+
+
+def split(text: str) -> tuple[str, dict[str, Any]]:
+    r"""Separate the tables from a scenario in TOML.
+
+    Parameters
+    ----------
+    text
+        The content of a scenario file.
+
+    Returns
+    -------
+    tuple of str and dict
+        The scenario, whose lines have the numbers of the file, and the tables by their name.
+
+    Raises
+    ------
+    ScenarioError
+        A table is written in a way that cannot be separated, such as ``sweep = {...}``.
+
+    Examples
+    --------
+    >>> scenario, tables = split('duration = "9s"\n[sweep]\nsample = "lhs:8"\n')
+    >>> tables
+    {'sweep': {'sample': 'lhs:8'}}
+    """
+    if not any(name in text for name in NAMES):
+        return text, {}
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        # The core says what is wrong.
+        return text, {}
+    tables = {name: document.pop(name) for name in NAMES if name in document}
+    if not tables:
+        return text, {}
+    without = _blanked(text)
+    try:
+        is_separated = tomllib.loads(without) == document
+    except tomllib.TOMLDecodeError:
+        is_separated = False
+    if not is_separated:
+        message = f"{' and '.join(tables)}: expected tables with headers, [sweep] and [[expect]]"
+        raise _core.ScenarioError(message)
+    return without, tables
+
+
+def _blanked(text: str) -> str:
+    """Replace the lines of the tables by empty ones."""
+    headers = list(_HEADER.finditer(text))
+    ends = [*(header.start() for header in headers), len(text)]
+    kept = [text[: ends[0]]]
+    for header, end in zip(headers, ends[1:], strict=True):
+        part = text[header.start() : end]
+        is_table = header["name"].strip("\"'") in NAMES
+        kept.append("\n" * part.count("\n") if is_table else part)
+    return "".join(kept)

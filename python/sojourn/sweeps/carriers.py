@@ -1,0 +1,158 @@
+"""Scenarios that carry the points of a sweep as their arms.
+
+A scenario with many arms is checked, stored and executed as one: the run store keeps the runs of a
+carrier in one file, and the tables of many runs are evaluated at once.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sojourn import _core
+from sojourn.document import plain
+from sojourn.scenario import Scenario
+from sojourn.sweeps.space import Point
+
+# Arms per carrier: its file in the run store and its tables stay small.
+MAX_ARMS = 256
+# Keys that a result has only once, so that arms of a carrier must share them.
+_COMMON = ("duration", "warmup")
+# Keys of traffic that do not decide which metrics exist. Metrics such as Jain's index depend on
+# the flows of all arms of a result.
+_HARMLESS = {"cc", "ecn", "rtt", "dscp", "rate", "interval", "start", "start_jitter", "stop"}
+_PLACE = re.compile(r"^arms\[\d+\](\.set)?[:.]?\s*")
+_ARM = re.compile(r' \(arm "[0-9a-f]+"\)$')
+DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An arm of the scenario at a point.
+
+    Parameters
+    ----------
+    point
+        Number of the point.
+    arm
+        Name of the arm.
+    """
+
+    point: int
+    arm: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A scenario whose arms are cells.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    cells
+        What each of its arms is.
+    most
+        Its number of replications: the most runs that any cell may have.
+    """
+
+    scenario: _core.Scenario
+    cells: tuple[Cell, ...]
+    most: int
+
+    def number(self, cell: int, replication: int) -> int:
+        """Return the number of a run, counted arm by arm."""
+        return cell * self.most + replication
+
+
+def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[Carrier]:
+    """Build the carriers of a sweep.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    points
+        The points.
+    most
+        The most runs that any cell may have.
+
+    Yields
+    ------
+    Carrier
+        A carrier, in the order of its first point.
+
+    Raises
+    ------
+    ScenarioError
+        A value is not valid at a point; the message names the point.
+    """
+    document = json.loads(scenario.checked.to_json())
+    document["replications"] = most
+    arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]
+    groups: dict[str, list[tuple[Cell, dict[str, Any], Point]]] = {}
+    for number, point in enumerate(points):
+        changes = {path: plain(path, value) for path, value in point.changes.items()}
+        common = {path: changes.pop(path) for path in _COMMON if path in changes}
+        for arm in arms:
+            own = _merged(arm, changes)
+            key = json.dumps([common, _structure(own)], sort_keys=True)
+            groups.setdefault(key, []).append((Cell(number, arm["name"]), own, point))
+    for key, members in groups.items():
+        common = json.loads(key)[0]
+        for start in range(0, len(members), MAX_ARMS):
+            part = members[start : start + MAX_ARMS]
+            checked = _checked({**document, **common}, part)
+            yield Carrier(checked, tuple(cell for cell, _, _ in part), most)
+
+
+def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of an arm with those of a point, which apply after them."""
+    for path in changes:
+        if path in arm["set"]:
+            message = (
+                f'{path}: arm "{arm["name"]}" sets this value itself; expected a parameter that '
+                "the arms share, or one within it, such as the target of a queue"
+            )
+            raise _core.ScenarioError(message)
+    return {**arm["set"], **changes}
+
+
+def _structure(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes that may decide which metrics a run has."""
+    return {
+        path: value
+        for path, value in changes.items()
+        if path.startswith(("traffic", "pages")) and path.rsplit(".", 1)[-1] not in _HARMLESS
+    }
+
+
+def _checked(
+    document: dict[str, Any], members: Sequence[tuple[Cell, dict[str, Any], Point]]
+) -> _core.Scenario:
+    arms = [{"name": _name(cell.arm, own), "set": own} for cell, own, _ in members]
+    try:
+        return _core.Scenario.from_json(json.dumps({**document, "arms": arms}))
+    except _core.ScenarioError as error:
+        failed = error
+    for arm, (cell, _, point) in zip(arms, members, strict=True):
+        try:
+            _core.Scenario.from_json(json.dumps({**document, "arms": [arm]}))
+        except _core.ScenarioError as error:
+            text = _ARM.sub("", _PLACE.sub("", f"{error}"))
+            of_arm = f'; arm "{cell.arm}"' if _has_arms(members) else ""
+            message = f"{text} (point {point.label}{of_arm})"
+            raise _core.ScenarioError(message) from None
+    raise failed
+
+
+def _has_arms(members: Sequence[tuple[Cell, dict[str, Any], Point]]) -> bool:
+    return len({cell.arm for cell, _, _ in members}) > 1
+
+
+def _name(arm: str, changes: Mapping[str, Any]) -> str:
+    """Name an arm by what it is, so that another sweep with the same point reuses its runs."""
+    text = json.dumps([arm, changes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

@@ -1,0 +1,390 @@
+"""The result of a sweep: metrics per run and per point."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result.naming import metric_column
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value
+from sojourn.sweeps import estimates, storage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KEYS = ("point", "arm", "replication")
+
+
+class SweepResult:
+    """The metrics of all runs of a sweep.
+
+    Created by :func:`sojourn.sweep` and :meth:`load`.
+
+    Parameters
+    ----------
+    manifest
+        Scenario, parameters, version: what describes the sweep.
+    runs
+        The frame :attr:`runs`.
+    points
+        The frame :attr:`points`; by default, it is computed.
+    """
+
+    def __init__(
+        self, manifest: dict[str, Any], runs: pl.DataFrame, points: pl.DataFrame | None = None
+    ) -> None:
+        self.manifest = manifest
+        self._runs = runs
+        if points is not None:
+            self.__dict__["points"] = points
+
+    def __repr__(self) -> str:
+        """Return the size of the sweep on one line."""
+        count = self.manifest["points"]
+        return f"SweepResult(points={count}, runs={self.runs.height}, paths={self.parameters})"
+
+    def _repr_html_(self) -> str:
+        """Return the points as HTML, for notebooks."""
+        return str(self.points._repr_html_())
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row per run: ``point``, the parameters, ``arm``, ``replication`` and the metrics."""
+        return self._runs
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row per point and arm: the parameters, ``n``, and per metric its mean and interval.
+
+        ``<metric>_low`` and ``<metric>_high`` are the 95 % bootstrap interval, null for fewer than
+        two runs.
+        """
+        return estimates.by_point(self.runs, self.parameters, self.metrics)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The paths of the parameters."""
+        return list(self.manifest["paths"])
+
+    @property
+    def metrics(self) -> list[str]:
+        """The columns of the metrics."""
+        known = {*KEYS, *self.parameters}
+        return [name for name in self.runs.columns if name not in known]
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of the arms, in the order of the scenario."""
+        return self.runs["arm"].unique(maintain_order=True).to_list()
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario without the changes of the points."""
+        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs have finished."""
+        return bool(self.manifest["complete"])
+
+    def pivot(
+        self,
+        metric: str,
+        *,
+        rows: str | None = None,
+        columns: str | None = None,
+        arm: str | None = None,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> pl.DataFrame:
+        """Arrange the means of a metric by two parameters.
+
+        Parameters
+        ----------
+        metric
+            A metric, such as ``"ping_ms_p99"`` or ``"goodput_down"``.
+        rows, columns
+            Paths of parameters; by default the first two. ``"arm"`` stands for the arms.
+        arm
+            Name of an arm; required if there are several, unless they are rows or columns.
+        fixed
+            Values of the other parameters.
+
+        Returns
+        -------
+        polars.DataFrame
+            The values of `rows`, then one column per value of `columns`.
+
+        Raises
+        ------
+        ResultError
+            A parameter or an arm is unknown, or a combination has several points.
+        """
+        column = self.column(metric)
+        first, second = self._two(rows, columns)
+        table = self._selected(first, second, arm=arm, fixed=fixed)
+        order = {path: estimates.in_order(table[path]) for path in (first, second)}
+        twice = table.group_by(first, second).len().filter(pl.col("len") > 1)
+        if not twice.is_empty():
+            message = (
+                f"several points have the same {first} and {second}; expected `fixed` or `arm` for "
+                f"the other parameters: {', '.join(self._others(first, second)) or 'none'}"
+            )
+            raise _core.ResultError(message)
+        wide = table.pivot(on=second, index=first, values=column, maintain_order=True)
+        places = pl.Series([order[first].index(value) for value in wide[first]], dtype=pl.Int64)
+        wide = wide[places.arg_sort()]
+        return wide.select(first, *(f"{value}" for value in order[second]))
+
+    def best(
+        self, metric: str, *, largest: bool = False, arm: str | None = None, count: int = 5
+    ) -> pl.DataFrame:
+        """Rank the points by the mean of a metric.
+
+        All points have the same seeds. An interval of the difference that contains 0 means that the
+        point may be as good as the first one.
+
+        Parameters
+        ----------
+        metric
+            A metric.
+        largest
+            Whether a larger value is better; by default, a smaller one is.
+        arm
+            Name of an arm; by default, all arms are ranked.
+        count
+            How many points to return.
+
+        Returns
+        -------
+        polars.DataFrame
+            The best points, the best first: ``point``, the parameters, ``arm``, ``n``, the metric
+            with its interval, and ``difference``, ``difference_low`` and ``difference_high``: the
+            mean difference to the first one over pairs of runs with the same seed.
+
+        Raises
+        ------
+        ResultError
+            The metric or the arm is unknown.
+        """
+        runs = self.runs if arm is None else self._of_arm(self.runs, arm)
+        column = self.column(metric)
+        return estimates.ranked(runs, self.parameters, column, largest=largest, count=count)
+
+    def heatmap(
+        self,
+        metric: str,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        arm: str | None = None,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> "Figure":
+        """Draw the means of a metric over two parameters.
+
+        Parameters
+        ----------
+        metric
+            A metric.
+        x, y
+            Paths of the parameters; by default the first two.
+        arm, fixed
+            As for :meth:`pivot`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        first, second = self._two(x, y)
+        table = self.pivot(metric, rows=second, columns=first, arm=arm, fixed=fixed)
+        return figures.heatmap(table, self.column(metric), x=first, y=second)
+
+    def lines(
+        self,
+        metric: str,
+        *,
+        x: str | None = None,
+        arm: str | None = None,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> "Figure":
+        """Draw the means of a metric over one parameter, with their intervals.
+
+        Parameters
+        ----------
+        metric
+            A metric.
+        x
+            Path of the parameter; by default the first. There is a line per arm and combination of
+            the other parameters.
+        arm
+            Name of an arm; by default all.
+        fixed
+            Values of other parameters.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        path = self._one(x)
+        table = self._selected(path, "arm", arm=arm, fixed=fixed)
+        return figures.lines(table, self.column(metric), path, self._varying(table, path))
+
+    def box(
+        self,
+        metric: str,
+        *,
+        x: str | None = None,
+        arm: str | None = None,
+        fixed: Mapping[str, Value] | None = None,
+    ) -> "Figure":
+        """Draw the distribution of a metric over runs, for each value of one parameter.
+
+        Parameters
+        ----------
+        metric
+            A metric.
+        x
+            Path of the parameter; by default the first. Runs that differ in other parameters are in
+            the same box.
+        arm
+            Name of an arm; by default, arms stand side by side.
+        fixed
+            Values of other parameters.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        path = self._one(x)
+        runs = self._filtered(self.runs, arm=arm, fixed=fixed)
+        return figures.box(runs, self.column(metric), path)
+
+    def column(self, metric: str) -> str:
+        """Return the column of a metric, whose unit may be left out.
+
+        Parameters
+        ----------
+        metric
+            The metric, such as ``"goodput_down"``.
+
+        Returns
+        -------
+        str
+            The column, such as ``"goodput_down_mbit_per_s"``.
+
+        Raises
+        ------
+        ResultError
+            There is no such metric.
+        """
+        try:
+            return metric_column(metric, self.metrics, "metric")
+        except _core.ScenarioError as error:
+            message = f"{error}"
+            raise _core.ResultError(message) from None
+
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
+        """Write the sweep to a directory: ``sweep.json``, ``runs.parquet``, ``points.parquet``.
+
+        Parameters
+        ----------
+        directory
+            The directory, created if needed.
+        force
+            Whether another sweep in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another sweep.
+        """
+        storage.save(directory, self.manifest, self.runs, self.points, force=force)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a sweep that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        directory
+            The directory.
+
+        Returns
+        -------
+        SweepResult
+            The sweep.
+
+        Raises
+        ------
+        ResultError
+            The directory contains no sweep, or a damaged one.
+        """
+        return cls(*storage.load(directory))
+
+    def _one(self, path: str | None) -> str:
+        chosen = self.parameters[0] if path is None else path
+        estimates.check_parameter(chosen, self.parameters)
+        return chosen
+
+    def _two(self, one: str | None, other: str | None) -> tuple[str, str]:
+        free = [path for path in [*self.parameters, "arm"] if path not in {one, other}]
+        first = free.pop(0) if one is None else one
+        second = free.pop(0) if other is None and free else other
+        if second is None or first == second:
+            message = "expected two different parameters for rows and columns"
+            raise _core.ResultError(message)
+        for path in (first, second):
+            estimates.check_parameter(path, [*self.parameters, "arm"])
+        return first, second
+
+    def _others(self, *shown: str) -> list[str]:
+        paths = [path for path in self.parameters if path not in shown]
+        return [*paths, *(["arm"] if len(self.arms) > 1 and "arm" not in shown else [])]
+
+    def _selected(
+        self, *shown: str, arm: str | None, fixed: Mapping[str, Value] | None
+    ) -> pl.DataFrame:
+        table = self._filtered(self.points, arm=arm, fixed=fixed)
+        if arm is None and "arm" not in shown and len(self.arms) > 1:
+            message = f"arm: several arms; expected one of {', '.join(self.arms)}"
+            raise _core.ResultError(message)
+        return table
+
+    def _filtered(
+        self, table: pl.DataFrame, *, arm: str | None, fixed: Mapping[str, Value] | None
+    ) -> pl.DataFrame:
+        if arm is not None:
+            table = self._of_arm(table, arm)
+        for path, value in (fixed or {}).items():
+            estimates.check_parameter(path, self.parameters)
+            values = table[path].unique(maintain_order=True).to_list()
+            if value not in values:
+                message = f"{path}: no point with {value}; expected one of {values}"
+                raise _core.ResultError(message)
+            table = table.filter(pl.col(path) == value)
+        return table
+
+    def _of_arm(self, table: pl.DataFrame, arm: str) -> pl.DataFrame:
+        if arm not in self.arms:
+            message = f'arm: unknown arm "{arm}"; expected one of {", ".join(self.arms)}'
+            raise _core.ResultError(message)
+        return table.filter(pl.col("arm") == arm)
+
+    def _varying(self, table: pl.DataFrame, x: str) -> Sequence[str]:
+        """List the columns other than `x` that tell lines apart."""
+        return [
+            path for path in [*self.parameters, "arm"] if path != x and table[path].n_unique() > 1
+        ]

@@ -1,0 +1,265 @@
+"""The points of a sweep: combinations of the values of its parameters."""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sojourn import _core
+from sojourn.expressions import Expression, Reference, parse
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import expanded, find
+from sojourn.scenario.quantities import in_base_units, quantity
+from sojourn.sweeps.parameters import Parameter
+
+MAX_POINTS = 1_000_000
+_SAMPLE = re.compile(r"(?P<kind>lhs|sobol):(?P<count>[1-9]\d{0,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How samples are drawn from the ranges.
+
+    Parameters
+    ----------
+    kind
+        ``"lhs"`` for Latin hypercube samples, ``"sobol"`` for a scrambled Sobol sequence.
+    count
+        How many.
+    """
+
+    kind: Literal["lhs", "sobol"]
+    count: int
+
+    @property
+    def text(self) -> str:
+        """How it is written: ``lhs:64``."""
+        return f"{self.kind}:{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of values.
+
+    Parameters
+    ----------
+    values
+        The value of each path of the parameters, as the user wrote them.
+    changes
+        The same with ``*`` expanded: what differs from the scenario.
+    """
+
+    values: Mapping[str, Value]
+    changes: Mapping[str, Value]
+
+    @property
+    def label(self) -> str:
+        """The values on one line."""
+        return ", ".join(f"{path}={value}" for path, value in self.values.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The parameters of a sweep and the conditions on its points.
+
+    Parameters
+    ----------
+    parameters
+        The parameters. Their values are combined with each other.
+    where
+        Conditions; points that do not meet all of them are left out.
+    sample
+        How samples are drawn from parameters with ranges.
+    """
+
+    parameters: tuple[Parameter, ...]
+    where: tuple[Expression, ...] = ()
+    sample: Sample | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all parameters."""
+        return [path for one in self.parameters for path in one.paths]
+
+    def document(self) -> dict[str, Any]:
+        """Describe the space as JSON, for manifests."""
+        values = {
+            ",".join(one.paths): [list(step) for step in one.values]
+            if one.values
+            else [
+                f"{found.distribution}({found.low.written()},{found.high.written()})"
+                for found in one.ranges
+            ]
+            for one in self.parameters
+        }
+        return {
+            "parameters": values,
+            "where": [condition.text for condition in self.where],
+            "sample": None if self.sample is None else self.sample.text,
+        }
+
+
+def space(
+    parameters: Sequence[Parameter], where: Iterable[str] = (), sample: str | None = None
+) -> Space:
+    """Build the space of a sweep.
+
+    Parameters
+    ----------
+    parameters
+        The parameters.
+    where
+        Conditions, such as ``links.down.rate >= links.up.rate``.
+    sample
+        ``lhs:64`` or ``sobol:64`` if parameters have ranges.
+
+    Returns
+    -------
+    Space
+        The space.
+
+    Raises
+    ------
+    ScenarioError
+        There is no parameter, a path occurs twice, a condition is not valid, or only one of
+        `sample` and a range is given.
+    """
+    if not parameters:
+        message = (
+            "sweep: no parameters; expected at least one, such as -p links.up.rate=5mbit,9mbit"
+        )
+        raise _core.ScenarioError(message)
+    paths = [path for one in parameters for path in one.paths]
+    twice = next((path for n, path in enumerate(paths) if path in paths[:n]), None)
+    if twice is not None:
+        message = f"{twice}: given twice; expected each parameter once"
+        raise _core.ScenarioError(message)
+    ranged = [",".join(one.paths) for one in parameters if one.ranges]
+    drawn = None if sample is None else _sample(sample)
+    if ranged and drawn is None:
+        message = f"{ranged[0]}: a range requires --sample, such as --sample lhs:64"
+        raise _core.ScenarioError(message)
+    if drawn is not None and not ranged:
+        message = (
+            f"--sample {sample}: no parameter has a range; expected one such as "
+            "-p 'links.up.rate=loguniform(1mbit,100mbit)'"
+        )
+        raise _core.ScenarioError(message)
+    conditions = []
+    for text in where:
+        try:
+            conditions.append(parse(text))
+        except _core.ScenarioError as error:
+            message = f"--where {error}"
+            raise _core.ScenarioError(message) from None
+    return Space(parameters=tuple(parameters), where=tuple(conditions), sample=drawn)
+
+
+def _sample(text: str) -> Sample:
+    found = _SAMPLE.fullmatch(text.strip())
+    if found is None:
+        message = f"--sample {text}: expected lhs:COUNT or sobol:COUNT, such as lhs:64"
+        raise _core.ScenarioError(message)
+    count = int(found["count"])
+    if found["kind"] == "lhs":
+        return Sample("lhs", count)
+    if count & (count - 1):
+        near = 2 ** math.floor(math.log2(count))
+        message = f"--sample {text}: expected a power of two, such as sobol:{near}"
+        raise _core.ScenarioError(message)
+    return Sample("sobol", count)
+
+
+def points(of: Space, scenario: Scenario) -> list[Point]:
+    """List the points of a sweep.
+
+    Parameters
+    ----------
+    of
+        The parameters and conditions.
+    scenario
+        The scenario; its seed is that of the samples.
+
+    Returns
+    -------
+    list of Point
+        The points. The values of the last parameter change fastest.
+
+    Raises
+    ------
+    ScenarioError
+        No point or too many points remain, or a condition uses an unknown name.
+    """
+    document = json.loads(scenario.checked.to_json())
+    ranged = [one for one in of.parameters if one.ranges]
+    size = math.prod(len(one.values) for one in of.parameters if one.values)
+    size *= 1 if of.sample is None else of.sample.count
+    if size > MAX_POINTS:
+        message = f"sweep: {size} points; expected at most {MAX_POINTS}"
+        raise _core.ScenarioError(message)
+    steps = [_steps(one) for one in of.parameters if one.values]
+    if of.sample is not None:
+        steps.insert(0, list(_drawn(ranged, of.sample, document["seed"])))
+    wildcards = {path: expanded(document, path) for path in of.paths}
+    concrete = [path for paths in wildcards.values() for path in paths]
+    twice = next((path for n, path in enumerate(concrete) if path in concrete[:n]), None)
+    if twice is not None:
+        message = f"{twice}: two parameters set this value; expected each value once"
+        raise _core.ScenarioError(message)
+    order = of.paths
+    found = []
+    for combination in itertools.product(*steps):
+        merged = {path: value for part in combination for path, value in part.items()}
+        values = {path: merged[path] for path in order}
+        changes = {path: value for name, value in values.items() for path in wildcards[name]}
+        if all(_holds(condition, changes, document) for condition in of.where):
+            found.append(Point(values, changes))
+    if not found:
+        message = f"sweep: none of {size} points meets --where; expected at least one"
+        raise _core.ScenarioError(message)
+    return found
+
+
+def _steps(parameter: Parameter) -> list[dict[str, Value]]:
+    return [dict(zip(parameter.paths, step, strict=True)) for step in parameter.values]
+
+
+def _drawn(ranged: Sequence[Parameter], sample: Sample, seed: int) -> Iterator[dict[str, Value]]:
+    """Draw samples: the same for the same seed, parameters and number."""
+    try:
+        # Imported here: few sweeps need it, and the import takes tenths of a second.
+        from scipy.stats import qmc  # noqa: PLC0415
+    except ModuleNotFoundError:
+        message = "--sample requires scipy; install it with: pip install 'sojourn[sweep]'"
+        raise _core.UnavailableError(message) from None
+    named = [pair for one in ranged for pair in zip(one.paths, one.ranges, strict=True)]
+    kinds = {"lhs": qmc.LatinHypercube, "sobol": qmc.Sobol}
+    shares = kinds[sample.kind](len(named), seed=seed).random(sample.count)
+    for row in shares:
+        yield {path: of.at(float(share)) for (path, of), share in zip(named, row, strict=True)}
+
+
+def _holds(condition: Expression, changes: Mapping[str, Value], document: dict[str, Any]) -> bool:
+    def lookup(reference: Reference) -> float | str | bool:
+        value = changes.get(reference.name)
+        if value is None:
+            value = find(document, reference.name)
+        if value is None or isinstance(value, dict | list) or reference.arm is not None:
+            message = (
+                f'--where "{condition.text}": unknown name {reference.name}; expected a parameter '
+                "of the sweep or another value of the scenario, such as links.up.rate"
+            )
+            raise _core.ScenarioError(message)
+        is_number = not isinstance(value, bool) and quantity(value) is not None
+        return in_base_units(value) if is_number else value
+
+    try:
+        return bool(condition.value(lookup))
+    except _core.ScenarioError as error:
+        text = f"{error}"
+        message = text if text.startswith("--where") else f"--where {text}"
+        raise _core.ScenarioError(message) from None

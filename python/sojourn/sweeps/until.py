@@ -1,0 +1,85 @@
+"""The precision at which a sweep stops adding replications."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.result.student import mean_and_interval
+
+# Of fewer runs, the interval says little.
+LEAST_RUNS = 3
+MAX_MOST = 100_000
+_UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A metric and the half-width of its 95 % interval that is wanted.
+
+    Parameters
+    ----------
+    metric
+        The metric, a column of :attr:`sojourn.Result.per_run`, or the start of its name.
+    width
+        The half-width: a share of the mean if `relative`, else in the unit of the metric.
+    relative
+        Whether the width is relative to the mean.
+    """
+
+    metric: str
+    width: float
+    relative: bool
+
+    @property
+    def text(self) -> str:
+        """How it is written: ``ping_ms_p99 ±5 %``."""
+        return f"{self.metric} ±{self.width * 100 if self.relative else self.width:g}" + (
+            " %" if self.relative else ""
+        )
+
+    def met(self, values: Sequence[float]) -> bool:
+        """Whether the interval of Student's t distribution is narrow enough.
+
+        It is wider for few runs than the bootstrap interval that tables show.
+        """
+        if len(values) < LEAST_RUNS:
+            return False
+        mean, low, high = mean_and_interval(values)
+        allowed = self.width * abs(mean) if self.relative else self.width
+        return (high - low) / 2 <= allowed
+
+
+def until(text: str) -> Until:
+    """Read a precision.
+
+    Parameters
+    ----------
+    text
+        A metric and a half-width, such as ``ping_ms_p99 ±5 %`` or ``goodput_down ±0.1``; ``+-`` may
+        replace ``±``.
+
+    Returns
+    -------
+    Until
+        The precision.
+
+    Raises
+    ------
+    ScenarioError
+        The text is not valid.
+
+    Examples
+    --------
+    >>> until("ping_ms_p99 +-5%")
+    Until(metric='ping_ms_p99', width=0.05, relative=True)
+    """
+    found = _UNTIL.fullmatch(text.strip())
+    if found is None or float(found["number"]) == 0.0:
+        message = (
+            f"--until {text}: expected a metric and the half-width of its interval, such as "
+            "'ping_ms_p99 ±5 %' or 'goodput_down ±0.1'"
+        )
+        raise _core.ScenarioError(message)
+    relative = bool(found["unit"])
+    return Until(found["metric"], float(found["number"]) / (100 if relative else 1), relative)

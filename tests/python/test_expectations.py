@@ -1,0 +1,207 @@
+"""Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from shell import Command
+from sojourn.expectations.capacities import capacities
+from sojourn.expectations.expectation import expectation, expectations
+from sojourn.expectations.judging import Judgement, Measured, failed, judge
+from test_sweeps import TEXT
+
+CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
+
+
+def measured(a: list[float], b: list[float] | None = None, **rest: object) -> Measured:
+    rows = [("a", n, value) for n, value in enumerate(a)]
+    rows += [("b", n, value) for n, value in enumerate(b or [])]
+    frame = pl.DataFrame(
+        rows, schema=["arm", "replication", "goodput_down_mbit_per_s"], orient="row"
+    )
+    frame = frame.with_columns(drops=pl.lit(None, dtype=pl.Float64))
+    return Measured(runs=frame, capacities=CAPACITIES, **rest)  # type: ignore[arg-type]
+
+
+def verdicts(text: str, of: Measured) -> list[str]:
+    return [one.verdict for one in judge([expectation(text)], of)]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("goodput_down > 8.5", "pass"),
+        ("goodput_down < 9.6", "pass"),
+        ("goodput_down > 9.6", "fail"),
+        ("goodput_down < 8.5", "fail"),
+        ("goodput_down > 9.01", "undecided"),
+        ("goodput_down > 0.8 * capacity", "pass"),
+        ("goodput_down / capacity_down > 0.95", "fail"),
+        ("drops < 3", "undecided"),
+        ("10 - goodput_down < 1.5", "pass"),
+        ("abs(goodput_down - 9) < 0.5", "pass"),
+        ("median(goodput_down) > 8.5", "pass"),
+        ("p99(goodput_down) < 20", "undecided"),
+        ("goodput_down / 0 < 1", "undecided"),
+    ],
+)
+def test_verdicts_follow_the_interval(text: str, verdict: str) -> None:
+    assert verdicts(text, measured([9.0, 9.1, 8.9, 9.05, 8.95])) == [verdict]
+
+
+def test_one_run_decides_nothing_and_equal_runs_do() -> None:
+    assert verdicts("goodput_down > 1", measured([9.0])) == ["undecided"]
+    assert verdicts("goodput_down >= 9", measured([9.0, 9.0])) == ["pass"]
+    assert verdicts("goodput_down > 9", measured([9.0, 9.0])) == ["fail"]
+
+
+def test_arms_are_compared_in_runs_with_the_same_seed() -> None:
+    # The spread between runs is larger than the difference, which is the same in each.
+    of = measured([1.0, 5.0, 9.0], [1.5, 5.6, 9.5])
+    text = 'goodput_down["a"] < goodput_down["b"]'
+    (one,) = judge([expectation(text)], of)
+    assert (one.verdict, one.arm, one.runs) == ("pass", "a, b", 3)
+    assert judge([expectation('goodput_down > goodput_down["a"]')], of)[0].arm == "b"
+    assert verdicts("goodput_down > 0", of) == ["undecided", "undecided"]
+
+
+def test_an_expectation_may_be_about_some_arms() -> None:
+    (only,) = expectations([{"that": "goodput_down > 0", "arm": "b", "name": "some"}])
+    (one,) = judge([only], measured([1.0, 1.0], [2.0, 2.0]))
+    assert (one.arm, one.expectation.title, one.measured) == ("b", "some", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("ping_ms_p99", "expected one comparison"),
+        ("1 < drops < 3", "expected one comparison"),
+        ("drops == 3", "expected one comparison"),
+        ("drops < 3 and marks < 3", "expected one comparison"),
+        ("(drops < 3) < 1", "expected one comparison"),
+        ("drops < 'x'", "expected one comparison"),
+        ("1 < 2", "no metric"),
+        ("max(drops) < 2", "unknown function max"),
+        ("drops.__class__() < 2", "not accepted"),
+        ("drops < ", "invalid expression"),
+    ],
+)
+def test_a_wrong_expectation_is_refused_in_one_line(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        expectation(text)
+    assert part in f"{error.value}"
+    assert "\n" not in f"{error.value}"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("marks < 3", 'unknown metric "marks"'),
+        ('drops["c"] < 3', 'unknown arm "c"; expected one of a'),
+        ('drops < drops["a"]', "no other arm"),
+        ("goodput_down < capacity_up", "no constant rate"),
+        ("goodput_down < capacity_lan", 'unknown link "lan"'),
+        ("drops < capacity", "of which link"),
+        ("bulk.drops < 3", 'unknown group "bulk"'),
+    ],
+)
+def test_unknown_names_are_refused(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        verdicts(text, measured([1.0, 2.0]))
+    assert part in f"{error.value}"
+
+
+def test_tables_are_checked() -> None:
+    for table, part in (
+        ({}, "expect[0].that: missing"),
+        ({"that": "drops < 1", "x": 1}, "expect[0].x: unknown key"),
+        ({"that": "drops"}, "expect[0].that"),
+        ({"that": "drops < 1", "arm": 3}, "expect[0].arm"),
+    ):
+        with pytest.raises(sj.ScenarioError) as error:
+            expectations([table])
+        assert part in f"{error.value}"
+
+
+def test_a_capacity_is_the_rate_of_the_arm_and_the_point() -> None:
+    scenario = sj.Scenario.from_toml(
+        TEXT + 'arms = [{ name = "a" }, { name = "b", set = { "links.up.rate" = "7mbit" } }]\n'
+    )
+    assert capacities(scenario) == {"a": {"down": 5.0, "up": 5.0}, "b": {"down": 5.0, "up": 7.0}}
+    at_point = capacities(scenario, {"links.up.rate": "9mbit"})
+    assert at_point["b"]["up"] == 9.0
+
+
+def test_a_verdict_that_is_not_pass_is_a_failure() -> None:
+    one = expectation("drops < 1")
+    for verdict, is_failure in (("pass", False), ("fail", True), ("undecided", True)):
+        judgement = Judgement(expectation=one, verdict=verdict, arm="a")  # type: ignore[arg-type]
+        assert failed([judgement]) == is_failure
+
+
+EXPECT = """
+[[expect]]
+that = "goodput_up > 0.8 * capacity"
+name = "the link is used"
+
+[[expect]]
+that = "bulk.goodput_mbit_per_s_mean > 1"
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.toml"
+    path.write_text(TEXT + EXPECT, encoding="utf-8")
+    return path
+
+
+def test_the_command_tests_files(sojourn: Command, good: Path, store: Path) -> None:
+    bad = good.parent / "bad.toml"
+    table = '[[expect]]\nthat = "ping_ms_p99 < 1"\n[[expect]]\nthat = "drops < drops + 0"\n'
+    sweep = '[sweep.parameters]\n"links.up.rate" = ["2mbit", "4mbit"]\n'
+    bad.write_text(TEXT + table + sweep, encoding="utf-8")
+    passed = sojourn("test", f"{good}")
+    assert passed.returncode == 0, passed.stderr
+    assert "2 passed, 0 failed, 0 undecided" in passed.stdout
+    assert "the link is used" in passed.stdout
+    both = sojourn("test", f"{good}", f"{bad}", "--junit", "out/junit.xml")
+    assert both.returncode == 1, both.stderr
+    assert "links.up.rate=2mbit" in both.stdout
+    suites = ET.parse(good.parent / "out" / "junit.xml").getroot()  # noqa: S314 - our own file
+    assert [(suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        ("2", "0"),
+        ("4", "4"),
+    ]
+    kinds = [failure.get("type") for failure in suites.iter("failure")]
+    assert kinds == ["fail", "fail"] * 2
+    assert not list(store.glob("nothing"))
+
+
+def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
+    passed = sojourn("run", f"{good}")
+    assert passed.returncode == 0, passed.stderr
+    assert "expectations: 2 passed" in passed.stdout
+    broken = sojourn("run", f"{good}", "--expect", "ping_ms_p99 < 1", "--json")
+    assert broken.returncode == 1
+    found = [one["verdict"] for one in json.loads(broken.stdout)["expectations"]]
+    assert found == ["pass", "pass", "fail"]
+    single = sojourn("run", f"{good}", "--replications", "1")
+    assert single.returncode == 1
+    assert "one run; at least two are needed" in single.stdout
+    plain = good.parent / "plain.toml"
+    plain.write_text(TEXT, encoding="utf-8")
+    words = ("sweep", f"{plain}", "-p", "rtt=10ms,60ms", "--expect", "ping_ms_p99 > 50")
+    swept = sojourn(*words, "--replications", "4")
+    assert swept.returncode == 1
+    assert "1 passed, 1 failed" in swept.stdout
+    wrong = sojourn("run", f"{good}", "--expect", "goodptu_up > 1")
+    assert wrong.returncode == 2
+    assert "unknown metric" in wrong.stderr
+    none = sojourn("test", f"{plain}")
+    assert none.returncode == 2
+    assert "no expectations" in none.stderr
