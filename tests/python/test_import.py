@@ -276,7 +276,7 @@ def test_files_of_an_import_are_replaced_only_on_request(sojourn: Command, tmp_p
     done = sojourn("import", "up.log", "--json")
     summary = json.loads(done.stdout)["summary"]
     assert {"arm": "measured: up.log", "metric": "drops", "n": 1}.items() <= summary[1].items()
-    refused(sojourn("import", "up.log", "--beside", "r"), 2, "--beside and --report need each")
+    refused(sojourn("import", "up.log", "--beside", "r"), 2, "--beside and --report must be")
     refused(sojourn("import"), 2, "FILE")
 
 

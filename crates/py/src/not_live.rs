@@ -35,6 +35,6 @@ pub(crate) fn run_program(
 
 fn unavailable() -> Failure {
     Failure::Unavailable(
-        "live runs need Linux; simulated runs need no more than this system".to_owned(),
+        "live runs need Linux; simulated runs also work on this system".to_owned(),
     )
 }

@@ -18,7 +18,7 @@ LIVE = "live"
 
 
 class Agreement:
-    """A simulated and a live result of the same scenario, and how far they agree.
+    """A simulated and a live result of the same scenario, and how well they agree.
 
     Created by :func:`sojourn.agree`, or from two saved results.
 
@@ -37,7 +37,7 @@ class Agreement:
         ours, theirs = (one.scenario.replace(replications=1).hash for one in (simulated, live))
         if ours != theirs:
             message = (
-                "the simulated and the live result are of different scenarios: "
+                "the simulated and the live result have different scenarios:  "
                 f"{ours[:12]} and {theirs[:12]}"
             )
             raise _core.ResultError(message)
@@ -126,8 +126,8 @@ def agree(
 ) -> Agreement:
     """Run a scenario on the simulator and in real time, and compare the results.
 
-    Live runs need Linux and take place one after another, each for the duration of the scenario.
-    ``sojourn doctor`` says what the machine lacks.
+    Live runs need Linux and are executed one after another, each for the duration of the scenario.
+    ``sojourn doctor`` lists what the machine lacks.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ def agree(
     seed
         Seed to use instead of the scenario's.
     replications
-        Number of runs per arm on each of both, instead of the scenario's. Intervals need two.
+        Number of runs per arm on each backend, instead of the scenario's. Intervals need two.
     simulated_replications
-        Number of simulated runs per arm, if it is to be another: they take less time than live
-        ones, and more of them show how far runs vary by chance.
+        Number of simulated runs per arm, if different: they take less time than live runs, and
+        more of them show how much runs vary by chance.
     jobs
         Number of threads, or of processes, of the simulator.
     progress
@@ -157,7 +157,7 @@ def agree(
     Interrupted
         Ctrl-C ended the runs.
     ScenarioError
-        An arm needs what live runs do not have; the message names the arm and the key.
+        An arm needs a feature that live runs lack; the message names the arm and the key.
     SojournError
         The machine cannot run the scenario in real time; the message says what it lacks.
     """
@@ -173,7 +173,7 @@ def agree(
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a scenario that one of both backends cannot run, and name the arms.
+    """Reject a scenario that one of the backends cannot run, and name the arms.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def check(scenario: Scenario) -> None:
         This build has no live backend.
     """
     if LIVE not in _core.backend_names():
-        message = "live runs need Linux; simulated runs need no more than this system"
+        message = "live runs need Linux; simulated runs also work on this system"
         raise _core.UnavailableError(message)
     for backend in (LIVE, SIMULATOR):
         try:

@@ -14,8 +14,8 @@ from sojourn.result.metric import Metric
 from sojourn.result.metrics import KEYS, LEVEL, metrics_of, transport_metrics
 
 RESAMPLES = 2000
-# Columns of the tables of groups that the comparison has; the first two say no more than those of
-# the whole run if there is one group of flows.
+# Columns of the per-group tables in the comparison. The first two repeat the metrics of the whole
+# run if there is only one group of flows.
 ALONE = ("goodput_mbit_per_s_mean", "data_share_percent")
 OF_GROUPS = (*ALONE, "rtt_inflation_ms_mean", "retransmit_percent", "fct_s_mean")
 OF_APPLICATIONS = (

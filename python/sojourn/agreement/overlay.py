@@ -14,7 +14,7 @@ NAMES = ("simulated", "live")
 class Overlay(Result):
     """One arm of two results, as the arms ``simulated`` and ``live``.
 
-    It cannot be saved, and it has no differences between arms: the runs are no pairs.
+    It cannot be saved, and has no differences between arms, because the runs are not paired.
 
     Parameters
     ----------

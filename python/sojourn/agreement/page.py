@@ -16,7 +16,7 @@ from sojourn.result import Result, derived
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run. Live "
-    "and simulated runs share no random numbers: losses come at other times."
+    "and simulated runs share no random numbers, so losses occur at different times."
 )
 
 
@@ -86,7 +86,7 @@ def _invalid(checks: Sequence[FailedCheck]) -> str:
     arms = escape(", ".join(dict.fromkeys(check.arm for check in checks)))
     return (
         '<div class="validity invalid" role="alert"><p>Live runs failed their checks, which are '
-        f"listed below. The marked rows support no conclusion: {arms}.</p></div>"
+        f"listed below. Do not draw conclusions from the marked rows: {arms}.</p></div>"
     )
 
 
@@ -104,7 +104,8 @@ def _agreement(compared: pl.DataFrame) -> str:
         f'<p class="note">{escape(wording.note(compared))}.</p>'
         "<details><summary>Tolerances</summary>"
         f"{table(('quantity', 'tolerance', 'reason'), tolerances)}"
-        f'<p class="note">The share is one of the simulated mean. {escape(INFORMATIONAL)}</p>'
+        '<p class="note">Percentages are relative to the simulated mean. '
+        f"{escape(INFORMATIONAL)}</p>"
         "</details>"
     )
 
@@ -119,7 +120,7 @@ def _figures(overlay: Overlay, arm: str) -> str:
 
 
 def _machine(live: Result) -> str:
-    """Write where the live runs took place, and what was checked in each of them."""
+    """Write the kernel and build of the live runs, and the checks of each run."""
     backend = live.provenance.get("backend", {})
     facts = [
         (fact["arm"], str(fact["replication"]), fact["name"], fact["value"], _passed(fact))

@@ -8,20 +8,20 @@ from sojourn.result.metric import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How far a live mean may be from the simulated one.
+    """How far a live mean may differ from the simulated one.
 
     Parameters
     ----------
     quantity
-        What it applies to.
+        The quantity to which it applies.
     begins
-        What the names of the metrics begin with; empty for any name.
+        Prefix of the names of the metrics; empty for any name.
     relative
-        Share of the simulated mean.
+        Tolerance as a fraction of the simulated mean.
     absolute
         The least tolerance, by unit; metrics of other units have no tolerance.
     reason
-        Why it is not smaller.
+        Why the tolerance is not smaller.
     """
 
     quantity: str
@@ -52,8 +52,8 @@ GOODPUT = Tolerance(
     begins="goodput",
     relative=0.05,
     absolute={"Mbit/s": 0.0},
-    reason="Kernels differ in slow start, pacing and offloads, which decides when a queue is empty "
-    "after a loss; over a run of tens of seconds, the rate of a saturated link varies less.",
+    reason="Kernels differ in slow start, pacing and offloads, which determine when a queue is "
+    "empty after a loss; over a run of tens of seconds, the rate of a saturated link varies less.",
 )
 DELAY = Tolerance(
     quantity="delays and durations",
@@ -61,16 +61,16 @@ DELAY = Tolerance(
     relative=0.10,
     absolute={"ms": 1.0, "s": 0.001},
     reason="The timers and the scheduler of a machine make live packets late by up to 1 ms: a run "
-    "in which 1 % of the events of the datapath are later than that is invalid. The share covers "
-    "the phase of congestion control, which differs from run to run.",
+    "in which 1 % of the events of the datapath are later than that is invalid. The percentage "
+    "covers the phase of congestion control, which differs between runs.",
 )
 
-#: The first that applies to a metric counts.
+#: The first tolerance that applies to a metric is used.
 TOLERANCES = (GOODPUT, DELAY)
 
 INFORMATIONAL = (
     "Counts, shares and indices have no tolerance: drops and marks are few per run, and one more "
-    "or less changes them by a large share."
+    "or less is a large relative change."
 )
 
 

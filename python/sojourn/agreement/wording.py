@@ -75,7 +75,7 @@ def counts(table: pl.DataFrame) -> str:
 
 
 def note(table: pl.DataFrame) -> str:
-    """Say what the numbers are: means, and the interval of differences.
+    """Describe the numbers: means, and the interval of differences.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def note(table: pl.DataFrame) -> str:
         text += ", with its 95 % bootstrap interval (unpaired: live runs are not deterministic)"
     if compared["low"].null_count():
         text += (
-            "; with one run there is no interval, and the verdict is that of single runs; use "
+            "; with one run there is no interval, and the verdict compares single runs; use "
             "--replications"
         )
     return text

@@ -46,7 +46,7 @@ def agree(
         int | None,
         typer.Option(
             min=1,
-            help="Number of simulated runs per arm, if it is to differ from that of live runs.",
+            help="Number of simulated runs per arm; by default the same as for live runs.",
         ),
     ] = None,
     seed: Seed = None,
@@ -90,7 +90,7 @@ def agree(
             stack.enter_context(derived.claimed(derived.inside(out, PAGE)))
         stack.enter_context(derived.claimed(report))
         session.say_notes(scenario.checked.notes)
-        # Live first: a machine that cannot do it says so before anything else is done.
+        # Live first, so that a machine that cannot do live runs fails at once.
         executions: list[stored.Execution] = []
         for backend in (LIVE, SIMULATOR):
             executions.append(_executed(scenarios[backend], backend, jobs=jobs, resume=resume))
@@ -156,7 +156,7 @@ def _show(agreement: Agreement, *, as_json: bool) -> None:
     named = {check.arm for check in agreement.failed_checks}
     if named:
         arms = ", ".join(one for one in agreement.simulated.arms if one in named)
-        say(f"error: rows marked {wording.INVALID} support no conclusion: {arms}")
+        say(f"error: do not draw conclusions from rows marked {wording.INVALID}: {arms}")
     _say_findings(agreement)
 
 
@@ -176,7 +176,7 @@ def _print_tables(agreement: Agreement) -> None:
 
 
 def _say_findings(agreement: Agreement) -> None:
-    """Print the errors and warnings of both results; failed checks are printed before."""
+    """Print the errors and warnings of both results, except failed checks."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, result in (("simulated", agreement.simulated), ("live", agreement.live)):
         for finding in result.validity.findings:
@@ -225,7 +225,7 @@ def _document(agreement: Agreement) -> dict[str, Any]:
 
 
 def _save(results: dict[str, Result], claims: dict[str, Any]) -> bool:
-    """Save both results; return whether they are where they belong."""
+    """Save both results; return whether both were saved."""
     kept = True
     for name, claim in claims.items():
         try:
@@ -237,7 +237,7 @@ def _save(results: dict[str, Result], claims: dict[str, Any]) -> bool:
 
 
 def _write(agreement: Agreement, out: Path | None, report: Path | None) -> None:
-    """Write the page to the directory and to the file that were asked for."""
+    """Write the page to the requested directory and file."""
     if out is not None:
         say(f"saved results to {', '.join(str(out / name) for name in FOLDERS.values())}")
     files = [*([] if out is None else [derived.inside(out, PAGE)]), *([report] if report else [])]

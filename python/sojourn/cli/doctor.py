@@ -1,4 +1,4 @@
-"""``sojourn doctor``: say what this machine can do for live runs."""
+"""``sojourn doctor``: check whether this machine supports live runs."""
 
 import json as js
 from dataclasses import asdict
@@ -12,7 +12,7 @@ HEAD = ("check", "finding", "verdict", "remedy")
 
 
 def doctor(*, json: Json = False) -> int:
-    """Say what this machine can do for live runs, and what to do about the rest."""
+    """Check whether this machine supports live runs, and suggest remedies."""
     found = checks.assess(readings.read())
     if json:
         print(js.dumps([asdict(check) for check in found], indent=2))

@@ -43,7 +43,7 @@ def export(
             "-o",
             metavar="PATH",
             parser=path,
-            help="Directory for the files; by default beside DIR, with the format after its name: "
+            help="Directory for the files; by default DIR with the format appended, such as "
             "DIR-flent.",
         ),
     ] = None,

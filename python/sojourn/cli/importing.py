@@ -15,7 +15,7 @@ from sojourn.exchange.measurement import per_run, products
 from sojourn.report import measured as page
 from sojourn.result import Result, derived, formatting, metrics
 
-_NOTE = "measured from the begin of the load to its end; – marks what a file does not contain"
+_NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
 
 def import_(
@@ -26,7 +26,7 @@ def import_(
             metavar="FILE",
             parser=path,
             help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
-            "plain or compressed by gzip or bzip2. Files of the same title are runs of one arm.",
+            "plain or compressed with gzip or bzip2. Files with the same title are runs of an arm.",
         ),
     ],
     out: Annotated[
@@ -42,14 +42,14 @@ def import_(
         ),
     ] = None,
     arm: Annotated[
-        str | None, typer.Option(help="Name for the arm of all files, instead of their titles.")
+        str | None, typer.Option(help="Name of the arm for all files, instead of their titles.")
     ] = None,
     beside: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             parser=path,
-            help="With --report: show the measured runs beside those of this saved result.",
+            help="With --report: compare the measured runs with this saved result.",
         ),
     ] = None,
     report: ReportFile = None,
@@ -58,7 +58,7 @@ def import_(
 ) -> int:
     """Read measurements of flent and Mahimahi, and compare them with a saved result."""
     if (beside is None) != (report is None):
-        message = "--beside and --report need each other: the report shows both"
+        message = "--beside and --report must be given together"
         raise typer.BadParameter(message)
     measurements = measuring.measured(paths, arm)
     simulated = None if beside is None else Result.load(beside)

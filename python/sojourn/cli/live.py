@@ -23,7 +23,7 @@ def live(
         typer.Argument(
             metavar="COMMAND",
             help="Program and arguments, run in the client's network namespace; by default a "
-            "shell. The environment variable SOJOURN_SERVER has the server's address.",
+            "shell. The environment variable SOJOURN_SERVER contains the server's address.",
             show_default=False,
         ),
     ] = None,
@@ -31,30 +31,30 @@ def live(
         str,
         typer.Option(
             metavar="RATE[/RATE]",
-            help="Rate of the link, or down and up, such as 10/1mbit.",
+            help="Rate of the link, or rates down/up, such as 10/1mbit.",
         ),
     ] = "10mbit",
     rtt: Annotated[str, typer.Option(metavar="TIME", help="Base round-trip time.")] = "20ms",
     qdisc: Annotated[
         str,
-        typer.Option(metavar="QDISC", help="Queue of both directions, in tc syntax."),
+        typer.Option(metavar="QDISC", help="Queue for both directions, in tc syntax."),
     ] = "fq_codel",
     qdisc_up: Annotated[
         str | None,
-        typer.Option(metavar="QDISC", help="Queue of the direction from client to server."),
+        typer.Option(metavar="QDISC", help="Queue for the direction from client to server."),
     ] = None,
     server: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Program and arguments, in one string, run in the server's network namespace.",
+            help="Program and arguments, as one string, run in the server's network namespace.",
         ),
     ] = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="End the run after this time if the program still runs."),
+        typer.Option(metavar="TIME", help="End the run after this time."),
     ] = None,
-    ecn: Annotated[bool, typer.Option("--ecn", help="Request ECN for TCP connections.")] = False,
+    ecn: Annotated[bool, typer.Option("--ecn", help="Request ECN on TCP connections.")] = False,
     view: Annotated[
         bool,
         typer.Option("--view", help="Print rate, backlog, delay, drops and marks every second."),
@@ -64,7 +64,7 @@ def live(
         typer.Option(
             metavar="N",
             min=0,
-            help="Print also the N transport flows that sent most at each link; implies --view.",
+            help="Also print the N transport flows that sent most on each link; implies --view.",
             show_default=False,
         ),
     ] = 0,
@@ -72,7 +72,7 @@ def live(
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help="Serve the same numbers in the text format of Prometheus; :PORT is on loopback.",
+            help="Serve the same numbers in Prometheus text format; :PORT listens on loopback.",
         ),
     ] = None,
     pcap: Pcap = None,
@@ -86,8 +86,9 @@ def live(
 ) -> int:
     """Run a program behind a queue, with real packets, in network namespaces of its own.
 
-    The exit code is that of the program if it is not 0. The summary goes to standard error; with
-    --json the summary goes to standard output, and what the program prints to standard error.
+    A nonzero exit code of the program becomes the exit code of the command. The summary goes to
+    standard error; with --json it goes to standard output, and the output of the program to
+    standard error.
     """
     scenario = live_options.scenario(
         command=command,
@@ -117,7 +118,7 @@ def live(
     )
     _core.check_backend(scenario.checked, "live")
     if scenario.runs != 1:
-        message = f"live: the scenario has {scenario.runs} runs; expected one: a program runs once"
+        message = f"live: the scenario has {scenario.runs} runs; expected one"
         raise _core.ScenarioError(message)
     if pcap is not None:
         captures.check(scenario.checked, pcap, backend="live", resume=False, force=force)
@@ -142,7 +143,7 @@ def live(
 
 @contextmanager
 def _output_of_program(*, json: bool) -> Iterator[None]:
-    """Send what the program prints to standard error if standard output is for the JSON."""
+    """Redirect the output of the program to standard error if standard output is for JSON."""
     if not json:
         yield
         return

@@ -33,7 +33,7 @@ class View:
     Parameters
     ----------
     flows
-        How many transport flows of each link to print, those that sent most first.
+        Number of transport flows to print per link; the flows that sent the most come first.
     """
 
     def __init__(self, flows: int = 0) -> None:
@@ -74,7 +74,7 @@ def _flow_line(flow: dict[str, Any]) -> str:
     """Describe a transport flow at a link in the last second."""
     protocol = _PROTOCOLS.get(flow["protocol"], f"protocol {flow['protocol']}")
     source, destination = flow["ports"]
-    # Echo requests have an identifier in the place of ports.
+    # Echo requests have an identifier instead of ports.
     name = f"{protocol} {source} > {destination}" if source else f"{protocol} id {destination}"
     sojourn = flow["sojourn_ms"]
     delays = "-" if sojourn is None else "/".join(f"{ms:.1f}" for ms in sojourn)
@@ -140,17 +140,17 @@ class Metrics:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Print nothing: standard error shows the run."""
+                """Print nothing: standard error is for the view."""
 
         return Handler
 
     @property
     def port(self) -> int:
-        """The port that it listens at."""
+        """The port on which the server listens."""
         return int(self._server.server_address[1])
 
     def show(self, links: list[dict[str, Any]]) -> None:
-        """Replace what is served."""
+        """Replace the served metrics."""
         self._links = links
 
     def text(self) -> str:
@@ -182,7 +182,7 @@ def _label(link: dict[str, Any]) -> str:
 
 
 def watcher(*shown: View | Metrics | None) -> Any:
-    """Return a function that shows a view, given as JSON, wherever it is wanted; None: nowhere."""
+    """Return a function that passes a view, given as JSON, to all of these; None without any."""
     wanted = [one for one in shown if one is not None]
     if not wanted:
         return None

@@ -15,9 +15,9 @@ from sojourn.scenario import Scenario
 class Beside(Result):
     """A simulated result with measured runs as further arms.
 
-    Its metrics are those of the simulated result, over the same time of the measured runs. A metric
-    that was not measured is null. It cannot be saved, and it has no differences between arms:
-    measured and simulated runs are no pairs.
+    It has the metrics of the simulated result; for measured runs they cover the same time. A metric
+    that was not measured is null. It cannot be saved, and has no differences between arms, because
+    measured and simulated runs are not paired.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Beside(Result):
 
     @cached_property
     def per_run(self) -> pl.DataFrame:
-        """The metrics of every run; of measured runs those that the simulated runs have."""
+        """The metrics of every run; for measured runs, only metrics of the simulated runs."""
         simulated = self.simulated.per_run
         measured = per_run(self.measurements, warmup_s=self.scenario.checked.warmup_s)
         known = [name for name in measured.columns if name in simulated.columns]

@@ -154,7 +154,7 @@ def prepared(selection: Selection, name: str) -> list[Product]:
 
 
 def _distinct(products: list[Product]) -> list[Product]:
-    """Append numbers to names that would be equal, such as those of arms "a b" and "a_b"."""
+    """Append numbers to equal names, for example of the arms "a b" and "a_b"."""
     used: set[str] = set()
     renamed = []
     for product in products:

@@ -47,9 +47,9 @@ class FlentRun:
     metadata
         The metadata as they are in the file.
     grid
-        The series on the common grid of times: pairs of seconds from the begin, and values.
+        The series on the common time grid: pairs of seconds from the start, and values.
     raw
-        The values as measured, by series and then by key: ``val`` is the value of the series.
+        The values as measured, by series, then by key; ``val`` is the value of the series.
     units
         Units of series.
     """
@@ -93,7 +93,7 @@ def read_flent(path: str | Path) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        One row per value: ``run`` (the title), ``series``, ``time_s`` (from the begin of the
+        One row per value: ``run`` (the title), ``series``, ``time_s`` (from the start of the
         test), ``value`` and ``unit`` (null if the file does not state it). Values are as measured;
         computed series and series without raw values are on the grid of times of the file. Other
         raw values of a series are series of their own, such as ``TCP upload::1::tcp_cwnd``.
@@ -172,7 +172,7 @@ def _described(metadata: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]
 
 
 def _keyed(path: str | Path, name: str, entries: Any) -> dict[str, Points]:
-    """Sort raw values by their keys; values that are not numbers are left out."""
+    """Group raw values by key; values that are not numbers are omitted."""
     if not isinstance(entries, list):
         damaged(path, f'raw_values: "{name}": expected a list')
     found: dict[str, Points] = {}

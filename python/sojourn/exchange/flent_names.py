@@ -1,7 +1,7 @@
 """The test of flent that fits the traffic of a run, and the names of its series.
 
-flent (https://flent.org) plots a data file by the definition of the test that its metadata name.
-The name must therefore be that of an installed test, and the series must have its names.
+The metadata of a data file name a test, and flent (https://flent.org) plots the file according to
+the definition of this test. The test must therefore exist, and the series must have its names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Fit:
     test
         Name of the test.
     parameters
-        Its parameters, as flent keeps them: strings.
+        Its parameters as strings, as in flent.
     series
         Name of the series of each flow that has one.
     totals

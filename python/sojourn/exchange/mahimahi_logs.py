@@ -61,7 +61,7 @@ def read_mahimahi_log(path: str | Path) -> pl.DataFrame:
     ResultError
         The file cannot be read.
     DamagedResultError
-        The file is not such a log, or is too large; the message names the line.
+        The file is not an mm-link log, or is too large; the message names the line.
     """
     return load(path).events
 
@@ -95,7 +95,7 @@ def load(path: str | Path) -> LinkLog:
 
 
 def _row(words: list[str], base: int) -> Row | None:
-    """Read the words of a line; None if they are no line of a log."""
+    """Parse the words of a line; None if it is not a line of a log."""
     if len(words) < 2 or words[1] not in EVENTS:  # noqa: PLR2004 - time and sign
         return None
     numbers = [words[0], *words[2:]]

@@ -12,7 +12,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.exchange.selection import Product, Selection, named
 
-# IP packet of full size, with its Ethernet header: what one opportunity of a trace stands for.
+# Size of one opportunity of a trace: a full-sized IP packet with its Ethernet header.
 FULL_FRAME = 1514
 # As in the reader of traces.
 MAX_LINES = 10_000_000
@@ -85,7 +85,7 @@ def _trace(place: str, link: Table, duration_s: float) -> tuple[bytes, list[str]
         frame = _charged(place, link)
         times = list(_opportunities(place, _rates(link, duration_s), frame))
     if not times or times[-1] == 0:
-        message = f"{place}: too slow for a trace; no full-sized packet leaves within the run"
+        message = f"{place}: too slow for a trace; the link sends no full-sized packet in the run"
         raise _core.ResultError(message)
     return "".join(f"{at}\n" for at in times).encode(), notes
 
@@ -149,7 +149,7 @@ def _opportunities(place: str, rates: list[tuple[float, float, int]], frame: int
     number = 1
     for begin, end, rate in rates:
         after = sent + (end - begin) * rate / (8 * frame)
-        # An opportunity on the boundary is lost to rounding otherwise.
+        # Without the margin, rounding loses an opportunity on the boundary.
         while number <= after + 1e-9:
             at_s = begin + (number - sent) * 8 * frame / rate
             yield math.ceil(round(at_s * 1e3, 6))

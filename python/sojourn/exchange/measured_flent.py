@@ -16,7 +16,7 @@ FLOW = re.compile(
 )
 SIDES = {"upload": "up", "download": "down"}
 QUEUE = "qdisc_stats_"
-# Netperf stalls when it loses a packet; the time until its end is no round-trip time.
+# Netperf stalls when it loses a packet; the duration of the stall is not a round-trip time.
 STALLED_S = 10.0
 
 
@@ -80,7 +80,7 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
 
 
 def _arm(run: FlentRun, name: str | None) -> str:
-    """Name the arm by the title and the test; a file that Sojourn wrote is no measurement."""
+    """Name the arm by title and test; a file that Sojourn wrote is not a measurement."""
     prefix = SIMULATED if "SOJOURN" in run.metadata else MEASURED
     whole = run.title if run.title == run.test else f"{run.title} ({run.test})"
     return prefix + (name or whole)
@@ -115,7 +115,7 @@ def _flow_series(run: FlentRun, goodput: dict[str, Points]) -> pl.DataFrame:
 
 
 def _pings(run: FlentRun) -> pl.DataFrame:
-    """Return the pings at the time of their request; flent records that of the reply."""
+    """Return the pings with the times of their requests; flent records the times of replies."""
     rows = []
     for name in dict.fromkeys([*run.raw, *run.grid]):
         if not name.startswith("Ping") or name.endswith(" avg") or "::tcp_" in name:
@@ -129,7 +129,7 @@ def _pings(run: FlentRun) -> pl.DataFrame:
 
 
 def _link_series(run: FlentRun) -> pl.DataFrame:
-    """Return what flent recorded of queues. Its ``dropped`` counts drops of any reason."""
+    """Return the queue statistics of flent; its ``dropped`` counts drops for any reason."""
     names = {
         "backlog_bytes": "backlog_bytes",
         "backlog_pkts": "backlog_packets",
@@ -144,7 +144,7 @@ def _link_series(run: FlentRun) -> pl.DataFrame:
                 for at, y in keys.get(key, []):
                     row = rows.setdefault((link, at), {"link": link, "t_s": at})
                     row[column] = round(y)
-    # There is no count of drops by the AQM alone.
+    # flent has no separate count of AQM drops.
     schema = {"t_s": pl.Float64, "link": pl.String} | dict.fromkeys(names.values(), pl.Int64)
     frame = pl.DataFrame(list(rows.values()), schema=schema)
     return frame.with_columns(drops_aqm=pl.lit(0), marks_ce_threshold=pl.lit(0))

@@ -98,7 +98,7 @@ def _sojourn(log: LinkLog, begin: float) -> pl.DataFrame:
 
 
 def _series(log: LinkLog) -> pl.DataFrame:
-    """Compute what the log says about intervals of equal length."""
+    """Compute series of the log over intervals of equal length."""
     change = {"arrival": 1, "departure": -1}
     counted = pl.col("event").replace_strict(change, default=0, return_dtype=pl.Int64)
     dropped = pl.when(pl.col("event") == "drop").then(pl.col("packets")).otherwise(0)

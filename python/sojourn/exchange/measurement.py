@@ -15,8 +15,8 @@ from sojourn.result import metrics
 from sojourn.result.metrics import KEYS
 
 FORMAT, VERSION = "sojourn-measurement", 1
-# What the names of arms begin with, so that no measurement is taken for a simulation; a file that
-# Sojourn exported is none.
+# Prefixes of arm names, which distinguish measurements from simulations; a file that Sojourn
+# exported is a simulation.
 MEASURED, SIMULATED = "measured: ", "simulated: "
 TYPES = {"text": pl.String, "count": pl.Int64, "real": pl.Float64, "flag": pl.Boolean}
 # Tables of a result that a measurement may have.
@@ -34,16 +34,16 @@ class Measurement:
     replication
         Number among the runs of the same arm.
     origin
-        Where it comes from: file, digest, format, test.
+        Source of the run: file, digest, format, test.
     load_s
-        Begin of the load, in seconds.
+        Start of the load, in seconds.
     end_s
         End of the load, in seconds.
     tables
-        Tables with columns of those of a result; without ``arm`` and ``replication``, and without
+        Tables with the columns of a result, without ``arm`` and ``replication``, and without
         columns that were not measured.
     totals
-        Functions that compute such tables, given the begin of the measured time.
+        Functions that compute such tables, given the start of the measured time.
     series
         All series of the file, as the function that reads its format returns them.
     goodput
@@ -68,7 +68,7 @@ class Measurement:
         name
             Name of the table.
         warmup_s
-            Begin of the measured time; by default the begin of the load.
+            Start of the measured time; by default the start of the load.
         """
         begin = self.load_s if warmup_s is None else warmup_s
         total = self.totals.get(name)
@@ -107,7 +107,7 @@ def _columns(table: str) -> dict[str, Any]:
 
 
 def numbered(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Make measurements of the same name replications of one arm."""
+    """Assign replication numbers to measurements with the same arm name."""
     counts: dict[str, int] = {}
     found = []
     for one in measurements:
@@ -125,14 +125,14 @@ def combined(
 
 
 def per_run(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> pl.DataFrame:
-    """Compute the metrics of measured runs with the code that computes those of simulated runs.
+    """Compute the metrics of measured runs with the code for simulated runs.
 
     Parameters
     ----------
     measurements
         The runs.
     warmup_s
-        Begin of the measured time; by default the begin of the load of each run.
+        Start of the measured time; by default the start of the load of each run.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
     flows, links, pings = (
         one.table(name, warmup_s=warmup_s) for name in ("flows", "links", "pings")
     )
-    # The sum of values that are missing is 0: what was not measured is left out.
+    # The sum of missing values is 0, so values that were not measured are omitted.
     flows = flows.filter((pl.col("kind") == "ping") | pl.col("goodput_mbit_per_s").is_not_null())
     if links.is_empty():
         # Metrics of runs are computed for every run that has a link.
@@ -169,7 +169,7 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
 
 
 def products(measurements: Sequence[Measurement]) -> list[Product]:
-    """Return the files that keep measurements: tables, series, metrics and their origin.
+    """Return the files of measurements: tables, series, metrics and their origin.
 
     Parameters
     ----------

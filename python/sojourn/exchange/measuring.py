@@ -1,4 +1,4 @@
-"""Files of other programs as measured runs: the formats, and which of them a file has."""
+"""Files of other programs as measured runs: the formats, and how they are detected."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ READERS: Mapping[str, Reader] = {
     "flent": measured_flent.measured,
     "mahimahi": measured_mahimahi.measured,
 }
-# Of the events in a log of Mahimahi.
+# Signs of events in a log of Mahimahi.
 SIGNS = {b"#", b"+", b"-", b"d"}
 
 
@@ -40,7 +40,7 @@ def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measur
     ResultError
         A file cannot be read.
     DamagedResultError
-        A file has none of the formats, or is damaged.
+        A file has an unknown format or is damaged.
     """
     return numbered([_read(path, arm) for path in paths])
 

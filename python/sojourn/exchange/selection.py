@@ -76,7 +76,7 @@ class Product:
     data
         Its content.
     notes
-        What it does not contain or assumes, one line each.
+        Omissions and assumptions, one line each.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Product:
 
 
 def plain_name(text: str) -> str:
-    """Replace what a file name should not contain.
+    """Replace characters that a file name should not contain.
 
     Examples
     --------

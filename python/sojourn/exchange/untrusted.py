@@ -16,7 +16,7 @@ MAX_FILE = 256 << 20
 MAX_CONTENT = 256 << 20
 # JSON needs several times its size as Python objects.
 MAX_JSON = 64 << 20
-# Enough to tell the format of a file.
+# Enough to determine the format of a file.
 BEGINNING = 4096
 GZIP, BZIP2 = b"\x1f\x8b", b"BZh"
 
@@ -35,7 +35,7 @@ def content(path: str | Path, most: int = MAX_CONTENT) -> bytes:
     path
         The file.
     most
-        How many bytes its content may have.
+        Maximum size of its content, in bytes.
 
     Returns
     -------

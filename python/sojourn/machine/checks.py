@@ -1,4 +1,4 @@
-"""Assesses readings of a machine: what live runs can do there, and what to do about the rest."""
+"""Assesses the readings of a machine: whether it supports live runs, and what to change."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from enum import StrEnum
 from sojourn import _core
 from sojourn.machine.readings import Readings
 
-# Clock sources that are read without an exit to a slow device or to the hypervisor.
+# Clock sources that are read without access to a slow device or a hypervisor exit.
 FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen")
 # A coarser clock cannot time packets of a link of 100 Mbit/s, 0.12 ms each.
 COARSE_S = 1e-4
@@ -20,18 +20,18 @@ WANTED_PROCESSORS = 2
 WANTED_FREE_BYTES = 1 << 30
 WANTED_MEMORY_BYTES = 512 << 20
 GIB = 1 << 30
-# Congestion controls that Linux does not have under their names, and where they are.
+# Congestion controls that mainline Linux lacks under these names, and where to find them.
 OUTSIDE = {
     "prague": "use the kernel of github.com/L4STeam/linux",
-    "bbr3": "only simulated; the kernel of github.com/google/bbr, branch v3, has it as bbr",
-    "ledbat": "only simulated",
+    "bbr3": "simulation only; the kernel of github.com/google/bbr, branch v3, provides it as bbr",
+    "ledbat": "simulation only",
 }
 PURPOSES = {
     "iperf3": "for programs in scenarios",
     "irtt": "for programs in scenarios, and for flent",
     "flent": "to plot exported results",
     "tshark": "to read captures",
-    "tc": "to compare with queues of the kernel",
+    "tc": "to compare with kernel queues",
 }
 PACKAGES = {"tc": "iproute2"}
 
@@ -80,7 +80,7 @@ def assess(readings: Readings) -> list[Check]:
     Returns
     -------
     list of Check
-        The checks; of a system other than Linux, only those that concern it.
+        The checks; on systems other than Linux, only those that apply.
     """
     return [*_checks(readings)]
 
@@ -126,7 +126,7 @@ def _limited(name: str, finding: str, remedy: str) -> Check:
 
 
 def _needed(name: str, finding: str, remedy: str = "", *, missing: bool) -> Check:
-    """Return a check without which there are no live runs."""
+    """Return a check that live runs require."""
     verdict = Verdict.MISSING if missing else Verdict.OK
     return Check(name=name, finding=finding, verdict=verdict, remedy=remedy, required=True)
 
@@ -214,7 +214,7 @@ def _tun(readings: Readings) -> Check:
 def _veth(readings: Readings) -> Check:
     name, reason = "veth devices", _lacks_veth(readings)
     if _opens_tun(readings):
-        known = {True: "available", False: "no module", None: "unknown: no list of modules"}
+        known = {True: "available", False: "no module", None: "unknown: list of modules not found"}
         return _check(name, f"{known[readings.veth]} (live runs use TUN devices)")
     if reason is not None:
         return _needed(name, reason, "modprobe veth, or provide /dev/net/tun", missing=True)
@@ -238,7 +238,7 @@ def _controls(readings: Readings) -> Iterator[Check]:
     """Compare the controls of the kernel with those of the catalogue; names are the kernel's."""
     name = "congestion controls"
     if readings.controls is None:
-        remedy = "mount /proc; scenarios with TCP are refused without it"
+        remedy = "mount /proc; without it, live runs reject scenarios with TCP"
         yield _limited(name, "cannot be read", remedy)
         return
     wanted = [entry["name"] for entry in json.loads(_core.cc_catalogue())]
@@ -319,7 +319,7 @@ def _processors(readings: Readings) -> Check:
 def _qdisc(readings: Readings) -> Check:
     found = readings.default_qdisc or "unknown"
     return _check(
-        "default qdisc", f"{found} (on devices of hosts; the queues of links are Sojourn's)"
+        "default qdisc", f"{found} (used on host devices; links use the queues of Sojourn)"
     )
 
 

@@ -1,7 +1,7 @@
-"""Tries in a process of its own what a live run does first, and prints the errors as JSON.
+"""Tries the first steps of a live run in a separate process, and prints the errors as JSON.
 
 Run as ``python -m sojourn.machine.probe``. A user namespace can only be entered by a process with
-one thread, which the command is not, and a namespace that was entered cannot be left.
+one thread; the command has several, and a process cannot leave the namespace again.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sojourn import _core
 
-# Of the kernel's uapi headers sched.h, if_tun.h, netlink.h, rtnetlink.h and if_link.h.
+# From the kernel's uapi headers sched.h, if_tun.h, netlink.h, rtnetlink.h and if_link.h.
 CLONE_NEWNET = 0x4000_0000
 TUNSETIFF = 0x4004_54CA
 IFF_TUN = 0x0001

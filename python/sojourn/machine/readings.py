@@ -24,7 +24,7 @@ _CLOCK = "sys/devices/system/clocksource/clocksource0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """What was found on a machine. None stands for what could not be read.
+    """What was found on a machine; None for values that could not be read.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ class Readings:
     is_root
         Whether the user is root.
     attempts
-        The errors of what :mod:`sojourn.machine.probe` tried; None for what succeeded. It has no
-        entry for what was not tried, and is empty if the probe could not be started.
+        The error of each step of :mod:`sojourn.machine.probe`; None for a step that succeeded.
+        Steps that were not tried have no entry. Empty if the probe could not be started.
     probe_failure
         Why the probe could not be started.
     tun_exists, tun_writable
-        Whether ``/dev/net/tun`` exists, and can be opened by its permissions.
+        Whether ``/dev/net/tun`` exists, and whether its permissions allow opening it.
     veth
-        Whether the kernel has virtual Ethernet devices, as far as its modules tell.
+        Whether the kernel has virtual Ethernet devices, according to its list of modules.
     controls
         Congestion controls that the kernel has loaded.
     loadable
         Congestion controls that the kernel can load; None if there is no list of its modules.
     clock, clocks
-        The clock source, and those that the kernel could use.
+        The current clock source, and the available ones.
     resolution_s
         Resolution of the monotonic clock, in seconds.
     nice_limit
@@ -145,12 +145,12 @@ def read(root: Path = Path("/")) -> Readings:
 
 
 def attempts() -> tuple[dict[str, str | None], str | None]:
-    """Run :mod:`sojourn.machine.probe` in a process of its own.
+    """Run :mod:`sojourn.machine.probe` in a separate process.
 
     Returns
     -------
     tuple
-        The errors of what it tried, and why there are none if it could not be started.
+        The errors of its steps, and the reason if the probe could not be started.
     """
     home = str(Path(_core.__file__).resolve().parent.parent)
     inherited = os.environ.get("PYTHONPATH")
@@ -200,7 +200,7 @@ def _modules(root: Path, release: str) -> set[str] | None:
 
 
 def _controls(modules: set[str]) -> list[str]:
-    """Return the part of the names of modules that is a congestion control."""
+    """Return the congestion controls among the modules."""
     prefix = "tcp_"
     return sorted(name.removeprefix(prefix) for name in modules if name.startswith(prefix))
 
@@ -217,7 +217,7 @@ def limits() -> tuple[int | None, int | None]:
     Returns
     -------
     tuple
-        Both; None where the system has no such limit.
+        Both limits; None if the system has no such limit.
     """
     try:
         import resource  # noqa: PLC0415 - not on every system
