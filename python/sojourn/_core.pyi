@@ -43,6 +43,7 @@ __all__ = [
     "default_max_memory",
     "enter_user_namespace",
     "estimate",
+    "live_buffer_bytes",
     "max_seed",
     "message",
     "parse_cc",

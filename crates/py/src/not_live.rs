@@ -34,7 +34,5 @@ pub(crate) fn run_program(
 }
 
 fn unavailable() -> Failure {
-    Failure::Unavailable(
-        "live runs need Linux; simulated runs also work on this system".to_owned(),
-    )
+    Failure::Unavailable("live runs need Linux; simulated runs also work on this system".to_owned())
 }
