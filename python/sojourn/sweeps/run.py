@@ -175,13 +175,26 @@ def execute(planned: Plan, execution: Execution) -> SweepResult:
     ------
     SweepInterrupted
         Ctrl-C ended the runs.
+    QueueError
+        A queue written in Python failed; the message names the point.
     """
     try:
         execution.execute(planned.carriers)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None
+    except _core.QueueError as error:
+        message = _with_points(planned, f"{error}")
+        raise _core.QueueError(message) from error.__cause__
     return SweepResult(planned.manifest(complete=True), _runs(planned, execution.frames))
+
+
+def _with_points(planned: Plan, text: str) -> str:
+    """Replace the names of the arms of carriers by those of the user."""
+    for carrier in planned.carriers:
+        for name, cell in zip(carrier.scenario.arms, carrier.cells, strict=True):
+            text = text.replace(name, f"{cell.arm} ({planned.points[cell.point].label})")
+    return text
 
 
 def _runs(planned: Plan, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
