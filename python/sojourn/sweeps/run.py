@@ -263,7 +263,7 @@ def sweep(
     where
         Conditions that points must meet, such as ``"links.down.rate >= links.up.rate"``.
     sample
-        ``"lhs:64"`` or ``"sobol:64"``: draw so many samples from the parameters whose values are
+        ``"lhs:64"`` or ``"sobol:64"``: draw 64 samples from the parameters whose values are
         ``"uniform(low,high)"``, ``"loguniform(low,high)"`` or ``"integers(low,high)"``. Requires
         scipy.
     replications, seed
