@@ -360,3 +360,61 @@ def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> N
     )
     assert " of 40 were stored" in again.stderr
     assert len(json.loads(again.stdout)["points"]) == 20
+
+
+def test_a_queue_in_python_is_swept_on_processes(base: sj.Scenario) -> None:
+    class Shared(sj.PythonQueue):
+        def __init__(self) -> None:
+            self.waiting: list[sj.Packet] = []
+
+        def enqueue(self, _now: float, packet: sj.Packet) -> None:
+            self.waiting.append(packet)
+
+        def dequeue(self, _now: float) -> sj.Packet | None:
+            return self.waiting.pop(0) if self.waiting else None
+
+    scenario = base.replace(links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Shared)})
+    given = {"rtt": ["10ms", "40ms"]}
+    on_processes = sj.sweep(scenario, given, replications=1, jobs=2)
+    assert on_processes.runs.equals(sj.sweep(scenario, given, replications=1, jobs=1).runs)
+
+    class Broken(Shared):
+        def dequeue(self, _now: float) -> sj.Packet | None:
+            raise ValueError
+
+    scenario = base.replace(links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Broken)})
+    with pytest.raises(sj.QueueError, match=r'Broken.dequeue failed.*arm "default \(rtt=10ms\)"'):
+        sj.sweep(scenario, {"rtt": ["10ms"]}, replications=1)
+
+
+def test_a_killed_sweep_repeats_no_stored_run(swept_file: Path, store: Path) -> None:
+    words = [*COMMAND, "sweep", f"{swept_file}", "-p", "rtt=linspace(10ms,50ms,40)", "--json"]
+    words += ["-s", "duration=30s"]
+    process = subprocess.Popen(
+        words,
+        cwd=swept_file.parent,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    while sum(path.stat().st_size for path in segments(store)) < 20_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    found = []
+    for _ in range(2):
+        done = subprocess.run(
+            words,
+            cwd=swept_file.parent,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        found.append(done)
+    assert " of 80 were stored" in found[0].stderr
+    assert "80 runs of 80 were stored" in found[1].stderr
+    assert found[0].stdout == found[1].stdout

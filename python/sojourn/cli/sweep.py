@@ -150,7 +150,7 @@ def sweep(
         until=planned.until,
         jobs=jobs,
         backend=backend,
-        store=_store(),
+        store=run_store(),
     )
     interrupted = False
     with progress_lines(planned.runs, "runs") as progress:
@@ -249,7 +249,8 @@ def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[
     return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
-def _store() -> _core.RunStore | None:
+def run_store() -> _core.RunStore | None:
+    """Open the run store; if it is not usable, print a warning and return None."""
     try:
         return _core.RunStore(default_folder())
     except (_core.ResultError, RuntimeError) as error:

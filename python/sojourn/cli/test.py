@@ -22,11 +22,11 @@ from sojourn.cli.options import (
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_lines
 from sojourn.cli.run import opened
+from sojourn.cli.sweep import run_store
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import junit
 from sojourn.result import budget
-from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executing import Execution
@@ -155,7 +155,7 @@ def _sweep(
         until=planned.until,
         jobs=jobs,
         backend=backend,
-        store=_core.RunStore(default_folder()),
+        store=run_store(),
     )
     with progress_lines(planned.runs) as progress:
         execution.progress = progress

@@ -16,8 +16,10 @@ from sojourn.document import plain
 from sojourn.scenario import Scenario
 from sojourn.sweeps.space import Point
 
-# Arms per carrier: its file in the run store and its tables stay small.
-MAX_ARMS = 256
+# Runs and least number of arms of a carrier. The time to store a run grows with the number of arms,
+# that to begin a carrier with the number of carriers in the store.
+_RUNS = 64
+_LEAST_ARMS = 8
 # Keys that a result has only once, so that arms of a carrier must share them.
 _COMMON = ("duration", "warmup")
 # Keys of traffic that do not decide which metrics exist. Metrics such as Jain's index depend on
@@ -100,10 +102,11 @@ def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator
             own = _merged(arm, changes)
             key = json.dumps([common, _structure(own)], sort_keys=True)
             groups.setdefault(key, []).append((Cell(number, arm["name"]), own, point))
+    size = max(_RUNS // most, _LEAST_ARMS)
     for key, members in groups.items():
         common = json.loads(key)[0]
-        for start in range(0, len(members), MAX_ARMS):
-            part = members[start : start + MAX_ARMS]
+        for start in range(0, len(members), size):
+            part = members[start : start + size]
             checked = _checked({**document, **common}, part)
             yield Carrier(checked, tuple(cell for cell, _, _ in part), most)
 

@@ -27,12 +27,17 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
         ``point``, the parameters, ``arm``, ``n``, and per metric its mean, ``<metric>_low`` and
         ``<metric>_high``: the 95 % bootstrap interval, null for fewer than two runs.
     """
+    # Lists, because a frame per cell would take most of the time.
+    data = {name: runs[name].to_list() for name in (*KEYS, *paths, *names)}
+    cells: dict[tuple[int, str], list[int]] = {}
+    for place, cell in enumerate(zip(data["point"], data["arm"], strict=True)):
+        cells.setdefault(cell, []).append(place)
     rows = []
-    for (point, arm), of_cell in runs.group_by(KEYS, maintain_order=True):
-        row = {"point": point, **dict.fromkeys(paths), "arm": arm, "n": of_cell.height}
-        row |= of_cell.select(paths).row(0, named=True)
+    for (point, arm), places in cells.items():
+        own = {path: data[path][places[0]] for path in paths}
+        row = {"point": point, **own, "arm": arm, "n": len(places)}
         for name in names:
-            values = of_cell[name].drop_nulls().to_list()
+            values = [value for place in places if (value := data[name][place]) is not None]
             estimate = metrics.mean_and_interval(values)
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
         rows.append(row)

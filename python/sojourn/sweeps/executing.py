@@ -15,6 +15,8 @@ from sojourn.sweeps.until import Until
 
 # Runs whose metrics are computed together: more need more memory, fewer more time per run.
 CHUNK = 64
+# Chunks that wait for their metrics.
+_CHUNKS = 4
 # Tasks that wait per thread, so that no thread idles.
 _AHEAD = 4
 
@@ -54,6 +56,8 @@ class Execution:
     frames: list[pl.DataFrame] = field(default_factory=list)
     # The first error that prevented storing a run.
     failure: str | None = None
+    _evaluator: ThreadPoolExecutor = field(init=False, repr=False)
+    _pending: list[Future[pl.DataFrame]] = field(default_factory=list)
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
         """Execute the carriers one after the other.
@@ -65,6 +69,13 @@ class Execution:
         """
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
+        with ThreadPoolExecutor(1, thread_name_prefix="metrics") as self._evaluator:
+            try:
+                self._execute(carriers)
+            finally:
+                self._settle()
+
+    def _execute(self, carriers: Sequence[Carrier]) -> None:
         for carrier in carriers:
             invocation = None
             if self.store is not None:
@@ -90,12 +101,13 @@ class Execution:
                 for replication in range(first, after)
                 for cell in open_cells
             ]
-            for frame in self._measured(carrier, numbers, invocation, stored):
-                self.frames.append(frame)
-                if self.until is not None:
-                    _collect(frame, carrier, self.until, values)
+            known = len(self.frames)
+            self._measure(carrier, numbers, invocation, stored)
             if self.until is None:
                 return
+            self._settle()
+            for frame in self.frames[known:]:
+                _collect(frame, carrier, self.until, values)
             open_cells = [cell for cell in open_cells if not self.until.met(values[cell])]
             # Half as many again: few rounds, and few runs that were not needed.
             first, after = after, after + max(self.replications // 2, 1)
@@ -103,29 +115,42 @@ class Execution:
                 self.total += len(open_cells) * (min(after, carrier.most) - first)
                 self._report()
 
-    def _measured(
+    def _measure(
         self,
         carrier: Carrier,
         numbers: Sequence[int],
         invocation: _core.Invocation | None,
         stored: set[int],
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the metrics of chunks of runs."""
+    ) -> None:
+        """Execute runs; compute the metrics of chunks beside the following runs."""
         chunk: list[tuple[int, bytes]] = []
+
+        def evaluate() -> None:
+            if len(self._pending) >= _CHUNKS:
+                self._settle(_CHUNKS - 1)
+            if chunk:
+                parts = chunk.copy()
+                chunk.clear()
+                job = self._evaluator.submit(_metrics, carrier, parts, self.backend)
+                self._pending.append(job)
+
         try:
             for number, part in self._parts(carrier, numbers, invocation, stored):
                 chunk.append((number, part))
                 self.finished += 1
                 self._report()
                 if len(chunk) >= CHUNK:
-                    yield _metrics(carrier, chunk, self.backend)
-                    chunk = []
-        except KeyboardInterrupt:
-            if chunk:
-                self.frames.append(_metrics(carrier, chunk, self.backend))
-            raise
-        if chunk:
-            yield _metrics(carrier, chunk, self.backend)
+                    evaluate()
+        finally:
+            # Also after an interrupt: these runs have finished.
+            evaluate()
+
+    def _settle(self, most: int = 0) -> None:
+        """Wait for the metrics of all but the last `most` chunks."""
+        while len(self._pending) > most:
+            # An interrupt while waiting loses no chunk.
+            self.frames.append(self._pending[0].result())
+            del self._pending[0]
 
     def _parts(
         self,

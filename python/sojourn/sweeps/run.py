@@ -175,13 +175,26 @@ def execute(planned: Plan, execution: Execution) -> SweepResult:
     ------
     SweepInterrupted
         Ctrl-C ended the runs.
+    QueueError
+        A queue written in Python failed; the message names the point.
     """
     try:
         execution.execute(planned.carriers)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None
+    except _core.QueueError as error:
+        message = _with_points(planned, f"{error}")
+        raise _core.QueueError(message) from error.__cause__
     return SweepResult(planned.manifest(complete=True), _runs(planned, execution.frames))
+
+
+def _with_points(planned: Plan, text: str) -> str:
+    """Replace the names of the arms of carriers by those of the user."""
+    for carrier in planned.carriers:
+        for name, cell in zip(carrier.scenario.arms, carrier.cells, strict=True):
+            text = text.replace(name, f"{cell.arm} ({planned.points[cell.point].label})")
+    return text
 
 
 def _runs(planned: Plan, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -250,7 +263,7 @@ def sweep(
     where
         Conditions that points must meet, such as ``"links.down.rate >= links.up.rate"``.
     sample
-        ``"lhs:64"`` or ``"sobol:64"``: draw so many samples from the parameters whose values are
+        ``"lhs:64"`` or ``"sobol:64"``: draw 64 samples from the parameters whose values are
         ``"uniform(low,high)"``, ``"loguniform(low,high)"`` or ``"integers(low,high)"``. Requires
         scipy.
     replications, seed
