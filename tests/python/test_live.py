@@ -108,21 +108,6 @@ def transfer(user: User, folder: Path, rate: int, *options: str) -> dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("qdisc", "rate"),
-    [("pfifo", 10), ("fq_codel", 10), ("cake", 20), ("cocoa", 20), ("predict", 20)],
-)
-def test_tcp_fills_the_link(folder: Path, qdisc: str, rate: int) -> None:
-    user = needed()
-    program("iperf3")
-    found = measured(
-        lambda: transfer(user, folder, rate, "--qdisc", qdisc),
-        lambda value: abs(value["share"] - 1) < 0.05,
-    )
-    assert found["share"] == pytest.approx(1, abs=0.05)
-    assert found["down"]["sojourn_ms_p50"] > 0
-
-
-@pytest.mark.parametrize(
     ("qdisc", "least_ms", "most_ms"),
     [(LARGE, 200, 270), ("fq_codel", 20, 30), ("cake", 20, 30)],
 )
@@ -250,8 +235,9 @@ def test_the_view_shows_the_flows_of_each_link(folder: Path) -> None:
     done = needed().run("live", *RESULT, "--view-flows", "2", "--", *ping, folder=folder)
     assert done.returncode == 0, done.stderr
     flows = re.findall(r"^ +icmp id (\d+) +[\d.]+ Mbit/s +sojourn", done.stderr, re.MULTILINE)
-    down, up = flows
-    assert down == up
+    # A line per link and second; the run may last longer than two seconds.
+    assert len(flows) >= 2
+    assert len(set(flows)) == 1
 
 
 @pytest.mark.parametrize("server", [SERVER, SERVER6])
