@@ -313,7 +313,7 @@ class RunStore:
         """Read all records: their number, and the files with damaged records and how many."""
 
     def collect(self, age_s: float) -> int:
-        """Remove what ended processes stored at least so many seconds ago; return the bytes."""
+        """Remove what ended processes stored at least `age_s` seconds ago; return the bytes."""
 
     def begin(
         self,
