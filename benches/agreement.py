@@ -16,6 +16,9 @@ RRUL = "rrul"
 RATES = ("10mbit", "100mbit")
 QUEUES = ("pfifo", "codel", "fq_codel", "pie")
 RTT = "40ms"
+# Flows that start in the same instant lose packets together. Simulated and live flows of one seed
+# start at the same random times; sockets cannot be opened in the same instant.
+START_JITTER = "200ms"
 # How often a flow halves its window at the end of slow start varies by chance, and decides on the
 # next seconds: a few simulated runs would show only some of what happens.
 SIMULATED = 20
@@ -33,10 +36,9 @@ def traffic(kind: str) -> list[sj.Traffic]:
     if kind != RRUL:
         return [sj.Tcp(direction="down", cc=kind), ping]
     return [
-        sj.Tcp(direction="down", cc="cubic", count=4),
-        sj.Tcp(direction="up", cc="cubic", count=4),
-        ping,
-    ]
+        sj.Tcp(direction=where, cc="cubic", count=4, start_jitter=START_JITTER)
+        for where in ("down", "up")
+    ] + [ping]
 
 
 def scenario(kind: str, rate: str, *, seconds: int, replications: int) -> sj.Scenario:

@@ -42,7 +42,7 @@ def test_interrupted_executions_are_listed(capsys: pytest.CaptureFixture[str]) -
     code, out, _ = run(capsys, "ls")
     assert code == 0
     assert "many" in out
-    assert "interrupted" in out
+    assert "stored" in out
     code, out, _ = run(capsys, "du")
     assert "2 runs of 1 scenarios" in out
 

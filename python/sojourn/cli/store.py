@@ -32,7 +32,7 @@ def _opened() -> _core.RunStore:
 
 @store.command("ls", cls=Command)
 def list_(*, json: Json = False) -> int:
-    """List the scenarios with stored runs: those that were interrupted, or are running."""
+    """List the scenarios with stored runs: of sweeps, and of commands that were interrupted."""
     opened = _opened()
     found: list[dict[str, Any]] = js.loads(opened.scenarios())
     if json:
@@ -46,7 +46,7 @@ def list_(*, json: Json = False) -> int:
             str(one["runs"]),
             size(one["bytes"]),
             f"{duration(one['age_s'])} ago",
-            "running" if one["active"] else "interrupted",
+            "running" if one["active"] else "stored",
         ]
         for one in found
     ]
