@@ -21,7 +21,7 @@ MAX_LETTERS = 1000
 # A string, or a number with a unit.
 _WITH_UNIT = re.compile(
     r"""(?P<text>"[^"]*"|'[^']*')|(?<![\w.])(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"""
-    r"(?P<unit>%|[a-zA-Z]+)"
+    r"(?P<unit>%|(?![eE][+-]?\d)[a-zA-Z]+)"
 )
 # Operators of Python, which may follow a number at once.
 _WORDS = {"and", "or", "in", "is", "if", "else", "not"}
@@ -123,7 +123,7 @@ class Expression:
         return tree if isinstance(tree, ast.Compare) and len(tree.ops) == 1 else None
 
 
-def parse(text: str, *, functions: frozenset[str] = frozenset()) -> Expression:
+def parse(text: str, *, functions: frozenset[str] = frozenset(), units: bool = True) -> Expression:
     """Parse an expression.
 
     Parameters
@@ -132,6 +132,8 @@ def parse(text: str, *, functions: frozenset[str] = frozenset()) -> Expression:
         The text.
     functions
         The names of the functions that it may call, with one argument.
+    units
+        Whether numbers may have units, which convert them to base units.
 
     Returns
     -------
@@ -150,10 +152,14 @@ def parse(text: str, *, functions: frozenset[str] = frozenset()) -> Expression:
     ['links.down.rate']
     >>> condition.value(lambda reference: 15e6)
     False
+    >>> parse("loss < 1e-3").value(lambda reference: 0.002)
+    False
     """
     if len(text) > MAX_LETTERS:
         message = f'"{text[:40]}…": too long; expected at most {MAX_LETTERS} characters'
         raise _core.ScenarioError(message)
+    if not units:
+        _refuse_units(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -162,8 +168,22 @@ def parse(text: str, *, functions: frozenset[str] = frozenset()) -> Expression:
         message = f'"{text}": invalid expression; expected one such as ping_ms_p99 < 40'
         raise _core.ScenarioError(message) from None
     references: dict[Reference, None] = {}
-    _check(tree, text, functions, references)
+    try:
+        _check(tree, text, functions, references)
+    except RecursionError:
+        message = f'"{text[:40]}…": too deeply nested; expected a shorter expression'
+        raise _core.ScenarioError(message) from None
     return Expression(text, tree, tuple(references))
+
+
+def _refuse_units(text: str) -> None:
+    for found in _WITH_UNIT.finditer(text):
+        if found["text"] is None and found["unit"] not in _WORDS:
+            message = (
+                f'"{text}": {found[0]} has a unit; expected the number alone, in the unit of the '
+                f"metric, such as {found['number']}"
+            )
+            raise _core.ScenarioError(message)
 
 
 def _number(found: re.Match[str]) -> str:

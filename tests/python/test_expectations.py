@@ -11,7 +11,7 @@ import sojourn as sj
 from shell import Command
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import expectation, expectations
-from sojourn.expectations.judging import Judgement, Measured, failed, judge
+from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
 from test_sweeps import TEXT
 
 CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
@@ -50,7 +50,7 @@ def verdicts(text: str, of: Measured) -> list[str]:
     ],
 )
 def test_verdicts_follow_the_interval(text: str, verdict: str) -> None:
-    assert verdicts(text, measured([9.0, 9.1, 8.9, 9.05, 8.95])) == [verdict]
+    assert verdicts(text, measured([9.0, 9.1, 8.9, 9.05, 8.95, 9.0])) == [verdict]
 
 
 def test_one_run_decides_nothing_and_equal_runs_do() -> None:
@@ -205,3 +205,19 @@ def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
     none = sojourn("test", f"{plain}")
     assert none.returncode == 2
     assert "no expectations" in none.stderr
+
+
+def test_numbers_have_the_unit_of_the_metric() -> None:
+    with pytest.raises(sj.ScenarioError, match="40ms has a unit; expected the number alone"):
+        expectation("ping_ms_p99 < 40ms")
+    assert expectation("drops < 1e5").expression.text == "drops < 1e5"
+
+
+@pytest.mark.parametrize(("name", "least"), [("median", 6), ("p75", 13), ("p90", 36), ("p99", 368)])
+def test_a_quantile_needs_runs_on_both_sides_of_it(name: str, least: int) -> None:
+    assert _least(name) == least
+
+
+def test_an_empty_list_of_arms_is_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="empty; expected the name of an arm"):
+        expectations([{"that": "drops < 1", "arm": []}])

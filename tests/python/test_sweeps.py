@@ -12,6 +12,7 @@ import pytest
 import sojourn as sj
 from shell import Command, environment
 from sojourn.scenario.study_tables import split
+from sojourn.sweeps import storage
 from sojourn.sweeps.parameters import parameter, parameters
 from sojourn.sweeps.space import points, space
 from sojourn.sweeps.until import until
@@ -213,7 +214,7 @@ def test_arms_are_run_at_each_point(base: sj.Scenario) -> None:
     scenario = sj.Scenario.from_toml(TEXT + ARMS)
     found = sj.sweep(scenario, {"links.up.qdisc.limit": ["20", "200"]})
     assert found.points.select("arm").to_series().to_list() == ["codel", "pie"] * 2
-    with pytest.raises(sj.ScenarioError, match='arm "pie" sets this value itself'):
+    with pytest.raises(sj.ScenarioError, match='arm "pie" sets this value or a part of it'):
         sj.sweep(scenario, {"links.up.qdisc": ["codel"]})
     with pytest.raises(sj.ScenarioError, match=r"interval.*point links.up.qdisc.interval=9ms; arm"):
         sj.sweep(scenario, {"links.up.qdisc.interval": ["9ms"]})
@@ -418,3 +419,26 @@ def test_a_killed_sweep_repeats_no_stored_run(swept_file: Path, store: Path) -> 
     assert " of 80 were stored" in found[0].stderr
     assert "80 runs of 80 were stored" in found[1].stderr
     assert found[0].stdout == found[1].stdout
+
+
+def test_equal_samples_are_points_of_their_own(base: sj.Scenario) -> None:
+    pytest.importorskip("scipy")
+    swept = sj.sweep(base, {"traffic.bulk.count": "integers(1,2)"}, sample="lhs:5", replications=1)
+    assert len(swept.points) == 5
+    assert swept.complete
+
+
+def test_a_queue_is_replaced_before_its_parameters(base: sj.Scenario) -> None:
+    given = parameters({"links.up.qdisc.target": "1ms,9ms", "links.up.qdisc": "codel,pie"})
+    orders = {tuple(point.changes) for point in points(space(given), base)}
+    assert orders == {("links.up.qdisc", "links.up.qdisc.target")}
+
+
+def test_an_interrupted_sweep_never_replaces_a_complete_one(
+    swept: sj.SweepResult, tmp_path: Path
+) -> None:
+    swept.save(tmp_path / "out")
+    partial = {**swept.manifest, "complete": False}
+    with pytest.raises(sj.ResultError, match="which an interrupted one never replaces"):
+        storage.save(tmp_path / "out", partial, swept.runs, swept.points, force=False)
+    assert sj.SweepResult.load(tmp_path / "out").complete

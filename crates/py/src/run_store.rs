@@ -63,7 +63,7 @@ impl PyRunStore {
 
     /// Remove what was stored at least `age_s` seconds ago by processes that have ended; return the bytes.
     fn collect(&self, py: Python<'_>, age_s: f64) -> Result<u64, Failure> {
-        let age = std::time::Duration::try_from_secs_f64(age_s).unwrap_or_default();
+        let age = std::time::Duration::try_from_secs_f64(age_s).unwrap_or(std::time::Duration::MAX);
         let removed = py.detach(|| sojourn_lab::collect_garbage(&self.0, age));
         removed.map_err(|e| self.unreadable(&e))
     }

@@ -1,6 +1,7 @@
 """``sojourn test``: run scenario files and judge their expectations."""
 
 import json as js
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -104,6 +105,8 @@ def _test(
     scenario, tables = opened(file, change, replications=replications, seed=seed)
     table = sweep_table(tables.get("sweep", {}))
     is_sweep = table != SweepTable()
+    if is_sweep and replications is not None:
+        table = replace(table, replications=replications)
     expected = expecting.all_expectations(None, tables, groups=not is_sweep)
     if not expected:
         message = (
@@ -133,8 +136,10 @@ def _scenario(
         )
     complete = execution.result.complete
     if complete:
+        # An error in an expectation keeps the runs.
+        judgements = expecting.judged(expected, [expecting.of_result(execution.result)])
         execution.end(kept=True)
-        return expecting.judged(expected, [expecting.of_result(execution.result)])
+        return judgements
     if execution.invocation is not None:
         execution.invocation.close()
     raise _InterruptedError

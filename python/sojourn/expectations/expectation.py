@@ -111,7 +111,7 @@ def expectation(
     [Reference(name='ping_ms_p99', arm=None)]
     """
     try:
-        found = parse(text, functions=FUNCTIONS)
+        found = parse(text, functions=FUNCTIONS, units=False)
     except _core.ScenarioError as error:
         message = f"{place} {error}"
         raise _core.ScenarioError(message) from None
@@ -190,6 +190,9 @@ def _of_table(place: str, table: object) -> Expectation:
     if arms is not None:
         arms = [arms] if isinstance(arms, str) else arms
         needs(f"{place}.arm", arms, list, "the name of an arm, or a list of names")
+        if not arms:
+            message = f"{place}.arm: empty; expected the name of an arm, or a list of names"
+            raise _core.ScenarioError(message)
         for arm in arms:
             needs(f"{place}.arm", arm, str, "names of arms")
     return expectation(keys["that"], name=keys.get("name"), arms=arms, place=f"{place}.that")

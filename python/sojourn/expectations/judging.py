@@ -54,6 +54,11 @@ class Measured:
     place: str = ""
 
     @property
+    def count(self) -> int:
+        """The number of replications."""
+        return self.runs["replication"].n_unique()
+
+    @property
     def arms(self) -> list[str]:
         """The names of the arms."""
         return self.runs["arm"].unique(maintain_order=True).to_list()
@@ -252,6 +257,8 @@ def _judged(one: Expectation, subject: str | None, measured: Measured) -> Judgem
     if not math.isfinite(mean - required):
         return replace(known, reason="not a finite number in some run")
     known = replace(known, measured=mean, required=required)
+    if missing := measured.count - len(shared):
+        return replace(known, reason=f"not measured in {missing} of {measured.count} runs")
     estimate = _difference(one, values, left, right)
     if isinstance(estimate, str):
         return replace(known, reason=estimate)
@@ -319,9 +326,13 @@ def _statistics(one: Expectation) -> list[str]:
 
 
 def _least(name: str) -> int:
-    """Return the number of runs below which a quantile is an extreme value."""
+    """Return the number of runs that a 95 % interval of a quantile needs.
+
+    A bootstrap interval ends within the sample. With fewer runs, the chance that all of them are on
+    one side of the true quantile exceeds 2.5 %.
+    """
     share = QUANTILES.get(name, 0.5)
-    return max(_LEAST_FOR_QUANTILES, math.ceil(1 / min(share, 1 - share) - 1e-9))
+    return max(_LEAST_FOR_QUANTILES, math.ceil(math.log(0.025) / math.log(max(share, 1 - share))))
 
 
 def _capacity(one: Expectation, reference: Reference, rates: Mapping[str, float | None]) -> float:

@@ -7,6 +7,7 @@ carrier in one file, and the tables of many runs are evaluated at once.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,12 +96,17 @@ def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator
     document["replications"] = most
     arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]
     groups: dict[str, list[tuple[Cell, dict[str, Any], Point]]] = {}
+    equal: Counter[str] = Counter()
     for number, point in enumerate(points):
         changes = {path: plain(path, value) for path, value in point.changes.items()}
         common = {path: changes.pop(path) for path in _COMMON if path in changes}
         for arm in arms:
             own = _merged(arm, changes)
-            key = json.dumps([common, _structure(own)], sort_keys=True)
+            # Samples of whole numbers may be equal, but the arms of a scenario may not.
+            name = _name(arm["name"], own)
+            again = equal[name]
+            equal[name] += 1
+            key = json.dumps([common, _structure(own), again], sort_keys=True)
             groups.setdefault(key, []).append((Cell(number, arm["name"]), own, point))
     size = max(_RUNS // most, _LEAST_ARMS)
     for key, members in groups.items():
@@ -114,10 +120,10 @@ def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator
 def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes of an arm with those of a point, which apply after them."""
     for path in changes:
-        if path in arm["set"]:
+        if any(own == path or own.startswith(f"{path}.") for own in arm["set"]):
             message = (
-                f'{path}: arm "{arm["name"]}" sets this value itself; expected a parameter that '
-                "the arms share, or one within it, such as the target of a queue"
+                f'{path}: arm "{arm["name"]}" sets this value or a part of it; expected '
+                "a parameter that the arms share, or one within it, such as the target of a queue"
             )
             raise _core.ScenarioError(message)
     return {**arm["set"], **changes}

@@ -215,7 +215,9 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
     for combination in itertools.product(*steps):
         merged = {path: value for part in combination for path, value in part.items()}
         values = {path: merged[path] for path in order}
-        changes = {path: value for name, value in values.items() for path in wildcards[name]}
+        changed = {path: value for name, value in values.items() for path in wildcards[name]}
+        # A queue is replaced before its parameters are: a change would undo those of its parts.
+        changes = dict(sorted(changed.items(), key=lambda change: change[0].count(".")))
         if all(_holds(condition, changes, document) for condition in of.where):
             found.append(Point(values, changes))
     if not found:
@@ -246,6 +248,13 @@ def _drawn(ranged: Sequence[Parameter], sample: Sample, seed: int) -> Iterator[d
 def _holds(condition: Expression, changes: Mapping[str, Value], document: dict[str, Any]) -> bool:
     def lookup(reference: Reference) -> float | str | bool:
         value = changes.get(reference.name)
+        whole = next((path for path in changes if reference.name.startswith(f"{path}.")), None)
+        if value is None and whole is not None:
+            message = (
+                f'--where "{condition.text}": {reference.name} is a part of the parameter {whole}; '
+                "expected a parameter of its own"
+            )
+            raise _core.ScenarioError(message)
         if value is None:
             value = find(document, reference.name)
         if value is None or isinstance(value, dict | list) or reference.arm is not None:

@@ -77,6 +77,10 @@ def save(
     """
     check(directory, manifest, force=force)
     place = Path(directory)
+    exists = (place / MANIFEST).exists()
+    if exists and not (force or manifest["complete"]) and _manifest(place)["complete"]:
+        message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
+        raise _core.ResultError(message)
     try:
         place.mkdir(parents=True, exist_ok=True)
         digests = {}
