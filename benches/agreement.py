@@ -35,10 +35,11 @@ def traffic(kind: str) -> list[sj.Traffic]:
     ping = sj.Ping(direction="up", interval="100ms")
     if kind != RRUL:
         return [sj.Tcp(direction="down", cc=kind), ping]
-    return [
+    four = [
         sj.Tcp(direction=where, cc="cubic", count=4, start_jitter=START_JITTER)
         for where in ("down", "up")
-    ] + [ping]
+    ]
+    return [*four, ping]
 
 
 def scenario(kind: str, rate: str, *, seconds: int, replications: int) -> sj.Scenario:
