@@ -141,7 +141,7 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/bench.json
 
-bench-live: setup ## Measure live runs: rates, delays, the fastest link (docs/validation/live.md); 4 minutes, as root.
+bench-live: setup ## Measure live runs: rates, delays, the fastest link (docs/validation/live.md); exit code 1 if a bound is missed; 4 minutes, as root.
 	$(BIN)/python benches/live.py
 
 bench-agree: setup ## Compare live and simulated runs of 8 kinds of traffic and 4 queues (docs/validation/live.md); 25 minutes.

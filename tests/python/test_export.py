@@ -298,10 +298,11 @@ def test_wrong_options_are_refused_in_one_line(
     sojourn: Command, result: sj.Result, tmp_path: Path
 ) -> None:
     result.save(tmp_path / "r")
-    refused(sojourn("export", "r", "--format", "xlsx"), 2, "expected one of flent, csv, mahimahi")
-    for packets in ("pcap", "pcapng"):
-        done = sojourn("export", "r", "--format", packets)
-        refused(done, 2, "a result keeps no packets; run the scenario with sojourn run --pcap FILE")
+    refused(
+        sojourn("export", "r", "--format", "xlsx"),
+        2,
+        "expected one of flent, csv, mahimahi, pcapng",
+    )
     refused(sojourn("export", "r"), 2, "format")
     refused(sojourn("export", "none", "--format", "csv"), 3, "none: does not exist")
     done = sojourn("export", "r", "--format", "csv", "--arm", "x")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sojourn import _core, files
-from sojourn.exchange import csv_tables, flent_writer, mahimahi_traces
+from sojourn.exchange import csv_tables, flent_writer, mahimahi_traces, packets
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
 from sojourn.result import Result
@@ -44,11 +44,12 @@ FORMATS: Mapping[str, Format] = {
         "arrival and departure of packets, which a log needs)",
         files=mahimahi_traces.files,
     ),
+    "pcapng": Format(
+        summary="the packets of a simulated run, which is repeated by the same build; those of a "
+        "live run are recorded with --pcap",
+        files=packets.captures,
+    ),
 }
-
-
-# Formats of packets.
-PACKETS = ("pcap", "pcapng")
 
 
 def unknown(name: str) -> str | None:
@@ -66,8 +67,6 @@ def unknown(name: str) -> str | None:
     """
     if name in FORMATS:
         return None
-    if name in PACKETS:
-        return f'"{name}": a result keeps no packets; run the scenario with sojourn run --pcap FILE'
     return f'"{name}" is unknown; expected one of {", ".join(FORMATS)}'
 
 
@@ -91,7 +90,9 @@ def export(
     format
         ``"flent"``: a data file per run, which flent plots; ``"csv"``: a file per table, one for
         the metrics and one that describes the columns; ``"mahimahi"``: the capacity of each link
-        of each arm, as a trace for ``mm-link``.
+        of each arm, as a trace for ``mm-link``; ``"pcapng"``: the packets of the first replication
+        of each arm, which is simulated again. The records of the repeated run must be those of
+        the result.
     arm
         Export only this arm.
     replication
@@ -158,7 +159,7 @@ def _distinct(products: list[Product]) -> list[Product]:
     used: set[str] = set()
     renamed = []
     for product in products:
-        stem, dot, ending = product.name.partition(".trace")
+        stem, dot, ending = product.name.partition(".")
         if product.name.endswith(FLENT_SUFFIX):
             stem, dot, ending = product.name.removesuffix(FLENT_SUFFIX), FLENT_SUFFIX, ""
         name = next(
@@ -207,7 +208,10 @@ def written(products: list[Product], directory: Path, *, force: bool) -> list[Pa
     try:
         target.mkdir(parents=True, exist_ok=True)
         for path, product in zip(paths, products, strict=True):
-            files.replace(target / path.name, product.data)
+            if product.write is None:
+                files.replace(target / path.name, product.data)
+            else:
+                product.write(target / path.name)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror or error}"
         raise _core.ResultError(message) from None

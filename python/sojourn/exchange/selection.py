@@ -1,8 +1,9 @@
 """The part of a result that is exported, and the files that an export consists of."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import polars as pl
 
@@ -77,11 +78,15 @@ class Product:
         Its content.
     notes
         Omissions and assumptions, one line each.
+    write
+        Writes the content to a file of this path atomically, for content that may be too large for
+        memory; `data` is not used then.
     """
 
     name: str
-    data: bytes
+    data: bytes = b""
     notes: list[str] = field(default_factory=list)
+    write: Callable[[Path], None] | None = None
 
 
 def plain_name(text: str) -> str:
