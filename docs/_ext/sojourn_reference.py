@@ -115,6 +115,7 @@ def _write_python(folder: Path) -> None:
 
 def _write_cli(folder: Path) -> None:
     command: Any = typer.main.get_command(command_line)
+    command.commands = {name: one.load() for name, one in command.commands.items()}
     context = typer.Context(command, info_name="sojourn")
     text = get_docs_for_click(obj=command, ctx=context, name="sojourn")
     _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import typer
 
 import sojourn as sj
 from shell import Command, environment, shell
@@ -198,6 +199,26 @@ def test_every_queue_of_the_list_is_described(
         app(["qdiscs", entry["name"]], standalone_mode=False)
         page = capsys.readouterr().out
         assert all(item["key"] in page for item in entry["parameters"])
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_command_imports_only_what_it_needs(option: str) -> None:
+    program = (
+        f"import sys; sys.argv = ['sojourn', '{option}']\n"
+        "from sojourn.cli import main\n"
+        "code = main()\n"
+        "print(*sorted({'polars', 'numpy', 'matplotlib'} & set(sys.modules)), code, sep=',')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_the_summary_of_a_command_is_that_of_its_function() -> None:
+    root = typer.main.get_command(app)
+    for command in root.commands.values():  # type: ignore[attr-defined]
+        assert (command.load().help or "").startswith(command.help), command.name
 
 
 def test_version_and_help_go_to_stdout(sojourn: Command) -> None:

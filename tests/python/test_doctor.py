@@ -470,7 +470,7 @@ def test_only_live_commands_enter_a_user_namespace(
 
 
 def test_the_options_of_live_with_a_value_are_known() -> None:
-    command = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).commands["live"].load()  # type: ignore[attr-defined]
     options = [one for one in command.params if one.param_type_name == "option"]
     taking = {name for one in options if not one.is_flag for name in one.opts}
     assert taking == namespaces.VALUES

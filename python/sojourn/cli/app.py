@@ -1,32 +1,48 @@
 """The command ``sojourn``: one module per subcommand, registered here."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.cli.agree import agree
-from sojourn.cli.ccs import ccs
-from sojourn.cli.cite import cite
-from sojourn.cli.commands import Command, Group
-from sojourn.cli.compare import compare
-from sojourn.cli.doctor import doctor
-from sojourn.cli.export import export
-from sojourn.cli.importing import import_
-from sojourn.cli.live import live
-from sojourn.cli.qdiscs import qdiscs
-from sojourn.cli.report import report
-from sojourn.cli.reproduce import reproduce
-from sojourn.cli.run import run
-from sojourn.cli.schema import schema
-from sojourn.cli.stats import stats
-from sojourn.cli.store import store
-from sojourn.cli.sweep import sweep
-from sojourn.cli.test import test
+from sojourn.cli.commands import Deferred, Group
+
+# Subcommands in the order of the help: name, module and function.
+COMMANDS = (
+    ("run", "run", "run"),
+    ("compare", "compare", "compare"),
+    ("sweep", "sweep", "sweep"),
+    ("test", "test", "test"),
+    ("agree", "agree", "agree"),
+    ("qdiscs", "qdiscs", "qdiscs"),
+    ("ccs", "ccs", "ccs"),
+    ("schema", "schema", "schema"),
+    ("report", "report", "report"),
+    ("stats", "stats", "stats"),
+    ("export", "export", "export"),
+    ("reproduce", "reproduce", "reproduce"),
+    ("cite", "cite", "cite"),
+    ("doctor", "doctor", "doctor"),
+    ("live", "live", "live"),
+    ("import", "importing", "import_"),
+    ("store", "store", "store"),
+)
+# What follows the program are its own arguments, also those that begin with a dash.
+SETTINGS: dict[str, dict[str, Any]] = {"live": {"allow_interspersed_args": False}}
+
+
+class Root(Group):
+    """The command ``sojourn``, with its subcommands."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, module, function in COMMANDS:
+            self.add_command(Deferred(name, module, function, SETTINGS.get(name, {})))
+
 
 app = typer.Typer(
     name="sojourn",
-    cls=Group,
+    cls=Root,
     context_settings={"help_option_names": ["--help", "-h"]},
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -39,28 +55,6 @@ app = typer.Typer(
     "$XDG_STATE_HOME/sojourn/runs or ~/.local/state/sojourn/runs, until their result is "
     "complete; --resume continues an interrupted command.",
 )
-COMMANDS = (
-    run,
-    compare,
-    sweep,
-    test,
-    agree,
-    qdiscs,
-    ccs,
-    schema,
-    report,
-    stats,
-    export,
-    reproduce,
-    cite,
-    doctor,
-)
-for command in COMMANDS:
-    app.command(cls=Command)(command)
-# What follows the program are its own arguments, also those that begin with a dash.
-app.command(cls=Command, context_settings={"allow_interspersed_args": False})(live)
-app.command("import", cls=Command)(import_)
-app.add_typer(store)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with a flag

@@ -1,8 +1,15 @@
-"""The commands of Typer, with help that shows no type for flags."""
+"""The commands of Typer, with help that shows no type for flags; imported when they are used."""
 
+import ast
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from sojourn.cli import signals
 from sojourn.cli.pipes import tolerated
@@ -41,3 +48,69 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``."""
         return _without_types(super().get_params(ctx))
+
+
+class Deferred(Command):
+    """A subcommand whose module is imported when it is run, or when its parameters are asked for.
+
+    The modules of all subcommands take half a second to import. The list of subcommands needs only
+    their summaries, which are read from the source.
+
+    Parameters
+    ----------
+    name
+        The name on the command line.
+    module
+        The module in :mod:`sojourn.cli`.
+    function
+        The function in it, or a :class:`typer.Typer` with subcommands.
+    settings
+        Context settings.
+    """
+
+    def __init__(self, name: str, module: str, function: str, settings: dict[str, Any]) -> None:
+        self._module = f"sojourn.cli.{module}"
+        self._function = function
+        self._settings = settings
+        self._loaded: TyperCommand | TyperGroup | None = None
+        super().__init__(name, help=_summary(self._module, function))
+
+    def load(self) -> TyperCommand | TyperGroup:
+        """Import the command."""
+        if self._loaded is None:
+            with signals.loading():
+                found = getattr(import_module(self._module), self._function)
+            if isinstance(found, typer.Typer):
+                loaded: Any = typer.main.get_group(found)
+            else:
+                info = CommandInfo(
+                    self.name, cls=Command, callback=found, context_settings=self._settings
+                )
+                loaded = get_command_from_info(
+                    info, pretty_exceptions_short=False, rich_markup_mode=self.rich_markup_mode
+                )
+            self._loaded = loaded
+        return self._loaded
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the arguments of the command; the context is that of the imported command."""
+        return self.load().make_context(*args, **kwargs)
+
+
+def _summary(module: str, function: str) -> str:
+    """Read the first line of the docstring of a function, or the help of a :class:`typer.Typer`."""
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        message = f"no module {module}"
+        raise ImportError(message)
+    tree = ast.parse(Path(spec.origin).read_bytes())
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return (ast.get_docstring(node) or "").partition("\n\n")[0]
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == function for target in node.targets
+        ):
+            given = {one.arg: one.value for one in getattr(node.value, "keywords", ())}
+            return str(ast.literal_eval(given["help"]))
+    message = f"{module} has no {function}"
+    raise ImportError(message)

@@ -10,6 +10,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 # Time limit of the shutdown, so that Ctrl-C takes effect within a second.
@@ -58,6 +60,19 @@ def install() -> None:
 def ready() -> None:
     """Make signals raise ``KeyboardInterrupt`` from now on: the program is loaded."""
     _State.ready = True
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Make signals end the process at once while modules are imported.
+
+    An import that ``KeyboardInterrupt`` ends may make Python exit as if SIGINT had ended it.
+    """
+    before, _State.ready = _State.ready, False
+    try:
+        yield
+    finally:
+        _State.ready = before
 
 
 def exit_code() -> int:
