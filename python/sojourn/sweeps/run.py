@@ -1,6 +1,7 @@
 """Run sweeps."""
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from sojourn.result import budget
 from sojourn.result.naming import is_possible
 from sojourn.scenario import Scenario
 from sojourn.sweeps import storage, until
+from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
@@ -328,10 +331,13 @@ def sweep(
         _core.check_backend(carrier.scenario, backend)
     execution = Execution(
         replications=planned.replications,
+        executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
-        jobs=jobs,
         backend=backend,
-        store=None if store is None else _core.RunStore(store),
+        cache=None if store is None else LocalCache(store=_core.RunStore(store), backend=backend),
         progress=progress,
     )
-    return execute(planned, execution)
+    result = execute(planned, execution)
+    if execution.failure is not None:
+        warnings.warn(f"not all finished runs could be stored: {execution.failure}", stacklevel=2)
+    return result
