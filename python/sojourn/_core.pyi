@@ -17,6 +17,8 @@ __all__ = [
     "Claim",
     "DamagedResultError",
     "Invocation",
+    "Measurements",
+    "Meter",
     "Outcome",
     "Packet",
     "QueueError",
@@ -27,6 +29,7 @@ __all__ = [
     "SojournError",
     "Table",
     "UnavailableError",
+    "averaged_pings",
     "backend_concurrency",
     "backend_names",
     "bootstrap_difference",
@@ -52,6 +55,7 @@ __all__ = [
     "parse_size_bytes",
     "parse_time_s",
     "parse_trace_bits_per_s",
+    "per_run_metrics",
     "printable",
     "python_prefix",
     "qdisc_catalogue",
@@ -256,6 +260,9 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
+    def per_run(self) -> Table:
+        """Return the metrics of every finished run: ``arm``, ``replication`` and the metrics."""
+
     def save(self, directory: str | PathLike[str], force: bool = False) -> str:
         """Write ``manifest.json`` and one Parquet file per table; return the manifest's digest.
 
@@ -328,6 +335,74 @@ class RunStore:
         `binary` is a digest of the program. It identifies builds without a clean commit.
         """
 
+    def begin_rows(self, meter: Meter) -> Invocation:
+        """Begin an execution that stores rows of a meter, or continue the last interrupted one."""
+
+@final
+class Meter:
+    """Computes the metrics of the runs of a scenario, each as soon as it ends.
+
+    The metrics of a run are a row: some hundred bytes, which any process of the same build can
+    read. Runs are numbered arm by arm.
+    """
+
+    def __new__(
+        cls, scenario: Scenario, *, backend: str | None = None, binary: str | None = None
+    ) -> Meter:
+        """Prepare for a scenario.
+
+        `backend` is one of ``backend_names()``, by default the first. `binary` is a digest of the
+        program; it identifies builds without a clean commit.
+        """
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of the scenario."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics that a run may have, in order."""
+
+    @property
+    def reusable(self) -> bool:
+        """Whether equal keys mean equal rows.
+
+        The backend is deterministic, and the commit identifies the build.
+        """
+
+    def key(self, number: int) -> str:
+        """Return the key of a row in hexadecimal: a digest of everything that determines it."""
+
+    def measure(self, number: int) -> bytes:
+        """Run one run and return its row."""
+
+    def start(self, numbers: Sequence[int], *, jobs: int | None = None) -> Measurements:
+        """Start runs on `jobs` threads (default: one per processor)."""
+
+    def accepts(self, number: int, row: bytes) -> bool:
+        """Return whether these bytes are the row of that run."""
+
+    def table(self, rows: Sequence[tuple[int, bytes]]) -> Table:
+        """Return rows as a table, in the order of the runs.
+
+        The columns are ``arm``, ``replication``, and the metrics that apply to any of the runs.
+        """
+
+@final
+class Measurements:
+    """Runs under way: an iterator over lists of pairs of a number and a row.
+
+    A list has the runs that finished within some 50 ms, in the order of completion; it may be
+    empty.
+    """
+
+    def __iter__(self) -> Measurements: ...
+    def __next__(self) -> list[tuple[int, bytes]]:
+        """Wait for the next list; Ctrl-C raises ``KeyboardInterrupt``."""
+
+    def stop(self) -> list[tuple[int, bytes]]:
+        """End the runs, and return the rows of finished ones that were not returned before."""
+
 @final
 class Invocation:
     """One execution of a scenario, whose finished runs are stored."""
@@ -384,6 +459,14 @@ def run(
 def run_one(scenario: Scenario, number: int, *, backend: str | None = None) -> bytes:
     """Execute run `number`, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
 
+def per_run_metrics(
+    flows: bytes, links: bytes, pings: bytes, *, warmup_s: float, measured_s: float
+) -> Table:
+    """Compute the metrics of every run of three tables, which are Arrow IPC streams."""
+
+def averaged_pings(pings: bytes) -> Table:
+    """Average the pings of every run of a table, an Arrow IPC stream, as flent does."""
+
 def backend_concurrency(backend: str | None = None) -> int | None:
     """Return how many runs a backend can do at once; None if only the processors limit it.
 
@@ -403,16 +486,22 @@ def check_capture(scenario: Scenario, backend: str | None = None) -> None:
     Raises :class:`ScenarioError` if not.
     """
 
-def check_memory(scenario: Scenario, limit: int, *, jobs: int | None = None) -> None:
-    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes."""
+def check_memory(
+    scenario: Scenario, limit: int, *, jobs: int | None = None, metrics: bool = False
+) -> None:
+    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes.
+
+    With `metrics`, only the metrics of runs are kept, not their tables.
+    """
 
 def default_max_memory() -> int | None:
     """Return 80 % of the memory of this process in bytes; None if the system names no limit."""
 
-def estimate(scenario: Scenario, *, jobs: int | None = None) -> str:
+def estimate(scenario: Scenario, *, jobs: int | None = None, metrics: bool = False) -> str:
     """Estimate packets, events, CPU time and memory of the runs of a scenario, as JSON.
 
-    {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}
+    {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}. With
+    `metrics`, only the metrics of runs are kept, not their tables.
     """
 
 def check_jobs(jobs: int) -> None:

@@ -79,6 +79,16 @@ impl Keys {
         }
     }
 
+    /// The keys of something that is computed from each run, of which `what` identifies the rest.
+    pub(crate) fn refined(self, what: &str) -> Self {
+        let refined = |key: &Key| digest(&[&hex(key), what]);
+        Self {
+            invocation: refined(&self.invocation),
+            runs: self.runs.iter().map(refined).collect(),
+            reusable: self.reusable,
+        }
+    }
+
     /// The key under which a run is stored by the invocation called `id`.
     pub(crate) fn stored(&self, number: usize, id: &str) -> Key {
         let key = self.runs[number];

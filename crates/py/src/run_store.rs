@@ -11,6 +11,7 @@ use sojourn_lab::{Build, Disk, Engine, Invocation, Provenance, RunStore};
 
 use crate::backends::registry;
 use crate::errors::Failure;
+use crate::metrics::PyMeter;
 use crate::scenario::PyScenario;
 
 /// A store of finished runs: a directory.
@@ -91,6 +92,17 @@ impl PyRunStore {
         let folder = self.0.folder().display();
         let unusable = |e: io::Error| Failure::Result(format!("run store {folder}: {e}"));
         Ok(PyInvocation(begun.map_err(unusable)?))
+    }
+
+    /// Begin an execution that stores rows of a meter, or continue the last interrupted one.
+    fn begin_rows(
+        &self,
+        py: Python<'_>,
+        meter: &Bound<'_, PyMeter>,
+    ) -> Result<PyInvocation, Failure> {
+        let meter = &meter.get().meter;
+        let begun = py.detach(|| meter.begin(&self.0, true));
+        Ok(PyInvocation(begun.map_err(|e| self.unreadable(&e))?))
     }
 }
 

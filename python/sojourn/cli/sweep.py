@@ -33,7 +33,9 @@ from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import overridden
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, storage
-from sojourn.sweeps.executing import Execution, jobs_at_once
+from sojourn.sweeps.caches import LocalCache
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
 from sojourn.sweeps.run import Plan, execute
@@ -147,14 +149,14 @@ def sweep(
     session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
     execution = Execution(
         replications=planned.replications,
+        executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
-        jobs=jobs,
         backend=backend,
-        store=run_store(),
+        cache=row_cache(backend),
     )
     interrupted = False
     with progress_lines(planned.runs, "runs") as progress:
-        execution.progress = _Announced(progress)
+        execution.progress = _Announced(progress, execution)
         try:
             result = execute(planned, execution)
         except SweepInterrupted as error:
@@ -186,11 +188,14 @@ def sweep(
 class _Announced:
     """Progress that also sets what is said if a signal ends the command."""
 
-    def __init__(self, shown: Any) -> None:
+    def __init__(self, shown: Any, execution: Execution) -> None:
         self._shown = shown
+        self._execution = execution
 
     def __call__(self, finished: int, total: int) -> None:
-        text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
+        text = f"{finished} of {total} runs have finished and are not stored"
+        if self._execution.cache is not None:
+            text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
         signals.on_exit(_core.printable(f"interrupted: {text}"), patient=False)
         self._shown(finished, total)
 
@@ -249,10 +254,10 @@ def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[
     return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
-def run_store() -> _core.RunStore | None:
+def row_cache(backend: str | None) -> LocalCache | None:
     """Open the run store; if it is not usable, print a warning and return None."""
     try:
-        return _core.RunStore(default_folder())
+        return LocalCache(store=_core.RunStore(default_folder()), backend=backend)
     except (_core.ResultError, RuntimeError) as error:
         session.say(f"warning: {error}; runs are not stored")
         return None

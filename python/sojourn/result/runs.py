@@ -53,6 +53,30 @@ def begin(
     return store.begin(scenario, backend=backend, resume=resume, binary=_binary())
 
 
+@lru_cache(maxsize=4)
+def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
+    """Return what computes the metrics of the runs of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    backend
+        Name of the backend; by default the first.
+
+    Returns
+    -------
+    Meter
+        The same for the same scenario.
+
+    Raises
+    ------
+    ScenarioError
+        The backend is unknown.
+    """
+    return _core.Meter(scenario, backend=backend, binary=_binary())
+
+
 @lru_cache(maxsize=1)
 def _binary() -> str | None:
     """Return the digest of the extension, or None if its commit identifies it."""

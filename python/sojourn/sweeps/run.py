@@ -1,6 +1,7 @@
 """Run sweeps."""
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from sojourn.result import budget
 from sojourn.result.naming import is_possible
 from sojourn.scenario import Scenario
 from sojourn.sweeps import storage, until
+from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
@@ -85,8 +88,8 @@ class Plan:
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
         peak = 0.0
         for carrier in self.carriers:
-            budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory)
-            found = json.loads(_core.estimate(carrier.scenario, jobs=jobs))
+            budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
+            found = json.loads(_core.estimate(carrier.scenario, jobs=jobs, metrics=True))
             share = self.replications / carrier.most
             total = {key: value + found[key] * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
@@ -324,14 +327,17 @@ def sweep(
         most=most,
     )
     for carrier in planned.carriers:
-        budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory)
+        budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
         _core.check_backend(carrier.scenario, backend)
     execution = Execution(
         replications=planned.replications,
+        executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
-        jobs=jobs,
         backend=backend,
-        store=None if store is None else _core.RunStore(store),
+        cache=None if store is None else LocalCache(store=_core.RunStore(store), backend=backend),
         progress=progress,
     )
-    return execute(planned, execution)
+    result = execute(planned, execution)
+    if execution.failure is not None:
+        warnings.warn(f"not all finished runs could be stored: {execution.failure}", stacklevel=2)
+    return result
