@@ -242,10 +242,26 @@ def _without_arms(scenario: Scenario) -> Scenario:
 
 
 def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters of the table, of which those of the command line replace some."""
+    """Return the parameters of the table, of which those of the command line replace some.
+
+    Raises
+    ------
+    ScenarioError
+        A parameter is one of several that the table changes together, and the others would be lost.
+    """
     given = [read_parameter(text) for text in texts or ()]
     session.warn_of_bytes(*(texts or ()))
     paths = {path for one in given for path in one.paths}
+    for one in table:
+        replaced = [path for path in one.paths if path in paths]
+        kept = [path for path in one.paths if path not in paths]
+        if replaced and kept:
+            message = (
+                f"-p {replaced[0]}: [sweep.parameters] changes it together with "
+                f"{', '.join(kept)}; expected values for all of them, such as "
+                f"-p {','.join(one.paths)}=…, or -p for each"
+            )
+            raise _core.ScenarioError(message)
     return (*(one for one in table if not paths & set(one.paths)), *given)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core, files
+from sojourn import _core, files, folder
 
 MANIFEST = "sweep.json"
 RUNS = "runs.parquet"
@@ -46,10 +46,11 @@ def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> No
     except OSError as error:
         message = f"{place}: {error.strerror}"
         raise _core.ResultError(message) from None
-    names = {name for name in names if not name.startswith(files.TEMPORARY)}
-    if not names:
+    hidden = {folder.NEW, folder.COMMIT}
+    names = {name for name in names - hidden if not name.startswith(files.TEMPORARY)}
+    if not names and not folder.current(place, MANIFEST).exists():
         return
-    if MANIFEST not in names:
+    if not folder.current(place, MANIFEST).exists():
         message = f"{place}: contains other files; expected an empty directory or a new one"
         raise _core.ResultError(message)
     if force:
@@ -68,33 +69,51 @@ def save(
     *,
     force: bool,
 ) -> None:
-    """Write a sweep; the manifest is replaced last and has the digests of the tables.
+    """Write a sweep: all of its files or none.
 
     Raises
     ------
     ResultError
-        The directory cannot be written, or contains other files or another sweep.
+        The directory cannot be written, contains other files or another sweep, or has more runs of
+        this sweep.
     """
-    check(directory, manifest, force=force)
     place = Path(directory)
-    exists = (place / MANIFEST).exists()
-    if exists and not (force or manifest["complete"]) and _manifest(place)["complete"]:
-        message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
-        raise _core.ResultError(message)
+    # Before the directory is created.
+    check(place, manifest, force=force)
+    contents = {}
+    for name, frame in ((RUNS, runs), (POINTS, points)):
+        stream = io.BytesIO()
+        frame.write_parquet(stream, compression="zstd")
+        contents[name] = stream.getvalue()
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    described = {**manifest, "runs": runs.height, "files": digests}
+    text = json.dumps(described, indent=1, ensure_ascii=False)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        digests = {}
-        for name, frame in ((RUNS, runs), (POINTS, points)):
-            stream = io.BytesIO()
-            frame.write_parquet(stream, compression="zstd")
-            data = stream.getvalue()
-            files.replace(place / name, data)
-            digests[name] = hashlib.sha256(data).hexdigest()
-        text = json.dumps({**manifest, "files": digests}, indent=1, ensure_ascii=False)
-        files.replace(place / MANIFEST, text.encode())
+        with folder.locked(place):
+            # Another process may have saved a sweep in the meantime.
+            check(place, manifest, force=force)
+            if not force:
+                _check_replaced(place, complete=manifest["complete"], runs=runs.height)
+            folder.commit(place, {**contents, MANIFEST: text.encode()})
     except OSError as error:
         message = f"{error.filename or place}: {error.strerror}"
         raise _core.ResultError(message) from None
+
+
+def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
+    """Raise a ResultError if a saved sweep would be replaced by a less complete one."""
+    if complete or not (place / MANIFEST).exists():
+        return
+    found = _manifest(place)
+    if found["complete"]:
+        message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
+        raise _core.ResultError(message)
+    if found.get("runs", 0) > runs:
+        message = (
+            f"{place}: contains {found['runs']} runs of the sweep, which one with {runs} runs "
+            "never replaces"
+        )
+        raise _core.ResultError(message)
 
 
 def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
@@ -114,12 +133,22 @@ def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFr
     """
     place = Path(directory)
     manifest = _manifest(place)
-    frames = [_table(place / name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
-    return {key: value for key, value in manifest.items() if key != "files"}, frames[0], frames[1]
+    while True:
+        try:
+            frames = [_table(place, name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
+        except _core.ResultError:
+            # Another process may have replaced the sweep in the meantime.
+            before, manifest = manifest, _manifest(place)
+            if manifest == before:
+                raise
+        else:
+            break
+    own = {key: value for key, value in manifest.items() if key not in {"files", "runs"}}
+    return own, frames[0], frames[1]
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    path = place / MANIFEST
+    path = folder.current(place, MANIFEST)
     try:
         manifest = files.read_json(path, MAX_MANIFEST)
     except FileNotFoundError:
@@ -141,7 +170,8 @@ def _manifest(place: Path) -> dict[str, Any]:
     return manifest
 
 
-def _table(path: Path, digest: str | None) -> pl.DataFrame:
+def _table(place: Path, name: str, digest: str | None) -> pl.DataFrame:
+    path = folder.current(place, name)
     try:
         data = files.head(path, MAX_TABLE)
     except OSError as error:
