@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics
 from sojourn.scenario.quantities import in_base_units, quantity
+from sojourn.sweeps import comparisons
 
 KEYS = ("point", "arm")
 
@@ -73,26 +75,31 @@ def ranked(
     Returns
     -------
     polars.DataFrame
-        ``point``, the parameters, ``arm``, ``n``, the metric with its interval, and
-        ``difference``, ``difference_low`` and ``difference_high``: the mean of the differences to
-        the best point over runs with the same seed.
+        ``point``, the parameters, ``arm``, ``n``, the metric with its interval, ``difference``,
+        ``difference_low`` and ``difference_high``: the mean of the differences to the best point
+        over runs with the same seed, and ``may_be_best``. The intervals and ``may_be_best`` account
+        for the number of points.
     """
     table = by_point(runs, paths, [name]).drop_nulls(name)
-    table = table.sort(name, descending=largest, maintain_order=True).head(count)
-    values = {
-        (point, arm): dict(of_cell.select("replication", name).drop_nulls().iter_rows())
-        for (point, arm), of_cell in runs.group_by(KEYS, maintain_order=True)
-    }
+    table = table.sort(name, descending=largest, maintain_order=True)
+    replications = runs["replication"].unique().sort().to_list()
+    column = {replication: n for n, replication in enumerate(replications)}
+    place = {cell: n for n, cell in enumerate(table.select(KEYS).iter_rows())}
+    values = np.full((len(place), len(column)), np.nan)
+    for *cell, replication, value in runs.select(*KEYS, "replication", name).iter_rows():
+        if value is not None:
+            values[place[tuple(cell)], column[replication]] = value
     rows = []
-    for point, arm in table.select(KEYS).iter_rows():
-        best = values[table["point"][0], table["arm"][0]]
-        own = values[point, arm]
-        shared = sorted(best.keys() & own.keys())
-        differences = [own[replication] - best[replication] for replication in shared]
-        rows.append(metrics.mean_and_interval(differences))
-    columns = ("difference", "difference_low", "difference_high")
-    schema = dict.fromkeys(columns, pl.Float64)
-    return pl.concat([table, pl.DataFrame(rows, schema=schema, orient="row")], how="horizontal")
+    for row in range(min(count, len(place))):
+        found = comparisons.against_first(values, row)
+        best = comparisons.may_be_best(values, row, largest=largest)
+        rows.append((found.mean, found.low, found.high, best))
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64),
+        "may_be_best": pl.Boolean,
+    }
+    ranks = pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.concat([table.head(count), ranks], how="horizontal")
 
 
 def in_order(values: pl.Series) -> list[object]:

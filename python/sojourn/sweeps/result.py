@@ -145,8 +145,11 @@ class SweepResult:
     ) -> pl.DataFrame:
         """Rank the points by the mean of a metric.
 
-        All points have the same seeds. An interval of the difference that contains 0 means that the
-        point may be as good as the first one.
+        All points have the same seeds, so that their runs are compared as pairs. The intervals of
+        the differences are those of Bonferroni for the number of points and arms that are ranked:
+        with a probability of at least 95 %, all of them are correct. With the same probability, the
+        best point is among those with ``may_be_best``, of which there may be more than `count`
+        (Edwards and Hsu, 1983). Both assume that differences are normally distributed.
 
         Parameters
         ----------
@@ -163,8 +166,9 @@ class SweepResult:
         -------
         polars.DataFrame
             The best points, the best first: ``point``, the parameters, ``arm``, ``n``, the metric
-            with its interval, and ``difference``, ``difference_low`` and ``difference_high``: the
-            mean difference to the first one over pairs of runs with the same seed.
+            with its own 95 % interval, ``difference``, ``difference_low`` and ``difference_high``:
+            the mean difference to the first one over pairs of runs with the same seed, and
+            ``may_be_best``. They are null for fewer than two pairs.
 
         Raises
         ------
