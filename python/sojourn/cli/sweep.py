@@ -17,6 +17,7 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Replications,
+    ReportFile,
     Resume,
     ScenarioFile,
     Seed,
@@ -27,12 +28,13 @@ from sojourn.cli.progress import progress_lines
 from sojourn.cli.run import only, scenario_file, with_changes
 from sojourn.expectations.judging import failed
 from sojourn.qdisc import qdisc
+from sojourn.result import derived
 from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import overridden
 from sojourn.scenario.study_tables import split
-from sojourn.sweeps import SweepInterrupted, storage
+from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
 from sojourn.sweeps.executing import Execution, jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
@@ -115,6 +117,7 @@ def sweep(
     force: Annotated[
         bool, typer.Option("--force", help="Replace another sweep in the output directory.")
     ] = False,
+    report: ReportFile = None,
     json: Json = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Print all metrics and all points.")
@@ -152,6 +155,29 @@ def sweep(
         backend=backend,
         store=run_store(),
     )
+    with derived.claimed(report):
+        result, interrupted = _execute(planned, execution)
+        if out is not None:
+            # Before anything that may fail.
+            result.save(out, force=force)
+        measured = [] if interrupted else expecting.of_sweep(result, planned)
+        judgements = expecting.judged(expected, measured)
+        with tolerated():
+            sweep_tables.show(
+                result, as_json=json, everything=everything, metrics=metric, judgements=judgements
+            )
+            if not json:
+                expecting.show(judgements)
+        _write(result, execution, out=out, report=report)
+    if interrupted:
+        finished = f"finished {result.runs.height} of {execution.total} runs"
+        session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
+        return signals.exit_code()
+    return expecting.FAILED if failed(judgements) else 0
+
+
+def _execute(planned: Plan, execution: Execution) -> tuple[SweepResult, bool]:
+    """Execute a sweep; return its result, and whether a signal interrupted it."""
     interrupted = False
     with progress_lines(planned.runs, "runs") as progress:
         execution.progress = _Announced(progress)
@@ -161,26 +187,20 @@ def sweep(
             result, interrupted = error.result, True
     if execution.failure is not None:
         session.say(f"warning: not all finished runs could be stored: {execution.failure}")
-    if out is not None:
-        # Before anything that may fail.
-        result.save(out, force=force)
-    measured = [] if interrupted else expecting.of_sweep(result, planned)
-    judgements = expecting.judged(expected, measured)
-    with tolerated():
-        sweep_tables.show(
-            result, as_json=json, everything=everything, metrics=metric, judgements=judgements
-        )
-        if not json:
-            expecting.show(judgements)
+    return result, interrupted
+
+
+def _write(
+    result: SweepResult, execution: Execution, *, out: Path | None, report: Path | None
+) -> None:
+    """Write the report; say what was stored and written."""
     if execution.reused:
         session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
     if out is not None:
         session.say(f"saved sweep to {out}")
-    if interrupted:
-        finished = f"finished {result.runs.height} of {execution.total} runs"
-        session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
-        return signals.exit_code()
-    return expecting.FAILED if failed(judgements) else 0
+    if report is not None and not result.runs.is_empty():
+        page.write(result, report)
+        session.say(f"wrote report to {report}")
 
 
 class _Announced:

@@ -7,10 +7,19 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics
+from sojourn.result.catalogue import described
+from sojourn.result.metric import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons
 
 KEYS = ("point", "arm")
+# Shown by default beside the main metrics.
+_USUAL = {"ping_ms_p99"}
+
+
+def main_metrics(columns: Sequence[str]) -> list[Metric]:
+    """Describe the metrics that tables and reports show by default."""
+    return [one for one in described(columns) if one.role == "headline" or one.column in _USUAL]
 
 
 def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> pl.DataFrame:

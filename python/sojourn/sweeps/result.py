@@ -33,12 +33,19 @@ class SweepResult:
         The frame :attr:`runs`.
     points
         The frame :attr:`points`; by default, it is computed.
+    manifest_sha256
+        Digest of the manifest in a directory; None if the sweep was not saved.
     """
 
     def __init__(
-        self, manifest: dict[str, Any], runs: pl.DataFrame, points: pl.DataFrame | None = None
+        self,
+        manifest: dict[str, Any],
+        runs: pl.DataFrame,
+        points: pl.DataFrame | None = None,
+        manifest_sha256: str | None = None,
     ) -> None:
         self.manifest = manifest
+        self.manifest_sha256 = manifest_sha256
         self._runs = runs
         if points is not None:
             self.__dict__["points"] = points
@@ -315,7 +322,9 @@ class SweepResult:
         ResultError
             The directory cannot be written, or contains other files or another sweep.
         """
-        storage.save(directory, self.manifest, self.runs, self.points, force=force)
+        self.manifest_sha256 = storage.save(
+            directory, self.manifest, self.runs, self.points, force=force
+        )
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:

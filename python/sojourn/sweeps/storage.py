@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, files, folder
+from sojourn.result import derived
 
-MANIFEST = "sweep.json"
+MANIFEST = derived.SWEEP
 RUNS = "runs.parquet"
 POINTS = "points.parquet"
 FORMAT = 1
@@ -68,8 +69,13 @@ def save(
     points: pl.DataFrame,
     *,
     force: bool,
-) -> None:
+) -> str:
     """Write a sweep: all of its files or none.
+
+    Returns
+    -------
+    str
+        SHA-256 of the manifest.
 
     Raises
     ------
@@ -95,9 +101,12 @@ def save(
             if not force:
                 _check_replaced(place, complete=manifest["complete"], runs=runs.height)
             folder.commit(place, {**contents, MANIFEST: text.encode()})
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            derived.remove_obsolete(place, digest)
     except OSError as error:
         message = f"{error.filename or place}: {error.strerror}"
         raise _core.ResultError(message) from None
+    return digest
 
 
 def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
@@ -116,13 +125,13 @@ def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
         raise _core.ResultError(message)
 
 
-def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
+def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame, str]:
     """Read a sweep.
 
     Returns
     -------
     tuple
-        The manifest, the runs and the points.
+        The manifest, the runs, the points, and the SHA-256 of the manifest.
 
     Raises
     ------
@@ -132,25 +141,30 @@ def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFr
         A file is damaged.
     """
     place = Path(directory)
-    manifest = _manifest(place)
+    manifest, digest = _read(place)
     while True:
         try:
             frames = [_table(place, name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
         except _core.ResultError:
             # Another process may have replaced the sweep in the meantime.
-            before, manifest = manifest, _manifest(place)
-            if manifest == before:
+            before, (manifest, digest) = digest, _read(place)
+            if digest == before:
                 raise
         else:
             break
     own = {key: value for key, value in manifest.items() if key not in {"files", "runs"}}
-    return own, frames[0], frames[1]
+    return own, frames[0], frames[1], digest
 
 
 def _manifest(place: Path) -> dict[str, Any]:
+    return _read(place)[0]
+
+
+def _read(place: Path) -> tuple[dict[str, Any], str]:
+    """Return the manifest and its SHA-256."""
     path = folder.current(place, MANIFEST)
     try:
-        manifest = files.read_json(path, MAX_MANIFEST)
+        manifest, digest = files.read_json_digest(path, MAX_MANIFEST)
     except FileNotFoundError:
         message = f"{place}: no sweep; expected a directory with {MANIFEST}"
         raise _core.ResultError(message) from None
@@ -167,7 +181,7 @@ def _manifest(place: Path) -> dict[str, Any]:
     if missing := expected - manifest.keys():
         message = f"{path}: damaged: no {', '.join(sorted(missing))}"
         raise _core.DamagedResultError(message)
-    return manifest
+    return manifest, digest
 
 
 def _table(place: Path, name: str, digest: str | None) -> pl.DataFrame:
