@@ -1,10 +1,15 @@
 """``sojourn sweep``: run a scenario at many points of its parameters."""
 
+import bisect
+import itertools
 import json as js
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from sojourn import _core
@@ -24,7 +29,7 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_lines
+from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only, scenario_file, with_changes
 from sojourn.expectations.judging import failed
 from sojourn.qdisc import qdisc
@@ -144,7 +149,8 @@ def sweep(
     _core.check_backend(planned.carriers[0].scenario, backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
-        return _describe(planned, estimate, as_json=json)
+        concurrent = jobs_at_once(jobs, backend)
+        return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
     session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
@@ -179,8 +185,7 @@ def sweep(
 def _execute(planned: Plan, execution: Execution) -> tuple[SweepResult, bool]:
     """Execute a sweep; return its result, and whether a signal interrupted it."""
     interrupted = False
-    with progress_lines(planned.runs, "runs") as progress:
-        execution.progress = _Announced(progress)
+    with reported(planned, execution):
         try:
             result = execute(planned, execution)
         except SweepInterrupted as error:
@@ -203,16 +208,57 @@ def _write(
         session.say(f"wrote report to {report}")
 
 
+@contextmanager
+def reported(planned: Plan, execution: Execution) -> Iterator[None]:
+    """Show the progress of a sweep, and set what is said if a signal ends the command."""
+    if execution.store is None:
+        # Finished runs would be lost.
+        signals.on_exit("interrupted", patient=True)
+    with progress_bar(_work(planned, execution)) as progress:
+        execution.progress = _Announced(progress, execution)
+        yield
+
+
 class _Announced:
     """Progress that also sets what is said if a signal ends the command."""
 
-    def __init__(self, shown: Any) -> None:
+    def __init__(self, shown: RunProgress, execution: Execution) -> None:
         self._shown = shown
+        self._execution = execution
 
     def __call__(self, finished: int, total: int) -> None:
-        text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
-        signals.on_exit(_core.printable(f"interrupted: {text}"), patient=False)
+        if self._execution.store is not None:
+            stored.announce_stored(finished, total)
+        self._shown.stored(self._execution.reused)
         self._shown(finished, total)
+
+
+def _work(planned: Plan, execution: Execution) -> Work:
+    """Describe the runs of a sweep: each carrier takes its estimated share of the time."""
+    jobs = jobs_at_once(execution.jobs, execution.backend)
+    counts = [len(carrier.cells) * planned.replications for carrier in planned.carriers]
+    costs: list[float] = [
+        js.loads(_core.estimate(carrier.scenario, jobs=jobs))["cpu_s"] / carrier.most
+        for carrier in planned.carriers
+    ]
+    ends = [0, *itertools.accumulate(counts)]
+    times = [0.0, *itertools.accumulate(costs)]
+    expected_s = times[-1] * planned.replications / min(jobs, ends[-1])
+    if planned.until is not None:
+        # Nobody knows how many runs each point will need.
+        return Work(runs=planned.runs, expected_s=expected_s)
+
+    def share(finished: int) -> float:
+        return float(np.interp(finished, ends, times)) / times[-1]
+
+    def current(finished: int) -> str:
+        place = bisect.bisect_right(ends, finished) - 1
+        cells = planned.carriers[place].cells
+        cell = cells[(finished - ends[place]) % len(cells)]
+        arm = f", {cell.arm}" if len(planned.scenario.checked.arms) > 1 else ""
+        return f"{planned.points[cell.point].label}{arm}"
+
+    return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 
 
 def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario, dict[str, Any]]:
@@ -303,8 +349,9 @@ def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
     )
 
 
-def _describe(planned: Plan, estimate: dict[str, Any], *, as_json: bool) -> int:
+def _describe(planned: Plan, estimate: dict[str, Any], *, jobs: int, as_json: bool) -> int:
     """Print the points of a sweep and the estimate."""
+    estimate = {**estimate, "saved_bytes": storage.expected_bytes(planned.runs)}
     if as_json:
         points = [dict(point.values) for point in planned.points]
         document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
@@ -312,10 +359,16 @@ def _describe(planned: Plan, estimate: dict[str, Any], *, as_json: bool) -> int:
         return 0
     sweep_tables.show_points(planned)
     arms = planned.scenario.checked.arms
+    bound = "" if planned.until is None else f" at first, at most {planned.most} per point and arm"
     print(
         f"{counted(len(planned.points), 'point')}, {counted(len(arms), 'arm')}, "
-        f"{counted(planned.runs, 'run')} of {planned.scenario.checked.duration_s:g} s; about "
-        f"{estimate['cpu_s']:.2g} s of CPU time and at most "
-        f"{estimate['peak_memory_bytes'] / 1e6:.2g} MB of memory"
+        f"{counted(planned.runs, 'run')}{bound} of {planned.scenario.checked.duration_s:g} s"
+    )
+    print(
+        f"estimate: {session.cpu_time(estimate['cpu_s'])} of CPU time, "
+        f"{session.cpu_time(estimate['cpu_s'] / min(jobs, planned.runs))} on "
+        f"{counted(jobs, 'processor')}; at most "
+        f"{session.rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory; about "
+        f"{session.rounded(estimate['saved_bytes'] / 1e3):,} kB in --out"
     )
     return 0

@@ -21,9 +21,9 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_lines
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
-from sojourn.cli.sweep import run_store
+from sojourn.cli.sweep import reported, run_store
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import junit
@@ -125,7 +125,7 @@ def _scenario(
     backend: str | None,
 ) -> list[Judgement]:
     session.say_notes(scenario.checked.notes)
-    with progress_lines(scenario.runs) as progress:
+    with progress_bar(work_of(scenario, jobs=jobs, backend=backend)) as progress:
         execution = stored.run(
             scenario,
             jobs=jobs,
@@ -162,8 +162,7 @@ def _sweep(
         backend=backend,
         store=run_store(),
     )
-    with progress_lines(planned.runs) as progress:
-        execution.progress = progress
+    with reported(planned, execution):
         try:
             result = execute(planned, execution)
         except SweepInterrupted:

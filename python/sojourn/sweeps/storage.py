@@ -18,8 +18,17 @@ FORMAT = 1
 # A point has less than 1 kB in a manifest; tables have about 100 bytes per run.
 MAX_MANIFEST = 256 << 20
 MAX_TABLE = 2 << 30
+# Bytes per run of the tables, without columns of applications: about 66 in runs.parquet and 300 per
+# point in points.parquet, which has an interval for every mean (90 points of 3 runs, 25 November
+# 2026). A saved sweep is smaller than this if points have several runs.
+_BYTES_PER_RUN = 400
 # What decides whether two directories have the same sweep.
 IDENTITY = ("scenario", "space", "until", "replications", "most")
+
+
+def expected_bytes(runs: int) -> int:
+    """Estimate the size of a saved sweep with a number of runs: at most about this many bytes."""
+    return _BYTES_PER_RUN * runs
 
 
 def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> None:
