@@ -125,16 +125,6 @@ def in_order(values: pl.Series) -> list[object]:
     return list(found)
 
 
-def numeric(values: Sequence[object]) -> list[float] | None:
-    """Convert values to numbers; None if they are not quantities of one kind."""
-    found = [quantity(value) for value in values if isinstance(value, str | int | float)]
-    if len(found) < len(values) or len({one.kind if one else None for one in found}) > 1:
-        return None
-    if any(one is None for one in found):
-        return None
-    return [in_base_units(value) for value in values if isinstance(value, str | int | float)]
-
-
 def check_parameter(path: str, paths: Sequence[str]) -> None:
     """Raise a ResultError unless the sweep has this parameter."""
     if path not in paths:

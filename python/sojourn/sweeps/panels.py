@@ -18,15 +18,13 @@ from sojourn.result.metric import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps.estimates import in_order
 from sojourn.sweeps.result import SweepResult
-from sojourn.sweeps.scales import Scale, scale
+from sojourn.sweeps.scales import Scale, is_wide, scale
 
 # Panels of a metric; more do not fit a page that a person reads.
 MOST_PANELS = 12
 # Lines of a panel, and cells along a side of a heat map.
 _MOST_LINES = 24
 _MOST_CELLS = 40
-# Ratio of the largest and the smallest mean from which axes and colours are logarithmic.
-_LOGARITHMIC = 30.0
 _TWO = 2
 Row = dict[str, Any]
 
@@ -247,11 +245,6 @@ def hover(result: SweepResult, row: Row, metric: Metric) -> str:
     arm = [row["arm"]] if len(result.arms) > 1 else []
     text = f"{metric.label} {estimate(row, metric)} {metric.unit}".rstrip()
     return f"{', '.join([*values, *arm])}: {text} (n = {row['n']})"
-
-
-def is_wide(low: float, high: float) -> bool:
-    """Whether a linear scale would hide the small values of a range."""
-    return low > 0 and high / low >= _LOGARITHMIC
 
 
 def sort_key(value: object) -> float | None:

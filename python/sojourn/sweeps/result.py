@@ -13,6 +13,7 @@ from sojourn.result.naming import metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
 from sojourn.sweeps import estimates, storage
+from sojourn.sweeps.scales import scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -215,7 +216,9 @@ class SweepResult:
 
         first, second = self._two(x, y)
         table = self.pivot(metric, rows=second, columns=first, arm=arm, fixed=fixed)
-        return figures.heatmap(table, self.column(metric), x=first, y=second)
+        columns = self._selected(first, second, arm=arm, fixed=fixed)
+        across, up = (scale(path, columns[path]) for path in (first, second))
+        return figures.heatmap(table, self.column(metric), x=across, y=up)
 
     def lines(
         self,
@@ -248,7 +251,8 @@ class SweepResult:
 
         path = self._one(x)
         table = self._selected(path, "arm", arm=arm, fixed=fixed)
-        return figures.lines(table, self.column(metric), path, self._varying(table, path))
+        over = scale(path, table[path])
+        return figures.lines(table, self.column(metric), over, self._varying(table, path))
 
     def box(
         self,
@@ -281,7 +285,7 @@ class SweepResult:
 
         path = self._one(x)
         runs = self._filtered(self.runs, arm=arm, fixed=fixed)
-        return figures.box(runs, self.column(metric), path)
+        return figures.box(runs, self.column(metric), scale(path, runs[path]))
 
     def column(self, metric: str) -> str:
         """Return the column of a metric, whose unit may be left out.

@@ -22,6 +22,9 @@ _NAMES = {"p": "packets"}
 _LOGARITHMIC = 20.0
 _LEAST = 4.0
 _TWO = 2
+# Ratio of the largest and the smallest mean of a metric from which axes and colours are
+# logarithmic.
+_WIDE = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,3 +122,14 @@ def _is_logarithmic(numbers: Sequence[float]) -> bool:
     distances = [high - low for low, high in pairwise(numbers)]
     ratios = [math.log(high / low) for low, high in pairwise(numbers)]
     return ratio >= _LEAST and max(ratios) * min(distances) < max(distances) * min(ratios)
+
+
+def is_wide(low: float, high: float) -> bool:
+    """Whether a linear scale would hide the small values of a range of a metric.
+
+    Examples
+    --------
+    >>> is_wide(1.0, 900.0), is_wide(0.0, 900.0), is_wide(80.0, 95.0)
+    (True, False, False)
+    """
+    return low > 0 and high / low >= _WIDE
