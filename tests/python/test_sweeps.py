@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -240,6 +241,12 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
             until(text)
     with pytest.raises(sj.ScenarioError, match='unknown metric "goodptu"'):
         sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodptu ±5 %")
+
+
+def test_a_metric_that_no_run_measures_ends_the_sweep(base: sj.Scenario) -> None:
+    silent = base.replace(traffic=[base.traffic[0], replace(base.traffic[1], stop="500ms")])
+    with pytest.raises(sj.ScenarioError, match=r"ping_ms_p99 ±5 %: no run of a point measured"):
+        sj.sweep(silent, {"links.up.rate": ["2mbit"]}, until="ping_ms_p99 ±5 %", most=60)
 
 
 def test_pivots_rankings_and_figures(swept: sj.SweepResult) -> None:

@@ -344,8 +344,8 @@ def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
     """Say how long the sweep will take, before it begins."""
     bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
     return (
-        f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; about "
-        f"{estimate['cpu_s'] / jobs:.2g} s on {counted(jobs, 'processor')}"
+        f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; "
+        f"{session.cpu_time(estimate['cpu_s'] / jobs)} on {counted(jobs, 'processor')}"
     )
 
 
