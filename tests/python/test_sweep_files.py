@@ -70,46 +70,55 @@ def test_a_sweep_with_fewer_runs_never_replaces_one_with_more(tmp_path: Path) ->
     assert sj.SweepResult.load(place).runs.height == 2
 
 
-# Ends in the middle of a save: at the call number `sys.argv[2]` of a function that changes a file.
+# For each directory, a process that ends in the middle of a save: at the call of a function that
+# changes a file whose number is the name of the directory. Prints the exit codes.
 KILLED = """
 import os, pathlib, sys
 from test_sweep_files import swept
-left = int(sys.argv[2])
-def counted(function):
-    def call(*arguments, **options):
-        global left
-        left -= 1
-        if left < 0:
-            os._exit(9)
-        return function(*arguments, **options)
-    return call
-for name in ("mkdir", "rename", "replace", "rmdir"):
-    setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
-os.fsync = counted(os.fsync)
-swept(5).save(sys.argv[1], force=True)
+def killed_at(place):
+    left = int(place.rpartition("/")[2])
+    def counted(function):
+        def call(*arguments, **options):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os._exit(9)
+            return function(*arguments, **options)
+        return call
+    for name in ("mkdir", "rename", "replace", "rmdir"):
+        setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
+    os.fsync = counted(os.fsync)
+    swept(5).save(place, force=True)
+    os._exit(0)
+for place in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        killed_at(place)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 def test_a_save_that_is_killed_leaves_the_old_sweep_or_the_new_one(tmp_path: Path) -> None:
-    found = []
-    for killed_at in range(3, 18, 2):
-        place = tmp_path / f"{killed_at}"
+    places = [tmp_path / f"{number}" for number in range(1, 20)]
+    for place in places:
         swept(3).save(place)
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, f"{place}", f"{killed_at}"],
-            env={**environment(), "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
-            check=False,
-        )
-        found.append((done.returncode, sj.SweepResult.load(place).runs.height))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, places)],
+        env={**environment(), "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heights = [sj.SweepResult.load(place).runs.height for place in places]
+    found = list(zip(map(int, done.stdout.split()), heights, strict=True))
+    assert {(9, 3), (9, 5), (0, 5)} == set(found)
+    assert found == sorted(found, key=lambda one: one[1]), "the commit is one step"
+    for place in places:
         # The next save finishes or removes what is left.
         swept(4).save(place, force=True)
         assert sj.SweepResult.load(place).runs.height == 4
         names = {"sweep.json", "runs.parquet", "points.parquet"}
         assert {path.name for path in place.iterdir()} == names
-    assert (9, 3) in found
-    assert (9, 5) in found
-    assert {height for _, height in found} == {3, 5}
-    assert found == sorted(found, key=lambda one: one[1]), "the commit is one step"
 
 
 def test_files_that_no_sweep_has_are_not_replaced(tmp_path: Path) -> None:
@@ -121,6 +130,18 @@ def test_files_that_no_sweep_has_are_not_replaced(tmp_path: Path) -> None:
     linked.mkdir()
     (linked / folder.COMMIT).symlink_to(tmp_path)
     assert folder.current(linked, "runs.parquet") == linked / "runs.parquet"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_runs(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "zipped.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    # Nobody can create files there, not even root.
+    refused = sojourn("sweep", f"{file}", "--out", "/proc/sweep/out")
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("sojourn: cannot write /proc/sweep/out: /proc: ")
+    assert refused.stderr.count("\n") == 1
 
 
 def test_a_star_does_not_skip_what_leaves_a_key_at_its_default() -> None:

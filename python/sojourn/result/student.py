@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import fmean, stdev
 
 LEVEL = 0.95
@@ -39,6 +40,7 @@ def mean_and_interval(values: Sequence[float], level: float = LEVEL) -> tuple[fl
     return mean, mean - half, mean + half
 
 
+@lru_cache(maxsize=4096)
 def quantile(degrees: int, level: float = LEVEL) -> float:
     """Compute the value that Student's t stays within with a probability.
 

@@ -114,10 +114,15 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
         note = "Points are means over runs, bars their 95 % bootstrap intervals."
         if of.sampled:
             note = "A dot is the mean of a sample over its runs."
-        if more or more_maps:
+        hidden = [
+            formatting.counted(number, what)
+            for number, what in ((more, "panel"), (more_maps, "heat map"))
+            if number
+        ]
+        if hidden:
             note += (
-                f" {more} more panels and {more_maps} more heat maps are not shown; "
-                "SweepResult.lines and heatmap draw any of them."
+                f" Not shown: {' and '.join(hidden)}; SweepResult.lines and heatmap draw any of "
+                "them."
             )
         title = f"{metric.label[0].upper()}{metric.label[1:]}"
         parts.append(section(escape(title), [*curves, *maps], note))

@@ -24,7 +24,7 @@ from sojourn.sweeps.scales import Scale, is_wide, scale
 MOST_PANELS = 12
 # Lines of a panel, and cells along a side of a heat map.
 _MOST_LINES = 24
-_MOST_CELLS = 40
+_MOST_CELLS = 64
 _TWO = 2
 Row = dict[str, Any]
 

@@ -85,7 +85,7 @@ class SweepResult:
         known = {*KEYS, *self.parameters}
         return [name for name in self.runs.columns if name not in known]
 
-    @property
+    @cached_property
     def arms(self) -> list[str]:
         """The names of the arms, in the order of the scenario."""
         return self.runs["arm"].unique(maintain_order=True).to_list()

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def expected_bytes(runs: int) -> int:
 
 
 def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> None:
-    """Check that a sweep may be saved in a directory.
+    """Check that a sweep may be saved in a directory, and that it can be written.
 
     Parameters
     ----------
@@ -46,9 +47,20 @@ def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> No
     Raises
     ------
     ResultError
-        The directory contains other files or another sweep.
+        The directory contains other files or another sweep, or cannot be written.
     """
     place = Path(directory)
+    _check_content(place, manifest, force=force)
+    nearest = next(one for one in (place, *place.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        message = f"cannot write {place}: {nearest}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+def _check_content(place: Path, manifest: dict[str, Any], *, force: bool) -> None:
     try:
         names = {entry.name for entry in place.iterdir()}
     except FileNotFoundError:
@@ -106,7 +118,7 @@ def save(
     try:
         with folder.locked(place):
             # Another process may have saved a sweep in the meantime.
-            check(place, manifest, force=force)
+            _check_content(place, manifest, force=force)
             if not force:
                 _check_replaced(place, complete=manifest["complete"], runs=runs.height)
             folder.commit(place, {**contents, MANIFEST: text.encode()})
