@@ -7,6 +7,7 @@ link to another file of the user.
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -77,12 +78,17 @@ def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
     ValueError
         It is too large, is not valid JSON, or its values are nested too deeply.
     """
+    return read_json_digest(path, most, follow=follow)[0]
+
+
+def read_json_digest(path: str | Path, most: int, *, follow: bool = True) -> tuple[Any, str]:
+    """Read a file in JSON as :func:`read_json` does; return also the SHA-256 of its content."""
     content = head(path, most + 1, follow=follow)
     if len(content) > most:
         message = f"too large; expected at most {most} bytes"
         raise ValueError(message)
     try:
-        return json.loads(content)
+        return json.loads(content), hashlib.sha256(content).hexdigest()
     except RecursionError:
         message = "nested too deeply"
         raise ValueError(message) from None

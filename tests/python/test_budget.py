@@ -302,9 +302,11 @@ def test_a_dry_run_of_live_runs_states_real_time_and_packet_buffers(
 def test_a_dry_run_shows_no_digits_of_a_tiny_time(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
     tiny = ["run", "small.toml", "--dry-run", "-s", "duration=300ms", "-s", "warmup=100ms"]
-    assert "; less than 0.01 s of CPU time; " in sojourn(*tiny).stdout
+    assert (
+        "; less than 0.01 s of CPU time, less than 0.01 s on 1 processor; " in sojourn(*tiny).stdout
+    )
     long = sojourn("run", "small.toml", "--dry-run", "-s", "duration=1000s")
-    assert re.search(r"; about \d\S* s of CPU time; ", long.stdout), long.stdout
+    assert re.search(r"; about \d\S* s of CPU time, about \d\S* s on ", long.stdout), long.stdout
 
 
 def test_a_dry_run_is_refused_as_the_run_is(sojourn: Command, tmp_path: Path) -> None:

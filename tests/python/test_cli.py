@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -18,8 +19,9 @@ import typer
 import sojourn as sj
 from shell import Command, environment, shell
 from sojourn import _core
+from sojourn.cli import progress as progress_module
 from sojourn.cli.app import app
-from sojourn.cli.progress import RunProgress
+from sojourn.cli.progress import RunProgress, Work
 
 QUICK = ["--duration", "8s", "--warmup", "6s", "--replications", "2", "--link", "10/1mbit"]
 
@@ -395,18 +397,48 @@ def test_standard_input_that_is_no_scenario_is_refused(
 
 
 def test_progress_estimates_the_remaining_time_of_runs_under_way() -> None:
-    now, seen = [0.0], []
-    progress = RunProgress(4, lambda *shown: seen.append(shown), clock=lambda: now[0])
+    now: list[float] = [0.0]
+    seen: list[str] = []
+    work = Work(runs=4, expected_s=50.0, current=lambda finished: ("codel", "pie")[finished % 2])
+    progress = RunProgress(work, lambda one: seen.append(one.line), clock=lambda: now[0])
     progress.reached(0.0)
     now[0] = 3.0
+    progress.tick()
     progress.reached(0.05)
     now[0] = 20.0
     progress(1, 4)
+    progress(4, 4)
     assert seen == [
-        (0.0, "0/4", ""),
-        (0.05, "0/4", "about 57 s left"),
-        (0.25, "1/4", "about 60 s left"),
+        "0/4, about 50 s left, codel",
+        "0/4, about 47 s left, codel",
+        "0/4, about 57 s left, codel",
+        "1/4, about 60 s left, 3 runs/min, pie",
+        "4/4, 12 runs/min",
     ]
+
+
+def test_stored_runs_do_not_make_the_estimate_shorter() -> None:
+    now: list[float] = [0.0]
+    seen: list[str] = []
+    work = Work(runs=100, expected_s=100.0)
+    progress = RunProgress(work, lambda one: seen.append(one.line), clock=lambda: now[0])
+    progress.stored(90)
+    progress(90, 100)
+    now[0] = 4.0
+    progress(92, 100)
+    assert seen == ["90/100, about 10 s left", "92/100, about 16 s left, 30 runs/min"]
+
+
+def test_plain_lines_appear_while_a_long_run_reports_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "LINE_S", 0.02)
+    monkeypatch.setattr(progress_module, "TICK_S", 0.01)
+    with progress_module.progress_bar(Work(runs=2, expected_s=100.0)):
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2
+    assert lines[0] == "runs: 0/2, about 100 s left"
 
 
 def test_a_long_first_run_shows_the_total_and_an_estimate(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ LAYERS = (
     "_core",
     "document",
     "files",
+    "folder",
     "markup",
     "bibliography",
     "cc",

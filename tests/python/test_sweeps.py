@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -244,6 +245,12 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
         sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodptu ±5 %")
 
 
+def test_a_metric_that_no_run_measures_ends_the_sweep(base: sj.Scenario) -> None:
+    silent = base.replace(traffic=[base.traffic[0], replace(base.traffic[1], stop="500ms")])
+    with pytest.raises(sj.ScenarioError, match=r"ping_ms_p99 ±5 %: no run of a point measured"):
+        sj.sweep(silent, {"links.up.rate": ["2mbit"]}, until="ping_ms_p99 ±5 %", most=60)
+
+
 def test_pivots_rankings_and_figures(swept: sj.SweepResult) -> None:
     table = swept.pivot("goodput_up")
     assert table.columns == ["links.up.rate", "5ms", "40ms"]
@@ -257,11 +264,34 @@ def test_pivots_rankings_and_figures(swept: sj.SweepResult) -> None:
     with pytest.raises(sj.ResultError, match="unknown parameter"):
         swept.pivot("drops", rows="links.down.rate")
     axes = swept.heatmap("drops").axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("links.up.rate", "links.up.qdisc.target")
+    labels = (axes.get_xlabel(), axes.get_ylabel())
+    assert labels == ("links.up.rate [Mbit/s]", "links.up.qdisc.target [ms]")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2", "8"]
     lines = swept.lines("goodput_up").axes[0]
-    assert len(lines.lines) == 2
-    assert list(lines.lines[0].get_xdata()) == [2e6, 8e6]
+    assert len(lines.containers) == 2
+    assert list(lines.containers[0].lines[0].get_xdata()) == [2.0, 8.0]
+    means, low = (swept.points[f"goodput_up_mbit_per_s{end}"] for end in ("", "_low"))
+    (bars,) = lines.containers[0].lines[2]
+    assert bars.get_segments()[1][0][1] == pytest.approx(low[0]), "8 Mbit/s, 5 ms"
+    assert list(lines.containers[0].lines[0].get_ydata())[1] == pytest.approx(means[0])
     assert len(swept.box("drops", fixed={"links.up.rate": "2mbit"}).axes) == 1
+
+
+def test_axes_of_parameters_and_metrics_are_logarithmic_where_linear_ones_hide(
+    swept: sj.SweepResult,
+) -> None:
+    rates = {"8mbit": "100mbit", "2mbit": "1mbit"}
+    delays = pl.when(pl.col("links.up.rate") == "2mbit").then(1.0).otherwise(200.0)
+    runs = swept.runs.with_columns(
+        pl.col("links.up.rate").replace(rates), ping_ms_p99=delays + pl.col("replication")
+    )
+    wide = sj.SweepResult(swept.manifest, runs)
+    axes = wide.lines("ping_ms_p99").axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_ylabel() == "ping p99 [ms], log scale"
+    narrow = swept.lines("goodput_up").axes[0]
+    assert (narrow.get_xscale(), narrow.get_yscale()) == ("linear", "linear")
+    assert narrow.get_ylim()[0] == 0
 
 
 def test_a_sweep_is_saved_and_loaded(swept: sj.SweepResult, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_bar
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import changed
 from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived, storage
@@ -117,7 +117,7 @@ def _executed(
     def announce(finished: int, scenario: Scenario) -> None:
         say(f"resume: {finished} of {scenario.runs} {what} are finished")
 
-    with progress_bar(scenario.runs, what) as progress:
+    with progress_bar(work_of(scenario, jobs=jobs, backend=backend), what) as progress:
         return stored.run(
             scenario,
             jobs=None if backend == LIVE else jobs,

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sojourn.cli.tables import print_table
+from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import Expectation, expectation, expectations
 from sojourn.expectations.judging import Judgement, Measured, check, judge
 from sojourn.result import Result
+from sojourn.result.student import LEVEL
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.run import Plan
 
@@ -98,6 +99,23 @@ def show(judgements: Sequence[Judgement], *, title: str = "expectations") -> Non
     if not any(one.reason for one in judgements):
         titled, rows = titled[:-1], [row[:-1] for row in rows]
     print_table(titled, rows, title=f"{title}: {summary(judgements)}", words=words)
+    if note := by_chance(judgements):
+        print_note(note)
+
+
+def by_chance(judgements: Sequence[Judgement]) -> str:
+    """Write how many verdicts may be wrong by chance; empty if less than one.
+
+    A one-sided verdict by a 95 % interval is wrong with a probability of at most 2.5 %.
+    """
+    decided = sum(one.verdict != "undecided" for one in judgements)
+    expected = (1 - LEVEL) / 2 * decided
+    if expected < 1:
+        return ""
+    return (
+        f"of {decided} verdicts by {LEVEL:.0%} intervals, up to {expected:.0f} are expected to be "
+        "wrong by chance"
+    )
 
 
 def summary(judgements: Sequence[Judgement]) -> str:

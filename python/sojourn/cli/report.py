@@ -1,4 +1,4 @@
-"""``sojourn report``: write an HTML report or a LaTeX table of a saved result."""
+"""``sojourn report``: write an HTML report or a LaTeX table of a saved result or sweep."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from sojourn import report as reports
 from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived
+from sojourn.sweeps import SweepResult, page
 
 STANDARD_OUTPUT = Path("-")
 
@@ -60,20 +61,34 @@ def report(
     ] = None,
     strict: Strict = False,
 ) -> int:
-    """Write an HTML report or a LaTeX table of a saved result."""
+    """Write an HTML report or a LaTeX table of a saved result, or a report of a saved sweep."""
     if table is None and (metric or group is not None or baseline is not None):
         message = "--metric, --group and --baseline choose the content of --table"
         raise typer.BadParameter(message)
+    if (folder / derived.SWEEP).exists():
+        if table is not None:
+            message = f"--table: {folder} contains a sweep; points.parquet has its means"
+            raise typer.BadParameter(message)
+        swept, file = SweepResult.load(folder), _file(folder, out)
+        with derived.claimed(file):
+            page.write(swept, file)
+        say(f"wrote report to {file}")
+        return 0
     result = Result.load(folder)
     if table is not None:
         text = result.to_latex(metric or None, group=group, baseline=baseline)
         _write(table, text, result)
     if table is None or out is not None:
-        file = derived.inside(folder, "report.html") if out is None else out
+        file = _file(folder, out)
         with derived.claimed(file):
             reports.write(result, file)
         say(f"wrote report to {file}")
     return judged([result], strict=strict)
+
+
+def _file(folder: Path, out: Path | None) -> Path:
+    """Return the file of a report; by default in the directory."""
+    return derived.inside(folder, "report.html") if out is None else out
 
 
 def _write(file: Path, text: str, result: Result) -> None:

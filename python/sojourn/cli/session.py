@@ -15,11 +15,12 @@ from sojourn import _core
 from sojourn import report as reports
 from sojourn.cli import expecting, signals, stored, tables
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_bar
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived, formatting, storage
 from sojourn.scenario import Scenario
+from sojourn.sweeps.executors import jobs_at_once
 
 ENVIRONMENT = 3
 INVALID = 4
@@ -148,7 +149,8 @@ def describe(plan: Plan) -> int:
         f"{checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
-    print(f"estimate: {_estimated(estimate)}")
+    concurrent = min(jobs_at_once(plan.jobs, plan.backend), plan.scenario.runs)
+    print(f"estimate: {_estimated(estimate, concurrent)}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
     if plan.pcap is not None:
@@ -156,14 +158,15 @@ def describe(plan: Plan) -> int:
     return _accepted(estimate)
 
 
-def _estimated(estimate: dict[str, Any]) -> str:
-    """Write an estimate in a line."""
-    megabytes = f"at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
+def _estimated(estimate: dict[str, Any], jobs: int) -> str:
+    """Write an estimate in a line, for a number of concurrent runs."""
+    megabytes = f"at most {rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
     if estimate["real_s"] is not None:
         return f"{estimate['real_s']:,g} s in real time, run after run; {megabytes} for packets"
     return (
-        f"at most {_rounded(estimate['packets']):,} packets and "
-        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; "
+        f"at most {rounded(estimate['packets']):,} packets and "
+        f"{rounded(estimate['events']):,} events; {cpu_time(estimate['cpu_s'])} of CPU time, "
+        f"{cpu_time(estimate['cpu_s'] / jobs)} on {formatting.counted(jobs, 'processor')}; "
         f"{megabytes}"
     )
 
@@ -187,17 +190,17 @@ def _accepted(estimate: dict[str, Any]) -> int:
     return 0
 
 
-def _cpu_time(seconds: float) -> str:
+def cpu_time(seconds: float) -> str:
     """Write an estimate of the processor time."""
     if seconds < LEAST_CPU_S:
         return f"less than {LEAST_CPU_S:g} s"
-    return f"about {_rounded(seconds):,} s"
+    return f"about {rounded(seconds):,} s"
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
     """Round to two digits."""
-    rounded = float(f"{number:.2g}")
-    return int(rounded) if rounded >= 1 else rounded
+    shown = float(f"{number:.2g}")
+    return int(shown) if shown >= 1 else shown
 
 
 def execute(plan: Plan) -> int:
@@ -216,7 +219,8 @@ def execute(plan: Plan) -> int:
         derived.claimed(plan.report),
     ):
         say_notes(plan.scenario.checked.notes)
-        with progress_bar(plan.scenario.runs) as progress:
+        work = work_of(plan.scenario, jobs=plan.jobs, backend=plan.backend)
+        with progress_bar(work) as progress:
             execution = stored.run(
                 plan.scenario,
                 jobs=plan.jobs,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.cli import signals
+from sojourn.cli.progress import RunProgress
 from sojourn.result import Interrupted, Result
 from sojourn.result.running import NotCapturedError, execute
 from sojourn.result.runs import begin, default_folder
@@ -85,8 +86,10 @@ def run(
     if invocation is None:
         signals.on_exit("interrupted", patient=True)
     else:
+        if isinstance(progress, RunProgress):
+            progress.stored(len(invocation.finished))
         announced = _Announced(progress)
-        announced.announce(len(invocation.finished), scenario.runs)
+        announce_stored(len(invocation.finished), scenario.runs)
         progress = announced
     try:
         outcome = execute(
@@ -117,7 +120,7 @@ class _Announced:
         self._reached = getattr(shown, "reached", None)
 
     def __call__(self, finished: int, total: int) -> None:
-        self.announce(finished, total)
+        announce_stored(finished, total)
         if self._shown is not None:
             self._shown(finished, total)
 
@@ -125,11 +128,12 @@ class _Announced:
         if self._reached is not None:
             self._reached(share)
 
-    @staticmethod
-    def announce(finished: int, total: int) -> None:
-        stored = f"{finished} of {total} runs are stored"
-        text = f"interrupted: {stored}; to continue: {continuation()}"
-        signals.on_exit(_core.printable(text), patient=False)
+
+def announce_stored(finished: int, total: int) -> None:
+    """Set what is said if a signal ends the command: the finished runs are stored."""
+    stored = f"{finished} of {total} runs are stored"
+    text = f"interrupted: {stored}; to continue: {continuation()}"
+    signals.on_exit(_core.printable(text), patient=False)
 
 
 def continuation() -> str:

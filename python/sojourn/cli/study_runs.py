@@ -10,7 +10,7 @@ from pathlib import Path
 from sojourn import _core, files
 from sojourn import report as reports
 from sojourn.cli import stored
-from sojourn.cli.progress import progress_bar
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived, storage
 from sojourn.scenario import Scenario
@@ -141,7 +141,8 @@ def results(
                 yield key, _loaded(folder / key, scenario, options, reported=key in reported), None
                 continue
             started = time.monotonic()
-            with progress_bar(scenario.runs, f"{key} ({remaining})") as progress:
+            work = work_of(scenario, jobs=options.jobs)
+            with progress_bar(work, f"{key} ({remaining})") as progress:
                 execution = stored.run(
                     scenario,
                     jobs=options.jobs,

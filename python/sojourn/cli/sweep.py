@@ -1,10 +1,15 @@
 """``sojourn sweep``: run a scenario at many points of its parameters."""
 
+import bisect
+import itertools
 import json as js
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from sojourn import _core
@@ -17,22 +22,24 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Replications,
+    ReportFile,
     Resume,
     ScenarioFile,
     Seed,
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_lines
+from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only, scenario_file, with_changes
 from sojourn.expectations.judging import failed
 from sojourn.qdisc import qdisc
+from sojourn.result import derived
 from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import overridden
 from sojourn.scenario.study_tables import split
-from sojourn.sweeps import SweepInterrupted, storage
+from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
 from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
@@ -117,6 +124,7 @@ def sweep(
     force: Annotated[
         bool, typer.Option("--force", help="Replace another sweep in the output directory.")
     ] = False,
+    report: ReportFile = None,
     json: Json = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Print all metrics and all points.")
@@ -143,7 +151,8 @@ def sweep(
     _core.check_backend(planned.carriers[0].scenario, backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
-        return _describe(planned, estimate, as_json=json)
+        concurrent = jobs_at_once(jobs, backend)
+        return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
     session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
@@ -154,30 +163,20 @@ def sweep(
         backend=backend,
         cache=row_cache(backend),
     )
-    interrupted = False
-    with progress_lines(planned.runs, "runs") as progress:
-        execution.progress = _Announced(progress, execution)
-        try:
-            result = execute(planned, execution)
-        except SweepInterrupted as error:
-            result, interrupted = error.result, True
-    if execution.failure is not None:
-        session.say(f"warning: not all finished runs could be stored: {execution.failure}")
-    if out is not None:
-        # Before anything that may fail.
-        result.save(out, force=force)
-    measured = [] if interrupted else expecting.of_sweep(result, planned)
-    judgements = expecting.judged(expected, measured)
-    with tolerated():
-        sweep_tables.show(
-            result, as_json=json, everything=everything, metrics=metric, judgements=judgements
-        )
-        if not json:
-            expecting.show(judgements)
-    if execution.reused:
-        session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
-    if out is not None:
-        session.say(f"saved sweep to {out}")
+    with derived.claimed(report):
+        result, interrupted = _execute(planned, execution, jobs_at_once(jobs, backend))
+        if out is not None:
+            # Before anything that may fail.
+            result.save(out, force=force)
+        measured = [] if interrupted else expecting.of_sweep(result, planned)
+        judgements = expecting.judged(expected, measured)
+        with tolerated():
+            sweep_tables.show(
+                result, as_json=json, everything=everything, metrics=metric, judgements=judgements
+            )
+            if not json:
+                expecting.show(judgements)
+        _write(result, execution, out=out, report=report)
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
         session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
@@ -185,19 +184,82 @@ def sweep(
     return expecting.FAILED if failed(judgements) else 0
 
 
+def _execute(planned: Plan, execution: Execution, jobs: int) -> tuple[SweepResult, bool]:
+    """Execute a sweep; return its result, and whether a signal interrupted it."""
+    interrupted = False
+    with reported(planned, execution, jobs):
+        try:
+            result = execute(planned, execution)
+        except SweepInterrupted as error:
+            result, interrupted = error.result, True
+    if execution.failure is not None:
+        session.say(f"warning: not all finished runs could be stored: {execution.failure}")
+    return result, interrupted
+
+
+def _write(
+    result: SweepResult, execution: Execution, *, out: Path | None, report: Path | None
+) -> None:
+    """Write the report; say what was stored and written."""
+    if execution.reused:
+        session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
+    if out is not None:
+        session.say(f"saved sweep to {out}")
+    if report is not None and not result.runs.is_empty():
+        page.write(result, report)
+        session.say(f"wrote report to {report}")
+
+
+@contextmanager
+def reported(planned: Plan, execution: Execution, jobs: int) -> Iterator[None]:
+    """Show the progress of a sweep, and set what is said if a signal ends the command."""
+    if execution.cache is None:
+        # Finished runs would be lost.
+        signals.on_exit("interrupted", patient=True)
+    with progress_bar(_work(planned, jobs)) as progress:
+        execution.progress = _Announced(progress, execution)
+        yield
+
+
 class _Announced:
     """Progress that also sets what is said if a signal ends the command."""
 
-    def __init__(self, shown: Any, execution: Execution) -> None:
+    def __init__(self, shown: RunProgress, execution: Execution) -> None:
         self._shown = shown
         self._execution = execution
 
     def __call__(self, finished: int, total: int) -> None:
-        text = f"{finished} of {total} runs have finished and are not stored"
         if self._execution.cache is not None:
-            text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
-        signals.on_exit(_core.printable(f"interrupted: {text}"), patient=False)
+            stored.announce_stored(finished, total)
+        self._shown.stored(self._execution.reused)
         self._shown(finished, total)
+
+
+def _work(planned: Plan, jobs: int) -> Work:
+    """Describe the runs of a sweep: each carrier takes its estimated share of the time."""
+    counts = [len(carrier.cells) * planned.replications for carrier in planned.carriers]
+    costs: list[float] = [
+        js.loads(_core.estimate(carrier.scenario, jobs=jobs))["cpu_s"] / carrier.most
+        for carrier in planned.carriers
+    ]
+    ends = [0, *itertools.accumulate(counts)]
+    times = [0.0, *itertools.accumulate(costs)]
+    expected_s = times[-1] * planned.replications / min(jobs, ends[-1])
+    if planned.until is not None:
+        # Nobody knows how many runs each point will need.
+        return Work(runs=planned.runs, expected_s=expected_s)
+
+    def share(finished: int) -> float:
+        return float(np.interp(finished, ends, times)) / times[-1]
+
+    def current(finished: int) -> str:
+        place = bisect.bisect_right(ends, finished) - 1
+        cells = planned.carriers[place].cells
+        cell = cells[(finished - ends[place]) % len(cells)]
+        arm = f", {cell.arm}" if len(planned.scenario.checked.arms) > 1 else ""
+        return f"{planned.points[cell.point].label}{arm}"
+
+    return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 
 
 def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario, dict[str, Any]]:
@@ -247,10 +309,26 @@ def _without_arms(scenario: Scenario) -> Scenario:
 
 
 def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters of the table, of which those of the command line replace some."""
+    """Return the parameters of the table, of which those of the command line replace some.
+
+    Raises
+    ------
+    ScenarioError
+        A parameter is one of several that the table changes together, and the others would be lost.
+    """
     given = [read_parameter(text) for text in texts or ()]
     session.warn_of_bytes(*(texts or ()))
     paths = {path for one in given for path in one.paths}
+    for one in table:
+        replaced = [path for path in one.paths if path in paths]
+        kept = [path for path in one.paths if path not in paths]
+        if replaced and kept:
+            message = (
+                f"-p {replaced[0]}: [sweep.parameters] changes it together with "
+                f"{', '.join(kept)}; expected values for all of them, such as "
+                f"-p {','.join(one.paths)}=…, or -p for each"
+            )
+            raise _core.ScenarioError(message)
     return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
@@ -267,13 +345,14 @@ def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
     """Say how long the sweep will take, before it begins."""
     bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
     return (
-        f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; about "
-        f"{estimate['cpu_s'] / jobs:.2g} s on {counted(jobs, 'processor')}"
+        f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; "
+        f"{session.cpu_time(estimate['cpu_s'] / jobs)} on {counted(jobs, 'processor')}"
     )
 
 
-def _describe(planned: Plan, estimate: dict[str, Any], *, as_json: bool) -> int:
+def _describe(planned: Plan, estimate: dict[str, Any], *, jobs: int, as_json: bool) -> int:
     """Print the points of a sweep and the estimate."""
+    estimate = {**estimate, "saved_bytes": storage.expected_bytes(planned.runs)}
     if as_json:
         points = [dict(point.values) for point in planned.points]
         document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
@@ -281,10 +360,16 @@ def _describe(planned: Plan, estimate: dict[str, Any], *, as_json: bool) -> int:
         return 0
     sweep_tables.show_points(planned)
     arms = planned.scenario.checked.arms
+    bound = "" if planned.until is None else f" at first, at most {planned.most} per point and arm"
     print(
         f"{counted(len(planned.points), 'point')}, {counted(len(arms), 'arm')}, "
-        f"{counted(planned.runs, 'run')} of {planned.scenario.checked.duration_s:g} s; about "
-        f"{estimate['cpu_s']:.2g} s of CPU time and at most "
-        f"{estimate['peak_memory_bytes'] / 1e6:.2g} MB of memory"
+        f"{counted(planned.runs, 'run')}{bound} of {planned.scenario.checked.duration_s:g} s"
+    )
+    print(
+        f"estimate: {session.cpu_time(estimate['cpu_s'])} of CPU time, "
+        f"{session.cpu_time(estimate['cpu_s'] / min(jobs, planned.runs))} on "
+        f"{counted(jobs, 'processor')}; at most "
+        f"{session.rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory; about "
+        f"{session.rounded(estimate['saved_bytes'] / 1e3):,} kB in --out"
     )
     return 0

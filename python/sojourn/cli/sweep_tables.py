@@ -10,11 +10,11 @@ from sojourn.result import formatting
 from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
 from sojourn.sweeps import SweepResult
+from sojourn.sweeps.estimates import main_metrics
 from sojourn.sweeps.run import Plan
 
 # Rows that are printed without --all.
 MAX_ROWS = 60
-_USUAL = {"ping_ms_p99"}
 
 
 def show(
@@ -45,9 +45,7 @@ def show(
         expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
         print(json.dumps({**document(result, columns), **expected}, indent=2))
         return
-    found = described(columns)
-    if not (metrics or everything):
-        found = [one for one in found if one.role == "headline" or one.column in _USUAL]
+    found = described(columns) if metrics or everything else main_metrics(columns)
     several = len(result.arms) > 1
     head = [*result.parameters, *(["arm"] if several else []), "n"]
     words = len(head) - 1

@@ -21,9 +21,9 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.progress import progress_lines
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
-from sojourn.cli.sweep import row_cache
+from sojourn.cli.sweep import reported, row_cache
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import junit
@@ -31,7 +31,7 @@ from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor
+from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import SweepTable, sweep_table
 
@@ -126,7 +126,7 @@ def _scenario(
     backend: str | None,
 ) -> list[Judgement]:
     session.say_notes(scenario.checked.notes)
-    with progress_lines(scenario.runs) as progress:
+    with progress_bar(work_of(scenario, jobs=jobs, backend=backend)) as progress:
         execution = stored.run(
             scenario,
             jobs=jobs,
@@ -163,8 +163,7 @@ def _sweep(
         backend=backend,
         cache=row_cache(backend),
     )
-    with progress_lines(planned.runs) as progress:
-        execution.progress = progress
+    with reported(planned, execution, jobs_at_once(jobs, backend)):
         try:
             result = execute(planned, execution)
         except SweepInterrupted:

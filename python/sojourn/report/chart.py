@@ -37,6 +37,8 @@ class Axis:
         Whether the scale is logarithmic.
     descending
         Whether values grow towards the origin.
+    names
+        Names of the values 0, 1, 2 …, if the axis has no numbers.
     """
 
     label: str
@@ -44,6 +46,7 @@ class Axis:
     high: float
     logarithmic: bool = False
     descending: bool = False
+    names: Sequence[str] = ()
 
     def place(self, value: float) -> float:
         """Map `value` to 0 (start of the axis) … 1 (its end)."""
@@ -54,9 +57,20 @@ class Axis:
         return 1.0 - share if self.descending else share
 
     def ticks(self) -> list[float]:
-        """Return the round values within the range."""
+        """Return the round values within the range, or those with names."""
+        if self.names:
+            return [float(place) for place in range(len(self.names))]
         between = ticks.logarithmic if self.logarithmic else ticks.linear
         return between(self.low, self.high)
+
+    def text(self, value: float) -> str:
+        """Write a tick."""
+        return self.names[int(value)] if self.names else _tick(value)
+
+
+def named_axis(label: str, names: Sequence[str]) -> Axis:
+    """Put names at equal distances."""
+    return Axis(label=label, low=-0.5, high=len(names) - 0.5, names=names)
 
 
 def linear_axis(label: str, values: Sequence[float], *, from_zero: bool) -> Axis:
@@ -118,6 +132,12 @@ class Chart:
         place = f'class="d{palette.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
         self._mark(arm, f"<circle {place}>{_title(name)}</circle>")
 
+    def whisker(self, arm: int, name: str, x: float, ends: tuple[float, float]) -> None:
+        """Draw an interval of arm number `arm` as a vertical line."""
+        (at, low), (_, high) = (self._pixel(x, end) for end in ends)
+        place = f'class="s{palette.slot(arm)}" d="M{at:.1f} {low:.1f}V{high:.1f}"'
+        self._mark(arm, f"<path {place}>{_title(name)}</path>")
+
     def svg(self) -> str:
         """Write the chart."""
         return (
@@ -136,7 +156,7 @@ class Chart:
             x, _ = self._pixel(value, self._y.low)
             place = f'x="{x:.1f}" y="{bottom + 16}" text-anchor="middle"'
             parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
-            parts.append(f"<text {place}>{_tick(value)}</text>")
+            parts.append(f"<text {place}>{self._below(value)}</text>")
         for value in self._y.ticks():
             _, y = self._pixel(self._x.low, value)
             place = f'x="{self._left - TICK_GAP}" y="{y + 4:.1f}" text-anchor="end"'
@@ -155,6 +175,14 @@ class Chart:
         )
         return "".join(parts)
 
+    def _below(self, value: float) -> str:
+        """Write a tick of the horizontal axis; a long name is cut and shown on hover."""
+        text = self._x.text(value)
+        if not self._x.names:
+            return escape(text)
+        room = (WIDTH - RIGHT - self._left) / len(self._x.names) / (FONT * LETTER)
+        return f"{escape(shortened(text, int(room)))}{_title(text)}"
+
     def _pixel(self, x: float, y: float) -> tuple[float, float]:
         return (
             self._left + self._x.place(x) * (WIDTH - self._left - RIGHT),
@@ -170,6 +198,17 @@ def _fitted(label: str, room: int) -> str:
     if FONT * LETTER * len(label) <= room:
         return ""
     return f' textLength="{room}" lengthAdjust="spacingAndGlyphs"'
+
+
+def shortened(text: str, letters: int) -> str:
+    """Cut a text to a number of letters.
+
+    Examples
+    --------
+    >>> shortened("fq_codel target 5ms", 9), shortened("codel", 9)
+    ('fq_codel…', 'codel')
+    """
+    return text if len(text) <= letters else f"{text[: max(letters - 1, 1)]}…"
 
 
 def _title(name: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sojourn.plot import curves
 from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
+from sojourn.report.heat_map import HeatMap
 from sojourn.result import Result
 
 # Rows of the table that stands in for a line.
@@ -66,7 +67,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
     ]
     head = ("arm", "n", "median induced latency [ms]", "σ", "median goodput [Mbit/s]", "σ")
     note = "Small dots: runs. Large dot: median. Ellipse: 1 σ. Up and to the right is better."
-    return _figure(title, note, chart, head, rows)
+    return figure(title, note, chart, head, rows)
 
 
 def series_figures(result: Result) -> list[str]:
@@ -98,14 +99,14 @@ def series_figures(result: Result) -> list[str]:
             )
             for link in curves.waiting_links(result)
         ]
-    return [figure for figure in figures if figure]
+    return [drawn for drawn in figures if drawn]
 
 
 def rtt_figure(result: Result) -> list[str]:
     """Draw the smoothed round-trip time of connections over time, if any was measured."""
     label = "smoothed RTT [ms]"
-    figure = _series(result, "RTT of connections", label, curves.rtt_curves(result), log=True)
-    return [figure] if figure else []
+    drawn = _series(result, "RTT of connections", label, curves.rtt_curves(result), log=True)
+    return [drawn] if drawn else []
 
 
 def _series(
@@ -132,7 +133,7 @@ def _series(
         ]
         cells = [f"{sum(ys) / len(ys):.4g}" if ys else "–" for ys in means]
         rows.append((f"{low:.3g} to {high:.3g}", *cells))
-    return _figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
+    return figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
 
 
 def cdf_figures(result: Result) -> list[str]:
@@ -149,7 +150,7 @@ def cdf_figures(result: Result) -> list[str]:
         )
         for link in curves.waiting_links(result)
     ]
-    return [figure for figure in figures if figure]
+    return [drawn for drawn in figures if drawn]
 
 
 def _cdf(
@@ -166,16 +167,25 @@ def _cdf(
         (f"{share:.0%}", *(f"{np.interp(share, line.y, line.x):.3g}" for line in lines))
         for share in SHARES
     ]
-    return _figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)
+    return figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)
 
 
-def _figure(
-    title: str, note: str, chart: Chart, head: Sequence[str], rows: Sequence[Sequence[str]]
+def figure(
+    title: str,
+    note: str,
+    chart: Chart | HeatMap,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
 ) -> str:
+    """Write a figure: its title, the drawing, a note, and the same data as a table.
+
+    Without rows, there is no table: another one of the page has the data.
+    """
+    data = f"<details><summary>Data</summary>{table(head, rows)}</details>" if rows else ""
     return (
         f"<figure><figcaption>{escape(title)}</figcaption>{chart.svg()}"
         + (f'<p class="note">{escape(note)}</p>' if note else "")
-        + f"<details><summary>Data</summary>{table(head, rows)}</details></figure>"
+        + f"{data}</figure>"
     )
 
 

@@ -9,6 +9,7 @@ from sojourn import _core
 from sojourn.plot import palette
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.findings import findings
+from sojourn.report.script import security
 from sojourn.report.view import ResultView, Row, Section, view
 from sojourn.result import Result, derived, formatting
 from sojourn.result.metric import Metric
@@ -75,8 +76,8 @@ def write(result: Result, path: str | Path) -> None:
     derived.write(path, html(result).encode(), result.manifest_sha256)
 
 
-def head(title: str, style: str, about: str = "") -> str:
-    """Write the first lines of a self-contained page without scripts, up to its body.
+def head(title: str, style: str, about: str = "", script: str = "") -> str:
+    """Write the first lines of a self-contained page, up to its body.
 
     Parameters
     ----------
@@ -86,12 +87,15 @@ def head(title: str, style: str, about: str = "") -> str:
         Its style sheet.
     about
         More lines of metadata.
+    script
+        The only script of the page that a browser runs; the page contains it as
+        :func:`sojourn.report.script.element` writes it. By default, no script runs.
     """
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_SECURITY}">
+<meta http-equiv="Content-Security-Policy" content="{security(script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="Sojourn {escape(_core.version())}">
@@ -101,10 +105,6 @@ def head(title: str, style: str, about: str = "") -> str:
 </style>
 </head>
 """
-
-
-# A page loads no resources and runs no scripts; its styles are inline.
-_SECURITY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def _manifest(result: Result) -> str:
@@ -123,6 +123,11 @@ _SERIES_NOTE = (
 
 def style(result: Result) -> str:
     """Return the style sheet of a page about a result."""
+    return style_of(len(result.arms))
+
+
+def style_of(arms: int) -> str:
+    """Return the style sheet of a page whose figures show a number of arms."""
     light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS))
     dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS_ON_DARK))
     rules = [
@@ -133,7 +138,7 @@ def style(result: Result) -> str:
         rules.append(f".s{index} {{ stroke: var(--c{index}); }}")
         rules.append(f".f{index} {{ stroke: var(--c{index}); fill: var(--c{index}); }}")
         rules.append(f".d{index} {{ fill: var(--c{index}); }}")
-    for index in range(len(result.arms)):
+    for index in range(arms):
         rules.append(f"body:has(#arm{index}:not(:checked)) .a{index} {{ display: none; }}")
         if palette.dash(index):
             rules.append(f".a{index} polyline {{ stroke-dasharray: {palette.dash(index)}; }}")
@@ -319,7 +324,7 @@ def estimates(result: Result, shown: ResultView, section: Section) -> str:
 
 def _headings(metrics: Sequence[Metric]) -> str:
     return "".join(
-        f'<th scope="col" title="{escape(_tooltip(metric))}">{escape(metric.heading)}</th>'
+        f'<th scope="col" title="{escape(tooltip(metric))}">{escape(metric.heading)}</th>'
         for metric in metrics
     )
 
@@ -336,7 +341,7 @@ def _arm(result: Result, section: Section, arm: str) -> str:
     )
 
 
-def _tooltip(metric: Metric) -> str:
+def tooltip(metric: Metric) -> str:
     """Write the definition of a metric without Markdown and without the symbols of the document."""
     text = metric.description.replace("*W*", "the end of the warm-up")
     return text.replace("*D*", "the duration of the run").replace("*", "").replace("`", "")
@@ -352,12 +357,17 @@ def _cell(row: Row | None, metric: Metric) -> str:
 
 def legend(result: Result) -> str:
     """Write the boxes that show and hide arms in figures."""
+    return legend_of(result.arms, "Arms")
+
+
+def legend_of(names: Sequence[str], what: str) -> str:
+    """Write the boxes that show and hide what figures show under these names."""
     items = "".join(
         f'<label><input type="checkbox" id="arm{index}" checked>'
-        f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(arm)}</label>'
-        for index, arm in enumerate(result.arms)
+        f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(name)}</label>'
+        for index, name in enumerate(names)
     )
-    return f'<nav class="legend" aria-label="Arms shown in figures">{items}</nav>'
+    return f'<nav class="legend" aria-label="{escape(what)} shown in figures">{items}</nav>'
 
 
 def section(title: str, figures: list[str], note: str = "") -> str:

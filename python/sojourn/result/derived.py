@@ -15,7 +15,10 @@ from typing import Any
 from sojourn import _core, files
 
 MANIFEST = "manifest.json"
-# Lists the reports and figures in a result directory; `_core` removes those of replaced results.
+# The manifest of a sweep.
+SWEEP = "sweep.json"
+# Lists the reports and figures in a result directory; `_core` removes those of replaced results,
+# and :func:`remove_obsolete` those of replaced sweeps.
 INDEX = ".sojourn-derived.json"
 HEAD_BYTES = 4096
 # Files of a result and of its scenario: never overwritten by a report, even if they do not exist.
@@ -203,7 +206,8 @@ def write(path: str | Path, data: bytes, manifest_sha256: str | None) -> None:
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None
-    if manifest_sha256 is None or not (target.parent / MANIFEST).is_file():
+    manifests = (target.parent / name for name in (MANIFEST, SWEEP))
+    if manifest_sha256 is None or not any(one.is_file() for one in manifests):
         return
     entry = {"manifest": manifest_sha256, "sha256": hashlib.sha256(data).hexdigest()}
     index = target.parent / INDEX
@@ -237,6 +241,30 @@ def tidy(directory: str | Path) -> None:
         with files.locked(index):
             if not any(_is_unchanged(place / name, entry) for name, entry in _read(index).items()):
                 index.unlink()
+
+
+def remove_obsolete(directory: str | Path, manifest_sha256: str) -> None:
+    """Remove the reports and figures of another manifest, unless they were modified since.
+
+    Parameters
+    ----------
+    directory
+        The directory of a sweep that was saved.
+    manifest_sha256
+        Digest of its manifest.
+    """
+    place = Path(directory)
+    index = place / INDEX
+    # A report that stays is only obsolete, and says which sweep it shows.
+    with contextlib.suppress(OSError):
+        if not index.is_file() or index.is_symlink():
+            return
+        with files.locked(index):
+            for name, entry in _read(index).items():
+                is_other = isinstance(entry, dict) and entry.get("manifest") != manifest_sha256
+                if is_other and _is_unchanged(place / name, entry):
+                    (place / name).unlink()
+    tidy(directory)
 
 
 def _is_unchanged(file: Path, entry: Any) -> bool:

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import fmean, stdev
 
-# Beyond this value, the two-sided 95 % quantile of no number of degrees of freedom lies.
-_WIDEST = 13.0
+LEVEL = 0.95
 
 
 def p_value(values: Sequence[float]) -> float:
@@ -27,8 +27,8 @@ def two_sided(t: float, degrees: int) -> float:
     return max(0.0, 1.0 - _within(abs(t), degrees))
 
 
-def mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Compute the mean of at least two values and its 95 % interval.
+def mean_and_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
+    """Compute the mean of at least two values and its interval of a confidence level.
 
     Examples
     --------
@@ -36,21 +36,33 @@ def mean_and_interval(values: Sequence[float]) -> tuple[float, float, float]:
     '2.00 [-0.48, 4.48]'
     """
     mean = fmean(values)
-    half = quantile(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    half = quantile(len(values) - 1, level) * stdev(values) / math.sqrt(len(values))
     return mean, mean - half, mean + half
 
 
-def quantile(degrees: int) -> float:
-    """Compute the value that Student's t stays within with a probability of 95 %.
+@lru_cache(maxsize=4096)
+def quantile(degrees: int, level: float = LEVEL) -> float:
+    """Compute the value that Student's t stays within with a probability.
+
+    Parameters
+    ----------
+    degrees
+        Degrees of freedom.
+    level
+        The probability, from 0 to less than 1; rounding limits it to about 1 - 1e-13.
 
     Examples
     --------
     >>> [round(quantile(degrees), 3) for degrees in (1, 2, 9, 29)]
     [12.706, 4.303, 2.262, 2.045]
+    >>> round(quantile(4, 0.999), 3)
+    8.61
     """
-    low, high = 0.0, _WIDEST
+    low, high = 0.0, 1.0
+    while _within(high, degrees) < level:
+        high *= 2.0
     while (middle := (low + high) / 2) not in (low, high):
-        low, high = (low, middle) if _within(middle, degrees) > 0.95 else (middle, high)  # noqa: PLR2004
+        low, high = (low, middle) if _within(middle, degrees) > level else (middle, high)
     return middle
 
 

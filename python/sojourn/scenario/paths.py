@@ -11,7 +11,11 @@ Step = str | int
 
 
 def expanded(document: Mapping[str, Any], path: str) -> list[str]:
-    """Replace each ``*`` of a path by the links, or by the traffic blocks that have the key.
+    """Replace each ``*`` of a path by the links, or by the traffic blocks whose type has the key.
+
+    A link that is ``"unlimited"`` has no keys. Whether the scenario sets the key of a link or of
+    traffic, or leaves it at its default, makes no difference. ``*`` in other tables stands for the
+    entries that set the key.
 
     Parameters
     ----------
@@ -35,10 +39,13 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
     >>> links = {"up": {"rate": "1mbit"}, "down": {"rate": "9mbit"}, "lan": "unlimited"}
     >>> expanded({"links": links}, "links.*.rate")
     ['links.up.rate', 'links.down.rate']
+    >>> expanded({"links": links}, "links.*.loss")
+    ['links.up.loss', 'links.down.loss']
     """
     if "*" not in path:
         return [path]
-    found = [_written(steps) for steps in _matches(document, _steps(path))]
+    steps = _steps(path)
+    found = [_written(matched) for matched in _matches(document, steps, f"{steps[0]}")]
     if not found:
         message = f"{path}: nothing in the scenario matches; expected a path such as links.*.rate"
         raise _core.ScenarioError(message)
@@ -88,7 +95,7 @@ def _written(steps: list[Step]) -> str:
     return text.removeprefix(".")
 
 
-def _matches(node: Any, steps: list[Step]) -> Iterator[list[Step]]:
+def _matches(node: Any, steps: list[Step], table: str) -> Iterator[list[Step]]:
     if not steps:
         yield []
         return
@@ -96,7 +103,7 @@ def _matches(node: Any, steps: list[Step]) -> Iterator[list[Step]]:
     if step != "*":
         child = _child(node, step)
         # What does not exist yet stays as it is written, and the core refuses it.
-        for below in _matches(child, rest) if child is not None else [rest]:
+        for below in _matches(child, rest, table) if child is not None else [rest]:
             yield [step, *below]
         return
     children: list[tuple[Step, Any]] = []
@@ -105,9 +112,16 @@ def _matches(node: Any, steps: list[Step]) -> Iterator[list[Step]]:
     elif isinstance(node, list):
         children = list(enumerate(node))
     for key, child in children:
-        if not rest or rest[0] == "*" or _child(child, rest[0]) is not None:
-            for below in _matches(child, rest):
+        if not rest or rest[0] == "*" or _has(child, f"{rest[0]}", table):
+            for below in _matches(child, rest, table):
                 yield [key, *below]
+
+
+def _has(child: Any, key: str, table: str) -> bool:
+    """Whether a link, a traffic block or another entry of a table may have a key."""
+    kind = {"links": "link", "traffic": _child(child, "type")}.get(table)
+    accepted = _core.scenario_keys().get(f"{kind}", ())
+    return key in accepted or _child(child, key) is not None
 
 
 def _child(node: Any, step: Step) -> Any:

@@ -4,16 +4,27 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
+import numpy as np
 import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics
+from sojourn.result.catalogue import described
+from sojourn.result.metric import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
+from sojourn.sweeps import comparisons
 from sojourn.sweeps.executors import jobs_at_once
 
 KEYS = ("point", "arm")
 # Samples for which a thread is worth its start.
 _LEAST_SAMPLES = 100
+# Shown by default beside the main metrics.
+_USUAL = {"ping_ms_p99"}
+
+
+def main_metrics(columns: Sequence[str]) -> list[Metric]:
+    """Describe the metrics that tables and reports show by default."""
+    return [one for one in described(columns) if one.role == "headline" or one.column in _USUAL]
 
 
 def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> pl.DataFrame:
@@ -96,26 +107,31 @@ def ranked(
     Returns
     -------
     polars.DataFrame
-        ``point``, the parameters, ``arm``, ``n``, the metric with its interval, and
-        ``difference``, ``difference_low`` and ``difference_high``: the mean of the differences to
-        the best point over runs with the same seed.
+        ``point``, the parameters, ``arm``, ``n``, the metric with its interval, ``difference``,
+        ``difference_low`` and ``difference_high``: the mean of the differences to the best point
+        over runs with the same seed, and ``may_be_best``. The intervals and ``may_be_best`` account
+        for the number of points.
     """
     table = by_point(runs, paths, [name]).drop_nulls(name)
-    table = table.sort(name, descending=largest, maintain_order=True).head(count)
-    values = {
-        (point, arm): dict(of_cell.select("replication", name).drop_nulls().iter_rows())
-        for (point, arm), of_cell in runs.group_by(KEYS, maintain_order=True)
-    }
+    table = table.sort(name, descending=largest, maintain_order=True)
+    replications = runs["replication"].unique().sort().to_list()
+    column = {replication: n for n, replication in enumerate(replications)}
+    place = {cell: n for n, cell in enumerate(table.select(KEYS).iter_rows())}
+    values = np.full((len(place), len(column)), np.nan)
+    for *cell, replication, value in runs.select(*KEYS, "replication", name).iter_rows():
+        if value is not None:
+            values[place[tuple(cell)], column[replication]] = value
     rows = []
-    for point, arm in table.select(KEYS).iter_rows():
-        best = values[table["point"][0], table["arm"][0]]
-        own = values[point, arm]
-        shared = sorted(best.keys() & own.keys())
-        differences = [own[replication] - best[replication] for replication in shared]
-        rows.append(metrics.mean_and_interval(differences))
-    columns = ("difference", "difference_low", "difference_high")
-    schema = dict.fromkeys(columns, pl.Float64)
-    return pl.concat([table, pl.DataFrame(rows, schema=schema, orient="row")], how="horizontal")
+    for row in range(min(count, len(place))):
+        found = comparisons.against_first(values, row)
+        best = comparisons.may_be_best(values, row, largest=largest)
+        rows.append((found.mean, found.low, found.high, best))
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        **dict.fromkeys(("difference", "difference_low", "difference_high"), pl.Float64),
+        "may_be_best": pl.Boolean,
+    }
+    ranks = pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.concat([table.head(count), ranks], how="horizontal")
 
 
 def in_order(values: pl.Series) -> list[object]:
@@ -130,16 +146,6 @@ def in_order(values: pl.Series) -> list[object]:
     if all(value is not None and quantity(value) is not None for value in found):
         return sorted(found, key=in_base_units)
     return list(found)
-
-
-def numeric(values: Sequence[object]) -> list[float] | None:
-    """Convert values to numbers; None if they are not quantities of one kind."""
-    found = [quantity(value) for value in values if isinstance(value, str | int | float)]
-    if len(found) < len(values) or len({one.kind if one else None for one in found}) > 1:
-        return None
-    if any(one is None for one in found):
-        return None
-    return [in_base_units(value) for value in values if isinstance(value, str | int | float)]
 
 
 def check_parameter(path: str, paths: Sequence[str]) -> None:

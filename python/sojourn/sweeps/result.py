@@ -13,6 +13,7 @@ from sojourn.result.naming import metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
 from sojourn.sweeps import estimates, storage
+from sojourn.sweeps.scales import scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,12 +34,19 @@ class SweepResult:
         The frame :attr:`runs`.
     points
         The frame :attr:`points`; by default, it is computed.
+    manifest_sha256
+        Digest of the manifest in a directory; None if the sweep was not saved.
     """
 
     def __init__(
-        self, manifest: dict[str, Any], runs: pl.DataFrame, points: pl.DataFrame | None = None
+        self,
+        manifest: dict[str, Any],
+        runs: pl.DataFrame,
+        points: pl.DataFrame | None = None,
+        manifest_sha256: str | None = None,
     ) -> None:
         self.manifest = manifest
+        self.manifest_sha256 = manifest_sha256
         self._runs = runs
         if points is not None:
             self.__dict__["points"] = points
@@ -77,7 +85,7 @@ class SweepResult:
         known = {*KEYS, *self.parameters}
         return [name for name in self.runs.columns if name not in known]
 
-    @property
+    @cached_property
     def arms(self) -> list[str]:
         """The names of the arms, in the order of the scenario."""
         return self.runs["arm"].unique(maintain_order=True).to_list()
@@ -145,8 +153,11 @@ class SweepResult:
     ) -> pl.DataFrame:
         """Rank the points by the mean of a metric.
 
-        All points have the same seeds. An interval of the difference that contains 0 means that the
-        point may be as good as the first one.
+        All points have the same seeds, so that their runs are compared as pairs. The intervals of
+        the differences are those of Bonferroni for the number of points and arms that are ranked:
+        with a probability of at least 95 %, all of them are correct. With the same probability, the
+        best point is among those with ``may_be_best``, of which there may be more than `count`
+        (Edwards and Hsu, 1983). Both assume that differences are normally distributed.
 
         Parameters
         ----------
@@ -163,8 +174,9 @@ class SweepResult:
         -------
         polars.DataFrame
             The best points, the best first: ``point``, the parameters, ``arm``, ``n``, the metric
-            with its interval, and ``difference``, ``difference_low`` and ``difference_high``: the
-            mean difference to the first one over pairs of runs with the same seed.
+            with its own 95 % interval, ``difference``, ``difference_low`` and ``difference_high``:
+            the mean difference to the first one over pairs of runs with the same seed, and
+            ``may_be_best``. They are null for fewer than two pairs.
 
         Raises
         ------
@@ -204,7 +216,9 @@ class SweepResult:
 
         first, second = self._two(x, y)
         table = self.pivot(metric, rows=second, columns=first, arm=arm, fixed=fixed)
-        return figures.heatmap(table, self.column(metric), x=first, y=second)
+        columns = self._selected(first, second, arm=arm, fixed=fixed)
+        across, up = (scale(path, columns[path]) for path in (first, second))
+        return figures.heatmap(table, self.column(metric), x=across, y=up)
 
     def lines(
         self,
@@ -237,7 +251,8 @@ class SweepResult:
 
         path = self._one(x)
         table = self._selected(path, "arm", arm=arm, fixed=fixed)
-        return figures.lines(table, self.column(metric), path, self._varying(table, path))
+        over = scale(path, table[path])
+        return figures.lines(table, self.column(metric), over, self._varying(table, path))
 
     def box(
         self,
@@ -270,7 +285,7 @@ class SweepResult:
 
         path = self._one(x)
         runs = self._filtered(self.runs, arm=arm, fixed=fixed)
-        return figures.box(runs, self.column(metric), path)
+        return figures.box(runs, self.column(metric), scale(path, runs[path]))
 
     def column(self, metric: str) -> str:
         """Return the column of a metric, whose unit may be left out.
@@ -311,7 +326,9 @@ class SweepResult:
         ResultError
             The directory cannot be written, or contains other files or another sweep.
         """
-        storage.save(directory, self.manifest, self.runs, self.points, force=force)
+        self.manifest_sha256 = storage.save(
+            directory, self.manifest, self.runs, self.points, force=force
+        )
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:

@@ -3,26 +3,37 @@
 import hashlib
 import io
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sojourn import _core, files
+from sojourn import _core, files, folder
+from sojourn.result import derived
 
-MANIFEST = "sweep.json"
+MANIFEST = derived.SWEEP
 RUNS = "runs.parquet"
 POINTS = "points.parquet"
 FORMAT = 1
 # A point has less than 1 kB in a manifest; tables have about 100 bytes per run.
 MAX_MANIFEST = 256 << 20
 MAX_TABLE = 2 << 30
+# Bytes per run of the tables, without columns of applications: about 66 in runs.parquet and 300 per
+# point in points.parquet, which has an interval for every mean (90 points of 3 runs, 25 November
+# 2026). A saved sweep is smaller than this if points have several runs.
+_BYTES_PER_RUN = 400
 # What decides whether two directories have the same sweep.
 IDENTITY = ("scenario", "space", "until", "replications", "most")
 
 
+def expected_bytes(runs: int) -> int:
+    """Estimate the size of a saved sweep with a number of runs: at most about this many bytes."""
+    return _BYTES_PER_RUN * runs
+
+
 def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> None:
-    """Check that a sweep may be saved in a directory.
+    """Check that a sweep may be saved in a directory, and that it can be written.
 
     Parameters
     ----------
@@ -36,9 +47,20 @@ def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> No
     Raises
     ------
     ResultError
-        The directory contains other files or another sweep.
+        The directory contains other files or another sweep, or cannot be written.
     """
     place = Path(directory)
+    _check_content(place, manifest, force=force)
+    nearest = next(one for one in (place, *place.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        message = f"cannot write {place}: {nearest}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+def _check_content(place: Path, manifest: dict[str, Any], *, force: bool) -> None:
     try:
         names = {entry.name for entry in place.iterdir()}
     except FileNotFoundError:
@@ -46,10 +68,11 @@ def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> No
     except OSError as error:
         message = f"{place}: {error.strerror}"
         raise _core.ResultError(message) from None
-    names = {name for name in names if not name.startswith(files.TEMPORARY)}
-    if not names:
+    hidden = {folder.NEW, folder.COMMIT}
+    names = {name for name in names - hidden if not name.startswith(files.TEMPORARY)}
+    if not names and not folder.current(place, MANIFEST).exists():
         return
-    if MANIFEST not in names:
+    if not folder.current(place, MANIFEST).exists():
         message = f"{place}: contains other files; expected an empty directory or a new one"
         raise _core.ResultError(message)
     if force:
@@ -67,43 +90,69 @@ def save(
     points: pl.DataFrame,
     *,
     force: bool,
-) -> None:
-    """Write a sweep; the manifest is replaced last and has the digests of the tables.
+) -> str:
+    """Write a sweep: all of its files or none.
+
+    Returns
+    -------
+    str
+        SHA-256 of the manifest.
 
     Raises
     ------
     ResultError
-        The directory cannot be written, or contains other files or another sweep.
+        The directory cannot be written, contains other files or another sweep, or has more runs of
+        this sweep.
     """
-    check(directory, manifest, force=force)
     place = Path(directory)
-    exists = (place / MANIFEST).exists()
-    if exists and not (force or manifest["complete"]) and _manifest(place)["complete"]:
-        message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
-        raise _core.ResultError(message)
+    # Before the directory is created.
+    check(place, manifest, force=force)
+    contents = {}
+    for name, frame in ((RUNS, runs), (POINTS, points)):
+        stream = io.BytesIO()
+        frame.write_parquet(stream, compression="zstd")
+        contents[name] = stream.getvalue()
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    described = {**manifest, "runs": runs.height, "files": digests}
+    text = json.dumps(described, indent=1, ensure_ascii=False)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        digests = {}
-        for name, frame in ((RUNS, runs), (POINTS, points)):
-            stream = io.BytesIO()
-            frame.write_parquet(stream, compression="zstd")
-            data = stream.getvalue()
-            files.replace(place / name, data)
-            digests[name] = hashlib.sha256(data).hexdigest()
-        text = json.dumps({**manifest, "files": digests}, indent=1, ensure_ascii=False)
-        files.replace(place / MANIFEST, text.encode())
+        with folder.locked(place):
+            # Another process may have saved a sweep in the meantime.
+            _check_content(place, manifest, force=force)
+            if not force:
+                _check_replaced(place, complete=manifest["complete"], runs=runs.height)
+            folder.commit(place, {**contents, MANIFEST: text.encode()})
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            derived.remove_obsolete(place, digest)
     except OSError as error:
         message = f"{error.filename or place}: {error.strerror}"
         raise _core.ResultError(message) from None
+    return digest
 
 
-def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
+def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
+    """Raise a ResultError if a saved sweep would be replaced by a less complete one."""
+    if complete or not (place / MANIFEST).exists():
+        return
+    found = _manifest(place)
+    if found["complete"]:
+        message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
+        raise _core.ResultError(message)
+    if found.get("runs", 0) > runs:
+        message = (
+            f"{place}: contains {found['runs']} runs of the sweep, which one with {runs} runs "
+            "never replaces"
+        )
+        raise _core.ResultError(message)
+
+
+def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame, str]:
     """Read a sweep.
 
     Returns
     -------
     tuple
-        The manifest, the runs and the points.
+        The manifest, the runs, the points, and the SHA-256 of the manifest.
 
     Raises
     ------
@@ -113,15 +162,30 @@ def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFr
         A file is damaged.
     """
     place = Path(directory)
-    manifest = _manifest(place)
-    frames = [_table(place / name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
-    return {key: value for key, value in manifest.items() if key != "files"}, frames[0], frames[1]
+    manifest, digest = _read(place)
+    while True:
+        try:
+            frames = [_table(place, name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
+        except _core.ResultError:
+            # Another process may have replaced the sweep in the meantime.
+            before, (manifest, digest) = digest, _read(place)
+            if digest == before:
+                raise
+        else:
+            break
+    own = {key: value for key, value in manifest.items() if key not in {"files", "runs"}}
+    return own, frames[0], frames[1], digest
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    path = place / MANIFEST
+    return _read(place)[0]
+
+
+def _read(place: Path) -> tuple[dict[str, Any], str]:
+    """Return the manifest and its SHA-256."""
+    path = folder.current(place, MANIFEST)
     try:
-        manifest = files.read_json(path, MAX_MANIFEST)
+        manifest, digest = files.read_json_digest(path, MAX_MANIFEST)
     except FileNotFoundError:
         message = f"{place}: no sweep; expected a directory with {MANIFEST}"
         raise _core.ResultError(message) from None
@@ -138,10 +202,11 @@ def _manifest(place: Path) -> dict[str, Any]:
     if missing := expected - manifest.keys():
         message = f"{path}: damaged: no {', '.join(sorted(missing))}"
         raise _core.DamagedResultError(message)
-    return manifest
+    return manifest, digest
 
 
-def _table(path: Path, digest: str | None) -> pl.DataFrame:
+def _table(place: Path, name: str, digest: str | None) -> pl.DataFrame:
+    path = folder.current(place, name)
     try:
         data = files.head(path, MAX_TABLE)
     except OSError as error:

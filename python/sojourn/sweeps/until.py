@@ -42,7 +42,23 @@ class Until:
         """Whether the interval of Student's t distribution is narrow enough.
 
         It is wider for few runs than the bootstrap interval that tables show.
+
+        Parameters
+        ----------
+        values
+            The metric in the runs of a point and arm that have finished, without missing values.
+
+        Raises
+        ------
+        ScenarioError
+            No run measured the metric: more runs would not either.
         """
+        if not values:
+            message = (
+                f"--until {self.text}: no run of a point measured the metric; expected one that "
+                "all points measure"
+            )
+            raise _core.ScenarioError(message)
         if len(values) < LEAST_RUNS:
             return False
         mean, low, high = mean_and_interval(values)

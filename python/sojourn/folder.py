@@ -1,0 +1,128 @@
+"""Replace several files of a directory at once: all of them or none.
+
+The protocol is that of saved results (``crates/store/src/folder.rs``): the new files are written to
+a subdirectory, whose renaming is the commit, and are then moved to their places. Readers look in
+the subdirectory first, and the next writer finishes a commit that was interrupted.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+# Holds files that are not committed.
+NEW = ".sojourn-new"
+# Holds files that are committed but not yet moved to their places.
+COMMIT = ".sojourn-commit"
+
+
+def current(directory: Path, name: str) -> Path:
+    """Return the current path of a file, also after an unfinished commit.
+
+    Parameters
+    ----------
+    directory
+        The directory.
+    name
+        The name of the file, which need not exist.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+    """
+    committed = directory / COMMIT
+    # A link could lead to files of another directory.
+    is_real = committed.is_dir() and not committed.is_symlink()
+    return committed / name if is_real and (committed / name).exists() else directory / name
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory, and finish a commit that was interrupted.
+
+    A file system without locks admits several holders.
+
+    Parameters
+    ----------
+    directory
+        The directory, created if needed.
+
+    Raises
+    ------
+    OSError
+        The directory cannot be created or written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _remove(directory / NEW)
+        if (directory / COMMIT).is_dir() and not (directory / COMMIT).is_symlink():
+            _finish(directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def commit(directory: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files, all or none; the caller holds the lock of the directory.
+
+    Parameters
+    ----------
+    directory
+        The directory.
+    contents
+        The content of each file by its name. The last one is moved to its place last, so that it
+        never describes files that have not been moved yet.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written.
+    """
+    new = directory / NEW
+    try:
+        new.mkdir()
+        for name, data in contents.items():
+            with (new / name).open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        _sync(new)
+        new.rename(directory / COMMIT)
+    except BaseException:
+        _remove(new)
+        raise
+    _finish(directory, tuple(contents)[-1:])
+
+
+def _finish(directory: Path, last: tuple[str, ...] = ()) -> None:
+    """Move the committed files to their places; this can be interrupted and repeated."""
+    _sync(directory)
+    committed = directory / COMMIT
+    for path in sorted(committed.iterdir(), key=lambda path: path.name in last):
+        path.replace(directory / path.name)
+    _sync(directory)
+    committed.rmdir()
+    _sync(directory)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def _sync(directory: Path) -> None:
+    """Sync the entries of a directory to disk, where the file system supports it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,308 @@
+"""The HTML report on a sweep: best points, differences, small multiples, heat maps and tables."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.report.page import head, legend_of, section, style_of, tooltip
+from sojourn.report.script import element, sorting
+from sojourn.report.sortable import Heading, Value, sortable
+from sojourn.result import derived, formatting
+from sojourn.result.metric import Metric
+from sojourn.sweeps import comparisons, panels
+from sojourn.sweeps.estimates import main_metrics
+from sojourn.sweeps.result import SweepResult
+
+# Rows of the table of all points, and of best points. `points.parquet` has all.
+_MOST_ROWS = 2000
+_BEST = 10
+# What is better, by the unit of a metric: more of a rate, less of a time; else nothing is.
+_LARGEST = {"Mbit/s": True, "ms": False}
+_WORDS = {True: "yes", False: "no", None: "–"}
+
+
+def html(result: SweepResult) -> str:
+    """Write a report.
+
+    Parameters
+    ----------
+    result
+        The sweep, with at least one run.
+
+    Returns
+    -------
+    str
+        A self-contained HTML page, which is complete without its script.
+    """
+    name = escape(result.scenario.checked.name)
+    digest = result.manifest_sha256
+    about = "" if digest is None else f'<meta name="sojourn-manifest" content="{digest}">\n'
+    script = sorting()
+    metrics = main_metrics(result.metrics)
+    of = panels.layout(result)
+    what, lines = panels.legend(result, of)
+    return f"""{head(f"{name}: sweep", style_of(max(len(lines), 1)), about, script)}<body>
+<header>
+<h1>{name}</h1>
+<p class="note">{escape(_subtitle(result))}</p>
+</header>
+{_incomplete(result)}
+{_best(result, metrics)}
+{legend_of(lines, what) if lines else ""}
+{_figures(result, metrics, of)}
+{_differences(result, metrics)}
+{_points(result, metrics)}
+{_provenance(result)}
+{element(script)}
+</body>
+</html>
+"""
+
+
+def write(result: SweepResult, path: str | Path) -> None:
+    """Write a report to a file.
+
+    Parameters
+    ----------
+    result
+        The sweep.
+    path
+        The file.
+
+    Raises
+    ------
+    ResultError
+        The sweep has no runs, or the file cannot be written, or exists and is not a report.
+    """
+    if result.runs.is_empty():
+        message = "no run of the sweep has finished; a report requires at least one"
+        raise _core.ResultError(message)
+    derived.check_report(Path(path))
+    derived.write(path, html(result).encode(), result.manifest_sha256)
+
+
+def _subtitle(result: SweepResult) -> str:
+    points = formatting.counted(result.manifest["points"], "point")
+    arms = f", {formatting.counted(len(result.arms), 'arm')}" if len(result.arms) > 1 else ""
+    runs = formatting.counted(result.runs.height, "run")
+    checked = result.scenario.checked
+    return (
+        f"Sweep of {', '.join(result.parameters)}: {points}{arms}, {runs} of "
+        f"{checked.duration_s:g} s, measured from {checked.warmup_s:g} s."
+    )
+
+
+def _incomplete(result: SweepResult) -> str:
+    if result.complete:
+        return ""
+    return (
+        '<section class="validity weak"><h2>Incomplete</h2><p>The sweep was interrupted: points '
+        "and replications are missing.</p></section>"
+    )
+
+
+def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) -> str:
+    parts = []
+    for metric in metrics:
+        curves, more = panels.multiples(result, metric, of)
+        maps, more_maps = panels.heat_maps(result, metric, of)
+        note = "Points are means over runs, bars their 95 % bootstrap intervals."
+        if of.sampled:
+            note = "A dot is the mean of a sample over its runs."
+        hidden = [
+            formatting.counted(number, what)
+            for number, what in ((more, "panel"), (more_maps, "heat map"))
+            if number
+        ]
+        if hidden:
+            note += (
+                f" Not shown: {' and '.join(hidden)}; SweepResult.lines and heatmap draw any of "
+                "them."
+            )
+        title = f"{metric.label[0].upper()}{metric.label[1:]}"
+        parts.append(section(escape(title), [*curves, *maps], note))
+    return "\n".join(parts)
+
+
+def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
+    """Write the best points of each metric that has a better side."""
+    count = result.points.height
+    parts = []
+    for metric in metrics:
+        largest = _LARGEST.get(metric.unit)
+        if largest is None or count == 1:
+            continue
+        table = result.best(metric.column, largest=largest, count=_BEST)
+        if table.is_empty():
+            continue
+        rows = []
+        for row in table.iter_rows(named=True):
+            change = {key: row[f"difference{end}"] for key, end in _ENDS.items()}
+            rows.append(
+                [
+                    *_place(result, row),
+                    _estimated(row, metric),
+                    _changed(change | {"significant": None}, metric),
+                    Value(_WORDS[row["may_be_best"]]),
+                ]
+            )
+        side = "largest" if largest else "smallest"
+        headings = [
+            *_headings(result),
+            Heading(metric.heading, tooltip(metric)),
+            Heading("difference from the first"),
+            Heading("may be the best"),
+        ]
+        title = f"Points with the {side} {metric.label}"
+        parts.append(f"<h3>{escape(title)}</h3>{sortable(title, headings, rows)}")
+    if not parts:
+        return ""
+    return (
+        f'<section><h2>Best points</h2>{"".join(parts)}<p class="note">Differences are paired by '
+        f"replication. Their intervals are those of Bonferroni for {count} points and arms: all of "
+        "them are correct with a probability of 95 %. With the same probability, the best point is "
+        "among those that may be the best, which no other point exceeds in a one-sided test "
+        "(Edwards and Hsu, 1983); the table may not show all of them.</p></section>"
+    )
+
+
+_ENDS = {"mean": "", "low": "_low", "high": "_high"}
+
+
+def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
+    """Write the paired differences of arms from the first one at each point."""
+    baseline, *others = result.arms
+    if not others:
+        return ""
+    columns = [metric.column for metric in metrics]
+    keys = ["point", *result.parameters, "replication"]
+    first = result.runs.filter(pl.col("arm") == baseline).select("point", "replication", *columns)
+    rows, samples = [], []
+    for arm in others:
+        own = result.runs.filter(pl.col("arm") == arm).select(*keys, *columns)
+        pairs = own.join(first, on=["point", "replication"], suffix="_first", how="inner")
+        for _, of_point in pairs.group_by("point", maintain_order=True):
+            rows.append(of_point.row(0, named=True) | {"arm": arm, "n": of_point.height})
+            for name in columns:
+                difference = of_point[name] - of_point[f"{name}_first"]
+                samples.append(difference.drop_nulls().to_list())
+    found = comparisons.selected(samples)
+    count = sum(one.significant is not None for one in found)
+    chosen = sum(bool(one.significant) for one in found)
+    width = max(len(columns), 1)
+    cells = [
+        [
+            *_place(result, row),
+            *(
+                _changed(_row(change), metric)
+                for change, metric in zip(
+                    found[place * width : (place + 1) * width], metrics, strict=True
+                )
+            ),
+        ]
+        for place, row in enumerate(rows[:_MOST_ROWS])
+    ]
+    title = f"Difference from {baseline}"
+    heads = [*_headings(result), *(Heading(one.heading, tooltip(one)) for one in metrics)]
+    note = (
+        f"Means of paired differences. * marks {chosen} of {count} differences, selected so that "
+        f"at most 5 % of the marked ones, {comparisons.ERRORS * chosen:.1f}, are expected to be "
+        "wrong (Benjamini and Hochberg, 1995); the intervals are adjusted accordingly (Benjamini "
+        "and Yekutieli, 2005). If no difference existed, intervals of 95 % would mark about "
+        f"{comparisons.ERRORS * count:.1f} of them."
+    )
+    return (
+        f"<section><h2>{escape(title)}</h2>{sortable(title, heads, cells)}"
+        f'<p class="note">{escape(note)}{_cut(len(rows))}</p></section>'
+    )
+
+
+def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
+    """Write the means of all points."""
+    heads = [*_headings(result), *(Heading(one.heading, tooltip(one)) for one in metrics)]
+    table = result.points.head(_MOST_ROWS)
+    rows = [
+        [*_place(result, row), *(_estimated(row, metric) for metric in metrics)]
+        for row in table.iter_rows(named=True)
+    ]
+    note = (
+        "Means over n runs; below each, its own 95 % bootstrap interval. The headings sort the "
+        "table where scripts run."
+    )
+    return (
+        f"<section><h2>All points</h2>{sortable('All points', heads, rows)}"
+        f'<p class="note">{note}{_cut(result.points.height)}</p></section>'
+    )
+
+
+def _cut(rows: int) -> str:
+    """Say how many rows a table leaves out."""
+    more = rows - _MOST_ROWS
+    return f" {more} more rows are in points.parquet." if more > 0 else ""
+
+
+def _headings(result: SweepResult) -> list[Heading]:
+    several = len(result.arms) > 1
+    names = [*result.parameters, *(["arm"] if several else []), "n"]
+    return [Heading(name) for name in names]
+
+
+def _place(result: SweepResult, row: dict[str, Any]) -> list[Value]:
+    """Write the cells of a row before its metrics."""
+    values = [Value(f"{row[path]}", panels.sort_key(row[path])) for path in result.parameters]
+    arm = [Value(row["arm"])] if len(result.arms) > 1 else []
+    return [*values, *arm, Value(f"{row['n']}", row["n"])]
+
+
+def _estimated(row: dict[str, Any], metric: Metric) -> Value:
+    mean, low, high = (row[f"{metric.column}{end}"] for end in ("", "_low", "_high"))
+    text = panels.estimate(row, metric).split(" ±")[0]
+    return Value(text, mean, formatting.interval(low, high, metric))
+
+
+def _row(change: comparisons.Difference) -> dict[str, Any]:
+    return {key: getattr(change, key) for key in ("mean", "low", "high", "significant")}
+
+
+def _changed(change: dict[str, Any], metric: Metric) -> Value:
+    text, bracket, span = formatting.change(change, metric).partition(" [")
+    return Value(text, change["mean"], f"[{span}" if bracket else "")
+
+
+def _provenance(result: SweepResult) -> str:
+    manifest = result.manifest
+    rows = [
+        ("Sojourn", f"{manifest['sojourn']['version']} ({manifest['sojourn']['commit']})"),
+        ("seed", f"{result.scenario.seed}"),
+        ("scenario SHA-256", manifest["scenario_sha256"]),
+        ("replications", f"{manifest['replications']}"),
+        *(
+            [("until", f"{manifest['until']}, at most {manifest['most']}")]
+            if manifest["until"]
+            else []
+        ),
+        ("parameters", json.dumps(manifest["space"]["parameters"], ensure_ascii=False)),
+        *(
+            (("conditions", ", ".join(manifest["space"]["where"])),)
+            if manifest["space"]["where"]
+            else ()
+        ),
+        *((("samples", manifest["space"]["sample"]),) if manifest["space"]["sample"] else ()),
+    ]
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td class="text">{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return (
+        f'<section><h2>Provenance</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
+        "<p>A run depends only on the scenario with the values of its point, the seed and the "
+        "version. A sweep keeps the metrics of its runs: validity is judged by "
+        "<code>sojourn run</code>, for example with the values of a point.</p>"
+        "<details><summary>Scenario</summary>"
+        f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
+    )
