@@ -48,7 +48,7 @@ def swept(runs: int = 2, *, complete: bool = True, replications: int = 2) -> sj.
     manifest = {
         "format": storage.FORMAT,
         "scenario": {},
-        "space": {},
+        "space": {"parameters": {"rtt": [["10ms"]]}, "where": [], "sample": None},
         "paths": ["rtt"],
         "points": 1,
         "until": None,
@@ -119,6 +119,29 @@ def test_a_save_that_is_killed_leaves_the_old_sweep_or_the_new_one(tmp_path: Pat
         assert sj.SweepResult.load(place).runs.height == 4
         names = {"sweep.json", "runs.parquet", "points.parquet"}
         assert {path.name for path in place.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("paths", "rtt"),
+        ("paths", ["rtt", "evil"]),
+        ("space", {}),
+        ("space", {"parameters": {"rtt": "10ms"}, "where": [], "sample": None}),
+        ("space", {"parameters": {"rtt": []}, "where": [1], "sample": None}),
+        ("files", None),
+        ("points", "many"),
+    ],
+)
+def test_a_manifest_from_elsewhere_is_refused_in_one_line(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    swept().save(tmp_path)
+    manifest = json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))
+    (tmp_path / "sweep.json").write_text(json.dumps({**manifest, key: value}), encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError) as error:
+        sj.SweepResult.load(tmp_path)
+    assert "\n" not in f"{error.value}"
 
 
 def test_files_that_no_sweep_has_are_not_replaced(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Reports: one self-contained HTML file.
 
-A report needs no network, no script and no server. Figures are inline SVG, so that they follow
-the reader's dark mode and the width of the screen; style rules alone show and hide arms.
+A report needs no network and no server, and is complete without scripts. Figures are inline SVG, so
+that they follow the reader's dark mode and the width of the screen; style rules alone show and hide
+arms.
 """
 
 from sojourn.report.page import html, write

@@ -1,6 +1,5 @@
 """The HTML report on a sweep: best points, differences, small multiples, heat maps and tables."""
 
-import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -21,6 +20,8 @@ from sojourn.sweeps.result import SweepResult
 # Rows of the table of all points, and of best points. `points.parquet` has all.
 _MOST_ROWS = 2000
 _BEST = 10
+# Values of a parameter that are listed.
+_MOST_VALUES = 40
 # What is better, by the unit of a metric: more of a rate, less of a time; else nothing is.
 _LARGEST = {"Mbit/s": True, "ms": False}
 _WORDS = {True: "yes", False: "no", None: "–"}
@@ -274,25 +275,29 @@ def _changed(change: dict[str, Any], metric: Metric) -> Value:
     return Value(text, change["mean"], f"[{span}" if bracket else "")
 
 
+def _listed(values: Sequence[Any]) -> str:
+    """Write the values of a parameter; those of parameters that change together with / between."""
+    texts = [
+        "/".join(f"{part}" for part in value) if isinstance(value, list) else f"{value}"
+        for value in values
+    ]
+    if len(texts) > _MOST_VALUES:
+        return f"{', '.join(texts[:_MOST_VALUES])}, … ({len(texts)} values)"
+    return ", ".join(texts)
+
+
 def _provenance(result: SweepResult) -> str:
-    manifest = result.manifest
+    manifest, space = result.manifest, result.manifest["space"]
+    until = manifest["until"]
     rows = [
         ("Sojourn", f"{manifest['sojourn']['version']} ({manifest['sojourn']['commit']})"),
         ("seed", f"{result.scenario.seed}"),
         ("scenario SHA-256", manifest["scenario_sha256"]),
         ("replications", f"{manifest['replications']}"),
-        *(
-            [("until", f"{manifest['until']}, at most {manifest['most']}")]
-            if manifest["until"]
-            else []
-        ),
-        ("parameters", json.dumps(manifest["space"]["parameters"], ensure_ascii=False)),
-        *(
-            (("conditions", ", ".join(manifest["space"]["where"])),)
-            if manifest["space"]["where"]
-            else ()
-        ),
-        *((("samples", manifest["space"]["sample"]),) if manifest["space"]["sample"] else ()),
+        *([("until", f"{until}, at most {manifest['most']}")] if until else []),
+        *((paths, _listed(values)) for paths, values in space["parameters"].items()),
+        *(("condition", condition) for condition in space["where"]),
+        *([("samples", space["sample"])] if space["sample"] else []),
     ]
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td class="text">{escape(value)}</td></tr>'

@@ -165,7 +165,7 @@ def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFr
     manifest, digest = _read(place)
     while True:
         try:
-            frames = [_table(place, name, manifest["files"].get(name)) for name in (RUNS, POINTS)]
+            frames = [_table(place, name, manifest) for name in (RUNS, POINTS)]
         except _core.ResultError:
             # Another process may have replaced the sweep in the meantime.
             before, (manifest, digest) = digest, _read(place)
@@ -202,21 +202,49 @@ def _read(place: Path) -> tuple[dict[str, Any], str]:
     if missing := expected - manifest.keys():
         message = f"{path}: damaged: no {', '.join(sorted(missing))}"
         raise _core.DamagedResultError(message)
+    if not _is_described(manifest):
+        message = f"{path}: damaged: its parameters are not those of a sweep"
+        raise _core.DamagedResultError(message)
     return manifest, digest
 
 
-def _table(place: Path, name: str, digest: str | None) -> pl.DataFrame:
+def _is_described(manifest: dict[str, Any]) -> bool:
+    """Whether the values of a manifest, which may come from anywhere, have their types."""
+    paths, space, files_ = manifest["paths"], manifest["space"], manifest["files"]
+    if not (isinstance(paths, list) and isinstance(space, dict) and isinstance(files_, dict)):
+        return False
+    parameters, where = space.get("parameters"), space.get("where")
+    if not (isinstance(parameters, dict) and isinstance(where, list)):
+        return False
+    named = ",".join(parameters).split(",")
+    return (
+        all(isinstance(path, str) for path in paths)
+        and sorted(named) == sorted(paths)
+        and all(isinstance(values, list) for values in parameters.values())
+        and all(isinstance(text, str) for text in where)
+        and isinstance(space.get("sample"), str | None)
+        and isinstance(manifest["complete"], bool)
+        and all(isinstance(manifest[key], int) for key in ("points", "replications", "most"))
+    )
+
+
+def _table(place: Path, name: str, manifest: dict[str, Any]) -> pl.DataFrame:
     path = folder.current(place, name)
     try:
         data = files.head(path, MAX_TABLE)
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != manifest["files"].get(name):
         message = f"{path}: damaged: its digest is not that in {MANIFEST}"
         raise _core.DamagedResultError(message)
     try:
-        return pl.read_parquet(io.BytesIO(data))
+        frame = pl.read_parquet(io.BytesIO(data))
     except pl.exceptions.PolarsError as error:
         message = f"{path}: damaged: {error}"
         raise _core.DamagedResultError(message) from None
+    expected = ["point", *manifest["paths"], "arm", "replication" if name == RUNS else "n"]
+    if frame.columns[: len(expected)] != expected:
+        message = f"{path}: damaged: expected the columns {', '.join(expected)} first"
+        raise _core.DamagedResultError(message)
+    return frame
