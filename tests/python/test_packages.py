@@ -29,6 +29,7 @@ LAYERS = (
     "plot",
     "report",
     "sweeps",
+    "advice",
     "agreement",
     "studies",
     "public",

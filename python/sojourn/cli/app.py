@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli.advise import advise
 from sojourn.cli.agree import agree
 from sojourn.cli.ccs import ccs
 from sojourn.cli.cite import cite
@@ -44,6 +45,7 @@ COMMANDS = (
     compare,
     sweep,
     test,
+    advise,
     agree,
     qdiscs,
     ccs,
