@@ -59,7 +59,7 @@ def _group(name: str) -> str:
         (("qdisc",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (("result", "validity", "run", "agreement", "sweeps"), "result"),
+        (("result", "validity", "run", "agreement", "sweeps", "advice"), "result"),
         (("exchange",), "exchange"),
         (("unit",), "units"),
         (("figure", "plot"), "figures"),

@@ -12,6 +12,7 @@ from sojourn._core import (
     SojournError,
     UnavailableError,
 )
+from sojourn.advice.advice import Advice, advise
 from sojourn.agreement.agreement import Agreement, agree
 from sojourn.cc import (
     Bbr,
@@ -124,6 +125,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Advice",
     "Afcd",
     "AfcdKernel2012",
     "Afd",
@@ -217,6 +219,7 @@ __all__ = [
     "Voip",
     "Web",
     "Wifi",
+    "advise",
     "agree",
     "export",
     "gbit",

@@ -30,6 +30,7 @@ LAYERS = (
     "plot",
     "report",
     "sweeps",
+    "advice",
     "agreement",
     "studies",
     "public",

@@ -149,7 +149,9 @@ def check(words: list[str], run: Run) -> None:
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain
         assert plain[1] in run(["reproduce"])[1].split(), plain
         return
-    dry = plain[0] in {"run", "sweep"} or (plain[0] == "compare" and "--generate" not in plain)
+    dry = plain[0] in {"run", "sweep", "advise"} or (
+        plain[0] == "compare" and "--generate" not in plain
+    )
     code, out, err = run([*plain, "--dry-run"] if dry and "--dry-run" not in plain else plain)
     assert code == 0, (words, err)
     if target is not None:

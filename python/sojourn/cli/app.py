@@ -13,6 +13,7 @@ COMMANDS = (
     ("compare", "compare", "compare"),
     ("sweep", "sweep", "sweep"),
     ("test", "test", "test"),
+    ("advise", "advise", "advise"),
     ("agree", "agree", "agree"),
     ("qdiscs", "qdiscs", "qdiscs"),
     ("ccs", "ccs", "ccs"),

@@ -25,6 +25,7 @@ from sojourn.cli.options import (
 )
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
+from sojourn.scenario.link_presets import link_presets
 from sojourn.traffic import Traffic
 
 
@@ -41,7 +42,10 @@ def compare(
     ] = None,
     link: Annotated[
         str,
-        typer.Option(help="Down/up rates, such as 10/1mbit, or one rate for both directions."),
+        typer.Option(
+            help="Down/up rates, such as 10/1mbit, one rate for both directions, or the rates and "
+            f"the link layer of a preset: {', '.join(link_presets())}."
+        ),
     ] = "10mbit",
     rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
     traffic: Annotated[

@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -61,6 +61,8 @@ class Plan:
         File for the packets of the run, if they are to be captured.
     expectations
         What the result should meet.
+    show
+        Prints the result instead of the tables of its metrics.
     """
 
     scenario: Scenario
@@ -76,6 +78,7 @@ class Plan:
     resume: bool
     pcap: Path | None = None
     expectations: tuple[Expectation, ...] = ()
+    show: Callable[[Result], object] | None = None
 
 
 class Saved(Enum):
@@ -312,6 +315,10 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
 
 def _show(result: Result, plan: Plan) -> None:
     """Print the summary, the notices and the findings of a result."""
+    if plan.show is not None:
+        with tolerated():
+            plan.show(result)
+        return
     with tolerated():
         # Tables first: an unknown metric in an expectation does not hide them.
         measured = [expecting.of_result(result)] if plan.expectations else []

@@ -16,6 +16,8 @@ from typing import Any
 from sojourn import _core
 from sojourn.qdisc import Queue
 from sojourn.scenario import Arm, Link, Scenario
+from sojourn.scenario.link_layers import Layer, layer
+from sojourn.scenario.link_presets import link_presets
 from sojourn.traffic import (
     Dash,
     Exponential,
@@ -71,10 +73,13 @@ class Rates:
     ----------
     down, up
         Rates with their units.
+    layer
+        The link layer; by default, the link counts Ethernet frames.
     """
 
     down: str
     up: str
+    layer: Layer | None = None
 
 
 def link_rates(text: str) -> Rates:
@@ -83,26 +88,33 @@ def link_rates(text: str) -> Rates:
     Parameters
     ----------
     text
-        ``"10/1mbit"``, ``"8mbit/768kbit"``, or one rate for both directions.
+        ``"10/1mbit"``, ``"8mbit/768kbit"``, one rate for both directions, or the name of a preset
+        of access links, such as ``"adsl"``.
 
     Returns
     -------
     Rates
-        The rates.
+        The rates; those of a preset with its link layer.
 
     Raises
     ------
     ScenarioError
-        The text is neither one rate nor two.
+        The text is neither one rate nor two, and no preset.
 
     Examples
     --------
     >>> link_rates("10/1mbit")
-    Rates(down='10mbit', up='1mbit')
+    Rates(down='10mbit', up='1mbit', layer=None)
     """
+    if (preset := link_presets().get(text.strip())) is not None:
+        down, up, name = (preset.values[key].value for key in ("down", "up", "layer"))
+        return Rates(down=down, up=up, layer=layer(name))
     found = _LINK.fullmatch(text.strip())
     if found is None or not (found["down_unit"] or found["unit"]):
-        message = f'link "{text}": expected down/up with a unit, such as 10/1mbit, or one rate'
+        message = (
+            f'link "{text}": expected down/up with a unit, such as 10/1mbit, one rate, or one of '
+        )
+        message += ", ".join(link_presets())
         raise _core.ScenarioError(message)
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
@@ -394,11 +406,12 @@ def access_link(
         Arm(name=arm, set={"links.up.qdisc": queue, "links.down.qdisc": queue})
         for arm, queue in queues.items()
     ]
+    framed: dict[str, Any] = {} if rates.layer is None else rates.layer.of_link
     return Scenario(
         name=name,
         links={
-            "up": Link(rate=rates.up, qdisc=first),
-            "down": Link(rate=rates.down, qdisc=first),
+            "up": Link(rate=rates.up, qdisc=first, **framed),
+            "down": Link(rate=rates.down, qdisc=first, **framed),
         },
         traffic=groups,
         arms=arms,

@@ -1,0 +1,177 @@
+"""An access link: the values of a preset, changed by what the user knows, with their sources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.advice.shaping import bits_per_s
+from sojourn.scenario.link_layers import Layer, layer
+from sojourn.scenario.link_presets import LinkPreset, Sourced, link_preset, link_presets
+from sojourn.scenario.presets import link_rates
+from sojourn.scenario.quantities import in_base_units
+
+GIVEN = "given"
+# The preset whose buffers and delay stand for a link of which only the layer is known.
+_BY_FRAMING = {"atm": "adsl", "ptm": "vdsl", "noatm": "pon"}
+_BY_LAYER = {"docsis": "docsis"}
+_OPTIONAL = {
+    "dip": Sourced("0%", "the rate of the line is constant", assumed=True),
+    "period": Sourced("10s", "no effect without a dip", assumed=True),
+    "subscribers": Sourced(1, "one household"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access link.
+
+    Parameters
+    ----------
+    title
+        A description.
+    sourced
+        Every value with its source, by its key in ``links.toml``.
+    wifi
+        Whether the devices of the home use WiFi.
+    """
+
+    title: str
+    sourced: Mapping[str, Sourced]
+    wifi: bool = False
+
+    @property
+    def layer(self) -> Layer:
+        """The link layer."""
+        return layer(self.sourced["layer"].value)
+
+    @property
+    def down(self) -> int:
+        """The highest rate towards the home, in bit/s."""
+        return bits_per_s(self.sourced["down"].value, "down")
+
+    @property
+    def up(self) -> int:
+        """The highest rate from the home, in bit/s."""
+        return bits_per_s(self.sourced["up"].value, "up")
+
+    @property
+    def rtt_s(self) -> float:
+        """Round-trip time of the idle line, in seconds."""
+        return self._number("rtt")
+
+    @property
+    def dip(self) -> float:
+        """Share of its rate that the line loses at times."""
+        return self._number("dip")
+
+    @property
+    def period_s(self) -> float:
+        """Time between two changes of the rate, in seconds."""
+        return self._number("period")
+
+    @property
+    def subscribers(self) -> int:
+        """Number of households on the line."""
+        return int(self.sourced["subscribers"].value)
+
+    def buffer_bytes(self, direction: str) -> int:
+        """Return the size of the buffer in front of the line, in bytes."""
+        rate = self.down if direction == "down" else self.up
+        return max(round(rate / 8 * self._number(f"{direction}_buffer")), 3 * 1514)
+
+    def _number(self, key: str) -> float:
+        return in_base_units(self.sourced[key].value)
+
+
+def access(
+    *,
+    preset: str | None = None,
+    link: str | None = None,
+    rtt: str | None = None,
+    layer_name: str | None = None,
+    buffer: str | None = None,
+    wifi: bool = False,
+) -> Access:
+    """Describe an access link.
+
+    Parameters
+    ----------
+    preset
+        Name of a preset; by default, one with the framing of the link layer provides what is not
+        given.
+    link
+        Down/up rates, such as ``"100/20mbit"``.
+    rtt
+        Round-trip time of the idle line, with its unit.
+    layer_name
+        Name of the link layer.
+    buffer
+        Down/up buffers as times, such as ``"100/300ms"``, or one for both.
+    wifi
+        Whether the devices of the home use WiFi.
+
+    Returns
+    -------
+    Access
+        The link.
+
+    Raises
+    ------
+    ScenarioError
+        A value is missing or not valid.
+    """
+    given: dict[str, Sourced] = {}
+    if layer_name is not None:
+        layer(layer_name)
+        given["layer"] = Sourced(layer_name, GIVEN)
+    base = _base(preset, link, given.get("layer"))
+    if link is not None:
+        rates = link_rates(link)
+        given |= {"down": Sourced(rates.down, GIVEN), "up": Sourced(rates.up, GIVEN)}
+    if rtt is not None:
+        given["rtt"] = Sourced(_time(rtt, "rtt"), GIVEN)
+    if buffer is not None:
+        given |= _buffers(buffer)
+    title = base.title if preset is not None else "your line"
+    return Access(title, {**_OPTIONAL, **base.values, **given}, wifi)
+
+
+def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPreset:
+    if preset is not None:
+        return link_preset(preset)
+    known = ", ".join(link_presets())
+    if link is None:
+        message = f"link: missing; expected --link 100/20mbit, or --preset with one of {known}"
+        raise _core.ScenarioError(message)
+    if given is None:
+        message = (
+            f"layer: missing; expected --layer such as docsis, or --preset with one of {known}"
+        )
+        raise _core.ScenarioError(message)
+    name = _BY_LAYER.get(given.value, _BY_FRAMING[layer(given.value).framing])
+    return link_preset(name)
+
+
+def _time(text: str, place: str) -> str:
+    """Check a time > 0."""
+    try:
+        seconds = _core.parse_time_s(text)
+    except _core.ScenarioError as error:
+        message = f"{place}: {error}"
+        raise _core.ScenarioError(message) from None
+    if seconds <= 0:
+        message = f'{place}: "{text}" is out of range; expected a time > 0'
+        raise _core.ScenarioError(message)
+    return text
+
+
+def _buffers(text: str) -> dict[str, Sourced]:
+    """Read ``100/300ms``, ``100ms/1s`` or one time."""
+    down, slash, up = text.strip().partition("/")
+    if slash and down and down[-1].isdigit():
+        down += up.lstrip("0123456789.")
+    up = up if slash else down
+    return {
+        "down_buffer": Sourced(_time(down, "buffer"), GIVEN),
+        "up_buffer": Sourced(_time(up, "buffer"), GIVEN),
+    }

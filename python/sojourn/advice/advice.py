@@ -1,0 +1,350 @@
+"""Advice: compare candidates on an access link and recommend one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.advice import lines as writing
+from sojourn.advice.access import Access, access
+from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
+from sojourn.advice.experiment import experiment
+from sojourn.advice.grades import SCALES, Scale
+from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estimates, measures
+from sojourn.advice.present import present as read_present
+from sojourn.advice.present import read
+from sojourn.advice.routers import too_slow
+from sojourn.result import Result, run
+from sojourn.result.formatting import counted
+from sojourn.scenario import Scenario
+
+REPLICATIONS = 5
+# Better grades do not justify a lower rate.
+ENOUGH = "A"
+RULE = (
+    "The recommended configuration has the fewest grade steps below the best grade of each column, "
+    "where A+ counts as A; among equals, the highest rate, then the first queue."
+)
+# More queues would be run for minutes.
+MAX_QUEUES = 6
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a link, and what is compared on it.
+
+    Parameters
+    ----------
+    access
+        The link.
+    compared
+        The candidates, first that without a shaper.
+    scenario
+        The experiment.
+    """
+
+    access: Access
+    compared: tuple[Candidate, ...]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Advice on shaping an access link, as returned by :func:`sojourn.advise`.
+
+    Parameters
+    ----------
+    question
+        The link and the candidates.
+    result
+        The runs of the experiment, with an arm per candidate.
+    """
+
+    question: Question
+    result: Result
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """One row per run: ``arm``, ``replication`` and the measures."""
+        return measures(self.result, self.question.access.rtt_s)
+
+    @cached_property
+    def estimates(self) -> Mapping[str, Mapping[str, Estimate]]:
+        """Mean, low and high end of the 95 % interval, by candidate and measure."""
+        return estimates(self.runs)
+
+    @property
+    def compared(self) -> list[Candidate]:
+        """The candidates that have a finished run."""
+        return [one for one in self.question.compared if one.name in self.estimates]
+
+    def mean(self, name: str, column: str) -> float | None:
+        """Return the mean of a measure of a candidate; None if it was not measured."""
+        return self.estimates[name][column][0]
+
+    def grade(self, name: str, scale: Scale) -> str:
+        """Return the grade of the mean of a candidate."""
+        return scale.grade(self.mean(name, scale.metric.column))
+
+    def is_uncertain(self, name: str, scale: Scale) -> bool:
+        """Whether the interval of a candidate contains values with another grade."""
+        _, low, high = self.estimates[name][scale.metric.column]
+        return low is not None and scale.grade(low) != scale.grade(high)
+
+    @cached_property
+    def steps_below_best(self) -> dict[str, int]:
+        """Grade steps below the best grade of each scale, by candidate that may be recommended."""
+        names = [one.name for one in self.compared if one.kind in {"none", "candidate"}]
+        total = dict.fromkeys(names, 0)
+        for scale in SCALES:
+            column = scale.metric.column
+            enough = scale.letters.index(ENOUGH)
+            steps = {name: max(scale.below_best(self.mean(name, column)), enough) for name in names}
+            best = min(steps.values(), default=0)
+            for name, below in steps.items():
+                total[name] += below - best
+        return total
+
+    @cached_property
+    def recommended(self) -> Candidate:
+        """The recommended candidate, by ``RULE``."""
+        steps = self.steps_below_best
+
+        def rank(one: Candidate) -> tuple[int, float]:
+            # Without a shaper, the line has its full rate.
+            return steps[one.name], -(101.0 if one.percent is None else one.percent)
+
+        return min((one for one in self.compared if one.name in steps), key=rank)
+
+    @property
+    def reason(self) -> str:
+        """Why the candidate is recommended, in one sentence."""
+        below = self.steps_below_best[self.recommended.name]
+        if below:
+            return (
+                f"no configuration has the best grade in every column; this one is "
+                f"{counted(below, 'grade step')} below the best"
+            )
+        if self.recommended.kind == "none":
+            return "no shaper improves a grade"
+        return "it has the best grade in every column, and no higher rate that was tried has"
+
+    def change_percent(self, name: str, *, up: bool) -> float | None:
+        """Return the change of the speed from that without a shaper, in per cent."""
+        column = (UP_MBIT if up else DOWN_MBIT).column
+        if NO_SHAPER not in self.estimates:
+            return None
+        base, value = self.mean(NO_SHAPER, column), self.mean(name, column)
+        if base is None or value is None or base <= 0:
+            return None
+        return (value / base - 1.0) * 100.0
+
+    def table(self) -> pl.DataFrame:
+        """Return one row per candidate: measures with intervals, grades and changes of speed."""
+        rows = []
+        for one in self.compared:
+            row: dict[str, Any] = {
+                "configuration": one.name,
+                "recommended": one.name == self.recommended.name,
+                "percent_of_rate": one.percent,
+            }
+            for metric in METRICS:
+                mean, low, high = self.estimates[one.name][metric.column]
+                row |= {
+                    metric.column: mean,
+                    f"{metric.column}_low": low,
+                    f"{metric.column}_high": high,
+                }
+            for scale in SCALES:
+                row[f"{scale.metric.column}_grade"] = self.grade(one.name, scale)
+                row[f"{scale.metric.column}_grade_uncertain"] = self.is_uncertain(one.name, scale)
+            row["download_change_percent"] = self.change_percent(one.name, up=False)
+            row["upload_change_percent"] = self.change_percent(one.name, up=True)
+            rows.append(row)
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def lines(self, device: str = "wan") -> dict[str, str]:
+        """Return the lines to copy, by where they belong.
+
+        Parameters
+        ----------
+        device
+            Name of the network device towards the modem.
+
+        Raises
+        ------
+        ScenarioError
+            The name of the device is not valid.
+        """
+        found = writing.lines(self.question.access, self.recommended, device)
+        return {item.title: item.text for item in found}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What limits the advice."""
+        name = self.recommended.name
+        worst = [one for one in SCALES if self.grade(name, one) == one.worst]
+        poor = ", ".join(one.metric.label for one in worst)
+        weak = [f"{name} still has the worst grade in: {poor}"] if worst else []
+        return [*weak, *_of_routers(self.recommended), *_of_link(self.question.access)]
+
+
+def _of_routers(chosen: Candidate) -> list[str]:
+    bits = (chosen.down.bits_per_s or 0) + (chosen.up.bits_per_s or 0)
+    slow = too_slow(bits)
+    if not slow:
+        return []
+    listed = "; ".join(f"{one.name}: {one.mbit_per_s:g} Mbit/s ({one.source})" for one in slow)
+    text = (
+        f"a shaper of {bits / 1e6:.0f} Mbit/s, both directions added, exceeds what these routers "
+        f"were reported to reach: {listed}"
+    )
+    return [text]
+
+
+def _of_link(link: Access) -> list[str]:
+    found = []
+    if link.dip:
+        found.append(
+            f"the rate of the line varies by {link.dip * 100:g} %: a constant shaper is a "
+            "compromise, which cake-autorate avoids"
+        )
+    if link.wifi:
+        found.append(
+            "WiFi: its own queues limit the result where the radio is slower than the line; one "
+            "access point without interference is modelled"
+        )
+    return found
+
+
+def question(
+    *,
+    preset: str | None = None,
+    link: str | None = None,
+    rtt: str | None = None,
+    layer: str | None = None,
+    buffer: str | None = None,
+    wifi: bool = False,
+    queues: Sequence[str] = QUEUES,
+    shares: Sequence[float] | None = None,
+    present: tuple[str, str] | None = None,
+    replications: int = REPLICATIONS,
+    seed: int = 1,
+) -> Question:
+    """Check what is asked, and compose the experiment.
+
+    Parameters
+    ----------
+    preset, link, rtt, layer, buffer, wifi, queues, shares, replications, seed
+        As for :func:`advise`.
+    present
+        Text of a present configuration, and its place for messages.
+
+    Raises
+    ------
+    ScenarioError
+        A value is missing or not valid.
+    """
+    if len(queues) > MAX_QUEUES:
+        message = f"qdisc: {len(queues)} queues; expected at most {MAX_QUEUES}"
+        raise _core.ScenarioError(message)
+    described = access(
+        preset=preset, link=link, rtt=rtt, layer_name=layer, buffer=buffer, wifi=wifi
+    )
+    configured = None if present is None else read_present(*present)
+    compared = candidates(described, queues=queues, shares=shares, present=configured)
+    scenario = experiment(described, compared, replications=replications, seed=seed)
+    return Question(described, tuple(compared), scenario)
+
+
+def advise(
+    *,
+    preset: str | None = None,
+    link: str | None = None,
+    rtt: str | None = None,
+    layer: str | None = None,
+    buffer: str | None = None,
+    wifi: bool = False,
+    queues: Sequence[str] = QUEUES,
+    shares: Sequence[float] | None = None,
+    present: str | Path | None = None,
+    replications: int = REPLICATIONS,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    max_memory: str | None = None,
+) -> Advice:
+    """Compare shapers in front of a modem and recommend one.
+
+    A household transfers data in both directions, calls, browses and plays behind an access link.
+    Each queue is tried at several shares of the rate of the line, with its overhead and without.
+
+    Parameters
+    ----------
+    preset
+        Name of a kind of link: ``"adsl"``, ``"vdsl"``, ``"docsis"``, ``"pon"``, ``"lte"``,
+        ``"starlink"``, or ``"isp"`` for the aggregate of a provider. What is not given comes from
+        it; without a preset, from one with the same framing.
+    link
+        Down/up rates of the line, such as ``"100/20mbit"``.
+    rtt
+        Round-trip time of the idle line, with its unit.
+    layer
+        Link layer: a name of ``tc`` such as ``"docsis"``, or ``"overhead 44 mpu 84"``.
+    buffer
+        Down/up buffers of the provider and of the modem as times, such as ``"100/300ms"``.
+    wifi
+        Whether the devices of the home use WiFi.
+    queues
+        Queues in the syntax of ``tc``; all but ``cake`` are shaped by ``htb``.
+    shares
+        Rates of the shapers in per cent of those of the line; by default 100 to 80, and lower
+        ones for a line whose rate varies.
+    present
+        The present configuration, which is compared too: the text of ``/etc/config/sqm`` or the
+        output of ``tc -d qdisc show``; or the path of a file with it.
+    replications, seed
+        Number of runs per candidate, and the seed of their random numbers.
+    jobs, progress, max_memory
+        As for :func:`run`.
+
+    Returns
+    -------
+    Advice
+        The measures, their grades, the recommendation and the lines to copy.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C ended the runs.
+    ScenarioError
+        A value is missing or not valid; the message names it.
+
+    Examples
+    --------
+    >>> advice = advise(preset="adsl", queues=["cake"], shares=[90], replications=1)
+    >>> advice.recommended.name
+    'cake 90 %'
+    """
+    configured = None
+    if present is not None:
+        configured = read(present) if isinstance(present, Path) else (present, "present")
+    asked = question(
+        preset=preset,
+        link=link,
+        rtt=rtt,
+        layer=layer,
+        buffer=buffer,
+        wifi=wifi,
+        queues=queues,
+        shares=shares,
+        present=configured,
+        replications=replications,
+        seed=seed,
+    )
+    result = run(asked.scenario, jobs=jobs, progress=progress, max_memory=max_memory)
+    return Advice(asked, result)

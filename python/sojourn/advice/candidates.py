@@ -1,0 +1,174 @@
+"""Candidates: the shapers that are compared on an access link."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sojourn import _core
+from sojourn.advice.access import Access
+from sojourn.advice.shaping import NONE, Shaping, cake, shaped
+from sojourn.qdisc import qdisc
+
+Kind = Literal["none", "candidate", "uncompensated", "present"]
+
+QUEUES = ("cake", "fq_codel")
+SHARES = (100.0, 95.0, 90.0, 85.0, 80.0)
+NO_SHAPER = "no shaper"
+PRESENT = "present configuration"
+# Ratio of the rates from which `cake` filters acknowledgements in the slow direction [R].
+ASYMMETRY = 10
+LOWEST_SHARE, STEP = 20.0, 10.0
+# The lowest share leaves this much of the lowest rate of a line that varies.
+MARGIN = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A configuration of the router.
+
+    Parameters
+    ----------
+    name
+        Its name in tables, and of its arm.
+    kind
+        ``"none"``: no shaper; ``"candidate"``; ``"uncompensated"``: a shaper that ignores the
+        overhead of the line; ``"present"``: the present configuration of the user.
+    up, down
+        The shapers of both directions.
+    queue
+        The queue, as given.
+    percent
+        Rate of the shapers, in per cent of the rate of the line; None without shapers.
+    """
+
+    name: str
+    kind: Kind
+    up: Shaping
+    down: Shaping
+    queue: str = ""
+    percent: float | None = None
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """What the links of the router are set to."""
+        return {**self.up.of_link("router_up"), **self.down.of_link("router_down")}
+
+
+def candidates(
+    access: Access,
+    *,
+    queues: Sequence[str] = QUEUES,
+    shares: Sequence[float] | None = None,
+    present: tuple[Shaping, Shaping] | None = None,
+) -> list[Candidate]:
+    """List what is compared on a link.
+
+    Parameters
+    ----------
+    access
+        The link.
+    queues
+        Queues in the syntax of ``tc``; all but ``cake`` are shaped by ``htb``.
+    shares
+        Rates of the shapers in per cent of the rate of the line; by default 100 to 80, and lower
+        ones for a line whose rate varies.
+    present
+        Up and down shapers of the present configuration.
+
+    Returns
+    -------
+    list of Candidate
+        The configuration without a shaper, the present one, then the candidates.
+
+    Raises
+    ------
+    ScenarioError
+        A queue is unknown or given twice, or a share is out of range.
+    """
+    found = [Candidate(name=NO_SHAPER, kind="none", up=NONE, down=NONE)]
+    if present is not None:
+        up, down = present
+        found.append(Candidate(name=PRESENT, kind="present", up=up, down=down))
+    chosen = _shares(access, shares)
+    for queue in _queues(queues):
+        for percent in chosen:
+            found += [
+                _candidate(access, queue, percent, is_right=is_right) for is_right in (True, False)
+            ]
+    return found
+
+
+def _queues(queues: Sequence[str]) -> list[str]:
+    names = [" ".join(queue.split()) for queue in queues]
+    if not names:
+        message = "qdisc: empty; expected at least one queue, such as cake"
+        raise _core.ScenarioError(message)
+    for name in names:
+        if names.count(name) > 1:
+            message = f'qdisc: "{name}" is given twice; expected each queue once'
+            raise _core.ScenarioError(message)
+        qdisc(name)
+        if name.startswith("cake ") and "bandwidth" in name.split():
+            message = f'qdisc: "{name}" has a bandwidth; expected none, since shares set it'
+            raise _core.ScenarioError(message)
+    return names
+
+
+def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
+    if given is None:
+        lowest = max(100.0 * (1.0 - access.dip) * (MARGIN if access.dip else 1.0), LOWEST_SHARE)
+        below = SHARES[-1] - STEP
+        more = []
+        while below >= lowest - STEP / 2:
+            more.append(below)
+            below -= STEP
+        return [*SHARES, *more]
+    for share in given:
+        if not 1.0 <= share <= 100.0:  # noqa: PLR2004 - per cent
+            message = f"share: {share:g} is out of range; expected 1 to 100, in per cent"
+            raise _core.ScenarioError(message)
+    if not given:
+        message = "share: empty; expected per cent of the rate, such as 90"
+        raise _core.ScenarioError(message)
+    return sorted(set(given), reverse=True)
+
+
+def _candidate(access: Access, queue: str, percent: float, *, is_right: bool) -> Candidate:
+    layer = access.layer if is_right else None
+    up, down = (round(rate * percent / 100.0) for rate in (access.up, access.down))
+    name = f"{queue} {percent:g} %" + ("" if is_right else " without overhead")
+    if queue.split(maxsplit=1)[0] == "cake":
+        shaping = [
+            cake(bits, layer, _cake_options(access, queue, direction))
+            for bits, direction in ((up, "up"), (down, "down"))
+        ]
+    else:
+        shaping = [shaped(queue, bits, layer) for bits in (up, down)]
+    return Candidate(
+        name=name,
+        kind="candidate" if is_right else "uncompensated",
+        up=shaping[0],
+        down=shaping[1],
+        queue=queue,
+        percent=percent,
+    )
+
+
+def _cake_options(access: Access, queue: str, direction: str) -> str:
+    """Return the keywords besides the rate and the overhead.
+
+    A line with one household is behind address translation, so that ``cake`` sees its devices only
+    with ``nat``.
+    """
+    options = ["besteffort"]
+    if access.subscribers == 1:
+        options.append("nat")
+    options.append("dual-srchost" if direction == "up" else "dual-dsthost")
+    if direction == "down":
+        options.append("ingress")
+    fast, slow = max(access.down, access.up), min(access.down, access.up)
+    is_slow = (access.up if direction == "up" else access.down) == slow
+    if is_slow and fast >= ASYMMETRY * slow:
+        options.append("ack-filter")
+    # What the user gave comes last, and wins.
+    return " ".join([*options, *queue.split()[1:]])

@@ -1,0 +1,202 @@
+"""Lines to copy: ``tc`` commands, the configuration of OpenWrt's SQM, and cake-autorate."""
+
+import re
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.advice.access import Access
+from sojourn.advice.candidates import Candidate
+from sojourn.advice.shaping import Shaping, rate
+from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer
+
+# Queues of Linux that OpenWrt's scripts can put below `htb`.
+LINUX = ("cake", "fq_codel", "codel", "pie", "fq_pie", "sfq", "red", "pfifo", "bfifo")
+# A device name as Linux accepts it, of the characters that need no quotation.
+DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,14}")
+LONGEST = 15
+# Share of the rate of a PTM line that its 64/65-octet encapsulation leaves.
+PTM = 64 / 65
+# cake-autorate may go down to this share of the lowest rate of the line [R].
+LEAST = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What a user copies.
+
+    Parameters
+    ----------
+    title
+        Where the lines belong.
+    text
+        The lines.
+    """
+
+    title: str
+    text: str
+
+
+def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]:
+    """Write the configuration of a candidate.
+
+    Parameters
+    ----------
+    access
+        The link.
+    chosen
+        A candidate with shapers.
+    device
+        Name of the network device towards the modem.
+
+    Returns
+    -------
+    list of Lines
+        The lines; none without a shaper, or if Linux does not have the queue.
+
+    Raises
+    ------
+    ScenarioError
+        The name of the device is not valid.
+    """
+    check_device(device)
+    if chosen.kind == "none" or chosen.queue.split()[0] not in LINUX:
+        return []
+    found = [Lines("tc, on any Linux router", _tc(chosen, device))]
+    if access.subscribers == 1:
+        found.append(Lines("OpenWrt, package sqm-scripts", _sqm(chosen, device)))
+        if chosen.up.is_cake:
+            title = "cake-autorate, file config.primary.sh"
+            if not access.dip:
+                title += " (only if the rate of your line varies)"
+            found.append(Lines(title, _autorate(access, chosen, device)))
+    return found
+
+
+def check_device(device: str) -> None:
+    """Check the name of a network device.
+
+    Raises
+    ------
+    ScenarioError
+        The name is not valid.
+    """
+    if not DEVICE.fullmatch(device):
+        message = f'interface: "{device}" is not a device name; expected a name such as wan or eth0'
+        raise _core.ScenarioError(message)
+
+
+def intermediate(device: str) -> str:
+    """Return the name of the intermediate device, as OpenWrt's scripts do.
+
+    Examples
+    --------
+    >>> intermediate("pppoe-wan"), intermediate("a-long-device")
+    ('ifb4pppoe-wan', 'ifb4long-device')
+    """
+    room = LONGEST - len("ifb4")
+    return f"ifb4{device[-room:]}"
+
+
+def _tc(chosen: Candidate, device: str) -> str:
+    other = intermediate(device)
+    redirect = f"matchall action mirred egress redirect dev {other}"
+    return "\n".join(
+        [
+            *_root(chosen.up, device),
+            f"ip link add name {other} type ifb",
+            f"ip link set dev {other} up",
+            f"tc qdisc replace dev {device} handle ffff: ingress",
+            f"tc filter replace dev {device} parent ffff: protocol all prio 10 {redirect}",
+            *_root(chosen.down, other),
+        ]
+    )
+
+
+def _root(shaping: Shaping, device: str) -> list[str]:
+    if shaping.is_cake:
+        return [f"tc qdisc replace dev {device} root {shaping.queue}"]
+    stab = "" if shaping.layer is None else f"stab {_stab(shaping.layer)} "
+    text = rate(_shaped(shaping))
+    return [
+        f"tc qdisc replace dev {device} root handle 1: {stab}htb default 1",
+        f"tc class replace dev {device} parent 1: classid 1:1 htb rate {text} ceil {text}",
+        f"tc qdisc replace dev {device} parent 1:1 handle 11: {shaping.queue}",
+    ]
+
+
+def _stab(layer: Layer) -> str:
+    """Write the size table, which counts from the Ethernet frame."""
+    linklayer = "atm" if layer.framing == "atm" else "ethernet"
+    overhead = layer.overhead - ETHERNET_HEADER
+    return f"mtu 2047 tsize 512 mpu {layer.mpu} overhead {overhead} linklayer {linklayer}"
+
+
+def _shaped(shaping: Shaping) -> float:
+    """Return the rate of the shaper for tools that do not know PTM."""
+    is_ptm = shaping.layer is not None and shaping.layer.framing == "ptm"
+    return (shaping.bits_per_s or 0) * (PTM if is_ptm else 1.0)
+
+
+def _sqm(chosen: Candidate, device: str) -> str:
+    layer = chosen.up.layer
+    is_cake = chosen.up.is_cake
+    overhead = 0 if layer is None else layer.overhead - (0 if is_cake else ETHERNET_HEADER)
+    linklayer = "none"
+    if layer is not None:
+        linklayer = "atm" if layer.framing == "atm" else "ethernet"
+    mpu = 0 if layer is None else layer.mpu
+    kind = chosen.queue.split()[0]
+    options = {
+        "enabled": "1",
+        "interface": device,
+        "download": f"{_shaped(chosen.down) / 1e3:.0f}",
+        "upload": f"{_shaped(chosen.up) / 1e3:.0f}",
+        "qdisc": kind,
+        "script": "piece_of_cake.qos" if is_cake else "simplest.qos",
+        "linklayer": linklayer,
+        "linklayer_adaptation_mechanism": "default",
+        "overhead": f"{overhead}",
+        "tcMPU": f"{mpu}",
+        "qdisc_advanced": "1",
+        "qdisc_really_really_advanced": "1",
+        "eqdisc_opts": _extra(chosen.up),
+        "iqdisc_opts": _extra(chosen.down),
+    }
+    section = "sqm.advice"
+    return "\n".join(
+        [
+            f"uci set {section}=queue",
+            *(f"uci set {section}.{key}='{value}'" for key, value in options.items()),
+            "uci commit sqm",
+            "/etc/init.d/sqm restart",
+        ]
+    )
+
+
+def _extra(shaping: Shaping) -> str:
+    """Return the parameters that the scripts do not set themselves."""
+    words = shaping.queue.split()[1:]
+    if not shaping.is_cake:
+        return " ".join(words)
+    words = words[2:]  # without the bandwidth
+    given = [] if shaping.layer is None else shaping.layer.keywords.split()
+    kept = words[: len(words) - len(given)] if given else words
+    mpu = [] if shaping.layer is None or not shaping.layer.mpu else ["mpu", f"{shaping.layer.mpu}"]
+    return " ".join([*(word for word in kept if word != "besteffort"), *mpu])
+
+
+def _autorate(access: Access, chosen: Candidate, device: str) -> str:
+    found = [f"dl_if={intermediate(device)}", f"ul_if={device}"]
+    for short, shaping, highest in (
+        ("dl", chosen.down, access.down),
+        ("ul", chosen.up, access.up),
+    ):
+        base = shaping.bits_per_s or highest
+        least = min(highest * (1.0 - access.dip) * LEAST, base)
+        found += [
+            f"adjust_{short}_shaper_rate=1",
+            f"min_{short}_shaper_rate_kbps={least / 1e3:.0f}",
+            f"base_{short}_shaper_rate_kbps={base / 1e3:.0f}",
+            f"max_{short}_shaper_rate_kbps={highest / 1e3:.0f}",
+        ]
+    return "\n".join(found)

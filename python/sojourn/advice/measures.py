@@ -1,0 +1,79 @@
+"""What a household experiences in each run: game, call, web page, responsiveness and speed."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from sojourn.advice.experiment import CALLS, DOWN, PAGES, TESTS, UP
+from sojourn.advice.grades import CALL, PAGE, PING, RPM
+from sojourn.result.metric import Metric
+from sojourn.result.metrics import KEYS, mean_and_interval
+from sojourn.result.result import Result
+
+PING_MS = Metric(column="ping_ms_p99", label="game ping p99", unit="ms", digits=0)
+DOWN_MBIT = Metric(column="download_mbit_per_s", label="download", unit="Mbit/s", digits=1)
+UP_MBIT = Metric(column="upload_mbit_per_s", label="upload", unit="Mbit/s", digits=1)
+METRICS = (PING_MS, *(scale.metric for scale in (PING, CALL, PAGE, RPM)), DOWN_MBIT, UP_MBIT)
+
+Estimate = tuple[float | None, float | None, float | None]
+_UPLOADS = (UP, TESTS[0])
+_DOWNLOADS = (DOWN, TESTS[1], PAGES)
+
+
+def measures(result: Result, rtt_s: float) -> pl.DataFrame:
+    """Compute the measures of every run.
+
+    Parameters
+    ----------
+    result
+        A result of the experiment.
+    rtt_s
+        Round-trip time of the idle line, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per run: ``arm``, ``replication`` and a column per metric of ``METRICS``. A call
+        counts by its worse direction, as does responsiveness. A page that no visit completed is
+        null.
+    """
+    applications = result.per_application
+
+    def worst(groups: Sequence[str], column: str, name: str) -> pl.DataFrame:
+        chosen = applications.filter(pl.col("group").is_in(groups))
+        return chosen.group_by(KEYS, maintain_order=True).agg(pl.col(column).min().alias(name))
+
+    def speed(prefixes: Sequence[str], name: str) -> pl.DataFrame:
+        is_one = pl.any_horizontal(*(pl.col("group").str.starts_with(p) for p in prefixes))
+        rate = pl.col("goodput_mbit_per_s").sum().alias(name)
+        return result.flows.filter(is_one).group_by(KEYS, maintain_order=True).agg(rate)
+
+    frame = result.per_run.select(*KEYS, PING_MS.column).with_columns(
+        (pl.col(PING_MS.column) - rtt_s * 1e3).alias(PING.metric.column)
+    )
+    for part in (
+        worst(CALLS, "mos_min", CALL.metric.column),
+        worst([PAGES], "duration_s_p50", PAGE.metric.column),
+        worst(TESTS, "rpm_mean", RPM.metric.column),
+        speed(_DOWNLOADS, DOWN_MBIT.column),
+        speed(_UPLOADS, UP_MBIT.column),
+    ):
+        frame = frame.join(part, on=KEYS, how="left", maintain_order="left")
+    return frame.select(*KEYS, *(metric.column for metric in METRICS))
+
+
+def estimates(frame: pl.DataFrame) -> dict[str, Mapping[str, Estimate]]:
+    """Average the measures over the runs of each arm.
+
+    Returns
+    -------
+    dict
+        By arm and column: mean, and low and high end of the 95 % interval.
+    """
+    found: dict[str, Mapping[str, Estimate]] = {}
+    for (arm,), runs in frame.group_by("arm", maintain_order=True):
+        found[str(arm)] = {
+            metric.column: mean_and_interval(runs[metric.column].drop_nulls().to_list())
+            for metric in METRICS
+        }
+    return found

@@ -1,0 +1,128 @@
+"""Shapers: what a router does with one direction of an access link."""
+
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.qdisc import qdisc
+from sojourn.scenario.link_layers import Layer
+
+# Rate of the router's ports, where it does not shape; at least this many times that of the link.
+LAN_BITS_PER_S = 1_000_000_000
+LAN_FACTOR = 10
+# Bytes of a full frame with preamble and gap.
+FULL_FRAME = 1538
+# Defaults of CoDel: RFC 8289.
+TARGET_MS = 5.0
+INTERVAL_MS = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """What a router does with one direction.
+
+    Parameters
+    ----------
+    queue
+        The queue in the syntax of ``tc``; for ``cake`` with its shaper.
+    bits_per_s
+        Rate of the shaper; None if the router does not shape.
+    layer
+        The link layer that the shaper assumes; None if it counts Ethernet frames as they are.
+    """
+
+    queue: str
+    bits_per_s: int | None = None
+    layer: Layer | None = None
+
+    @property
+    def is_cake(self) -> bool:
+        """Whether the queue shapes itself."""
+        return self.queue.split()[0] == "cake"
+
+    def of_link(self, link: str) -> dict[str, str]:
+        """Return what a link of the router is set to, by its path in the scenario."""
+        place = f"links.{link}"
+        changes = {f"{place}.qdisc": self.queue}
+        if self.bits_per_s is not None and not self.is_cake:
+            changes |= {f"{place}.rate": f"{self.bits_per_s}bit", f"{place}.burst": "htb"}
+            if self.layer is not None:
+                changes |= {f"{place}.{key}": text for key, text in self.layer.of_link.items()}
+        return changes
+
+
+NONE = Shaping("pfifo limit 1000")
+
+
+def cake(bits_per_s: int, layer: Layer | None, options: str) -> Shaping:
+    """Compose ``cake`` with its own shaper.
+
+    Parameters
+    ----------
+    bits_per_s
+        Rate of the shaper.
+    layer
+        The link layer; None for none.
+    options
+        Further keywords.
+    """
+    overhead = "" if layer is None else f" {layer.keywords}"
+    return Shaping(f"cake bandwidth {rate(bits_per_s)} {options}{overhead}", bits_per_s, layer)
+
+
+def shaped(queue: str, bits_per_s: int, layer: Layer | None) -> Shaping:
+    """Compose a queue below ``htb``.
+
+    Parameters
+    ----------
+    queue
+        The queue; ``fq_codel`` alone takes a target for the rate.
+    bits_per_s
+        Rate of the shaper.
+    layer
+        The link layer; None for none.
+
+    Raises
+    ------
+    ScenarioError
+        The queue is unknown.
+    """
+    name = " ".join(queue.split())
+    if name == "fq_codel":
+        name = _fq_codel(bits_per_s)
+    qdisc(name)
+    return Shaping(name, bits_per_s, layer)
+
+
+def _fq_codel(bits_per_s: int) -> str:
+    """Set a target of at least one full packet (RFC 8290, section 5.2.2)."""
+    packet_ms = FULL_FRAME * 8e3 / bits_per_s
+    target = max(TARGET_MS, packet_ms)
+    interval = INTERVAL_MS - TARGET_MS + target
+    return f"fq_codel target {target:.0f}ms interval {interval:.0f}ms"
+
+
+def rate(bits_per_s: float) -> str:
+    """Write a rate as ``tc`` does.
+
+    Examples
+    --------
+    >>> rate(19_000_000), rate(950_000)
+    ('19mbit', '950kbit')
+    """
+    thousands = round(bits_per_s / 1000)
+    return f"{thousands}kbit" if thousands % 1000 else f"{thousands // 1000}mbit"
+
+
+def bits_per_s(text: str, place: str) -> int:
+    """Read a rate.
+
+    Raises
+    ------
+    ScenarioError
+        It is not valid; the message begins with `place`.
+    """
+    try:
+        return _core.parse_rate_bits_per_s(text)
+    except _core.ScenarioError as error:
+        message = f"{place}: {error}"
+        raise _core.ScenarioError(message) from None

@@ -1,0 +1,215 @@
+"""Print advice: the table, the recommendation, grades, sources and lines to copy."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sojourn import _core
+from sojourn.advice.access import Access
+from sojourn.advice.advice import RULE, Advice
+from sojourn.advice.candidates import Candidate
+from sojourn.advice.grades import PING, SCALES, Scale
+from sojourn.advice.measures import DOWN_MBIT, PING_MS, UP_MBIT
+from sojourn.advice.shaping import Shaping, rate
+from sojourn.cli import session
+from sojourn.cli.tables import print_note, print_table
+from sojourn.result import formatting
+from sojourn.result.metric import Metric
+from sojourn.scenario.link_presets import MARK, Sourced
+
+CHOSEN = "→ "
+LABELS = {
+    "layer": "link layer",
+    "down": "download rate",
+    "up": "upload rate",
+    "rtt": "idle round-trip time",
+    "down_buffer": "buffer of the provider",
+    "up_buffer": "buffer of the modem",
+    "dip": "dips of the rate",
+    "period": "time between changes",
+    "subscribers": "households",
+}
+
+
+def show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> None:
+    """Print advice.
+
+    Parameters
+    ----------
+    advice
+        The advice.
+    device
+        Name of the network device in the lines to copy.
+    as_json
+        Print JSON instead.
+    everything
+        Print all candidates and the findings on validity.
+    """
+    if as_json:
+        print(json.dumps(document(advice, device), indent=2))
+        return
+    if not advice.steps_below_best:
+        # Interrupted before a run that could be recommended.
+        return
+    _table(advice, everything=everything)
+    print_note(f"recommended: {advice.recommended.name}: {advice.reason}.")
+    print_note(RULE)
+    print()
+    print("grades (?: the 95 % interval contains another grade)")
+    for scale in SCALES:
+        print_note(f"  {scale.metric.label}: {scale.meaning}. Source: {scale.source}.")
+    print()
+    show_link(advice.question.access)
+    for title, text in advice.lines(device).items():
+        print(f"# {title}")
+        print(f"{text}\n")
+    _notes(advice, everything=everything)
+
+
+def show_link(access: Access) -> None:
+    """Print the values of a link and their sources; assumptions are marked."""
+    rows = [
+        [LABELS[key], f"{item.value}{item.mark}", item.source]
+        for key, item in access.sourced.items()
+        if _matters(access, key)
+    ]
+    title = f"{access.title} ({MARK}: reconstructed or assumed)"
+    print_table(["value", "", "source"], rows, title=title, words=3)
+
+
+def _matters(access: Access, key: str) -> bool:
+    """Whether a value has an effect."""
+    if key in {"dip", "period"}:
+        return access.dip > 0
+    return key != "subscribers" or access.subscribers > 1
+
+
+def _table(advice: Advice, *, everything: bool) -> None:
+    head = [
+        "configuration",
+        PING_MS.heading,
+        *(scale.metric.heading for scale in SCALES if scale is not PING),
+        DOWN_MBIT.heading,
+        UP_MBIT.heading,
+    ]
+    rows = [_row(advice, one) for one in advice.compared if everything or _is_shown(advice, one)]
+    print_table(head, rows, title="what the household experiences while it transfers data")
+
+
+def _is_shown(advice: Advice, one: Candidate) -> bool:
+    """Whether a candidate is in the short table: without overhead, only at the chosen rate."""
+    if one.kind != "uncompensated":
+        return True
+    percent = advice.recommended.percent
+    return one.percent == percent if percent is not None else one.percent == _highest(advice)
+
+
+def _highest(advice: Advice) -> float:
+    return max((one.percent for one in advice.compared if one.percent is not None), default=100.0)
+
+
+def _row(advice: Advice, one: Candidate) -> list[str]:
+    mark = CHOSEN if one.name == advice.recommended.name else ""
+    cells = [f"{mark}{one.name}"]
+    for scale in SCALES:
+        metric = PING_MS if scale is PING else scale.metric
+        doubt = "?" if advice.is_uncertain(one.name, scale) else ""
+        grade = f"{advice.grade(one.name, scale)}{doubt}"
+        cells.append(f"{_estimate(advice, one, metric)} {grade:2}")
+    for metric, up in ((DOWN_MBIT, False), (UP_MBIT, True)):
+        change = advice.change_percent(one.name, up=up)
+        text = "" if change is None or one.kind == "none" else f" ({_signed(change)} %)"
+        cells.append(f"{_estimate(advice, one, metric)}{text}")
+    return cells
+
+
+def _estimate(advice: Advice, one: Candidate, metric: Metric) -> str:
+    """Write a mean with half the width of its interval, in few digits."""
+    mean, low, high = advice.estimates[one.name][metric.column]
+    if mean is None:
+        return "–"
+    digits = metric.digits + (abs(mean) < 1.0)
+    half = "" if low is None or high is None else f" ±{(high - low) / 2.0:.{digits}f}"
+    return f"{mean:.{digits}f}{half}"
+
+
+def _signed(change: float) -> str:
+    return f"{change:+.0f}".replace("-", "−")
+
+
+def _notes(advice: Advice, *, everything: bool) -> None:
+    for text in advice.warnings:
+        session.say(f"warning: {text}")
+    for notice in advice.result.provenance["notices"]:
+        session.say(f"notice: {notice}")
+    findings = advice.result.validity.findings
+    shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
+    for finding in shown:
+        session.say(f"{finding.severity}: {finding.text}")
+    if len(shown) < len(findings):
+        rest = formatting.counted(len(findings) - len(shown), "finding")
+        session.say(f"note: {rest} on the measurements; --all prints all")
+
+
+def document(advice: Advice, device: str) -> dict[str, Any]:
+    """Collect the advice for JSON output."""
+    result = advice.result
+    return {
+        "sojourn": result.provenance["sojourn"],
+        "scenario_hash": result.scenario.hash,
+        "seed": result.scenario.seed,
+        "replications": result.scenario.checked.replications,
+        "link": link_document(advice.question.access),
+        "configurations": advice.table().to_dicts(),
+        "recommended": advice.recommended.name,
+        "reason": advice.reason,
+        "rule": RULE,
+        "grades": [_scale(scale) for scale in SCALES],
+        "lines": advice.lines(device),
+        "warnings": advice.warnings,
+        "validity": [
+            {"severity": f"{one.severity}", "text": one.text} for one in result.validity.findings
+        ],
+    }
+
+
+def link_document(access: Access) -> dict[str, Any]:
+    """Return the values of a link with their sources."""
+
+    def written(item: Sourced) -> dict[str, Any]:
+        return {"value": item.value, "source": item.source, "assumed": item.assumed}
+
+    return {
+        "title": access.title,
+        "wifi": access.wifi,
+        **{key: written(item) for key, item in access.sourced.items()},
+    }
+
+
+def _scale(scale: Scale) -> dict[str, Any]:
+    return {
+        "measure": scale.metric.column,
+        "grades": [{"grade": letter, "bound": bound} for letter, bound in scale.steps],
+        "worst": scale.worst,
+        "higher_is_better": scale.higher,
+        "source": scale.source,
+    }
+
+
+def show_candidates(compared: Sequence[Candidate]) -> None:
+    """Print what would be compared."""
+    for one in compared:
+        shapers = "; ".join(
+            f"{side} {shaping.queue}" + _shaped(shaping)
+            for side, shaping in (("up", one.up), ("down", one.down))
+        )
+        print(_core.printable(f"{one.name}: {shapers}"))
+    print()
+
+
+def _shaped(shaping: Shaping) -> str:
+    """Write the shaper above a queue that does not shape itself."""
+    if shaping.bits_per_s is None or shaping.is_cake:
+        return ""
+    layer = "" if shaping.layer is None else f" {shaping.layer.keywords}"
+    return f", htb {rate(shaping.bits_per_s)}{layer}"
