@@ -26,7 +26,7 @@ from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.scenario.link_presets import link_presets
-from sojourn.sweeps.executing import jobs_at_once
+from sojourn.sweeps.executors import jobs_at_once
 
 
 def _names(incomplete: str) -> list[tuple[str, str]]:
