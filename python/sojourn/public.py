@@ -83,6 +83,14 @@ from sojourn.scenario import (
 )
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.search import (
+    AdversaryResult,
+    SensitivityResult,
+    TuneResult,
+    adversary,
+    sensitivity,
+    tune,
+)
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.traffic import (
     Application,
@@ -124,6 +132,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AdversaryResult",
     "Afcd",
     "AfcdKernel2012",
     "Afd",
@@ -197,6 +206,7 @@ __all__ = [
     "ResultError",
     "Scenario",
     "ScenarioError",
+    "SensitivityResult",
     "Sessions",
     "Severity",
     "Sfb",
@@ -210,6 +220,7 @@ __all__ = [
     "TcpSender",
     "Traffic",
     "TrafficBlock",
+    "TuneResult",
     "Udp",
     "UnavailableError",
     "Validity",
@@ -217,6 +228,7 @@ __all__ = [
     "Voip",
     "Web",
     "Wifi",
+    "adversary",
     "agree",
     "export",
     "gbit",
@@ -232,7 +244,9 @@ __all__ = [
     "read_mahimahi_log",
     "run",
     "s",
+    "sensitivity",
     "sweep",
     "testing",
+    "tune",
     "us",
 ]

@@ -29,6 +29,7 @@ LAYERS = (
     "plot",
     "report",
     "sweeps",
+    "search",
     "agreement",
     "studies",
     "public",

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli.adversary import adversary
 from sojourn.cli.agree import agree
 from sojourn.cli.ccs import ccs
 from sojourn.cli.cite import cite
@@ -19,10 +20,12 @@ from sojourn.cli.report import report
 from sojourn.cli.reproduce import reproduce
 from sojourn.cli.run import run
 from sojourn.cli.schema import schema
+from sojourn.cli.sensitivity import sensitivity
 from sojourn.cli.stats import stats
 from sojourn.cli.store import store
 from sojourn.cli.sweep import sweep
 from sojourn.cli.test import test
+from sojourn.cli.tune import tune
 
 app = typer.Typer(
     name="sojourn",
@@ -43,6 +46,9 @@ COMMANDS = (
     run,
     compare,
     sweep,
+    tune,
+    sensitivity,
+    adversary,
     test,
     agree,
     qdiscs,
