@@ -100,7 +100,8 @@ def executed(
     with progress_lines(runs, "runs") as shown:
 
         def progress(finished: int, total: int) -> None:
-            text = f"interrupted: {counted(finished, 'run')} finished; {_continue(laboratory)}"
+            done = counted(finished, "run")
+            text = f"interrupted: {done} finished; {_continue(laboratory)}"
             signals.on_exit(_core.printable(text), patient=False)
             shown(finished, total)
 

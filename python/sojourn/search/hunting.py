@@ -296,7 +296,16 @@ def _minimised(
             return False
         return mean is not None and mean >= threshold
 
-    simplest, _ = minimised(base, found, planned.dimensions, keeps)
+    accepted = minimised(base, found, planned.dimensions, keeps)
+    # Many steps were judged by few runs, so some may have kept the regret by chance.
+    seed = fresh_seed(planned.seed, "check")
+    whole = regret(found.scenario(base), planned.intervals, seed).mean or 0.0
+    simplest = found
+    for candidate in reversed(accepted[1:]):
+        mean = regret(candidate.scenario(base), planned.intervals, seed).mean
+        if mean is not None and mean >= planned.keep * whole:
+            simplest = candidate
+            break
     laboratory.planned = laboratory.finished + 4 * planned.intervals
     seed = fresh_seed(planned.seed, "intervals")
     ends = []

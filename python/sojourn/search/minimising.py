@@ -64,7 +64,7 @@ def minimised(
     found: Candidate,
     dimensions: Sequence[Dimension],
     keeps: Callable[[Scenario], bool],
-) -> tuple[Candidate, int]:
+) -> list[Candidate]:
     """Simplify a candidate.
 
     Parameters
@@ -80,11 +80,12 @@ def minimised(
 
     Returns
     -------
-    tuple
-        The simplest candidate, and the number of scenarios that were tried.
+    list of Candidate
+        The candidate and those that replaced it, each simpler than the one before.
     """
     tried = 0
     seen = {_key(found)}
+    accepted = [found]
     current = found
     again = True
     while again and tried < MAX_STEPS:
@@ -104,10 +105,11 @@ def minimised(
                     tried += 1
                     if keeps(scenario):
                         current, taken, again = candidate, True, True
+                        accepted.append(candidate)
                         break
                     if tried >= MAX_STEPS:
                         break
-    return current, tried
+    return accepted
 
 
 def _key(candidate: Candidate) -> str:
