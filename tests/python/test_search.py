@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import worst_cases
 
 import sojourn as sj
 from shell import Command
@@ -316,6 +317,27 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
     assert of.regret(frame).mean == case.regret
     worst.save(tmp_path / "out")
     assert sj.AdversaryResult.load(tmp_path / "out").worst == case
+
+
+def test_the_page_of_worst_cases_follows_from_their_files(
+    worst: sj.AdversaryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "worst-cases.md"
+    monkeypatch.setattr(worst_cases, "FOLDER", tmp_path)
+    monkeypatch.setattr(worst_cases, "PAGE", page)
+    worst.write(tmp_path / "pfifo.toml")
+    monkeypatch.setattr("sys.argv", ["worst_cases.py"])
+    assert worst_cases.main() == 0
+    text = page.read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.startswith("| `")]
+    rate = json.loads(worst.scenario.checked.to_json())["links"]["down"]["rate"]
+    assert row.startswith("| `pfifo` | `fq_codel` | ")
+    assert f"[{rate}, RTT " in row
+    assert row.endswith("(worst_cases/pfifo.toml) |")
+    monkeypatch.setattr("sys.argv", ["worst_cases.py", "--check"])
+    assert worst_cases.main() == 0
+    page.write_text(text.replace("pfifo", "red"), encoding="utf-8")
+    assert worst_cases.main() == 1
 
 
 def test_the_same_seed_finds_the_same_worst_case(worst: sj.AdversaryResult) -> None:
