@@ -18,7 +18,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -207,6 +207,9 @@ mutants: ## Mutation tests of the queues: make mutants FILE=aqm/codel.rs; needs 
 
 report: setup ## Write an HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)
+
+worst-cases: setup ## Search for the worst case of each queue and write docs/qdiscs/worst-cases.md: minutes.
+	$(BIN)/python tools/worst_cases.py --search
 
 figures: setup ## Draw the figures of the documentation.
 	$(BIN)/sojourn run papers/residential/rrul_10_1.toml --out results/rrul_10_1 --force

@@ -84,6 +84,14 @@ from sojourn.scenario import (
 )
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.search import (
+    AdversaryResult,
+    SensitivityResult,
+    TuneResult,
+    adversary,
+    sensitivity,
+    tune,
+)
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.traffic import (
     Application,
@@ -125,6 +133,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "AdversaryResult",
     "Advice",
     "Afcd",
     "AfcdKernel2012",
@@ -199,6 +208,7 @@ __all__ = [
     "ResultError",
     "Scenario",
     "ScenarioError",
+    "SensitivityResult",
     "Sessions",
     "Severity",
     "Sfb",
@@ -212,6 +222,7 @@ __all__ = [
     "TcpSender",
     "Traffic",
     "TrafficBlock",
+    "TuneResult",
     "Udp",
     "UnavailableError",
     "Validity",
@@ -219,6 +230,7 @@ __all__ = [
     "Voip",
     "Web",
     "Wifi",
+    "adversary",
     "advise",
     "agree",
     "export",
@@ -235,7 +247,9 @@ __all__ = [
     "read_mahimahi_log",
     "run",
     "s",
+    "sensitivity",
     "sweep",
     "testing",
+    "tune",
     "us",
 ]

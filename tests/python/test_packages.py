@@ -31,6 +31,7 @@ LAYERS = (
     "report",
     "sweeps",
     "advice",
+    "search",
     "agreement",
     "studies",
     "public",

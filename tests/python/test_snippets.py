@@ -36,6 +36,9 @@ COMPILED = [
 ]
 ELIDED = "{ /* … */ }"
 
+# Commands that are cheap with --dry-run.
+_DRY = {"run", "sweep", "advise", "tune", "sensitivity", "adversary"}
+
 Run = Callable[[list[str]], tuple[int, str, str]]
 
 
@@ -149,9 +152,7 @@ def check(words: list[str], run: Run) -> None:
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain
         assert plain[1] in run(["reproduce"])[1].split(), plain
         return
-    dry = plain[0] in {"run", "sweep", "advise"} or (
-        plain[0] == "compare" and "--generate" not in plain
-    )
+    dry = plain[0] in _DRY or (plain[0] == "compare" and "--generate" not in plain)
     code, out, err = run([*plain, "--dry-run"] if dry and "--dry-run" not in plain else plain)
     assert code == 0, (words, err)
     if target is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from sojourn import _core
@@ -78,3 +79,16 @@ class LocalCache:
         invocation.close()
         if invocation.failure is not None:
             raise _core.ResultError(invocation.failure)
+
+
+def local_cache(folder: str | Path | None, backend: str | None) -> LocalCache | None:
+    """Open the run store in a directory, or return None without one.
+
+    Raises
+    ------
+    ResultError
+        The directory cannot be used.
+    """
+    if folder is None:
+        return None
+    return LocalCache(store=_core.RunStore(folder), backend=backend)

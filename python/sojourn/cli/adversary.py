@@ -1,0 +1,159 @@
+"""``sojourn adversary``: find the scenario in which an arm loses most against another."""
+
+import json as js
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import searching, session, signals
+from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, Seed, path
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.run import opened
+from sojourn.cli.searching import estimate
+from sojourn.cli.stored import RESUME
+from sojourn.cli.tables import print_note, print_table
+from sojourn.search import AdversaryResult, adversary_result, hunting, regret, saving
+
+
+def adversary(
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            parser=path,
+            help="Scenario file with both arms; by default a built-in scenario, whose arms are "
+            "queues of the downlink.",
+        ),
+    ] = None,
+    arm: Annotated[
+        str, typer.Option(metavar="NAME", help="The arm that should lose; without FILE a queue.")
+    ],
+    against: Annotated[
+        str, typer.Option(metavar="NAME", help="The arm to compare; without FILE a queue.")
+    ],
+    parameter: searching.Parameters = None,
+    score: Annotated[
+        str,
+        typer.Option(
+            metavar="SCORE",
+            help="min or max with a metric or an expression of metrics. The regret is how much "
+            "worse the score of --arm is in runs with the same seed.",
+        ),
+    ] = regret.SCORE,
+    trials: Annotated[int, typer.Option(help="Number of trials.")] = hunting.TRIALS,
+    replications: Annotated[
+        int, typer.Option(help="Runs per trial and arm.")
+    ] = hunting.REPLICATIONS,
+    intervals: Annotated[
+        int, typer.Option(help="Runs per arm of the regret that is printed, with fresh seeds.")
+    ] = hunting.INTERVALS,
+    keep: Annotated[
+        float, typer.Option(help="Share of the regret that the simplified scenario must have.")
+    ] = hunting.KEEP,
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", parser=path, help="Write the scenario to this file."),
+    ] = None,
+    change: Change = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    backend: Backend = None,
+    max_memory: MaxMemory = None,
+    out: searching.Out = None,
+    force: searching.Force = False,
+    json: Json = False,
+    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    dry_run: searching.DryRun = False,
+) -> int:
+    """Find the scenario in which an arm loses most against another, and simplify it."""
+    if file is None and change:
+        message = f"-s {change[0]}: only with FILE; expected -p, or a scenario file"
+        raise _core.ScenarioError(message)
+    scenario = None
+    if file is not None:
+        scenario, _ = opened(file, change, replications=None, seed=seed)
+    planned = hunting.hunt(
+        scenario,
+        searching.parameters(parameter),
+        arm=arm,
+        against=against,
+        score=score,
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+        keep=keep,
+        seed=seed,
+    )
+    _check(planned, out, save, force=force)
+    if dry_run:
+        print(f"adversary: {trials} trials, at most {planned.runs} runs")
+        return 0
+    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != RESUME)])
+    result = searching.executed(
+        lambda laboratory: hunting.execute(planned, laboratory, command=command),
+        runs=planned.runs,
+        what=f"adversary: {trials} trials",
+        scenario=planned.scenario.checked,
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+    )
+    if result is None:
+        return signals.exit_code()
+    if out is not None:
+        result.save(out, force=force)
+    if save is not None:
+        result.write(save)
+    with tolerated():
+        if json:
+            print(js.dumps(_document(result), indent=2))
+        else:
+            _show(result)
+    for place, what in ((out, "result"), (save, "scenario")):
+        if place is not None:
+            session.say(f"saved {what} to {place}")
+    return 0
+
+
+def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force: bool) -> None:
+    """Check that the result may be written where it is wanted."""
+    if save is not None and save.exists() and not force:
+        message = f"--save {save}: exists; expected --force or another file"
+        raise _core.ResultError(message)
+    if out is not None:
+        document = planned.document()
+        identity = {key: document[key] for key in adversary_result.IDENTITY}
+        saving.check(out, adversary_result.KIND, identity, force=force)
+
+
+def _document(result: AdversaryResult) -> dict[str, Any]:
+    worst = result.worst
+    return {
+        **{key: value for key, value in result.manifest.items() if key != "scenario"},
+        "regret": list(result.regret),
+        "found": [worst.found, worst.found_low, worst.found_high],
+        "worst": js.loads(worst.scenario.checked.to_json()),
+    }
+
+
+def _show(result: AdversaryResult) -> None:
+    worst = result.worst
+    rows = [
+        ["as found", estimate(worst.found, worst.found_low, worst.found_high)],
+        ["simplified", estimate(*result.regret)],
+    ]
+    print_table(
+        ["scenario", "regret"],
+        rows,
+        title=f"{worst.arm} against {worst.against}: regret in {worst.score}, mean [95 % interval] "
+        "with fresh seeds",
+    )
+    if worst.score == regret.SCORE:
+        power = regret.times(worst.regret)
+        print_note(f"the power (goodput by ping p99) of {worst.arm} is {power} times smaller")
+    print(worst.scenario.to_toml())

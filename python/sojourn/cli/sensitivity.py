@@ -1,0 +1,133 @@
+"""``sojourn sensitivity``: which parameter decides a metric."""
+
+import json as js
+from typing import Annotated, Any
+
+import typer
+
+from sojourn.cli import searching, session, signals
+from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.run import opened
+from sojourn.cli.searching import estimate
+from sojourn.cli.tables import print_note, print_table
+from sojourn.search import SensitivityResult, analysing, saving, sensitivity_result
+
+_SHOWN = {
+    "sobol": (("first", "first order"), ("total", "total order")),
+    "morris": (("mu_star", "μ*"), ("mu", "μ"), ("sigma", "σ")),
+}
+
+
+def sensitivity(
+    *,
+    file: ScenarioFile,
+    parameter: searching.Parameters = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="A metric, such as ping_ms_p99, or an expression of metrics; repeatable.",
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(help="sobol (shares of the variance) or morris (screening, fewer runs).")
+    ] = "sobol",
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Samples of Sobol, a power of two (default "
+            f"{analysing.SAMPLES['sobol']}), or trajectories of Morris (default "
+            f"{analysing.SAMPLES['morris']})."
+        ),
+    ] = None,
+    replications: Annotated[
+        int, typer.Option(help="Runs per point, whose mean is analysed.")
+    ] = analysing.REPLICATIONS,
+    change: Change = None,
+    arm: searching.Arm = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    backend: Backend = None,
+    max_memory: MaxMemory = None,
+    out: searching.Out = None,
+    force: searching.Force = False,
+    json: Json = False,
+    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    dry_run: searching.DryRun = False,
+) -> int:
+    """Compute how much each parameter decides the value of metrics."""
+    scenario, _ = opened(file, change, replications=None, seed=seed)
+    planned = analysing.analysis(
+        scenario,
+        searching.parameters(parameter),
+        metric or [],
+        arm=arm,
+        method=method,
+        samples=samples,
+        replications=replications,
+    )
+    if out is not None:
+        document = planned.document()
+        identity = {key: document[key] for key in sensitivity_result.IDENTITY}
+        saving.check(out, sensitivity_result.KIND, identity, force=force)
+    if dry_run:
+        print(f"sensitivity: {planned.points} points, {planned.runs} runs")
+        return 0
+    result = searching.executed(
+        lambda laboratory: analysing.execute(planned, laboratory),
+        runs=planned.runs,
+        what=f"sensitivity: {planned.points} points",
+        scenario=planned.scenario.checked,
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+    )
+    if result is None:
+        return signals.exit_code()
+    if out is not None:
+        result.save(out, force=force)
+    with tolerated():
+        if json:
+            print(js.dumps(_document(result), indent=2))
+        else:
+            _show(result)
+    if out is not None:
+        session.say(f"saved result to {out}")
+    return 0
+
+
+def _show(result: SensitivityResult) -> None:
+    shown = _SHOWN[result.method]
+    name = result.scenario.checked.name
+    for noise in result.noise.iter_rows(named=True):
+        metric = noise["metric"]
+        of_metric = result.indices.filter(result.indices["metric"] == metric)
+        rows = [
+            [row["parameter"], *(_index(row, index) for index, _ in shown)]
+            for row in of_metric.iter_rows(named=True)
+        ]
+        print_table(
+            ["parameter", *(heading for _, heading in shown)],
+            rows,
+            title=f"{name}: {metric}, index [95 % interval]",
+        )
+        spread = f"{metric}: mean {noise['mean']:.4g}, deviation of the points "
+        spread += f"{noise['deviation']:.3g}"
+        if noise["noise"] is None:
+            print_note(f"{spread}; noise unknown: it needs --replications of at least 2")
+        else:
+            print_note(f"{spread}; at most {100 * noise['noise']:.2g} % of their variance is noise")
+        print()
+
+
+def _index(row: dict[str, Any], name: str) -> str:
+    return estimate(row[name], row.get(f"{name}_low"), row.get(f"{name}_high"))
+
+
+def _document(result: SensitivityResult) -> dict[str, Any]:
+    return {
+        **{key: value for key, value in result.manifest.items() if key != "scenario"},
+        "indices": result.indices.to_dicts(),
+        "noise": result.noise.to_dicts(),
+    }

@@ -1,0 +1,149 @@
+"""``sojourn tune``: find the best settings."""
+
+import json as js
+from typing import Annotated, Any
+
+import typer
+
+from sojourn.cli import searching, session, signals
+from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.run import opened
+from sojourn.cli.searching import estimate
+from sojourn.cli.tables import print_note, print_table
+from sojourn.search import TuneResult, saving, tune_result, tuning
+
+
+def tune(
+    *,
+    file: ScenarioFile,
+    parameter: searching.Parameters = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OBJECTIVE",
+            help="min or max with a metric or an expression of metrics, such as 'min ping_ms_p99' "
+            "or 'max goodput_down'; repeatable.",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Number of trials.")] = tuning.TRIALS,
+    replications: Annotated[int, typer.Option(help="Runs per trial.")] = tuning.REPLICATIONS,
+    intervals: Annotated[
+        int,
+        typer.Option(help="Runs per point of the front, with seeds that the search did not use."),
+    ] = tuning.INTERVALS,
+    change: Change = None,
+    arm: searching.Arm = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    backend: Backend = None,
+    max_memory: MaxMemory = None,
+    out: searching.Out = None,
+    force: searching.Force = False,
+    json: Json = False,
+    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    dry_run: searching.DryRun = False,
+) -> int:
+    """Find the values of parameters that are best in one or several objectives."""
+    scenario, _ = opened(file, change, replications=None, seed=seed)
+    planned = tuning.tuning(
+        scenario,
+        searching.parameters(parameter),
+        objective or [],
+        arm=arm,
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+    )
+    if out is not None:
+        document = planned.document()
+        identity = {key: document[key] for key in tune_result.IDENTITY}
+        saving.check(out, tune_result.KIND, identity, force=force)
+    if dry_run:
+        print(f"tune: {trials} trials, at most {planned.runs} runs")
+        return 0
+    result = searching.executed(
+        lambda laboratory: tuning.execute(planned, laboratory),
+        runs=planned.runs,
+        what=f"tune: {trials} trials",
+        scenario=planned.scenario.checked,
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+    )
+    if result is None:
+        return signals.exit_code()
+    if out is not None:
+        result.save(out, force=force)
+    with tolerated():
+        if json:
+            print(js.dumps(_document(result), indent=2))
+        else:
+            _show(result)
+    if out is not None:
+        session.say(f"saved result to {out}")
+    return 0
+
+
+def _show(result: TuneResult) -> None:
+    name = result.scenario.checked.name
+    failed = result.trials.filter(result.trials["state"] == "failed").height
+    rows = []
+    for row in result.front.iter_rows(named=True):
+        number = row["trial"]
+        mark = "proposed" if number == result.best else "dominated" if row["dominated"] else ""
+        rows.append(
+            [
+                "as it was" if number is None else f"{number}",
+                *("" if number is None else row[path] for path in result.parameters),
+                mark,
+                *(_estimate(row, one) for one in result.objectives),
+                *(
+                    "–" if number is None else _estimate(row, f"{one}_change")
+                    for one in result.objectives
+                ),
+            ]
+        )
+    changes = [f"change of {one.split(' ', 1)[1]}" for one in result.objectives]
+    print_table(
+        ["trial", *result.parameters, "note", *result.objectives, *changes],
+        rows,
+        title=f"{name}: Pareto front, mean [95 % interval] with fresh seeds",
+        words=2 + len(result.parameters),
+    )
+    table = [
+        [row["objective"], row["parameter"], estimate(row["importance"], row["low"], row["high"])]
+        for row in result.importance.iter_rows(named=True)
+    ]
+    print_table(
+        ["objective", "parameter", "importance"],
+        table,
+        title="importance for being among the best tenth of the trials, share [95 % interval]",
+        words=2,
+    )
+    if failed:
+        reason = next(iter(result.manifest["invalid"]), "an objective was not measured")
+        print_note(f"{failed} of {result.trials.height} trials failed: {reason}")
+    if result.best is not None:
+        found = result.settings()
+        print_note(f"proposed: trial {result.best}")
+        for line in [*found.tc, f"sojourn run FILE {found.options}"]:
+            # In one line each, which can be copied.
+            print(f"  {line}")
+
+
+def _estimate(row: dict[str, Any], name: str) -> str:
+    return estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def _document(result: TuneResult) -> dict[str, Any]:
+    keys = ("sojourn", "parameters", "objectives", "seed", "seed_of_intervals", "best", "invalid")
+    return {
+        **{key: result.manifest[key] for key in keys},
+        "settings": {
+            number: result.settings(int(number)).document() for number in result.manifest["points"]
+        },
+        "front": result.front.to_dicts(),
+        "importance": result.importance.to_dicts(),
+        "trials": result.trials.to_dicts(),
+    }

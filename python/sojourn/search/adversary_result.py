@@ -1,0 +1,109 @@
+"""The result of a search for the worst case: trials, and the scenario that was found."""
+
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from sojourn import _core, files
+from sojourn.scenario import Scenario
+from sojourn.search import saving
+from sojourn.search.worst_case import Counterexample, read
+
+KIND = "adversary"
+TABLES = ("trials",)
+# What decides whether two directories have the same search.
+IDENTITY = ("scenario", "parameters", "arm", "against", "score", "trials", "replications", "seed")
+_SCENARIO = "worst.toml"
+
+
+class AdversaryResult:
+    """The scenario in which an arm loses most against another.
+
+    Created by :func:`sojourn.adversary` and :meth:`load`.
+
+    Parameters
+    ----------
+    manifest
+        Scenario, parameters, arms, score, seeds and version.
+    trials
+        The frame :attr:`trials`.
+    worst
+        The scenario that was found, minimised, with its regret.
+    """
+
+    def __init__(
+        self, manifest: dict[str, Any], trials: pl.DataFrame, worst: Counterexample
+    ) -> None:
+        self.manifest = manifest
+        self._trials = trials
+        self.worst = worst
+
+    def __repr__(self) -> str:
+        """Return the regret on one line."""
+        one = self.worst
+        return (
+            f"AdversaryResult(arm={one.arm!r}, against={one.against!r}, "
+            f"regret={one.regret:.3g} [{one.regret_low:.3g}, {one.regret_high:.3g}])"
+        )
+
+    @property
+    def trials(self) -> pl.DataFrame:
+        """One row per trial: ``trial``, the parameters, and ``regret`` in the search."""
+        return self._trials
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario that was found, with both arms."""
+        return self.worst.scenario
+
+    @property
+    def regret(self) -> tuple[float, float, float]:
+        """The regret with fresh seeds: mean, and the ends of its 95 % interval."""
+        return self.worst.regret, self.worst.regret_low, self.worst.regret_high
+
+    def write(self, path: str | Path) -> None:
+        """Write the scenario with its regret as a scenario file.
+
+        Raises
+        ------
+        ResultError
+            The file cannot be written.
+        """
+        try:
+            files.replace(path, self.worst.to_toml().encode())
+        except OSError as error:
+            message = f"{path}: {error.strerror}"
+            raise _core.ResultError(message) from None
+
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
+        """Write the result: ``adversary.json``, ``trials.parquet`` and ``worst.toml``.
+
+        Parameters
+        ----------
+        directory
+            The directory, created if needed.
+        force
+            Whether another result in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another result.
+        """
+        identity = {key: self.manifest[key] for key in IDENTITY}
+        saving.check(directory, KIND, identity, force=force)
+        texts = {_SCENARIO: self.worst.to_toml()}
+        saving.save(directory, KIND, self.manifest, {"trials": self.trials}, texts)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a result that :meth:`save` wrote.
+
+        Raises
+        ------
+        ResultError
+            The directory contains no search for a worst case, or a damaged one.
+        """
+        manifest, tables = saving.load(directory, KIND, TABLES)
+        return cls(manifest, tables["trials"], read(Path(directory) / _SCENARIO))

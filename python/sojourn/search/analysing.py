@@ -1,0 +1,275 @@
+"""Find out which parameters decide a metric."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, pvariance, variance
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.document import needs
+from sojourn.expressions import Expression
+from sojourn.scenario import Scenario
+from sojourn.search import dimensions as dims
+from sojourn.search.dimensions import Dimension, dimensions
+from sojourn.search.indices import Design, Method, count, design, known_method
+from sojourn.search.laboratory import Laboratory
+from sojourn.search.objectives import Objective, expression
+from sojourn.search.sensitivity_result import SensitivityResult
+from sojourn.search.settings import of_arm
+from sojourn.search.tuning import MAX_RUNS, bounded
+from sojourn.sweeps.caches import local_cache
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameters as read_parameters
+
+# Samples by method.
+SAMPLES: dict[Method, int] = {"sobol": 64, "morris": 16}
+# At least two, because one run does not show the noise.
+REPLICATIONS = 2
+MAX_SAMPLES = 1 << 16
+# Points that are measured at once: an interrupt loses none of the finished ones.
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A sensitivity analysis that was checked.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, without arms.
+    dimensions
+        The parameters.
+    metrics
+        The metrics.
+    method, samples
+        As for :func:`sensitivity`.
+    replications
+        Runs per point.
+    design
+        The points.
+    """
+
+    scenario: Scenario
+    dimensions: tuple[Dimension, ...]
+    metrics: tuple[Expression, ...]
+    method: str
+    samples: int
+    replications: int
+    design: Design
+
+    @property
+    def points(self) -> int:
+        """Number of points."""
+        return count(len(self.dimensions), self.method, self.samples)
+
+    @property
+    def runs(self) -> int:
+        """The most runs that it needs: equal points are run once."""
+        return self.points * self.replications
+
+    def document(self) -> dict[str, Any]:
+        """Describe the analysis, for the manifest."""
+        return {
+            "sojourn": {"version": _core.version(), "commit": _core.commit()},
+            "scenario": json.loads(self.scenario.checked.to_json()),
+            "parameters": dims.document(self.dimensions),
+            "paths": [path for one in self.dimensions for path in one.paths],
+            "metrics": [one.text for one in self.metrics],
+            "method": self.method,
+            "samples": self.samples,
+            "replications": self.replications,
+            "seed": self.design.seed,
+        }
+
+
+def analysis(
+    scenario: Scenario,
+    parameters: Sequence[Parameter],
+    metrics: Sequence[str],
+    *,
+    arm: str | None = None,
+    method: str = "sobol",
+    samples: int | None = None,
+    replications: int = REPLICATIONS,
+) -> Analysis:
+    """Check a sensitivity analysis; the parameters are those of :func:`sensitivity`.
+
+    Raises
+    ------
+    ScenarioError
+        Something is not valid.
+    """
+    chosen = SAMPLES[known_method(method)] if samples is None else samples
+    bounded("--samples", chosen, 2 if method == "morris" else 4, MAX_SAMPLES)
+    bounded("--replications", replications, 1, MAX_RUNS)
+    if not metrics:
+        message = "--metric: none given; expected at least one, such as ping_ms_p99"
+        raise _core.ScenarioError(message)
+    base = of_arm(scenario, arm, "sensitivity")
+    found = dimensions(parameters, "sensitivity")
+    seed = int(json.loads(base.checked.to_json())["seed"])
+    return Analysis(
+        scenario=base,
+        dimensions=tuple(found),
+        metrics=tuple(expression(text, "--metric") for text in dict.fromkeys(metrics)),
+        method=method,
+        samples=chosen,
+        replications=replications,
+        design=design(found, method, chosen, seed, "sensitivity"),
+    )
+
+
+def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
+    """Execute a sensitivity analysis.
+
+    Parameters
+    ----------
+    planned
+        The analysis.
+    laboratory
+        Executes the runs.
+
+    Raises
+    ------
+    ScenarioError
+        A point is not a valid scenario, or a metric was not measured at a point.
+    SweepInterrupted
+        Ctrl-C ended the runs; those that have finished are in the store.
+    """
+    laboratory.planned = planned.runs
+    points = planned.design.points
+    seed = planned.design.seed
+    frames: list[pl.DataFrame] = []
+    for start in range(0, len(points), _BATCH):
+        part = points[start : start + _BATCH]
+        frames += laboratory.measure(
+            planned.scenario, part, replications=planned.replications, seed=seed
+        )
+    described = {
+        path: [f"{values[path]}" for values in points] for path in planned.document()["paths"]
+    }
+    indices, noise = [], []
+    for metric in planned.metrics:
+        place = f'--metric "{metric.text}"'
+        runs = [list(Objective("min", metric).values(frame, place).values()) for frame in frames]
+        for values, found in zip(points, runs, strict=True):
+            if not found:
+                message = f"{place}: not measured at the point {dims.label(values)}"
+                raise _core.ScenarioError(message)
+        means = [fmean(found) for found in runs]
+        described[metric.text] = means  # type: ignore[assignment]
+        rows = [
+            ({"metric": metric.text, "parameter": one.parameter, **one.values}, one.values)
+            for one in planned.design.analyse(means)
+        ]
+        order = "total" if planned.method == "sobol" else "mu_star"
+        rows.sort(key=lambda row: -row[1][order])
+        indices += [row for row, _ in rows]
+        noise.append((metric.text, fmean(means), pvariance(means) ** 0.5, _noise(runs, means)))
+    return SensitivityResult(
+        planned.document(),
+        pl.DataFrame(indices, infer_schema_length=None),
+        pl.DataFrame(
+            noise,
+            schema={
+                "metric": pl.String,
+                "mean": pl.Float64,
+                "deviation": pl.Float64,
+                "noise": pl.Float64,
+            },
+            orient="row",
+        ),
+        pl.DataFrame(described),
+    )
+
+
+def _noise(runs: Sequence[Sequence[float]], means: Sequence[float]) -> float | None:
+    """Return the share of the variance of the means that chance explains."""
+    within = [variance(found) / len(found) for found in runs if len(found) > 1]
+    total = pvariance(means)
+    if not within or total == 0.0:
+        return None
+    return min(fmean(within) / total, 1.0)
+
+
+def sensitivity(
+    scenario: Scenario,
+    parameters: Mapping[Any, Any],
+    metrics: str | Sequence[str],
+    *,
+    arm: str | None = None,
+    method: str = "sobol",
+    samples: int | None = None,
+    replications: int = REPLICATIONS,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    backend: str | None = None,
+    store: str | Path | None = None,
+    max_memory: str | None = None,
+) -> SensitivityResult:
+    """Compute how much each parameter decides the value of metrics.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    parameters
+        Values or ranges by their path, as for :func:`tune`.
+    metrics
+        Metrics of runs, or expressions of them.
+    arm
+        Name of the arm, if the scenario has several.
+    method
+        ``"sobol"``: first and total order indices, from `samples` × (parameters + 2) points;
+        ``"morris"``: elementary effects, from `samples` × (parameters + 1) points.
+    samples
+        By default 64 with Sobol, where it is a power of two, and 16 with Morris.
+    replications
+        Runs per point, whose mean is analysed. With one, the noise is unknown.
+    seed
+        Replaces that of the scenario, for the runs, the points and the intervals.
+    jobs, progress, backend, max_memory
+        As for :func:`run`.
+    store
+        Directory in which each run is stored when it finishes.
+
+    Returns
+    -------
+    SensitivityResult
+        The indices with their intervals, and the noise.
+
+    Raises
+    ------
+    UnavailableError
+        SALib is not installed.
+    ScenarioError
+        A parameter or a metric is not valid.
+    SweepInterrupted
+        Ctrl-C ended the runs.
+    """
+    needs("sensitivity", scenario, Scenario, "a Scenario")
+    needs("parameters", parameters, Mapping, "a mapping from paths to values")
+    chosen = scenario if seed is None else scenario.replace(seed=seed)
+    planned = analysis(
+        chosen,
+        read_parameters(parameters),
+        [metrics] if isinstance(metrics, str) else list(metrics),
+        arm=arm,
+        method=method,
+        samples=samples,
+        replications=replications,
+    )
+    laboratory = Laboratory(
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+        cache=local_cache(store, backend),
+        progress=progress,
+    )
+    return execute(planned, laboratory)

@@ -1,0 +1,128 @@
+"""The parameters of a search as dimensions: a share from 0 to 1 selects a value of each."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.scenario.overrides import Value
+from sojourn.scenario.quantities import Quantity, quantity
+from sojourn.sweeps.parameters import Parameter, Range
+from sojourn.sweeps.space import space
+
+Values = Mapping[str, Value]
+DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One direction of a search.
+
+    Parameters
+    ----------
+    paths
+        The paths that it sets: several change together.
+    steps
+        The values of the paths at each step; empty for a range.
+    range
+        The range of values of the only path; None for steps.
+    """
+
+    paths: tuple[str, ...]
+    steps: tuple[tuple[Value, ...], ...] = ()
+    range: Range | None = None
+
+    @property
+    def name(self) -> str:
+        """The paths on one line."""
+        return ",".join(self.paths)
+
+    def labels(self) -> list[str]:
+        """Name the steps, each differently."""
+        return [json.dumps(list(step)) for step in self.steps]
+
+    def at(self, share: float) -> dict[str, Value]:
+        """Return the values below which this share of the dimension lies.
+
+        Examples
+        --------
+        >>> Dimension(("rtt",), (("10ms",), ("20ms",))).at(0.7)
+        {'rtt': '20ms'}
+        """
+        if self.range is not None:
+            return {self.paths[0]: _rounded(self.range, share)}
+        return self.step(min(int(share * len(self.steps)), len(self.steps) - 1))
+
+    def step(self, number: int) -> dict[str, Value]:
+        """Return the values at a step."""
+        return dict(zip(self.paths, self.steps[number], strict=True))
+
+
+def _rounded(of: Range, share: float) -> Value:
+    """Return a value of a range with few digits: a search needs no more, and `tc` rejects them."""
+    exact = of.at(share)
+    found = quantity(exact) if isinstance(exact, str | int | float) else None
+    if found is None or of.distribution == "integers":
+        return exact
+    number = float(f"{found.number:.{DIGITS}g}")
+    within = of.low.number <= number <= of.high.number
+    return Quantity(number, found.kind).written() if within else exact
+
+
+def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]:
+    """List the dimensions of the parameters.
+
+    Parameters
+    ----------
+    parameters
+        The parameters; one with several paths and ranges has a dimension per path.
+    command
+        What asks, for error messages.
+
+    Returns
+    -------
+    list of Dimension
+        The dimensions, in the order of the parameters.
+
+    Raises
+    ------
+    ScenarioError
+        There are no parameters, or a path occurs twice.
+
+    Examples
+    --------
+    >>> from sojourn.sweeps.parameters import parameter
+    >>> [one.name for one in dimensions([parameter("rtt=uniform(5ms,50ms)")], "tune")]
+    ['rtt']
+    """
+    if not parameters:
+        message = (
+            f"{command}: no parameters; expected at least one, such as "
+            "-p 'links.down.qdisc.target=loguniform(1ms,50ms)'"
+        )
+        raise _core.ScenarioError(message)
+    # For its checks: a search draws its samples itself.
+    space(parameters, sample="lhs:1" if any(one.ranges for one in parameters) else None)
+    found = []
+    for one in parameters:
+        if one.values:
+            found.append(Dimension(one.paths, steps=one.values))
+        else:
+            pairs = zip(one.paths, one.ranges, strict=True)
+            found += [Dimension((path,), range=of_path) for path, of_path in pairs]
+    return found
+
+
+def document(found: Sequence[Dimension]) -> dict[str, list[list[Value]] | str]:
+    """Describe dimensions as JSON, for manifests."""
+    return {
+        one.name: [list(step) for step in one.steps]
+        if one.range is None
+        else f"{one.range.distribution}({one.range.low.written()},{one.range.high.written()})"
+        for one in found
+    }
+
+
+def label(values: Values) -> str:
+    """Write values on one line."""
+    return ", ".join(f"{path}={value}" for path, value in values.items())

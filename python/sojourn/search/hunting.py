@@ -1,0 +1,425 @@
+"""Find the scenario in which an arm loses most against another."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.document import needs
+from sojourn.qdisc import Queue, qdisc
+from sojourn.scenario import Arm, Link, Scenario
+from sojourn.search import dimensions as dims
+from sojourn.search.adversary_result import AdversaryResult
+from sojourn.search.dimensions import Dimension, Values, dimensions
+from sojourn.search.laboratory import Laboratory, fresh_seed, listed
+from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
+from sojourn.search.objectives import objective
+from sojourn.search.optimising import Costs, front, optimise
+from sojourn.search.regret import SCORE, Contest, Regret, contest
+from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS, bounded
+from sojourn.search.worst_case import Counterexample
+from sojourn.sweeps.caches import local_cache
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameters as read_parameters
+from sojourn.traffic import Ping, Tcp, Udp
+
+TRIALS = 128
+# Runs per trial and arm, per step of the minimiser, and of the regret that is printed.
+REPLICATIONS = 2
+STEP_RUNS = 4
+INTERVALS = 10
+# Share of the regret that a simpler scenario must keep.
+KEEP = 0.9
+#: The parameters of the built-in scenario: path and traffic.
+SPACE = {
+    "links.down.rate": "loguniform(1mbit,100mbit)",
+    "rtt": "loguniform(5ms,300ms)",
+    "links.down.loss": "loguniform(0.001%,2%)",
+    "links.down.jitter": "loguniform(10us,10ms)",
+    "traffic.bulk.count": "integers(1,32)",
+    "traffic.bulk.cc": ["cubic", "reno", "bbr", "bbr3", "vegas"],
+    "traffic.other.count": "integers(1,8)",
+    "traffic.other.cc": ["cubic", "reno", "bbr", "bbr3", "ledbat"],
+    "traffic.udp.rate": "loguniform(10kbit,20mbit)",
+}
+
+
+def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
+    """Return the built-in scenario: a download link, two groups of TCP, UDP and pings.
+
+    Parameters
+    ----------
+    arm, against
+        The queues of the downlink in the two arms, whose names are their texts.
+
+    Raises
+    ------
+    ScenarioError
+        A queue is not valid.
+    """
+    pairs = (("--arm", arm), ("--against", against))
+    arms = {_queue_name(option, one): one for option, one in pairs}
+    return Scenario(
+        name="worst case",
+        links={
+            "up": Link(rate="100mbit", qdisc="pfifo"),
+            "down": Link(rate="20mbit", qdisc="pfifo"),
+        },
+        traffic=[
+            Tcp(name="bulk", direction="down", count=1, start_jitter="100ms"),
+            Tcp(name="other", direction="down", count=1, start_jitter="100ms"),
+            Udp(name="udp", direction="down", rate="100kbit", start_jitter="100ms"),
+            Ping(name="ping", direction="up", interval="50ms", start_jitter="50ms"),
+        ],
+        arms=[Arm(name=name, set={"links.down.qdisc": queue}) for name, queue in arms.items()],
+        rtt="50ms",
+        duration="20s",
+        warmup="5s",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunt:
+    """A search for a worst case that was checked.
+
+    Parameters
+    ----------
+    scenario
+        The scenario with both arms.
+    dimensions
+        The parameters.
+    contest
+        The arms and the score.
+    trials, replications, intervals, keep
+        As for :func:`adversary`.
+    """
+
+    scenario: Scenario
+    dimensions: tuple[Dimension, ...]
+    contest: Contest
+    trials: int
+    replications: int
+    intervals: int
+    keep: float
+
+    @property
+    def seed(self) -> int:
+        """The seed of the search."""
+        return int(json.loads(self.scenario.checked.to_json())["seed"])
+
+    @property
+    def runs(self) -> int:
+        """The most runs that the search needs."""
+        return 2 * (
+            self.trials * self.replications + (MAX_STEPS + 1) * STEP_RUNS + 2 * self.intervals
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Describe the search, for the manifest."""
+        return {
+            "sojourn": {"version": _core.version(), "commit": _core.commit()},
+            "scenario": json.loads(self.scenario.checked.to_json()),
+            "parameters": dims.document(self.dimensions),
+            "arm": self.contest.arm,
+            "against": self.contest.against,
+            "score": self.contest.score.text,
+            "trials": self.trials,
+            "replications": self.replications,
+            "intervals": self.intervals,
+            "keep": self.keep,
+            "seed": self.seed,
+        }
+
+
+def hunt(
+    scenario: Scenario | None,
+    parameters: Sequence[Parameter],
+    *,
+    arm: str | Queue,
+    against: str | Queue,
+    score: str = SCORE,
+    trials: int = TRIALS,
+    replications: int = REPLICATIONS,
+    intervals: int = INTERVALS,
+    keep: float = KEEP,
+    seed: int | None = None,
+) -> Hunt:
+    """Check a search for a worst case; the parameters are those of :func:`adversary`.
+
+    Raises
+    ------
+    ScenarioError
+        Something is not valid.
+    """
+    bounded("--trials", trials, 1, MAX_TRIALS)
+    bounded("--replications", replications, 1, MAX_RUNS)
+    bounded("--intervals", intervals, 2, MAX_RUNS)
+    if not 0.0 < keep <= 1.0:
+        message = f"--keep {keep}: expected a share above 0 and up to 1, such as {KEEP}"
+        raise _core.ScenarioError(message)
+    objective(score, "--score")
+    base = built_in(arm, against) if scenario is None else scenario
+    pairs = (("--arm", arm), ("--against", against))
+    names = [_queue_name(option, one) if scenario is None else f"{one}" for option, one in pairs]
+    of = contest(base.checked.arms, names[0], names[1], score)
+    given = parameters
+    if scenario is None and not parameters:
+        given = read_parameters(SPACE)
+    chosen = base.replace(arms=[one for one in base.arms if one.name in names])
+    return Hunt(
+        scenario=chosen if seed is None else chosen.replace(seed=seed),
+        dimensions=tuple(dimensions(given, "adversary")),
+        contest=of,
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+        keep=keep,
+    )
+
+
+def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> AdversaryResult:
+    """Search for a worst case and minimise it.
+
+    Parameters
+    ----------
+    planned
+        The search.
+    laboratory
+        Executes the runs.
+    command
+        The command that finds it again, for the file.
+
+    Raises
+    ------
+    ScenarioError
+        No trial is a valid scenario, the score was not measured, or the arm loses in none.
+    SweepInterrupted
+        Ctrl-C ended the runs; those that have finished are in the store.
+    """
+    laboratory.planned = planned.runs
+    faults: dict[str, None] = {}
+
+    def measure(points: Sequence[Values]) -> list[Costs]:
+        found = [laboratory.invalid(planned.scenario, values) for values in points]
+        faults.update(dict.fromkeys(fault for fault in found if fault is not None))
+        valid = [values for values, fault in zip(points, found, strict=True) if fault is None]
+        frames = iter(
+            laboratory.measure(
+                planned.scenario, valid, replications=planned.replications, seed=planned.seed
+            )
+        )
+        costs: list[Costs] = []
+        for fault in found:
+            mean = None if fault is not None else planned.contest.regret(next(frames)).mean
+            costs.append(None if mean is None else (-mean,))
+        return costs
+
+    optimised = optimise(
+        planned.dimensions,
+        measure,
+        objectives=1,
+        trials=planned.trials,
+        seed=planned.seed,
+        command="adversary",
+    )
+    best = front(optimised.trials)
+    if not best:
+        reason = next(iter(faults), "the score was not measured in any trial")
+        message = f"adversary: no trial succeeded: {reason}"
+        raise _core.ScenarioError(message)
+    (point,) = listed(planned.scenario, [best[0].values])
+    worst = _minimised(planned, Candidate(dict(point.changes)), laboratory)
+    paths = [path for one in planned.dimensions for path in one.paths]
+    trials = pl.DataFrame(
+        [
+            {
+                "trial": one.number,
+                **{path: f"{one.values[path]}" for path in paths},
+                "regret": None if one.costs is None else -one.costs[0],
+            }
+            for one in optimised.trials
+        ],
+        schema_overrides={"regret": pl.Float64},
+        infer_schema_length=None,
+    )
+    found, final = worst
+    case = Counterexample(
+        scenario=final[0],
+        arm=planned.contest.arm,
+        against=planned.contest.against,
+        score=planned.contest.score.text,
+        regret=final[1][0],
+        regret_low=final[1][1],
+        regret_high=final[1][2],
+        found=found[0],
+        found_low=found[1],
+        found_high=found[2],
+        trials=planned.trials,
+        search_seed=planned.seed,
+        version=_core.version(),
+        command=command,
+    )
+    return AdversaryResult({**planned.document(), "invalid": list(faults)}, trials, case)
+
+
+Ends = tuple[float, float, float]
+
+
+def _minimised(
+    planned: Hunt, found: Candidate, laboratory: Laboratory
+) -> tuple[Ends, tuple[Scenario, Ends]]:
+    """Minimise a candidate; return its regret with fresh seeds, and the simplest with its own."""
+    base = planned.scenario
+    seed = fresh_seed(planned.seed, "minimiser")
+
+    def regret(scenario: Scenario, replications: int, seed: int) -> Regret:
+        (runs,) = laboratory.measure(scenario, [{}], replications=replications, seed=seed)
+        return planned.contest.regret(runs)
+
+    whole = regret(found.scenario(base), STEP_RUNS, seed).mean
+    if whole is None or whole <= 0.0:
+        message = (
+            f"adversary: {planned.contest.arm} loses in no scenario that was tried; expected other "
+            "or wider ranges, or more --trials"
+        )
+        raise _core.ScenarioError(message)
+    threshold = planned.keep * whole
+
+    def keeps(scenario: Scenario) -> bool:
+        try:
+            mean = regret(scenario, STEP_RUNS, seed).mean
+        except _core.ScenarioError:
+            # A metric that the score needs is gone with the traffic.
+            return False
+        return mean is not None and mean >= threshold
+
+    accepted = minimised(base, found, planned.dimensions, keeps)
+    # Many steps were judged by few runs, so some may have kept the regret by chance.
+    seed = fresh_seed(planned.seed, "check")
+    whole = regret(found.scenario(base), planned.intervals, seed).mean or 0.0
+    simplest = found
+    for candidate in reversed(accepted[1:]):
+        mean = regret(candidate.scenario(base), planned.intervals, seed).mean
+        if mean is not None and mean >= planned.keep * whole:
+            simplest = candidate
+            break
+    laboratory.planned = laboratory.finished + 4 * planned.intervals
+    seed = fresh_seed(planned.seed, "intervals")
+    ends = []
+    for one in (found, simplest):
+        final = regret(one.scenario(base), planned.intervals, seed)
+        if final.mean is None:
+            message = "adversary: the score was not measured with fresh seeds"
+            raise _core.ScenarioError(message)
+        low = final.mean if final.low is None else final.low
+        high = final.mean if final.high is None else final.high
+        ends.append((final.mean, low, high))
+    scenario = simplest.scenario(base).replace(seed=seed, replications=planned.intervals)
+    return ends[0], (scenario, ends[1])
+
+
+def _queue_name(option: str, queue: str | Queue) -> str:
+    """Check a queue; name it as the user does."""
+    try:
+        spec = qdisc(queue).spec if isinstance(queue, str) else queue.spec
+    except _core.ScenarioError as error:
+        message = f"{option} {queue}: {error}"
+        raise _core.ScenarioError(message) from None
+    return queue if isinstance(queue, str) else spec
+
+
+def adversary(
+    scenario: Scenario | None = None,
+    parameters: Mapping[Any, Any] | None = None,
+    *,
+    arm: str | Queue,
+    against: str | Queue,
+    score: str = SCORE,
+    trials: int = TRIALS,
+    replications: int = REPLICATIONS,
+    intervals: int = INTERVALS,
+    keep: float = KEEP,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    backend: str | None = None,
+    store: str | Path | None = None,
+    max_memory: str | None = None,
+) -> AdversaryResult:
+    """Search for the scenario in which an arm loses most against another, and simplify it.
+
+    Optuna proposes traffic and path. The worst trial is simplified: groups of traffic are left
+    out, parameters get the value of the scenario back, numbers of flows become smaller, numbers are
+    rounded, and runs become shorter, as long as the regret stays. The regret that is returned is
+    that of the simplified scenario with seeds that neither the search nor the minimiser has used.
+
+    Parameters
+    ----------
+    scenario
+        The scenario; by default a built-in one with a download link.
+    parameters
+        Values or ranges by their path, as for :func:`tune`; with the built-in scenario by default
+        rate, RTT, loss, jitter, flows, congestion controls and UDP rate.
+    arm, against
+        Names of arms of the scenario; with the built-in scenario, queues.
+    score
+        ``"min"`` or ``"max"`` with a metric or an expression. The regret is the mean difference of
+        the arms in runs with the same seed, positive if `arm` is worse. By default the negative
+        logarithm of the power, goodput by 99th percentile of the ping: a regret of log 2 = 0.69
+        halves the power.
+    trials
+        Number of trials.
+    replications
+        Runs per trial and arm.
+    intervals
+        Runs per arm of the regret that is returned.
+    keep
+        Share of the regret that the simplified scenario must have.
+    seed
+        Replaces that of the scenario. The same seed gives the same result.
+    jobs, progress, backend, max_memory
+        As for :func:`run`.
+    store
+        Directory in which each run is stored when it finishes.
+
+    Returns
+    -------
+    AdversaryResult
+        The scenario and its regret.
+
+    Raises
+    ------
+    UnavailableError
+        Optuna is not installed.
+    ScenarioError
+        A parameter, an arm or the score is not valid, or `arm` loses in no trial.
+    SweepInterrupted
+        Ctrl-C ended the runs.
+    """
+    if scenario is not None:
+        needs("adversary", scenario, Scenario, "a Scenario")
+    needs("parameters", parameters or {}, Mapping, "a mapping from paths to values")
+    planned = hunt(
+        scenario,
+        read_parameters(parameters or {}),
+        arm=arm,
+        against=against,
+        score=score,
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+        keep=keep,
+        seed=seed,
+    )
+    laboratory = Laboratory(
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+        cache=local_cache(store, backend),
+        progress=progress,
+    )
+    return execute(planned, laboratory)

@@ -1,0 +1,205 @@
+"""Runs of a search: points of a scenario, measured once and reused."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import budget
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value
+from sojourn.search.dimensions import Values
+from sojourn.sweeps.caches import RowCache
+from sojourn.sweeps.carriers import carriers
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.space import Point, Space, points
+
+Key = tuple[str, int, str]
+
+
+def fresh_seed(seed: int, purpose: str) -> int:
+    """Return a seed for runs that a search with another seed has not seen.
+
+    Parameters
+    ----------
+    seed
+        The seed of the search.
+    purpose
+        What the runs are for: different purposes have different seeds.
+
+    Examples
+    --------
+    >>> fresh_seed(1, "interval") == fresh_seed(1, "interval") != fresh_seed(2, "interval")
+    True
+    """
+    number = 0
+    while True:
+        text = f"{seed} {purpose} {number}"
+        # 31 bits, so that it is accepted and read easily.
+        found = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
+        if found != seed:
+            return found
+        number += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Laboratory:
+    """Executes the runs of a search.
+
+    Parameters
+    ----------
+    jobs, backend, max_memory
+        As for :func:`sojourn.run`.
+    cache
+        Stores the metrics of runs and has those of runs that need not be repeated.
+    progress
+        Called with the number of finished runs and the number of planned ones.
+    planned
+        Number of runs that the search will need, as far as it is known.
+    """
+
+    jobs: int | None = None
+    backend: str | None = None
+    max_memory: str | None = None
+    cache: RowCache | None = None
+    progress: Callable[[int, int], object] | None = None
+    planned: int = 0
+    finished: int = 0
+    # Runs that were in the store.
+    reused: int = 0
+    # The first error that prevented storing a run.
+    failure: str | None = None
+    _known: dict[Key, pl.DataFrame] = field(default_factory=dict)
+
+    def measure(
+        self, scenario: Scenario, changes: Sequence[Values], *, replications: int, seed: int
+    ) -> list[pl.DataFrame]:
+        """Return the metrics of the runs of a scenario at some points.
+
+        Replication `k` has the same seed at all points.
+
+        Parameters
+        ----------
+        scenario
+            The scenario.
+        changes
+            The values of the parameters at each point.
+        replications
+            Number of runs per point and arm.
+        seed
+            Their seed.
+
+        Returns
+        -------
+        list of polars.DataFrame
+            Per point one row per run: ``arm``, ``replication`` and the metrics.
+
+        Raises
+        ------
+        SweepInterrupted
+            Ctrl-C ended the runs.
+        ScenarioError
+            A value is not valid; the message names the point.
+        """
+        seeded = scenario.replace(seed=seed)
+        found = [self._key(seeded, values, replications) for values in changes]
+        missing = {
+            key: values
+            for key, values in zip(found, changes, strict=True)
+            if key not in self._known
+        }
+        if missing:
+            frames = self._execute(seeded, list(missing.values()), replications)
+            self._known |= dict(zip(missing, frames, strict=True))
+        # What was known already needs no more runs.
+        known = len(changes) - len(missing)
+        self.finished += known * replications * len(scenario.checked.arms)
+        self._report(0)
+        return [self._known[key] for key in found]
+
+    def invalid(self, scenario: Scenario, values: Values) -> str | None:
+        """Return what is wrong with a point; None if it is valid."""
+        try:
+            list(carriers(scenario, listed(scenario, [values]), 1))
+        except _core.ScenarioError as error:
+            return f"{error}"
+        return None
+
+    @staticmethod
+    def _key(scenario: Scenario, values: Values, replications: int) -> Key:
+        return scenario.hash, replications, json.dumps(values, sort_keys=True)
+
+    def _execute(
+        self, scenario: Scenario, changes: Sequence[Values], replications: int
+    ) -> list[pl.DataFrame]:
+        found = listed(scenario, changes)
+        carried = tuple(carriers(scenario, found, replications))
+        for carrier in carried:
+            budget.check(carrier.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
+            _core.check_backend(carrier.scenario, self.backend)
+        planned = Plan(
+            scenario=scenario,
+            space=Space(parameters=()),
+            points=tuple(found),
+            carriers=carried,
+            replications=replications,
+            until=None,
+            most=replications,
+        )
+        execution = Execution(
+            replications=replications,
+            executor=LocalExecutor(jobs=self.jobs, backend=self.backend),
+            backend=self.backend,
+            cache=self.cache,
+            progress=lambda done, _total: self._report(done),
+        )
+        try:
+            runs = execute(planned, execution).runs
+        finally:
+            self.finished += execution.finished
+            self.reused += execution.reused
+            self.failure = self.failure or execution.failure
+        metrics = [name for name in runs.columns if name != "point"]
+        by_point = {
+            point: frame.select(metrics)
+            for (point,), frame in runs.group_by("point", maintain_order=True)
+        }
+        # A metric that another point has is no metric of this one.
+        return [_measured(by_point[number]) for number in range(len(found))]
+
+    def _report(self, more: int) -> None:
+        if self.progress is not None:
+            done = self.finished + more
+            self.progress(done, max(self.planned, done))
+
+
+def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
+    """Return the points at which the parameters have the given values.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    changes
+        The values by path, of the same paths at all points; ``*`` in a path is expanded.
+
+    Raises
+    ------
+    ScenarioError
+        A path with ``*`` matches nothing.
+    """
+    paths = tuple(changes[0]) if changes else ()
+    if not paths:
+        return [Point({}, {}) for _ in changes]
+    steps = tuple(tuple(values[path] for path in paths) for values in changes)
+    return points(Space(parameters=(Parameter(paths, values=steps),)), scenario)
+
+
+def _measured(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(column for column in frame if column.null_count() < frame.height)

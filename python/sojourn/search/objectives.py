@@ -1,0 +1,189 @@
+"""What a search optimises: an expression of the metrics of a run, and a direction."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sojourn import _core
+from sojourn.expressions import Expression, Reference, parse
+from sojourn.result.naming import is_possible, metric_column
+
+Numbers = npt.NDArray[np.float64]
+Direction = Literal["min", "max"]
+_KEYS = ("arm", "replication")
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "abs": np.abs,
+    "exp": np.exp,
+    "log": np.log,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+}
+FUNCTIONS = frozenset(_FUNCTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """An expression of metrics that should be small or large.
+
+    Parameters
+    ----------
+    direction
+        ``"min"`` or ``"max"``.
+    expression
+        The expression.
+    """
+
+    direction: Direction
+    expression: Expression
+
+    @property
+    def text(self) -> str:
+        """How it is written: ``min ping_ms_p99``."""
+        return f"{self.direction} {self.expression.text}"
+
+    @property
+    def sign(self) -> float:
+        """The factor with which a smaller value is better."""
+        return 1.0 if self.direction == "min" else -1.0
+
+    def values(self, runs: pl.DataFrame, place: str) -> dict[int, float]:
+        """Compute the expression in each run of one arm.
+
+        Parameters
+        ----------
+        runs
+            One row per run: ``replication`` and the metrics.
+        place
+            What the expression is part of, for error messages.
+
+        Returns
+        -------
+        dict
+            The values by replication, without those that are not finite.
+
+        Raises
+        ------
+        ScenarioError
+            The runs do not have a metric.
+        """
+        columns = [name for name in runs.columns if name not in _KEYS]
+
+        def lookup(reference: Reference) -> Numbers:
+            column = metric_column(reference.name, columns, place)
+            return runs[column].cast(pl.Float64).to_numpy().astype(np.float64)
+
+        with np.errstate(all="ignore"):
+            found = self.expression.value(lookup, _FUNCTIONS)
+        numbers = np.broadcast_to(np.asarray(found, dtype=np.float64), runs.height).tolist()
+        pairs = zip(runs["replication"].to_list(), numbers, strict=True)
+        return {replication: value for replication, value in pairs if math.isfinite(value)}
+
+
+def expression(text: str, place: str) -> Expression:
+    """Read an expression of metrics.
+
+    Parameters
+    ----------
+    text
+        The expression, such as ``ping_ms_p99`` or ``log(ping_ms_p99) - log(goodput_down)``.
+    place
+        The option that it is the value of, for error messages.
+
+    Returns
+    -------
+    Expression
+        The expression.
+
+    Raises
+    ------
+    ScenarioError
+        The text is no expression of metrics of runs.
+
+    Examples
+    --------
+    >>> expression("ping_ms_p99 / 2", "--metric").references
+    (Reference(name='ping_ms_p99', arm=None),)
+    """
+    try:
+        found = parse(text, functions=FUNCTIONS, units=False)
+    except _core.ScenarioError as error:
+        message = f"{place} {error}"
+        raise _core.ScenarioError(message) from None
+    if not found.references:
+        message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
+        raise _core.ScenarioError(message)
+    for reference in found.references:
+        if reference.arm is not None:
+            message = (
+                f'{place} "{text}": names the arm "{reference.arm}"; expected metrics without arms'
+            )
+            raise _core.ScenarioError(message)
+        if not is_possible(reference.name):
+            message = (
+                f'{place} "{text}": unknown metric "{reference.name}"; docs/metrics.md lists those '
+                "of runs"
+            )
+            raise _core.ScenarioError(message)
+    return found
+
+
+def objective(text: str, place: str = "--objective") -> Objective:
+    """Read an objective.
+
+    Parameters
+    ----------
+    text
+        ``min`` or ``max`` and an expression of metrics, such as ``min ping_ms_p99``.
+    place
+        The option that it is the value of, for error messages.
+
+    Returns
+    -------
+    Objective
+        The objective.
+
+    Raises
+    ------
+    ScenarioError
+        The text is not valid.
+
+    Examples
+    --------
+    >>> objective("max goodput_down").direction
+    'max'
+    """
+    direction, _, rest = text.strip().partition(" ")
+    directions: tuple[Direction, ...] = ("min", "max")
+    for known in directions:
+        if direction == known and rest.strip():
+            return Objective(known, expression(rest.strip(), place))
+    message = (
+        f'{place} "{text}": expected min or max and a metric, such as "min ping_ms_p99" or '
+        '"max goodput_down"'
+    )
+    raise _core.ScenarioError(message)
+
+
+def objectives(texts: Sequence[str], place: str = "--objective") -> list[Objective]:
+    """Read several objectives, each different.
+
+    Raises
+    ------
+    ScenarioError
+        There are none, one is not valid, or one is given twice.
+    """
+    if not texts:
+        message = f'{place}: none given; expected at least one, such as "min ping_ms_p99"'
+        raise _core.ScenarioError(message)
+    found = [objective(text, place) for text in texts]
+    names = [one.text for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        message = f'{place} "{twice}": given twice; expected each objective once'
+        raise _core.ScenarioError(message)
+    return found

@@ -1,0 +1,300 @@
+"""Optimisation by Optuna: trials in batches, the Pareto front, and the importance of parameters.
+
+The sampler is the tree-structured Parzen estimator, for several objectives that of Ozaki et al.
+(2022). The importance is PED-ANOVA of Watanabe, Bansal and Hutter (2023): how much the distribution
+of a parameter in the best trials differs from that in all trials.
+"""
+
+import math
+import random
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sojourn import _core
+from sojourn.scenario.overrides import Value
+from sojourn.search.dimensions import Dimension, Values
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
+# Trials that are measured at once: fixed, so that the trials do not depend on the number of jobs.
+BATCH = 8
+# Trials at random before the estimator has something to learn from.
+FIRST = 16
+# Repetitions of the importance for its interval.
+_RESAMPLES = 50
+_LEVEL = 0.95
+# Means of the objectives of a trial, all to be minimised; None: the trial failed.
+Costs = tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial of an optimisation.
+
+    Parameters
+    ----------
+    number
+        Its number, from 0.
+    values
+        The values of the parameters.
+    costs
+        What was measured; None if it failed.
+    """
+
+    number: int
+    values: Values
+    costs: Costs
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """The importance of a parameter for an objective.
+
+    Parameters
+    ----------
+    objective
+        Number of the objective.
+    parameter
+        The paths of the parameter.
+    mean, low, high
+        Its share of the importance of all parameters, with the 95 % interval of a bootstrap over
+        trials.
+    """
+
+    objective: int
+    parameter: str
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """The trials of an optimisation.
+
+    Parameters
+    ----------
+    trials
+        All trials.
+    importance
+        The importance of each parameter for each objective.
+    """
+
+    trials: tuple[Trial, ...]
+    importance: tuple[Importance, ...]
+
+
+def optimise(
+    dimensions: Sequence[Dimension],
+    measure: Callable[[Sequence[Values]], Sequence[Costs]],
+    *,
+    objectives: int,
+    trials: int,
+    seed: int,
+    command: str,
+) -> Optimisation:
+    """Minimise objectives.
+
+    Parameters
+    ----------
+    dimensions
+        The dimensions of the search.
+    measure
+        Measures a batch of points.
+    objectives
+        Number of objectives.
+    trials
+        Number of trials.
+    seed
+        The seed of the sampler. The same seed and the same measurements give the same trials.
+    command
+        What asks, for error messages.
+
+    Returns
+    -------
+    Optimisation
+        The trials.
+
+    Raises
+    ------
+    UnavailableError
+        Optuna is not installed.
+    """
+    optuna = _optuna(command)
+    distributions = {one.name: _distribution(one) for one in dimensions}
+    found: list[Trial] = []
+    with _quiet():
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=FIRST, multivariate=True, constant_liar=True
+        )
+        study = optuna.create_study(directions=["minimize"] * objectives, sampler=sampler)
+        while len(found) < trials:
+            count = min(BATCH, trials - len(found))
+            asked = [study.ask(distributions) for _ in range(count)]
+            points = [_values(dimensions, trial.params) for trial in asked]
+            for trial, values, costs in zip(asked, points, measure(points), strict=True):
+                if costs is None:
+                    study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                else:
+                    study.tell(trial, list(costs))
+                found.append(Trial(trial.number, values, costs))
+        importance = tuple(_importance(study, dimensions, objectives, seed))
+    return Optimisation(tuple(found), importance)
+
+
+def front(trials: Sequence[Trial]) -> list[Trial]:
+    """List the trials that no other trial dominates, by their first objective.
+
+    Of trials that measured the same, only the first is listed.
+
+    Parameters
+    ----------
+    trials
+        The trials.
+
+    Examples
+    --------
+    >>> costs = [(1.0, 3.0), (2.0, 2.0), (3.0, 3.0), None]
+    >>> [one.number for one in front([Trial(n, {"x": n}, c) for n, c in enumerate(costs)])]
+    [0, 1]
+    """
+    measured: dict[Costs, Trial] = {}
+    for trial in trials:
+        if trial.costs is not None:
+            measured.setdefault(trial.costs, trial)
+    found = [
+        one
+        for one in measured.values()
+        if not any(dominates(other.costs, one.costs) for other in measured.values())
+    ]
+    return sorted(found, key=lambda one: (one.costs or (), one.number))
+
+
+def dominates(one: Costs, other: Costs) -> bool:
+    """Whether `one` is nowhere larger and somewhere smaller than `other`."""
+    if one is None or other is None:
+        return False
+    pairs = list(zip(one, other, strict=True))
+    return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
+
+
+def compromise(costs: Sequence[Sequence[float]]) -> int:
+    """Return the place of the point nearest to the ideal one, each objective scaled to 0 to 1.
+
+    Examples
+    --------
+    >>> compromise([(0.0, 10.0), (2.0, 1.0), (10.0, 0.0)])
+    1
+    """
+    lows = [min(column) for column in zip(*costs, strict=True)]
+    highs = [max(column) for column in zip(*costs, strict=True)]
+
+    def distance(point: Sequence[float]) -> float:
+        scaled = (
+            (value - low) / (high - low) if high > low else 0.0
+            for value, low, high in zip(point, lows, highs, strict=True)
+        )
+        return math.hypot(*scaled)
+
+    return min(range(len(costs)), key=lambda place: (distance(costs[place]), place))
+
+
+def _optuna(command: str) -> Any:
+    try:
+        # Imported here: only searches need it, and the import takes tenths of a second.
+        import optuna  # noqa: PLC0415
+    except ModuleNotFoundError:
+        message = f"{command} requires optuna; install it with: pip install 'sojourn[tune]'"
+        raise _core.UnavailableError(message) from None
+    return optuna
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress the log of Optuna and its warnings, which are for its own users."""
+    import optuna  # noqa: PLC0415 - was imported before
+
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+def _distribution(dimension: Dimension) -> "BaseDistribution":
+    from optuna import distributions  # noqa: PLC0415 - was imported before
+
+    if dimension.range is None:
+        return distributions.CategoricalDistribution(dimension.labels())
+    if dimension.range.distribution == "integers":
+        low, high = int(dimension.range.low.number), int(dimension.range.high.number)
+        return distributions.IntDistribution(low, high)
+    # The share of the distribution of the parameter: a range may be logarithmic.
+    return distributions.FloatDistribution(0.0, 1.0)
+
+
+def _values(dimensions: Sequence[Dimension], params: dict[str, Any]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for one in dimensions:
+        value = params[one.name]
+        if one.range is None:
+            found |= one.step(one.labels().index(value))
+        elif one.range.distribution == "integers":
+            low, high = one.range.low.number, one.range.high.number
+            # The middle of the share of this number.
+            found |= one.at((value - low + 0.5) / (high - low + 1))
+        else:
+            found |= one.at(value)
+    return found
+
+
+def _importance(
+    study: "Study", dimensions: Sequence[Dimension], objectives: int, seed: int
+) -> Iterator[Importance]:
+    """Compute the importance of each parameter for each objective."""
+    trials = [one for one in study.get_trials(deepcopy=False) if one.values is not None]
+    drawn = random.Random(seed)  # noqa: S311 - for a bootstrap
+    samples = [trials] + [drawn.choices(trials, k=len(trials)) for _ in range(_RESAMPLES)]
+    names = [one.name for one in dimensions]
+    for objective in range(objectives):
+        shares = [_shares(sample, names, objective) for sample in samples if trials]
+        for name in names:
+            first, *rest = [share[name] for share in shares] or [math.nan] * 2
+            low, high = _interval(rest)
+            yield Importance(objective, name, first, min(low, first), max(high, first))
+
+
+def _shares(
+    trials: Sequence["FrozenTrial"], names: Sequence[str], objective: int
+) -> dict[str, float]:
+    import optuna  # noqa: PLC0415 - was imported before
+
+    study = optuna.create_study()
+    study.add_trials(
+        optuna.trial.create_trial(
+            params=trial.params,
+            distributions=trial.distributions,
+            value=trial.values[objective],
+        )
+        for trial in trials
+    )
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    found = evaluator.evaluate(study, list(names))
+    total = sum(found.values())
+    return {name: found[name] / total if total > 0 else 1.0 / len(names) for name in names}
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the percentile interval of a bootstrap."""
+    ordered = sorted(values)
+    place = (1.0 - _LEVEL) / 2 * (len(ordered) - 1)
+    return ordered[math.floor(place)], ordered[math.ceil(len(ordered) - 1 - place)]

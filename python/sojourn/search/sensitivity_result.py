@@ -1,0 +1,157 @@
+"""The result of a sensitivity analysis: indices per metric and parameter."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import polars as pl
+
+from sojourn.scenario import Scenario
+from sojourn.search import saving
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KIND = "sensitivity"
+TABLES = ("indices", "noise", "points")
+# What decides whether two directories have the same analysis.
+IDENTITY = ("scenario", "parameters", "metrics", "method", "samples", "replications", "seed")
+
+
+class SensitivityResult:
+    """How much each parameter decides the value of each metric.
+
+    Created by :func:`sojourn.sensitivity` and :meth:`load`.
+
+    Parameters
+    ----------
+    manifest
+        Scenario, parameters, method, seeds and version.
+    indices
+        The frame :attr:`indices`.
+    noise
+        The frame :attr:`noise`.
+    points
+        The frame :attr:`points`.
+    """
+
+    def __init__(
+        self,
+        manifest: dict[str, Any],
+        indices: pl.DataFrame,
+        noise: pl.DataFrame,
+        points: pl.DataFrame,
+    ) -> None:
+        self.manifest = manifest
+        self._indices = indices
+        self._noise = noise
+        self._points = points
+
+    def __repr__(self) -> str:
+        """Return the size of the analysis on one line."""
+        return (
+            f"SensitivityResult(method={self.method!r}, points={self.points.height}, "
+            f"metrics={list(self.manifest['metrics'])})"
+        )
+
+    @property
+    def indices(self) -> pl.DataFrame:
+        """One row per metric and parameter, the most important first.
+
+        ``metric``, ``parameter``, and with Sobol ``first`` (share of the variance that the
+        parameter causes alone) and ``total`` (with its interactions); with Morris ``mu_star`` (mean
+        absolute effect of a step, in the unit of the metric), ``mu`` (mean effect) and ``sigma``
+        (its standard deviation: interactions or curvature). ``_low`` and ``_high`` are the ends of
+        the 95 % interval that SALib computes by a bootstrap over samples.
+        """
+        return self._indices
+
+    @property
+    def noise(self) -> pl.DataFrame:
+        """One row per metric: ``mean``, ``deviation`` of the points, and ``noise``.
+
+        ``noise`` is the share of the variance of the points that replications of a point explain:
+        no parameter causes it. It is null for one replication.
+        """
+        return self._noise
+
+    @property
+    def points(self) -> pl.DataFrame:
+        """One row per point: the parameters and the mean of each metric."""
+        return self._points
+
+    @property
+    def method(self) -> str:
+        """``"sobol"`` or ``"morris"``."""
+        return str(self.manifest["method"])
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario, without arms."""
+        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+
+    def bars(self) -> "Figure":
+        """Draw the total order index, or μ* of Morris, of each parameter with its interval.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        name, label = {
+            "sobol": ("total", "total-order Sobol index"),
+            "morris": ("mu_star", "μ* of Morris, in the unit of the metric"),
+        }[self.method]
+        table = self.indices.select(
+            "metric",
+            "parameter",
+            value=pl.col(name),
+            low=pl.col(f"{name}_low"),
+            high=pl.col(f"{name}_high"),
+        )
+        return figures.bars(table, label)
+
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
+        """Write the result: ``sensitivity.json`` and a Parquet file per frame.
+
+        Parameters
+        ----------
+        directory
+            The directory, created if needed.
+        force
+            Whether another result in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another result.
+        """
+        identity = {key: self.manifest[key] for key in IDENTITY}
+        saving.check(directory, KIND, identity, force=force)
+        tables = {name: getattr(self, name) for name in TABLES}
+        saving.save(directory, KIND, self.manifest, tables, {})
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a result that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        directory
+            The directory.
+
+        Returns
+        -------
+        SensitivityResult
+            The result.
+
+        Raises
+        ------
+        ResultError
+            The directory contains no sensitivity analysis, or a damaged one.
+        """
+        manifest, tables = saving.load(directory, KIND, TABLES)
+        return cls(manifest, **tables)

@@ -1,0 +1,119 @@
+"""What a point of a search sets: lines for ``tc``, options of the command, a scenario."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sojourn import _core
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value, overridden
+from sojourn.search.dimensions import Values
+from sojourn.search.laboratory import listed
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a point.
+
+    Parameters
+    ----------
+    values
+        The values of the parameters.
+    changes
+        The same with ``*`` expanded.
+    queues
+        The queue of each link whose queue the point changes, in the syntax of ``tc``.
+    """
+
+    values: Mapping[str, Value]
+    changes: Mapping[str, Value]
+    queues: Mapping[str, str]
+
+    @property
+    def options(self) -> str:
+        """The options of ``sojourn run`` that set the values."""
+        return shlex.join(
+            word
+            for path, value in self.changes.items()
+            for word in ("-s", f"{path}={_text(value)}")
+        )
+
+    @property
+    def tc(self) -> list[str]:
+        """A line for ``tc`` per queue; ``$UP`` stands for the device of the link ``up``."""
+        return [
+            f"tc qdisc replace dev ${_variable(link)} root {queue}"
+            for link, queue in self.queues.items()
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Describe the settings as JSON."""
+        return {
+            "values": dict(self.values),
+            "queues": dict(self.queues),
+            "tc": self.tc,
+            "options": self.options,
+        }
+
+
+def settings(scenario: Scenario, values: Values) -> Settings:
+    """Return the settings of a point of a scenario without arms."""
+    (point,) = listed(scenario, [values])
+    document = json.loads(overridden(scenario, point.changes).checked.to_json())
+    links = [path.split(".")[1] for path in point.changes if _is_of_queue(path)]
+    queues = {link: document["links"][link]["qdisc"] for link in dict.fromkeys(links)}
+    return Settings(dict(values), dict(point.changes), queues)
+
+
+def changed(scenario: Scenario, values: Values) -> Scenario:
+    """Return a scenario without arms as it is at a point."""
+    (point,) = listed(scenario, [values])
+    return overridden(scenario, point.changes)
+
+
+def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
+    """Return a scenario without arms: one of them becomes the scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    arm
+        Name of the arm; required if there are several.
+    command
+        What asks, for error messages.
+
+    Raises
+    ------
+    ScenarioError
+        The arm is unknown, or there are several and none is named.
+    """
+    names = scenario.checked.arms
+    if arm is None and len(names) > 1:
+        message = (
+            f"{command}: the scenario has several arms; expected --arm with one of "
+            f"{', '.join(names)}"
+        )
+        raise _core.ScenarioError(message)
+    if arm is not None and arm not in names:
+        message = f"--arm {arm}: unknown; expected one of {', '.join(names)}"
+        raise _core.ScenarioError(message)
+    found = next((one for one in scenario.arms if arm in {None, one.name}), None)
+    if found is None:
+        return scenario
+    return overridden(scenario.replace(arms=[]), dict(found.set))  # type: ignore[arg-type]
+
+
+def _is_of_queue(path: str) -> bool:
+    parts = path.split(".")
+    return len(parts) > 2 and parts[0] == "links" and parts[2] == "qdisc"  # noqa: PLR2004
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _variable(link: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in link).upper()

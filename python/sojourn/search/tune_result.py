@@ -1,0 +1,240 @@
+"""The result of tuning: trials, Pareto front, importance of the parameters, settings."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value
+from sojourn.search import saving
+from sojourn.search.settings import Settings, changed, settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KIND = "tune"
+TABLES = ("trials", "front", "importance")
+# What decides whether two directories have the same search.
+IDENTITY = ("scenario", "parameters", "objectives", "trials", "replications", "intervals", "seed")
+
+
+class TuneResult:
+    """Trials of settings, and the best of them measured with fresh seeds.
+
+    Created by :func:`sojourn.tune` and :meth:`load`.
+
+    Parameters
+    ----------
+    manifest
+        Scenario, parameters, objectives, seeds and version.
+    trials
+        The frame :attr:`trials`.
+    front
+        The frame :attr:`front`.
+    importance
+        The frame :attr:`importance`.
+    """
+
+    def __init__(
+        self,
+        manifest: dict[str, Any],
+        trials: pl.DataFrame,
+        front: pl.DataFrame,
+        importance: pl.DataFrame,
+    ) -> None:
+        self.manifest = manifest
+        self._trials = trials
+        self._front = front
+        self._importance = importance
+
+    def __repr__(self) -> str:
+        """Return the size of the search on one line."""
+        return (
+            f"TuneResult(trials={self.trials.height}, objectives={self.objectives}, "
+            f"best=trial {self.best})"
+        )
+
+    @property
+    def trials(self) -> pl.DataFrame:
+        """One row per trial: ``trial``, the parameters, ``state``, ``front``, and per objective.
+
+        The columns of the objectives are their means over the runs of the search. Of the best of
+        many trials they are too good: use :attr:`front`.
+        """
+        return self._trials
+
+    @property
+    def front(self) -> pl.DataFrame:
+        """One row per trial on the Pareto front, measured again with seeds that are new.
+
+        ``trial``, the parameters, ``n``, ``dominated`` (with the new seeds, another one is better
+        in all objectives), and per objective its mean, ``<objective>_low`` and
+        ``<objective>_high``, and ``<objective>_change`` with the same ends: the paired difference
+        to the scenario as it was. The intervals are 95 % bootstrap intervals. The last row, with
+        the trial null, is the scenario as it was.
+        """
+        return self._front
+
+    @property
+    def importance(self) -> pl.DataFrame:
+        """One row per objective and parameter: ``importance``, ``low`` and ``high``.
+
+        Shares of 1: how much a parameter decides whether a trial is among the best tenth, by
+        PED-ANOVA, with the 95 % interval of a bootstrap over trials.
+        """
+        return self._importance
+
+    @property
+    def parameters(self) -> list[str]:
+        """The paths of the parameters."""
+        return list(self.manifest["paths"])
+
+    @property
+    def objectives(self) -> list[str]:
+        """The objectives, such as ``min ping_ms_p99``; also the names of their columns."""
+        return list(self.manifest["objectives"])
+
+    @property
+    def best(self) -> int | None:
+        """The trial that is proposed: of the front, the nearest to the best of all objectives."""
+        best = self.manifest["best"]
+        return None if best is None else int(best)
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario as it was, without arms."""
+        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+
+    def values(self, trial: int | None = None) -> dict[str, Value]:
+        """Return the values of the parameters in a trial, by default the best one.
+
+        Raises
+        ------
+        ResultError
+            There is no such trial.
+        """
+        number = self.best if trial is None else trial
+        points: dict[str, dict[str, Value]] = self.manifest["points"]
+        if f"{number}" not in points:
+            message = f"trial {number}: not on the front; expected one of {', '.join(points)}"
+            raise _core.ResultError(message)
+        return points[f"{number}"]
+
+    def settings(self, trial: int | None = None) -> Settings:
+        """Return the settings of a trial on the front: lines for ``tc``, and options.
+
+        Parameters
+        ----------
+        trial
+            Its number; by default the best.
+
+        Raises
+        ------
+        ResultError
+            The trial is not on the front.
+        """
+        return settings(self.scenario, self.values(trial))
+
+    def tuned(self, trial: int | None = None) -> Scenario:
+        """Return the scenario with the settings of a trial on the front, by default the best.
+
+        Raises
+        ------
+        ResultError
+            The trial is not on the front.
+        """
+        return changed(self.scenario, self.values(trial))
+
+    def pareto(self, x: str | None = None, y: str | None = None) -> "Figure":
+        """Draw all trials and the front, with the intervals of the new seeds, over two objectives.
+
+        Parameters
+        ----------
+        x, y
+            The objectives; by default the first two. With one objective: its values by trial.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        ResultError
+            An objective is unknown.
+        """
+        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        first = self._objective(x, 0)
+        second = self._objective(y, 1) if len(self.objectives) > 1 else None
+        return figures.pareto(self.trials, self.front, first, second, self.best)
+
+    def importances(self) -> "Figure":
+        """Draw the importance of each parameter for each objective, with its interval.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
+
+        return figures.bars(
+            self.importance.rename({"objective": "metric", "importance": "value"}),
+            "share of the importance (PED-ANOVA)",
+        )
+
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
+        """Write the result: ``tune.json``, a Parquet file per frame, and ``best.toml``.
+
+        Parameters
+        ----------
+        directory
+            The directory, created if needed.
+        force
+            Whether another result in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another result.
+        """
+        identity = {key: self.manifest[key] for key in IDENTITY}
+        saving.check(directory, KIND, identity, force=force)
+        tables = {name: getattr(self, name) for name in TABLES}
+        texts = {} if self.best is None else {"best.toml": self.tuned().to_toml()}
+        saving.save(directory, KIND, self.manifest, tables, texts)
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a result that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        directory
+            The directory.
+
+        Returns
+        -------
+        TuneResult
+            The result.
+
+        Raises
+        ------
+        ResultError
+            The directory contains no result of tuning, or a damaged one.
+        """
+        manifest, tables = saving.load(directory, KIND, TABLES)
+        return cls(manifest, **tables)
+
+    def _objective(self, name: str | None, place: int) -> str:
+        if name is None:
+            return self.objectives[place]
+        if name not in self.objectives:
+            message = f'unknown objective "{name}"; expected one of {", ".join(self.objectives)}'
+            raise _core.ResultError(message)
+        return name

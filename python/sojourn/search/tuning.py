@@ -1,0 +1,400 @@
+"""Find settings that are best in one or several objectives."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.document import needs
+from sojourn.result.metrics import mean_and_interval
+from sojourn.scenario import Scenario
+from sojourn.search import dimensions as dims
+from sojourn.search.dimensions import Dimension, Values, dimensions
+from sojourn.search.laboratory import Laboratory, fresh_seed
+from sojourn.search.objectives import Objective
+from sojourn.search.objectives import objectives as read_objectives
+from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
+from sojourn.search.settings import of_arm
+from sojourn.search.tune_result import TuneResult
+from sojourn.sweeps.caches import local_cache
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameters as read_parameters
+
+TRIALS = 100
+# Runs per trial, and per point of the front with fresh seeds.
+REPLICATIONS = 3
+INTERVALS = 10
+MAX_TRIALS = 100_000
+MAX_RUNS = 10_000
+# More points on the front than a person compares; the others are not measured again.
+MAX_FRONT = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """A search for settings that was checked.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, without arms.
+    dimensions
+        The parameters.
+    objectives
+        The objectives.
+    trials
+        Number of trials.
+    replications
+        Runs per trial.
+    intervals
+        Runs per point of the front with fresh seeds.
+    """
+
+    scenario: Scenario
+    dimensions: tuple[Dimension, ...]
+    objectives: tuple[Objective, ...]
+    trials: int
+    replications: int
+    intervals: int
+
+    @property
+    def seed(self) -> int:
+        """The seed of the search."""
+        return int(json.loads(self.scenario.checked.to_json())["seed"])
+
+    @property
+    def runs(self) -> int:
+        """The most runs that the search needs."""
+        return self.trials * self.replications + (MAX_FRONT + 1) * self.intervals
+
+    def document(self) -> dict[str, Any]:
+        """Describe the search, for the manifest."""
+        return {
+            "sojourn": {"version": _core.version(), "commit": _core.commit()},
+            "scenario": json.loads(self.scenario.checked.to_json()),
+            "parameters": dims.document(self.dimensions),
+            "paths": [path for one in self.dimensions for path in one.paths],
+            "objectives": [one.text for one in self.objectives],
+            "trials": self.trials,
+            "replications": self.replications,
+            "intervals": self.intervals,
+            "seed": self.seed,
+            "seed_of_intervals": fresh_seed(self.seed, "intervals"),
+        }
+
+
+def tuning(
+    scenario: Scenario,
+    parameters: Sequence[Parameter],
+    texts: Sequence[str],
+    *,
+    arm: str | None = None,
+    trials: int = TRIALS,
+    replications: int = REPLICATIONS,
+    intervals: int = INTERVALS,
+) -> Tuning:
+    """Check a search for settings; the parameters are those of :func:`tune`.
+
+    Raises
+    ------
+    ScenarioError
+        Something is not valid.
+    """
+    bounded("--trials", trials, 1, MAX_TRIALS)
+    bounded("--replications", replications, 1, MAX_RUNS)
+    bounded("--intervals", intervals, 2, MAX_RUNS)
+    return Tuning(
+        scenario=of_arm(scenario, arm, "tune"),
+        dimensions=tuple(dimensions(parameters, "tune")),
+        objectives=tuple(read_objectives(texts)),
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+    )
+
+
+def bounded(option: str, value: int, least: int, most: int) -> None:
+    """Raise a ScenarioError unless a number is in its range."""
+    if not least <= value <= most:
+        message = f"{option} {value}: expected {least} to {most}"
+        raise _core.ScenarioError(message)
+
+
+def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
+    """Search for settings.
+
+    Parameters
+    ----------
+    planned
+        The search.
+    laboratory
+        Executes the runs.
+
+    Raises
+    ------
+    ScenarioError
+        No trial is a valid scenario, or a metric does not exist.
+    SweepInterrupted
+        Ctrl-C ended the runs; those that have finished are in the store.
+    """
+    laboratory.planned = planned.runs
+    faults: dict[str, None] = {}
+
+    def measure(points: Sequence[Values]) -> list[Costs]:
+        found = [laboratory.invalid(planned.scenario, values) for values in points]
+        faults.update(dict.fromkeys(fault for fault in found if fault is not None))
+        valid = [values for values, fault in zip(points, found, strict=True) if fault is None]
+        frames = iter(
+            laboratory.measure(
+                planned.scenario, valid, replications=planned.replications, seed=planned.seed
+            )
+        )
+        return [
+            None if fault is not None else _costs(next(frames), planned.objectives)
+            for fault in found
+        ]
+
+    optimised = optimise(
+        planned.dimensions,
+        measure,
+        objectives=len(planned.objectives),
+        trials=planned.trials,
+        seed=planned.seed,
+        command="tune",
+    )
+    best = front(optimised.trials)
+    if not best:
+        reason = next(iter(faults), "the objectives were not measured in any trial")
+        message = f"tune: no trial succeeded: {reason}"
+        raise _core.ScenarioError(message)
+    shown = best if len(best) <= MAX_FRONT else _spread(best)
+    laboratory.planned = laboratory.finished + (len(shown) + 1) * planned.intervals
+    measured = _front(planned, shown, laboratory)
+    means = [tuple(row[one.text] for one in planned.objectives) for row in measured]
+    chosen = _best(shown, means[:-1], planned.objectives)
+    manifest = {
+        **planned.document(),
+        "best": None if chosen is None else chosen.number,
+        "points": {f"{one.number}": dict(one.values) for one in shown},
+        "invalid": list(faults),
+    }
+    return TuneResult(
+        manifest,
+        _trials(planned, optimised.trials, {one.number for one in best}),
+        _frame(planned, measured),
+        pl.DataFrame(
+            [
+                (planned.objectives[one.objective].text, one.parameter, one.mean, one.low, one.high)
+                for one in optimised.importance
+            ],
+            schema={
+                "objective": pl.String,
+                "parameter": pl.String,
+                "importance": pl.Float64,
+                "low": pl.Float64,
+                "high": pl.Float64,
+            },
+            orient="row",
+        ),
+    )
+
+
+def _costs(runs: pl.DataFrame, of: Sequence[Objective]) -> Costs:
+    """Return the means of the objectives, a smaller one better; None if one was not measured."""
+    found = []
+    for one in of:
+        values = list(one.values(runs, f'--objective "{one.text}"').values())
+        if not values:
+            return None
+        found.append(one.sign * fmean(values))
+    return tuple(found)
+
+
+def _spread(best: Sequence[Trial]) -> list[Trial]:
+    """Select points of the front, equally far apart in its order, with both ends."""
+    step = (len(best) - 1) / (MAX_FRONT - 1)
+    return [best[round(n * step)] for n in range(MAX_FRONT)]
+
+
+def _best(
+    shown: Sequence[Trial], means: Sequence[tuple[float | None, ...]], of: Sequence[Objective]
+) -> Trial | None:
+    """Choose the compromise of the front by the means with fresh seeds."""
+    costs: list[tuple[Trial, list[float]]] = []
+    for trial, point in zip(shown, means, strict=True):
+        known = [mean for mean in point if mean is not None]
+        if len(known) == len(of):
+            signed = [one.sign * mean for one, mean in zip(of, known, strict=True)]
+            costs.append((trial, signed))
+    if not costs:
+        return None
+    return costs[compromise([cost for _, cost in costs])][0]
+
+
+def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> list[dict[str, Any]]:
+    """Measure the front, and last the scenario as it was, with fresh seeds."""
+    seed = fresh_seed(planned.seed, "intervals")
+    frames = laboratory.measure(
+        planned.scenario,
+        [one.values for one in shown],
+        replications=planned.intervals,
+        seed=seed,
+    )
+    frames += laboratory.measure(planned.scenario, [{}], replications=planned.intervals, seed=seed)
+    places: list[Trial | None] = [*shown, None]
+    rows: list[dict[str, Any]] = []
+    for trial, runs in zip(places, frames, strict=True):
+        row: dict[str, Any] = {"trial": None if trial is None else trial.number, "n": runs.height}
+        row["values"] = {} if trial is None else trial.values
+        for one in planned.objectives:
+            place = f'--objective "{one.text}"'
+            values, before = (one.values(frame, place) for frame in (runs, frames[-1]))
+            shared = sorted(values.keys() & before.keys())
+            differences = [values[run] - before[run] for run in shared]
+            name = one.text
+            for end, estimate in (("", list(values.values())), ("_change", differences)):
+                found = mean_and_interval(estimate)
+                keys = (f"{name}{end}", f"{name}{end}_low", f"{name}{end}_high")
+                row |= dict(zip(keys, found, strict=True))
+        rows.append(row)
+    costs = [_signed(row, planned.objectives) for row in rows[:-1]]
+    for row, own in zip(rows, costs, strict=False):
+        row["dominated"] = any(dominates(other, own) for other in costs)
+    rows[-1]["dominated"] = None
+    return rows
+
+
+def _signed(row: Mapping[str, Any], of: Sequence[Objective]) -> Costs:
+    values = [row[one.text] for one in of]
+    if any(value is None for value in values):
+        return None
+    return tuple(one.sign * value for one, value in zip(of, values, strict=True))
+
+
+def _trials(planned: Tuning, trials: Sequence[Trial], best: set[int]) -> pl.DataFrame:
+    rows = [
+        {
+            "trial": one.number,
+            **_written(one.values, planned),
+            "state": "failed" if one.costs is None else "complete",
+            "front": one.number in best,
+            **{
+                of.text: None if one.costs is None else of.sign * one.costs[place]
+                for place, of in enumerate(planned.objectives)
+            },
+        }
+        for one in trials
+    ]
+    schema = {one.text: pl.Float64 for one in planned.objectives}
+    return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
+
+
+def _frame(planned: Tuning, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    ends = ("", "_low", "_high", "_change", "_change_low", "_change_high")
+    columns = [f"{one.text}{end}" for one in planned.objectives for end in ends]
+    table = [
+        {
+            "trial": row["trial"],
+            **_written(row["values"], planned),
+            "n": row["n"],
+            "dominated": row["dominated"],
+            **{name: row[name] for name in columns},
+        }
+        for row in rows
+    ]
+    schema = {"trial": pl.Int64, "dominated": pl.Boolean, **dict.fromkeys(columns, pl.Float64)}
+    return pl.DataFrame(table, schema_overrides=schema, infer_schema_length=None)
+
+
+def _written(values: Values, planned: Tuning) -> dict[str, str | None]:
+    """Write the values of the parameters as texts: a parameter may have values of any type."""
+    paths = [path for one in planned.dimensions for path in one.paths]
+    return {path: f"{values[path]}" if path in values else None for path in paths}
+
+
+def tune(
+    scenario: Scenario,
+    parameters: Mapping[Any, Any],
+    objectives: str | Sequence[str],
+    *,
+    arm: str | None = None,
+    trials: int = TRIALS,
+    replications: int = REPLICATIONS,
+    intervals: int = INTERVALS,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    backend: str | None = None,
+    store: str | Path | None = None,
+    max_memory: str | None = None,
+) -> TuneResult:
+    """Search for the values of parameters that are best in one or several objectives.
+
+    Optuna proposes the values. The trials on the Pareto front are measured again with seeds that
+    the search has not used, because the best of many trials owes a part of its result to chance.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    parameters
+        Values or ranges by their path, as for :func:`sweep`: ``"loguniform(1ms,50ms)"``,
+        ``"uniform(0,1)"``, ``"integers(1,8)"``, or a list, whose values have no order.
+    objectives
+        Each ``"min"`` or ``"max"`` with a metric of runs, or an expression of them:
+        ``"min ping_ms_p99"``, ``"max goodput_down"``.
+    arm
+        Name of the arm to tune, if the scenario has several.
+    trials
+        Number of trials. They come in batches of 8, whatever `jobs` is.
+    replications
+        Runs per trial.
+    intervals
+        Runs per point of the front with fresh seeds.
+    seed
+        Replaces that of the scenario. The same seed gives the same trials.
+    jobs, progress, backend, max_memory
+        As for :func:`run`.
+    store
+        Directory in which each run is stored when it finishes; after an interruption, the same
+        call with the same store does not repeat finished runs.
+
+    Returns
+    -------
+    TuneResult
+        Trials, front, importance and settings.
+
+    Raises
+    ------
+    UnavailableError
+        Optuna is not installed.
+    ScenarioError
+        A parameter or an objective is not valid, or no trial is a valid scenario.
+    SweepInterrupted
+        Ctrl-C ended the runs.
+    """
+    needs("tune", scenario, Scenario, "a Scenario")
+    needs("parameters", parameters, Mapping, "a mapping from paths to values")
+    chosen = scenario if seed is None else scenario.replace(seed=seed)
+    planned = tuning(
+        chosen,
+        read_parameters(parameters),
+        [objectives] if isinstance(objectives, str) else list(objectives),
+        arm=arm,
+        trials=trials,
+        replications=replications,
+        intervals=intervals,
+    )
+    laboratory = Laboratory(
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+        cache=local_cache(store, backend),
+        progress=progress,
+    )
+    return execute(planned, laboratory)

@@ -1,0 +1,115 @@
+"""Worst cases as scenario files: a comment block that can be read again, and the scenario."""
+
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core, files
+from sojourn.scenario import Scenario
+
+TITLE = "# A worst case that `sojourn adversary` found. The seed below was not used by the search."
+MAX_FILE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A scenario in which an arm loses against another.
+
+    Parameters
+    ----------
+    scenario
+        The scenario with both arms; its seed and replications are those of the regret.
+    arm, against
+        The names of the arms.
+    score
+        The score, such as ``min ping_ms_p99``.
+    regret, regret_low, regret_high
+        How much worse `arm` is, with the 95 % interval.
+    found, found_low, found_high
+        The same in the scenario before it was minimised.
+    trials
+        Number of trials of the search.
+    search_seed
+        Their seed.
+    version
+        The version of Sojourn.
+    command
+        The command that finds it again; empty if it was found by Python.
+    """
+
+    scenario: Scenario
+    arm: str
+    against: str
+    score: str
+    regret: float
+    regret_low: float
+    regret_high: float
+    found: float
+    found_low: float
+    found_high: float
+    trials: int
+    search_seed: int
+    version: str
+    command: str = ""
+
+    def to_toml(self) -> str:
+        """Write the scenario with the comment block."""
+        values = {
+            item.name: getattr(self, item.name) for item in fields(self) if item.name != "scenario"
+        }
+        lines = [f"# {key} = {_written(value)}" for key, value in values.items()]
+        return "\n".join([TITLE, *lines, "", self.scenario.to_toml()])
+
+
+def read(path: str | Path) -> Counterexample:
+    """Read a worst case.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Counterexample
+        The worst case.
+
+    Raises
+    ------
+    ResultError
+        The file cannot be read, or has no comment block of a worst case.
+    ScenarioError
+        The scenario is not valid.
+    """
+    try:
+        text = files.head(path, MAX_FILE).decode()
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise _core.ResultError(message) from None
+    except UnicodeDecodeError:
+        message = f"{path}: not a text; expected a scenario file in UTF-8"
+        raise _core.ResultError(message) from None
+    head, *rest = text.splitlines()
+    block = []
+    for line in rest:
+        if not line.startswith("# "):
+            break
+        block.append(line.removeprefix("# "))
+    try:
+        values: dict[str, Any] = tomllib.loads("\n".join(block))
+    except tomllib.TOMLDecodeError:
+        values = {}
+    wanted = {item.name for item in fields(Counterexample)} - {"scenario"}
+    if head != TITLE or values.keys() != wanted:
+        message = f"{path}: no worst case; expected a file that `sojourn adversary --save` wrote"
+        raise _core.ResultError(message)
+    return Counterexample(scenario=Scenario.from_toml(text), **values)
+
+
+def _written(value: str | float) -> str:
+    if isinstance(value, str):
+        # A basic string of TOML: neither quotes nor line breaks as they are.
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        return f'"{escaped}"'
+    return repr(value)
