@@ -7,6 +7,7 @@
 //! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
 //! * `sys`, `netlink`, `namespace`, `port`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
+//! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
@@ -14,6 +15,7 @@
 mod backend;
 mod capture;
 mod clock;
+mod connections;
 mod datapath;
 mod error;
 mod flows;
@@ -29,6 +31,7 @@ mod port;
 mod program;
 mod run;
 mod side;
+mod sock_diag;
 mod space;
 mod sys;
 #[cfg(any(test, fuzzing))]

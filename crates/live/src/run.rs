@@ -15,6 +15,7 @@ use sojourn_scenario::plan::{FlowConfig, Program as ProgramConfig, Traffic};
 
 use crate::capture::Capture;
 use crate::clock::Clock;
+use crate::connections::Connections;
 use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
 use crate::flows::Flows;
@@ -86,6 +87,8 @@ pub fn run(
     let space = Space::create(HostSettings { ecn, in_foreground })?;
     let program = plan.config.flows.iter().find_map(program_of);
     let mut running = Running::default();
+    running.connections =
+        program.map(|_| Connections::watch(&space, config.sample, config.flows.len()));
     if let Some(words) = program.and_then(|program| program.server.as_ref()) {
         if space.level > 0 {
             let reason = "a run within another one has the server of the outermost run";
@@ -136,19 +139,25 @@ pub fn run(
                 let shown = watcher.map(|watcher| (watcher, &shared));
                 let ends = (clock, end, options.in_foreground);
                 let stopped = || moving.is_finished();
-                follow(
+                let completion = follow(
                     &mut hosts,
                     &mut running,
                     ends,
                     shown,
                     (cancellation, &stopped),
-                )
+                )?;
+                // Before the connections of programs that have ended are closed.
+                if let Some(connections) = &mut running.connections {
+                    connections.sample();
+                }
+                Ok(completion)
             });
         drop(guard);
         (moving.join(), followed)
     });
     let status = running.status;
     let server = running.server.is_some().then_some(running.server_failed);
+    let connections = running.connections.take();
     drop(running);
     let completion = followed?;
     let Moved {
@@ -170,7 +179,11 @@ pub fn run(
     let finished = hosts.finish(stopped);
     let mut facts = validity::facts(&counted, &links, &finished, (lost, space.devices));
     if program.is_some() {
-        facts.push(validity::of_program(status, space.client.control()));
+        facts.push(validity::of_program(status));
+    }
+    if let Some(connections) = connections {
+        let defaults = [space.client.control(), space.server.control()];
+        facts.extend(validity::of_connections(&connections.finish(), defaults));
     }
     facts.extend(server.map(validity::of_server));
     if options.in_foreground {
@@ -188,6 +201,8 @@ pub fn run(
 struct Running {
     server: Option<Program>,
     program: Option<Program>,
+    /// The connections of both.
+    connections: Option<Connections>,
     status: Option<i32>,
     /// Exit code of a server that ended with an error, and when.
     server_failed: Option<(i32, Instant)>,
@@ -302,6 +317,9 @@ fn follow(
             if !waits || now.saturating_since(since) >= GRACE {
                 return Ok(Completion::Cancelled);
             }
+        }
+        if let Some(connections) = &mut running.connections {
+            connections.follow(now);
         }
         // After the question for a signal: what watches a run would take it for its own.
         if let Some((watcher, shared)) = watched

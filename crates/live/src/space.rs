@@ -84,7 +84,7 @@ impl Addresses {
 
     /// The addresses of host `host` in a run at nesting level `level`. 100.64.0.0/10 is shared address space for
     /// carrier-grade NAT (RFC 6598); `fd00::/8` is for unique local addresses (RFC 4193).
-    const fn of(level: u8, host: u8) -> Self {
+    pub(crate) const fn of(level: u8, host: u8) -> Self {
         let level_v6 = level as u16;
         Self {
             v4: Ipv4Addr::new(100, 64, level, host),

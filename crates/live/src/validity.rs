@@ -6,6 +6,7 @@ use sojourn_backend::Completion;
 use sojourn_net::Instant;
 use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 
+use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
 use crate::hosts::Finished;
 
@@ -66,22 +67,69 @@ pub(crate) fn facts(
         let (ecn, all) = finished.with_ecn;
         facts.push(fact(
             "ecn_negotiated",
-            format!("{ecn} of {all} connections"),
+            format!("{ecn} of {}", connections(all)),
             true,
         ));
     }
     facts
 }
 
-/// Exit status of the program, and the default congestion control of its connections.
-pub(crate) fn of_program(status: Option<i32>, control: Option<String>) -> ValidityFact {
+/// Exit status of the program.
+pub(crate) fn of_program(status: Option<i32>) -> ValidityFact {
     let ended = match status {
         Some(code) => format!("exit code {code}"),
         None => "still running at the end".to_owned(),
     };
-    let control = control.unwrap_or_else(|| "unknown".to_owned());
-    let value = format!("{ended}; default congestion control {control}");
-    fact("program", value, status.is_none_or(|code| code == 0))
+    fact("program", ended, status.is_none_or(|code| code == 0))
+}
+
+/// Congestion controls of the connections of programs, and how many of these negotiated ECN; `defaults`: the control of
+/// connections that do not choose one, at the client and at the server.
+pub(crate) fn of_connections(
+    watched: &Watched,
+    defaults: [Option<String>; 2],
+) -> [ValidityFact; 2] {
+    let (controls, ecn) = match watched {
+        Ok(ends) => {
+            let [client, server] = defaults;
+            let described = [(&ends[0], client), (&ends[1], server)]
+                .map(|(end, default)| controls_of(end, default));
+            (both(described), both(ends.each_ref().map(ecn_of)))
+        }
+        Err(reason) => {
+            let unknown = format!("unknown: the kernel does not list connections: {reason}");
+            (unknown.clone(), unknown)
+        }
+    };
+    [
+        fact("program_congestion_control", controls, true),
+        fact("program_ecn_negotiated", ecn, true),
+    ]
+}
+
+fn both([client, server]: [String; 2]) -> String {
+    format!("client: {client}; server: {server}")
+}
+
+fn controls_of(seen: &Seen, default: Option<String>) -> String {
+    if seen.controls.is_empty() {
+        let default = default.unwrap_or_else(|| "unknown".to_owned());
+        return format!("no connection seen, default {default}");
+    }
+    let each = seen
+        .controls
+        .iter()
+        .map(|(control, &count)| format!("{control} ({})", connections(count)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn ecn_of(seen: &Seen) -> String {
+    format!("{} of {}", seen.with_ecn, connections(seen.count()))
+}
+
+fn connections(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} connection{plural}")
 }
 
 /// What ended a run that lasts as long as its program. Runs that last for the duration of their scenario lack this fact.
@@ -165,6 +213,31 @@ mod tests {
         let failed = of_server(Some((137, at)));
         assert!(!failed.passed);
         assert_eq!(failed.value, "ended with exit code 137 after 1.2 s");
+    }
+
+    #[test]
+    fn the_controls_of_programs_are_counted_at_each_end() {
+        let mut client = Seen::default();
+        client.add(1, "cubic", true);
+        client.add(2, "cubic", false);
+        client.add(3, "reno", true);
+        let watched = Ok([client, Seen::default()]);
+        let defaults = [Some("cubic".to_owned()), Some("bbr".to_owned())];
+        let [controls, ecn] = of_connections(&watched, defaults);
+        assert_eq!(
+            controls.value,
+            "client: cubic (2 connections), reno (1 connection); server: no connection seen, default bbr"
+        );
+        assert_eq!(
+            ecn.value,
+            "client: 2 of 3 connections; server: 0 of 0 connections"
+        );
+        let unknown = of_connections(&Err("No such file".to_owned()), [None, None]);
+        assert!(
+            unknown
+                .iter()
+                .all(|fact| fact.value.starts_with("unknown: ") && fact.passed)
+        );
     }
 
     #[test]
