@@ -303,7 +303,7 @@ def test_a_wireless_link_is_refused(folder: Path) -> None:
     ("traffic", "said"),
     [
         ('{ type = "quic", direction = "down" }', "QUIC"),
-        (f'{{ {TRAFFIC}, cc = "bbr3" }}', "a congestion control that the kernel has not loaded"),
+        (f'{{ {TRAFFIC}, cc = "bbr3" }}', r"has not loaded \(as root: modprobe tcp_bbr3; `sojourn doctor`"),
         (f"{{ {TRAFFIC}, mss = 500 }}", "a segment size other than 1448 bytes"),
         (
             ", ".join(['{ type = "program", direction = "down", command = ["true"] }'] * 2),

@@ -28,8 +28,10 @@ const HIGHEST_PRIORITY: i32 = -20;
 pub(crate) struct Counted {
     /// How late each event was processed, in ns.
     pub(crate) lateness: Histogram,
-    /// Packets lost because no buffer was free or the host did not accept them.
+    /// Packets lost because no buffer was free.
     pub(crate) lost: u64,
+    /// Packets that the receiving host did not accept.
+    pub(crate) refused: u64,
     /// Packets that are longer than the MTU or not valid IP.
     pub(crate) unreadable: u64,
     /// Multicast packets of the hosts themselves, which are not forwarded.
@@ -195,7 +197,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         while let Some((_, frame)) = self.network.next_delivered() {
             let port = self.port(self.flows.destination(&frame));
             if !port.write(self.network.pool.packet(&frame)) {
-                self.counted.lost += 1;
+                self.counted.refused += 1;
             }
             self.network.pool.release(frame.slot);
         }

@@ -4,10 +4,11 @@
 //! through the links of a plan, which are the links and queues of the simulator, in real time. Programs and built-in
 //! applications use the TCP of the host kernel.
 //!
-//! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
+//! * `frame`, `pool`, `network`, `timers`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
 //! * `sys`, `netlink`, `namespace`, `port`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
 //! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
+//! * `losses`: packets that the hosts discard.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
@@ -21,6 +22,7 @@ mod error;
 mod flows;
 mod frame;
 mod hosts;
+mod losses;
 mod machine;
 mod namespace;
 mod netlink;
@@ -36,6 +38,7 @@ mod space;
 mod sys;
 #[cfg(any(test, fuzzing))]
 pub mod testing;
+mod timers;
 mod validity;
 mod view;
 mod waiting;

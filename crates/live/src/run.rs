@@ -175,9 +175,10 @@ pub fn run(
     if completion == Completion::Cancelled && !options.in_foreground {
         return Ok(ended);
     }
-    let lost = space.lost_at_devices();
     let finished = hosts.finish(stopped);
-    let mut facts = validity::facts(&counted, &links, &finished, (lost, space.devices));
+    // After what had arrived was read.
+    let lost = space.lost();
+    let mut facts = validity::facts(&counted, &links, &finished, (lost.as_ref(), space.devices));
     if program.is_some() {
         facts.push(validity::of_program(status));
     }

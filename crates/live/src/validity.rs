@@ -9,21 +9,21 @@ use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
 use crate::hosts::Finished;
+use crate::space::Lost;
 
 /// Limit of the 99th percentile of the lateness of events.
 const MOST_LATE_NANOS: u64 = 1_000_000;
 /// Limit of the processor time of the datapath, in percent of one processor.
 const MOST_CPU: u64 = 90;
 
-/// The facts of a run with devices of this kind, which dropped `lost` packets.
+/// The facts of a run with devices of this kind; `lost`: what the datapath has not counted.
 pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    (lost, devices): (Option<u64>, &str),
+    (lost, devices): (Option<&Lost>, &str),
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
-    let outside = lost.map(|lost| counted.lost + lost);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);
     let mut facts = vec![
         fact(
@@ -36,14 +36,7 @@ pub(crate) fn facts(
             format!("{cpu} % of a processor"),
             cpu <= MOST_CPU,
         ),
-        fact(
-            "lost_outside_queue",
-            outside.map_or(
-                "unknown: the devices have no counters".to_owned(),
-                |outside| format!("{outside} of {} packets", counted.read + outside),
-            ),
-            outside == Some(0),
-        ),
+        lost_outside_queue(counted, lost),
         fact(
             "larger_than_mtu",
             format!("{} packets", counted.unreadable),
@@ -72,6 +65,33 @@ pub(crate) fn facts(
         ));
     }
     facts
+}
+
+/// Packets lost anywhere but at a queue or on a wire, in total and at each place.
+fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
+    const NAME: &str = "lost_outside_queue";
+    let Some(lost) = lost else {
+        let unknown = "unknown: the devices or hosts have no counters";
+        return fact(NAME, unknown.to_owned(), false);
+    };
+    let datapath = [
+        ("devices", lost.at_devices),
+        ("packet buffers", counted.lost),
+        ("the receiving host", counted.refused),
+    ];
+    let places: Vec<_> = datapath
+        .into_iter()
+        .chain(lost.at_sockets.places())
+        .filter(|&(_, count)| count > 0)
+        .map(|(place, count)| format!("{count} at {place}"))
+        .collect();
+    let before_sockets = lost.at_devices + counted.lost;
+    let all = before_sockets + counted.refused + lost.at_sockets.total();
+    let mut value = format!("{all} of {} packets", counted.read + before_sockets);
+    if !places.is_empty() {
+        value = format!("{value}: {}", places.join(", "));
+    }
+    fact(NAME, value, all == 0)
 }
 
 /// Exit status of the program.
@@ -213,6 +233,38 @@ mod tests {
         let failed = of_server(Some((137, at)));
         assert!(!failed.passed);
         assert_eq!(failed.value, "ended with exit code 137 after 1.2 s");
+    }
+
+    #[test]
+    fn packets_lost_outside_the_queue_are_named_by_place() {
+        let counted = Counted {
+            read: 90,
+            lost: 3,
+            refused: 1,
+            ..Counted::default()
+        };
+        let mut lost = Lost::default();
+        assert_eq!(
+            lost_outside_queue(&counted, Some(&lost)).value,
+            "4 of 93 packets: 3 at packet buffers, 1 at the receiving host"
+        );
+        lost.at_devices = 7;
+        let failed = lost_outside_queue(&counted, Some(&lost));
+        assert!(
+            failed
+                .value
+                .starts_with("11 of 100 packets: 7 at devices, ")
+        );
+        assert!(!failed.passed);
+        let none = lost_outside_queue(
+            &Counted {
+                read: 5,
+                ..Counted::default()
+            },
+            Some(&Lost::default()),
+        );
+        assert_eq!((&*none.value, none.passed), ("0 of 5 packets", true));
+        assert!(!lost_outside_queue(&counted, None).passed);
     }
 
     #[test]
