@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::Duration;
 
 use crate::error::plain;
 use crate::side::flow_at;
@@ -21,8 +22,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 pub(crate) struct Connections {
     /// Client and server, or why the kernel does not list connections.
     ends: Result<[AtEnd; 2], String>,
-    every: Duration,
-    next: Instant,
+    every: std::time::Duration,
 }
 
 /// Connections at one end of the network.
@@ -75,32 +75,29 @@ impl Connections {
         let opened = AtEnd::open(&space.client, flows)
             .and_then(|client| Ok([client, AtEnd::open(&space.server, flows)?]));
         Self {
-            every: every.max(SHORTEST),
-            next: Instant::ZERO,
+            every: std::time::Duration::from_nanos(every.max(SHORTEST).as_nanos()),
             ends: opened.map_err(|error| plain(&error)),
         }
     }
 
-    /// Takes a sample if one is due.
-    pub(crate) fn follow(&mut self, now: Instant) {
-        if now >= self.next {
-            self.next = now + self.every;
+    /// Takes samples until the sender of `ended` is dropped, and one then: before the connections of programs that have
+    /// ended are closed. Returns what was seen.
+    pub(crate) fn run(mut self, ended: &Receiver<()>) -> Watched {
+        while self.ends.is_ok() && ended.recv_timeout(self.every) == Err(RecvTimeoutError::Timeout)
+        {
             self.sample();
         }
+        self.sample();
+        self.ends.map(|ends| ends.map(|end| end.seen))
     }
 
     /// Lists the connections that exist now.
-    pub(crate) fn sample(&mut self) {
+    fn sample(&mut self) {
         if let Ok(ends) = &mut self.ends
             && let Err(error) = ends.iter_mut().try_for_each(AtEnd::sample)
         {
             self.ends = Err(plain(&error));
         }
-    }
-
-    /// What was seen.
-    pub(crate) fn finish(self) -> Watched {
-        self.ends.map(|ends| ends.map(|end| end.seen))
     }
 }
 
@@ -136,7 +133,7 @@ fn crosses(found: &Connection<'_>, addresses: &Addresses) -> bool {
     (local == addresses.v4 || local == addresses.v6) && found.peer.0 != local
 }
 
-/// Whether a connection belongs to one of so many built-in flows.
+/// Whether a connection belongs to one of the first `flows` built-in flows.
 fn is_built_in(found: &Connection<'_>, flows: usize) -> bool {
     [found.local.1, found.peer.1]
         .into_iter()

@@ -205,10 +205,12 @@ impl<'c> Network<'c> {
     }
 
     fn offer(&mut self, id: u32, frame: &Frame) {
-        if let Some(capture) = &mut self.observed.capture {
-            capture.on_offered(self.now, id, frame, self.pool.packet(frame));
-        }
+        let mut frame = *frame;
         let link = &mut self.links[id as usize];
+        if let Some(capture) = &mut self.observed.capture {
+            frame.queue = link.qdisc.queue_of(&frame);
+            capture.on_offered(self.now, id, &frame, self.pool.packet(&frame));
+        }
         let mut watch = self.observed.watch(id, &mut self.pool);
         link.qdisc
             .enqueue(self.now, frame.onward(self.now), &mut watch);

@@ -22,7 +22,7 @@ pub(crate) fn source_of(direction: Option<&str>) -> Side {
     }
 }
 
-/// The built-in flow with this port, if there are so many flows.
+/// The built-in flow with this port, if its number is below `flows`.
 #[inline]
 pub(crate) fn flow_at(port: u16, flows: usize) -> Option<u32> {
     let number = port.checked_sub(FIRST_PORT)?;

@@ -146,6 +146,14 @@ pub(crate) struct HostSettings {
 }
 
 impl Space {
+    /// Addresses of the hosts that programs know, with names for captures.
+    pub(crate) const fn hosts(&self) -> [(Ipv4Addr, &'static str); 2] {
+        [
+            (self.client.addresses.v4, "client"),
+            (self.target.v4, "server"),
+        ]
+    }
+
     /// Packets that were lost since the network was created, as far as the datapath has not counted them; `None`: not
     /// known.
     pub(crate) fn lost(&self) -> Option<Lost> {
