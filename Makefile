@@ -196,6 +196,7 @@ fuzz: ## Fuzz queues, scenarios, results and packets, one minute per target; nee
 	cd crates/lab && cargo +nightly fuzz run manifest fuzz/corpus/manifest ../../tests/python/data/format_4 -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run table -- -max_total_time=60
 	cd crates/live && cargo +nightly fuzz run frame -- -max_total_time=60 -max_len=2048
+	cd crates/live && cargo +nightly fuzz run sock_diag -- -max_total_time=60 -max_len=2048
 
 sanitize: ## Run the tests of live runs with the address sanitizer; needs nightly Rust, and root for all of them.
 	RUSTFLAGS=-Zsanitizer=address cargo +nightly test --package sojourn-live --target-dir target/sanitize \

@@ -184,6 +184,20 @@ def test_packets_are_those_of_the_result(folder: Path) -> None:
         assert abs(counted[f"{name}.deq"] - link["sent_packets"]) <= 1
         assert abs(comments[f"{name}.drop", f"dropped: {queue} aqm"] - link["drops_aqm"]) <= 1
         assert abs(comments[f"{name}.deq", f"marked CE: {queue} aqm"] - link["marks_aqm"]) <= 1
+    # A fair queue numbers its queues; every packet has the same number where it enters and leaves.
+    queues = fields(
+        folder / "all.pcapng",
+        'frame.interface_name matches "enq|deq|drop"',
+        "frame.interface_name",
+        "frame.packet_id",
+        "frame.interface_queue",
+        "frame.comment",
+    )
+    fair = [row for row in queues if row[0].startswith("down.")]
+    assert {row[2] for row in queues if not row[0].startswith("down.")} == {""}
+    assert all(row[2] for row in fair if row[3] != "lost on the wire")
+    assert len({(row[1], row[2]) for row in fair}) == len({row[1] for row in fair})
+    assert 2 < len({row[2] for row in fair}) < 1_024
     entered = {row[2] for row in rows if row[0] == "up.enq"}
     left = {row[2] for row in rows if row[0] in {"up.deq", "up.drop"}}
     assert left <= entered

@@ -157,6 +157,48 @@ def test_curl_fetches_a_file_over_both_protocols(folder: Path) -> None:
         assert (folder / name).read_bytes() == (folder / "file").read_bytes()
 
 
+def facts(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the facts of the saved run, by name."""
+    return {fact["name"]: fact for fact in saved(folder).provenance["validity"]}
+
+
+def test_the_controls_and_the_ecn_of_programs_are_those_of_their_sockets(folder: Path) -> None:
+    _check_sockets(needed(), folder)
+
+
+def _check_sockets(user: User, folder: Path) -> None:
+    """Transfer with a control that is not the default, beside a connection with the default."""
+    program("iperf3")
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text(encoding="ascii").strip()
+    control = "cubic" if default == "reno" else "reno"
+    client = ("iperf3", "-c", SERVER, "-R", "-t", "1", "-C", control)
+    done = user.run(
+        *("live", "--ecn", *RESULT, "--server", "iperf3 -s -1", "--", *client), folder=folder
+    )
+    assert done.returncode == 0, done.stderr
+    found = facts(folder)
+    # iperf3 has a connection with the default for its parameters and results.
+    both = ", ".join(f"{name} (1 connection)" for name in sorted((default, control)))
+    assert found["program_congestion_control"]["value"] == f"client: {both}; server: {both}"
+    ecn = "2 of 2 connections"
+    assert found["program_ecn_negotiated"]["value"] == f"client: {ecn}; server: {ecn}"
+
+
+def test_packets_that_a_socket_has_no_room_for_are_lost_outside_the_queue(folder: Path) -> None:
+    program("python3")
+    socket = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+    small = "s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)"
+    serve = f"{socket} {small}; s.bind(('', 80)); time.sleep(9)"
+    send = f"{socket} [s.sendto(bytes(900), ('{SERVER}', 80)) for n in range(50)]; time.sleep(0.5)"
+    words = (*RESULT, "--server", f'python3 -c "{serve}"', "--", "python3", "-c", send)
+    done = needed().run("live", *words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    lost = facts(folder)["lost_outside_queue"]
+    assert not lost["passed"]
+    assert re.fullmatch(r"(4\d) of \d+ packets: \1 at UDP receive buffers", lost["value"]), lost
+    assert "error: failed check lost_outside_queue: 4" in done.stderr
+
+
 EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("sh", "-c", "exit 7"), 7, ""),
     ((), ("sh", "-c", "kill -9 $$"), 137, ""),
@@ -191,9 +233,10 @@ def test_a_program_that_leaves_the_link_idle_has_no_findings(folder: Path) -> No
     failed = [line for line in done.stderr.splitlines() if re.match("error|warning|note", line)]
     # Other processes may delay the datapath.
     assert [line for line in failed if "datapath" not in line] == []
-    facts = {fact["name"]: fact["value"] for fact in saved(folder).provenance["validity"]}
-    assert facts["ended_by"] == "the program"
-    assert "server" not in facts
+    found = facts(folder)
+    assert found["ended_by"]["value"] == "the program"
+    assert "no connection seen, default" in found["program_congestion_control"]["value"]
+    assert "server" not in found
 
 
 def test_a_server_that_fails_during_the_run_is_an_error(folder: Path) -> None:
@@ -303,7 +346,10 @@ def test_a_wireless_link_is_refused(folder: Path) -> None:
     ("traffic", "said"),
     [
         ('{ type = "quic", direction = "down" }', "QUIC"),
-        (f'{{ {TRAFFIC}, cc = "bbr3" }}', "a congestion control that the kernel has not loaded"),
+        (
+            f'{{ {TRAFFIC}, cc = "bbr3" }}',
+            r"has not loaded \(as root: modprobe tcp_bbr3; `sojourn doctor`",
+        ),
         (f"{{ {TRAFFIC}, mss = 500 }}", "a segment size other than 1448 bytes"),
         (
             ", ".join(['{ type = "program", direction = "down", command = ["true"] }'] * 2),
@@ -336,6 +382,9 @@ class TestUnprivileged:
             lambda value: abs(value["share"] - 1) < 0.05,
         )
         assert found["share"] == pytest.approx(1, abs=0.05)
+
+    def test_sockets(self, folder: Path) -> None:
+        _check_sockets(unprivileged(), folder)
 
     def test_applications(self, folder: Path) -> None:
         text = SCENARIO.replace('"5s"', '"3s"')

@@ -190,7 +190,7 @@ FINDINGS = (
     ("queue", "reason", "column"),
     [
         ("pfifo limit 20", "dropped: pfifo overlimit", "drops_overlimit"),
-        ("codel target 1ms interval 10ms", "dropped: codel aqm", "drops_aqm"),
+        ("fq_codel target 1ms interval 10ms", "dropped: fq_codel aqm", "drops_aqm"),
     ],
 )
 def test_wireshark_reads_the_packets_of_a_live_run(
@@ -205,7 +205,7 @@ def test_wireshark_reads_the_packets_of_a_live_run(
     )
     assert done.returncode == 0, done.stderr
     file = folder / "packets.pcapng"
-    names = ("interface_name", "packet_id", "time_epoch", "comment")
+    names = ("interface_name", "packet_id", "time_epoch", "comment", "interface_queue")
     rows = fields(file, "frame", *(f"frame.{name}" for name in names), "ip.id")
     result = saved(folder)
     for name in ("down", "up"):
@@ -223,10 +223,13 @@ def test_wireshark_reads_the_packets_of_a_live_run(
         assert len(entered) - len(left) - len(dropped) <= 25
         # The packet of a number is the same at each point, and leaves after it has entered.
         for number, row in (left | dropped).items():
-            assert row[4] == entered[number][4]
+            assert row[4:] == entered[number][4:]
             assert float(row[2]) >= float(entered[number][2])
         assert {row[3] for row in dropped.values()} <= {reason}
     assert len([row for row in rows if row[0] == "down.deq"]) > 500
     assert [row for row in rows if row[3] == reason]
+    # Only a fair queue has queues of its own: at least the data and the parameters of iperf3.
+    queues = {row[4] for row in rows if row[0] == "down.deq"}
+    assert queues == {""} if queue.startswith("pfifo") else len(queues - {""}) == len(queues) > 1
     faults = fields(at(file, "up.enq", "down.enq"), FINDINGS, "_ws.expert.message")
     assert faults == []

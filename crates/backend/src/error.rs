@@ -1,5 +1,6 @@
 //! Errors of backends: why a plan was not run.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use sojourn_scenario::ConfigError;
@@ -10,7 +11,7 @@ pub struct Feature {
     /// Where the plan has it, such as `links[0].medium`; in a message, where the scenario has it.
     pub place: String,
     /// What it is, such as `a wireless link`.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
 }
 
 /// Features of a plan that a backend does not have.

@@ -55,7 +55,7 @@ impl Backend for Tiny {
         let features: Vec<_> = radios
             .map(|(n, _)| Feature {
                 place: format!("links[{n}].medium"),
-                what: "a wireless link",
+                what: "a wireless link".into(),
             })
             .collect();
         if features.is_empty() {

@@ -1,5 +1,6 @@
 //! The datapath as a backend.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -89,10 +90,11 @@ impl Backend for Live {
     fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
         let controls = available_controls();
         let mut features = Vec::new();
-        let mut missing = |place: String, what| features.push(Feature { place, what });
+        let mut missing =
+            |place: String, what: Cow<'static, str>| features.push(Feature { place, what });
         for (n, link) in plan.config.links.iter().enumerate() {
             if link.radio.is_some() {
-                missing(format!("links[{n}].medium"), "a wireless link");
+                missing(format!("links[{n}].medium"), "a wireless link".into());
             }
         }
         for (n, flow) in plan.config.flows.iter().enumerate() {
@@ -105,10 +107,10 @@ impl Backend for Live {
         let other = ecn.find(|(_, flow)| asks_for_ecn(flow).is_some_and(|ecn| Some(ecn) != first));
         if let Some((n, _)) = other {
             let what = "ECN for some flows and not for others: it is a setting of the host";
-            missing(format!("flows[{n}].ecn"), what);
+            missing(format!("flows[{n}].ecn"), what.into());
         }
         if plan.config.flows.len() > MOST_FLOWS {
-            missing("flows".to_owned(), "more than 12,000 flows");
+            missing("flows".to_owned(), "more than 12,000 flows".into());
         }
         if features.is_empty() {
             return Ok(());
@@ -138,18 +140,17 @@ impl Backend for Live {
 }
 
 /// A key of a traffic block, and the feature that it requests.
-type Missing = (&'static str, &'static str);
+type Missing = (&'static str, Cow<'static, str>);
 
 /// The first feature of a flow that real sockets do not support.
 fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing> {
+    const QUIC: &str = "QUIC, whose model has no wire format";
     if flow.client.is_some() {
-        return Some(("host", "several hosts at one end"));
+        return Some(("host", "several hosts at one end".into()));
     }
     match &flow.traffic {
-        Traffic::Quic { .. } => Some(("type", "QUIC, whose model has no wire format")),
-        Traffic::App(app) if app.transport() == Transport::Quic => {
-            Some(("transport", "QUIC, whose model has no wire format"))
-        }
+        Traffic::Quic { .. } => Some(("type", QUIC.into())),
+        Traffic::App(app) if app.transport() == Transport::Quic => Some(("transport", QUIC.into())),
         Traffic::Tcp { params, .. } => sender(params, controls),
         Traffic::App(app) => sender(&app.tcp(), controls),
         Traffic::Program(_) => program(flow),
@@ -182,17 +183,17 @@ fn program(flow: &FlowConfig) -> Option<Missing> {
         ),
     ];
     let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
-    used.map(|(key, _, what)| (key, what))
+    used.map(|(key, _, what)| (key, what.into()))
 }
 
 fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing> {
-    const NO_CONTROL: &str = "a congestion control that the kernel has not loaded (as root: modprobe tcp_NAME; \
-                              `sojourn doctor` lists them)";
     let name = params.cc.kind().name();
+    if !controls.contains(name) {
+        return Some(("cc", not_loaded(name).into()));
+    }
     let usual = SenderParams::default();
     let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
-        ("cc", !controls.contains(name), NO_CONTROL),
         ("cc", has_parameters, "parameters of a congestion control"),
         (
             "mss",
@@ -227,7 +228,15 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
         ),
     ];
     let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
-    used.map(|(key, _, what)| (key, what))
+    used.map(|(key, _, what)| (key, what.into()))
+}
+
+/// A congestion control that the kernel does not have now. Its module has this name: the kernel asks for it, too.
+fn not_loaded(name: &str) -> String {
+    format!(
+        "a congestion control that the kernel has not loaded (as root: modprobe tcp_{name}; `sojourn doctor` lists \
+         those that it has)"
+    )
 }
 
 /// Whether a flow opens connections, and whether they request ECN.
@@ -239,9 +248,25 @@ fn asks_for_ecn(flow: &FlowConfig) -> Option<bool> {
     }
 }
 
-/// Congestion controls that the kernel has, or can load.
+/// Congestion controls that the kernel has loaded.
 fn available_controls() -> BTreeSet<String> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let names = fs::read_to_string(file).unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_that_is_not_loaded_is_refused_with_the_command_that_loads_it() {
+        let none = BTreeSet::new();
+        let (key, what) = sender(&SenderParams::default(), &none).expect("refused");
+        assert_eq!(key, "cc");
+        assert!(what.contains("modprobe tcp_cubic"), "{what}");
+        assert!(!what.contains('\n'), "{what}");
+        let loaded = BTreeSet::from(["cubic".to_owned()]);
+        assert_eq!(sender(&SenderParams::default(), &loaded), None);
+    }
 }

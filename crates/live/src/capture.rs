@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sojourn_capture::{Direction, LinkPoints, Point, Record, Section, Verdict, Writer};
@@ -23,12 +24,17 @@ pub(crate) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// Starts the capture of a run that starts now, on this kernel release.
+    /// Starts the capture of a run between hosts that starts now, on this kernel release.
     #[expect(
         clippy::disallowed_methods,
         reason = "packets in a capture have wall-clock time stamps"
     )]
-    pub(crate) fn new(links: &[LinkConfig], kernel: &str, output: CaptureOutput<'a>) -> Self {
+    pub(crate) fn new(
+        links: &[LinkConfig],
+        hosts: [(Ipv4Addr, &str); 2],
+        kernel: &str,
+        output: CaptureOutput<'a>,
+    ) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let os = format!("Linux {kernel}");
         let section = Section {
@@ -42,6 +48,7 @@ impl<'a> Capture<'a> {
             .iter()
             .map(|link| points_of(&mut writer, link))
             .collect();
+        writer.names(hosts);
         Self {
             writer,
             points,
@@ -108,7 +115,8 @@ impl<'a> Capture<'a> {
             at,
             id: Some(frame.id),
             direction,
-            queue: None,
+            // Behind a link, a packet is in no queue.
+            queue: frame.queue.filter(|_| verdict != Verdict::Lost),
             verdict,
             length: frame.parsed.len.into(),
             data,

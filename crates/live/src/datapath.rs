@@ -13,13 +13,12 @@ use crate::flows::Flows;
 use crate::frame::{Frame, Parsed};
 use crate::network::Network;
 use crate::observed::FlowProbe;
+use crate::pool::Pool;
 use crate::port::Port;
 use crate::side::Side;
-use crate::space::Space;
+use crate::sys::BATCH;
 use crate::waiting::{Wait, Waiting};
 
-/// Most packets read from one device before the other device is read.
-const BATCH: usize = 64;
 /// As `nice(1)` has it.
 const HIGHEST_PRIORITY: i32 = -20;
 
@@ -28,8 +27,10 @@ const HIGHEST_PRIORITY: i32 = -20;
 pub(crate) struct Counted {
     /// How late each event was processed, in ns.
     pub(crate) lateness: Histogram,
-    /// Packets lost because no buffer was free or the host did not accept them.
+    /// Packets lost because no buffer was free.
     pub(crate) lost: u64,
+    /// Packets that the receiving host did not accept.
+    pub(crate) refused: u64,
     /// Packets that are longer than the MTU or not valid IP.
     pub(crate) unreadable: u64,
     /// Multicast packets of the hosts themselves, which are not forwarded.
@@ -62,30 +63,69 @@ pub(crate) struct Moved {
 pub(crate) struct Datapath<'a, 'c> {
     pub(crate) clock: Clock,
     pub(crate) network: Network<'c>,
-    pub(crate) space: &'a Space,
+    /// Of the client and of the server.
+    ports: [&'a Port; 2],
     pub(crate) flows: Flows,
     pub(crate) counted: Counted,
     waiting: Waiting,
     numbered: u64,
+    incoming: Incoming,
+    /// Packets to be written to each port.
+    outgoing: [Vec<Frame>; 2],
+}
+
+/// Free buffers that packets are read into.
+#[derive(Debug)]
+struct Incoming {
+    slots: Vec<u32>,
+    /// The bytes of each, lent by the pool.
+    buffers: Vec<Box<[u8]>>,
+    /// Lengths of the packets that the last call has read.
+    lengths: [usize; BATCH],
+    /// For a packet that has no buffer.
+    scratch: [Box<[u8]>; 1],
+}
+
+impl Incoming {
+    fn new(size: usize) -> Self {
+        Self {
+            slots: Vec::with_capacity(BATCH),
+            buffers: Vec::with_capacity(BATCH),
+            lengths: [0; BATCH],
+            scratch: [vec![0; size].into()],
+        }
+    }
+
+    /// Takes as many free buffers as the pool has, [`BATCH`] at most.
+    fn fill(&mut self, pool: &mut Pool) {
+        while self.slots.len() < BATCH
+            && let Some(slot) = pool.take()
+        {
+            self.slots.push(slot);
+            self.buffers.push(pool.lend(slot));
+        }
+    }
 }
 
 impl<'a, 'c> Datapath<'a, 'c> {
-    pub(crate) fn new(clock: Clock, network: Network<'c>, space: &'a Space, flows: Flows) -> Self {
+    /// A datapath between the ports of the client and of the server.
+    pub(crate) fn new(
+        clock: Clock,
+        network: Network<'c>,
+        ports: [&'a Port; 2],
+        flows: Flows,
+    ) -> Self {
+        let incoming = Incoming::new(network.pool.size());
         Self {
             clock,
             network,
-            space,
+            ports,
             flows,
             counted: Counted::default(),
             waiting: Waiting::default(),
             numbered: 0,
-        }
-    }
-
-    fn port(&self, side: Side) -> &'a Port {
-        match side {
-            Side::Client => &self.space.client.port,
-            Side::Server => &self.space.server.port,
+            incoming,
+            outgoing: [const { Vec::new() }; 2],
         }
     }
 
@@ -138,34 +178,51 @@ impl<'a, 'c> Datapath<'a, 'c> {
         })
     }
 
-    /// Reads packets that have arrived on one side, at most one batch.
+    /// Reads packets that have arrived on one side, at most [`BATCH`] before the other side is read.
     fn read(&mut self, side: Side) -> io::Result<usize> {
-        let port = self.port(side);
-        for read in 0..BATCH {
-            let Some(slot) = self.network.pool.take() else {
-                // No free buffer: the packet is lost, and the run is invalid.
-                let mut scratch = [0; 2_048];
-                if port.read(&mut scratch)?.is_none() {
-                    return Ok(read);
-                }
-                self.counted.lost += 1;
-                continue;
+        let port = self.ports[side as usize];
+        let mut all = 0;
+        while all < BATCH {
+            self.incoming.fill(&mut self.network.pool);
+            let most = port.batch().min(BATCH - all);
+            let (read, most) = match self.incoming.slots.len() {
+                0 => (self.discard(port)?, 1),
+                free => (
+                    self.read_batch(side, free.saturating_sub(most))?,
+                    most.min(free),
+                ),
             };
-            let length = match port.read(self.network.pool.bytes_mut(slot)) {
-                // A packet socket returns the full length of a packet that is longer than the buffer.
-                Ok(Some(length)) => length.min(self.network.pool.size()),
-                Ok(None) => {
-                    self.network.pool.release(slot);
-                    return Ok(read);
-                }
-                Err(error) => {
-                    self.network.pool.release(slot);
-                    return Err(error);
-                }
-            };
+            all += read;
+            if read < most {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads packets with one call into the free buffers from number `first` on; returns how many.
+    fn read_batch(&mut self, side: Side, first: usize) -> io::Result<usize> {
+        let Incoming {
+            buffers, lengths, ..
+        } = &mut self.incoming;
+        let read = self.ports[side as usize].read(&mut buffers[first..], lengths)?;
+        for n in 0..read {
+            let slot = self.incoming.slots[first + n];
+            let buffer = std::mem::take(&mut self.incoming.buffers[first + n]);
+            let length = self.incoming.lengths[n].min(buffer.len());
+            self.network.pool.give_back(slot, buffer);
             self.accept(side, slot, length);
         }
-        Ok(BATCH)
+        self.incoming.slots.drain(first..first + read);
+        self.incoming.buffers.drain(first..first + read);
+        Ok(read)
+    }
+
+    /// Reads a packet for which no buffer is free: it is lost, and the run is invalid.
+    fn discard(&mut self, port: &Port) -> io::Result<usize> {
+        let read = port.read(&mut self.incoming.scratch, &mut [0])?;
+        self.counted.lost += read as u64;
+        Ok(read)
     }
 
     /// Passes a packet to the network.
@@ -193,11 +250,39 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// Writes packets that have reached the end of their path.
     fn write(&mut self) {
         while let Some((_, frame)) = self.network.next_delivered() {
-            let port = self.port(self.flows.destination(&frame));
-            if !port.write(self.network.pool.packet(&frame)) {
-                self.counted.lost += 1;
+            let side = self.flows.destination(&frame);
+            let most = self.ports[side as usize].batch();
+            // Copies of a packet have one buffer, but not always the same ECN: they are written one by one.
+            let is_shared = self.network.pool.is_shared(frame.slot);
+            if is_shared {
+                self.flush(side);
             }
-            self.network.pool.release(frame.slot);
+            self.outgoing[side as usize].push(frame);
+            if is_shared || self.outgoing[side as usize].len() >= most {
+                self.flush(side);
+            }
+        }
+        self.flush(Side::Client);
+        self.flush(Side::Server);
+    }
+
+    /// Writes the packets that are to be written to one side.
+    fn flush(&mut self, side: Side) {
+        let pool = &mut self.network.pool;
+        let frames = &mut self.outgoing[side as usize];
+        if frames.is_empty() {
+            return;
+        }
+        for frame in &*frames {
+            pool.packet(frame);
+        }
+        let mut packets: [&[u8]; BATCH] = [&[]; BATCH];
+        for (packet, frame) in packets.iter_mut().zip(&*frames) {
+            *packet = pool.bytes(frame);
+        }
+        self.counted.refused += self.ports[side as usize].write(&packets[..frames.len()]);
+        for frame in frames.drain(..) {
+            pool.release(frame.slot);
         }
     }
 
@@ -211,8 +296,8 @@ impl<'a, 'c> Datapath<'a, 'c> {
             tv_nsec: nanos.try_into().unwrap_or(0),
         };
         let mut fds = [
-            PollFd::from_borrowed_fd(self.space.client.port.fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.space.server.port.fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.ports[0].fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.ports[1].fd(), PollFlags::IN),
         ];
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -227,3 +312,6 @@ fn thread_time() -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
 use crate::frame::Frame;
-use crate::side::{FIRST_PORT, Side, source_of};
+use crate::side::{Side, flow_at, source_of};
 
 /// The flows of a plan, by the ports on which they listen.
 #[derive(Debug)]
@@ -30,16 +30,13 @@ impl Flows {
     /// The flow of a packet that was read on `side`, and whether it travels with the data of the flow.
     #[inline]
     pub(crate) fn of(&self, key: &FlowKey, side: Side) -> (u32, bool) {
-        let [high, low] = [key.ports >> 16, key.ports & 0xFFFF];
-        let flow = self.at(high).or_else(|| self.at(low)).unwrap_or(self.other);
+        let [a, b, c, d] = key.ports.to_be_bytes();
+        let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+        let flow = ports
+            .into_iter()
+            .find_map(|port| flow_at(port, self.sources.len()));
+        let flow = flow.unwrap_or(self.other);
         (flow, self.sources[flow as usize] == side)
-    }
-
-    /// The flow with this port.
-    #[inline]
-    fn at(&self, port: u32) -> Option<u32> {
-        let number = port.checked_sub(FIRST_PORT.into())?;
-        ((number as usize) < self.sources.len()).then_some(number)
     }
 
     /// The destination side of a packet.

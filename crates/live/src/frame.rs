@@ -289,6 +289,8 @@ pub(crate) struct Frame {
     pub(crate) id: u64,
     /// Its flow in the plan.
     pub(crate) flow: u32,
+    /// The inner queue of the discipline that it was offered to last, if the run is captured.
+    pub(crate) queue: Option<u32>,
     /// The next step of its path.
     pub(crate) step: u16,
     /// Whether it travels in the direction of the data of its flow.
@@ -305,6 +307,7 @@ impl Frame {
             slot,
             id,
             flow: 0,
+            queue: None,
             step: 0,
             forward: true,
         }

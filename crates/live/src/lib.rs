@@ -4,9 +4,11 @@
 //! through the links of a plan, which are the links and queues of the simulator, in real time. Programs and built-in
 //! applications use the TCP of the host kernel.
 //!
-//! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
+//! * `frame`, `pool`, `network`, `timers`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
 //! * `sys`, `netlink`, `namespace`, `port`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
+//! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
+//! * `losses`: packets that the hosts discard.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
@@ -14,11 +16,13 @@
 mod backend;
 mod capture;
 mod clock;
+mod connections;
 mod datapath;
 mod error;
 mod flows;
 mod frame;
 mod hosts;
+mod losses;
 mod machine;
 mod namespace;
 mod netlink;
@@ -29,10 +33,12 @@ mod port;
 mod program;
 mod run;
 mod side;
+mod sock_diag;
 mod space;
 mod sys;
 #[cfg(any(test, fuzzing))]
 pub mod testing;
+mod timers;
 mod validity;
 mod view;
 mod waiting;

@@ -1,4 +1,5 @@
-//! Devices, addresses and routes by rtnetlink (`rtnetlink(7)`), without external programs.
+//! Devices, addresses and routes by rtnetlink (`rtnetlink(7)`), without external programs, and the format of netlink
+//! messages.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,7 +12,12 @@ const REQUEST: u16 = 0x1;
 const CREATE: u16 = 0x400;
 const EXCLUSIVE: u16 = 0x200;
 
-const ERROR: u16 = 2;
+const DUMP: u16 = 0x300;
+
+/// Kind of a message with an error, or with the acknowledgement of a request.
+pub(crate) const ERROR: u16 = 2;
+/// Kind of the last message of a dump.
+pub(crate) const DONE: u16 = 3;
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
@@ -202,17 +208,27 @@ impl Attributes {
 
 /// A request.
 #[derive(Debug)]
-struct Message {
+pub(crate) struct Message {
     kind: u16,
     flags: u16,
     body: Attributes,
 }
 
 impl Message {
+    /// A request that the kernel acknowledges.
     fn new(kind: u16, flags: u16, head: &[u8]) -> Self {
         Self {
             kind,
-            flags,
+            flags: REQUEST | ACK | flags,
+            body: Attributes(head.to_vec()),
+        }
+    }
+
+    /// A request for all objects of a kind.
+    pub(crate) fn dump(kind: u16, head: &[u8]) -> Self {
+        Self {
+            kind,
+            flags: REQUEST | DUMP,
             body: Attributes(head.to_vec()),
         }
     }
@@ -237,16 +253,46 @@ impl Message {
         self
     }
 
-    fn finish(self, number: u32) -> Vec<u8> {
+    /// The bytes of the request with this sequence number.
+    pub(crate) fn finish(self, number: u32) -> Vec<u8> {
         let length = u32::try_from(HEADER + self.body.0.len()).unwrap_or(u32::MAX);
         let mut bytes = length.to_ne_bytes().to_vec();
         bytes.extend(self.kind.to_ne_bytes());
-        bytes.extend((REQUEST | ACK | self.flags).to_ne_bytes());
+        bytes.extend(self.flags.to_ne_bytes());
         bytes.extend(number.to_ne_bytes());
         bytes.extend(0_u32.to_ne_bytes());
         bytes.extend(self.body.0);
         bytes
     }
+}
+
+/// The messages in a reply: the kind of each, and what follows its header. Ends at bytes that are not a message.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
+        let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+        let body = bytes.get(HEADER..length)?;
+        bytes = after(bytes, length);
+        Some((kind, body))
+    })
+}
+
+/// The attributes behind the head of a message: the kind and the value of each. Ends at bytes that are not an
+/// attribute.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    const ATTRIBUTE_HEADER: usize = 4;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
+        let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?);
+        let value = bytes.get(ATTRIBUTE_HEADER..length)?;
+        bytes = after(bytes, length);
+        Some((kind, value))
+    })
+}
+
+/// What follows the first `length` bytes and their padding to a multiple of four.
+fn after(bytes: &[u8], length: usize) -> &[u8] {
+    bytes.get(length.next_multiple_of(4)..).unwrap_or_default()
 }
 
 fn family(address: IpAddr) -> u8 {

@@ -16,6 +16,7 @@ use crate::capture::Capture;
 use crate::frame::Frame;
 use crate::observed::{FlowProbe, Observed};
 use crate::pool::Pool;
+use crate::timers::{Timer, Timers};
 use crate::view::{VIEW_INTERVAL, Views};
 
 /// Largest Ethernet frame, which queues use as the MTU.
@@ -47,85 +48,6 @@ pub(crate) struct Network<'c> {
     before: Vec<LinkCounters>,
     /// Packets at the end of their path, oldest first, with their time of arrival.
     delivered: VecDeque<(Instant, Frame)>,
-}
-
-/// When each timer is due; [`Instant::MAX`]: not set.
-#[derive(Debug)]
-struct Timers {
-    due: Vec<Instant>,
-    links: usize,
-    wires: usize,
-}
-
-/// The event of a timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Timer {
-    /// The warm-up ends.
-    Measure,
-    /// An interval of the series ends.
-    Sample,
-    /// The watchers are shown the run.
-    View,
-    /// A link may send.
-    Link(u32),
-    /// The timer of a queue.
-    Queue(u32),
-    /// The next change of a link.
-    Change(u32),
-    /// A packet reaches the end of a wire.
-    Wire(u32),
-    /// A packet reaches the end of an imperfect wire.
-    Line(u32),
-}
-
-impl Timers {
-    fn new(links: usize, wires: usize, uneven: usize) -> Self {
-        Self {
-            due: vec![Instant::MAX; 3 + 3 * links + wires + uneven],
-            links,
-            wires,
-        }
-    }
-
-    const fn place(&self, timer: Timer) -> usize {
-        let links = 3 + 3 * self.links;
-        match timer {
-            Timer::Measure => 0,
-            Timer::Sample => 1,
-            Timer::View => 2,
-            Timer::Link(n) => 3 + n as usize,
-            Timer::Queue(n) => 3 + self.links + n as usize,
-            Timer::Change(n) => 3 + 2 * self.links + n as usize,
-            Timer::Wire(n) => links + n as usize,
-            Timer::Line(n) => links + self.wires + n as usize,
-        }
-    }
-
-    fn timer(&self, place: usize) -> Timer {
-        let number = |from: usize| u32::try_from(place - from).unwrap_or(u32::MAX);
-        let links = 3 + 3 * self.links;
-        match place {
-            0 => Timer::Measure,
-            1 => Timer::Sample,
-            2 => Timer::View,
-            _ if place < 3 + self.links => Timer::Link(number(3)),
-            _ if place < 3 + 2 * self.links => Timer::Queue(number(3 + self.links)),
-            _ if place < links => Timer::Change(number(3 + 2 * self.links)),
-            _ if place < links + self.wires => Timer::Wire(number(links)),
-            _ => Timer::Line(number(links + self.wires)),
-        }
-    }
-
-    fn set(&mut self, timer: Timer, at: Option<Instant>) {
-        let place = self.place(timer);
-        self.due[place] = at.unwrap_or(Instant::MAX);
-    }
-
-    /// The index of the first timer that is due; if several are due at the same time, the smallest index.
-    fn first(&self) -> (Instant, usize) {
-        let numbered = self.due.iter().copied().zip(0..);
-        numbered.min().unwrap_or((Instant::MAX, 0))
-    }
 }
 
 impl<'c> Network<'c> {
@@ -206,20 +128,20 @@ impl<'c> Network<'c> {
 
     /// When to call [`Network::on_timer`] next.
     pub(crate) fn next_timer(&self) -> Instant {
-        self.timers.first().0
+        self.timers.next()
     }
 
     /// Processes the events due up to and including `now`. `lateness` records how late each event is, in ns.
     pub(crate) fn on_timer(&mut self, now: Instant, lateness: &mut Histogram) {
         loop {
-            let (due, place) = self.timers.first();
+            let (due, timer) = self.timers.first();
             if due > now {
                 break;
             }
-            self.timers.due[place] = Instant::MAX;
+            self.timers.set(timer, None);
             self.now = self.now.max(due);
             lateness.record(now.since(due).as_nanos());
-            self.on_due(self.timers.timer(place));
+            self.on_due(timer);
         }
         self.now = self.now.max(now);
     }
@@ -283,10 +205,12 @@ impl<'c> Network<'c> {
     }
 
     fn offer(&mut self, id: u32, frame: &Frame) {
-        if let Some(capture) = &mut self.observed.capture {
-            capture.on_offered(self.now, id, frame, self.pool.packet(frame));
-        }
+        let mut frame = *frame;
         let link = &mut self.links[id as usize];
+        if let Some(capture) = &mut self.observed.capture {
+            frame.queue = link.qdisc.queue_of(&frame);
+            capture.on_offered(self.now, id, &frame, self.pool.packet(&frame));
+        }
         let mut watch = self.observed.watch(id, &mut self.pool);
         link.qdisc
             .enqueue(self.now, frame.onward(self.now), &mut watch);

@@ -1,16 +1,16 @@
-//! Packet buffers: allocated in blocks, reused, reference-counted.
+//! Packet buffers: allocated in groups, reused, reference-counted.
 
 use crate::frame::{Frame, write_tos};
 
-/// Buffers per allocation.
-const BLOCK: usize = 256;
+/// Buffers that are allocated at a time.
+const GROUP: usize = 256;
 
 /// Buffers of one size.
 #[derive(Debug)]
 pub(crate) struct Pool {
     size: usize,
-    /// Bytes of all buffers, in blocks.
-    blocks: Vec<Box<[u8]>>,
+    /// All buffers; one that is lent is empty.
+    buffers: Vec<Box<[u8]>>,
     /// Number of handles to each buffer.
     handles: Vec<u8>,
     free: Vec<u32>,
@@ -22,7 +22,7 @@ impl Pool {
     pub(crate) const fn new(size: usize, most: usize) -> Self {
         Self {
             size,
-            blocks: Vec::new(),
+            buffers: Vec::new(),
             handles: Vec::new(),
             free: Vec::new(),
             most,
@@ -41,11 +41,10 @@ impl Pool {
 
     fn grow(&mut self) {
         let have = self.handles.len();
-        let more = BLOCK.min(self.most.saturating_sub(have));
-        if more == 0 {
-            return;
-        }
-        self.blocks.push(vec![0; BLOCK * self.size].into());
+        let more = GROUP.min(self.most.saturating_sub(have));
+        let size = self.size;
+        let buffers = std::iter::repeat_with(|| vec![0; size].into());
+        self.buffers.extend(buffers.take(more));
         self.handles.resize(have + more, 0);
         let slots = (have..have + more).rev();
         self.free
@@ -59,9 +58,17 @@ impl Pool {
 
     /// The bytes of a buffer.
     pub(crate) fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
-        let slot = slot as usize;
-        let start = slot % BLOCK * self.size;
-        &mut self.blocks[slot / BLOCK][start..start + self.size]
+        &mut self.buffers[slot as usize]
+    }
+
+    /// Takes the bytes of a buffer, to be returned by [`Pool::give_back`].
+    pub(crate) fn lend(&mut self, slot: u32) -> Box<[u8]> {
+        std::mem::take(&mut self.buffers[slot as usize])
+    }
+
+    /// Returns the bytes of a buffer.
+    pub(crate) fn give_back(&mut self, slot: u32, buffer: Box<[u8]>) {
+        self.buffers[slot as usize] = buffer;
     }
 
     /// The bytes of a packet, with its DSCP and ECN.
@@ -69,6 +76,16 @@ impl Pool {
         let packet = &mut self.bytes_mut(frame.slot)[..usize::from(frame.parsed.len)];
         write_tos(packet, frame.parsed.tos);
         packet
+    }
+
+    /// The bytes of a packet as they are in its buffer.
+    pub(crate) fn bytes(&self, frame: &Frame) -> &[u8] {
+        &self.buffers[frame.slot as usize][..usize::from(frame.parsed.len)]
+    }
+
+    /// Whether a buffer has several handles.
+    pub(crate) fn is_shared(&self, slot: u32) -> bool {
+        self.handles[slot as usize] > 1
     }
 
     /// A handle was copied.
@@ -105,7 +122,13 @@ mod tests {
         pool.bytes_mut(a).fill(1);
         pool.bytes_mut(b).fill(2);
         assert_eq!(pool.bytes_mut(a)[15], 1);
+        let lent = pool.lend(a);
+        assert_eq!((pool.bytes_mut(a).len(), lent.len()), (0, 16));
+        pool.give_back(a, lent);
+        assert_eq!(pool.bytes_mut(a)[15], 1);
+        assert!(!pool.is_shared(a));
         pool.retain(a);
+        assert!(pool.is_shared(a));
         pool.release(a);
         assert_eq!((pool.take(), pool.used()), (None, 2));
         pool.release(a);

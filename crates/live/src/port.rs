@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use rustix::net::{RecvFlags, sockopt};
+use rustix::net::sockopt;
 
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
@@ -30,40 +30,70 @@ pub(crate) enum Port {
 }
 
 impl Port {
-    /// Reads a packet; `None`: no packet is waiting.
-    #[inline]
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let read = match self {
-            Self::Tun(device) => rustix::io::read(device, buffer),
-            Self::Packet { socket, .. } => {
-                rustix::net::recv(socket, buffer, RecvFlags::TRUNC).map(|(_, length)| length)
-            }
-        };
-        match read {
-            Ok(length) => Ok(Some(length)),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
-            Err(error) => Err(error.into()),
+    /// Most packets of one system call: a TUN device has no call for several.
+    pub(crate) const fn batch(&self) -> usize {
+        match self {
+            Self::Tun(_) => 1,
+            Self::Packet { .. } => sys::BATCH,
         }
     }
 
-    /// Writes a packet; false: the host did not accept it.
+    /// Reads the packets that wait, at most [`Port::batch`], one into each buffer, and sets the length of each; returns
+    /// how many. The length of a packet that is longer than its buffer is at least that of the buffer.
     #[inline]
-    pub(crate) fn write(&self, packet: &[u8]) -> bool {
-        // Interrupted writes are repeated, which ends when the signals do.
-        loop {
+    pub(crate) fn read(
+        &self,
+        buffers: &mut [Box<[u8]>],
+        lengths: &mut [usize],
+    ) -> io::Result<usize> {
+        let read = match (self, &mut *buffers, &mut *lengths) {
+            (Self::Tun(device), [buffer, ..], [length, ..]) => {
+                rustix::io::read(device, &mut **buffer)
+                    .map(|read| {
+                        *length = read;
+                        1
+                    })
+                    .map_err(io::Error::from)
+            }
+            (Self::Tun(_), ..) => Ok(0),
+            (Self::Packet { socket, .. }, ..) => {
+                sys::receive_packets(socket.as_fd(), buffers, lengths)
+            }
+        };
+        match read.map_err(|error| (error.kind(), error)) {
+            Ok(read) => Ok(read),
+            Err((io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, _)) => Ok(0),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Writes packets; returns how many the host did not accept.
+    #[inline]
+    pub(crate) fn write(&self, packets: &[&[u8]]) -> u64 {
+        let (mut rest, mut refused) = (packets, 0);
+        // Ends: interrupted calls are repeated until the signals end, and every other call shortens the rest.
+        while let [first, others @ ..] = rest {
             let written = match self {
-                Self::Tun(device) => rustix::io::write(device, packet).map_err(io::Error::from),
+                Self::Tun(device) => rustix::io::write(device, first)
+                    .map(|_| 1)
+                    .map_err(io::Error::from),
                 Self::Packet {
                     socket,
                     device,
                     hardware,
-                } => sys::send_packet(socket.as_fd(), *device, *hardware, packet).map(|()| 0),
+                } => sys::send_packets(socket.as_fd(), *device, *hardware, rest),
             };
             match written {
+                Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return other.is_ok(),
+                // The first one was not sent; the others may be.
+                Ok(_) | Err(_) => {
+                    refused += 1;
+                    rest = others;
+                }
             }
         }
+        refused
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 
@@ -15,6 +16,7 @@ use sojourn_scenario::plan::{FlowConfig, Program as ProgramConfig, Traffic};
 
 use crate::capture::Capture;
 use crate::clock::Clock;
+use crate::connections::Connections;
 use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
 use crate::flows::Flows;
@@ -86,47 +88,34 @@ pub fn run(
     let space = Space::create(HostSettings { ecn, in_foreground })?;
     let program = plan.config.flows.iter().find_map(program_of);
     let mut running = Running::default();
-    if let Some(words) = program.and_then(|program| program.server.as_ref()) {
-        if space.level > 0 {
-            let reason = "a run within another one has the server of the outermost run";
-            return Err(LiveError::Program {
-                name: "the server".to_owned(),
-                reason: reason.to_owned(),
-            }
-            .into());
-        }
-        let mut server = Program::start(&space, &space.server, words, true)?;
-        wait_for_server(&space, &mut server, cancellation)?;
-        running.server = Some(server);
-    }
+    let watch = |_| Connections::watch(&space, config.sample, config.flows.len());
+    let connections = program.map(watch);
+    running.server = start_server(program, &space, cancellation)?;
     let clock = Clock::start();
     let shared = Shared::default();
     let mut hosts = Hosts::new(clock, plan, &space);
     let end = Instant::ZERO + config.duration;
     let stop = AtomicBool::new(false);
     let kernel = kernel_release();
-    let with_flows = options.shows_flows;
+    let names = config.links.iter().map(|link| link.name.as_str());
+    let views = watcher.map(|_| Views::new(names, Arc::clone(&shared), options.shows_flows));
     let capture = sink.capture();
-    let capture = capture.map(|output| Capture::new(&config.links, &kernel, output));
-    let (moved, followed) = thread::scope(|scope| {
+    let capture = capture.map(|output| Capture::new(&config.links, space.hosts(), &kernel, output));
+    let (moved, followed, seen) = thread::scope(|scope| {
         let config = Arc::clone(&config);
-        let names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
-        let views = watcher.map(|_| {
-            Views::new(
-                names.iter().map(String::as_str),
-                Arc::clone(&shared),
-                with_flows,
-            )
-        });
         let (space, stop) = (&space, &stop);
         // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
         let moving = scope.spawn(move || {
             let network = Network::new(config, (capture, views), BUFFER, BUFFERS)?;
-            let datapath = Datapath::new(clock, network, space, Flows::new(plan));
+            let ports = [&space.client.port, &space.server.port];
+            let datapath = Datapath::new(clock, network, ports, Flows::new(plan));
             datapath
                 .run(end, stop)
                 .map_err(|e| failure(format!("the datapath cannot read: {e}")))
         });
+        // A search takes more than a millisecond where the kernel's table is large: it must not delay applications.
+        let (programs_end, ended) = channel();
+        let listing = connections.map(|connections| scope.spawn(move || connections.run(&ended)));
         // Also if this thread panics; otherwise the scope would wait for the other thread forever.
         let guard = StopOnDrop(stop);
         let followed = start(program, space, *options)
@@ -135,17 +124,13 @@ pub fn run(
                 running.program = started;
                 let shown = watcher.map(|watcher| (watcher, &shared));
                 let ends = (clock, end, options.in_foreground);
-                let stopped = || moving.is_finished();
-                follow(
-                    &mut hosts,
-                    &mut running,
-                    ends,
-                    shown,
-                    (cancellation, &stopped),
-                )
+                let stops: (_, &dyn Fn() -> bool) = (cancellation, &|| moving.is_finished());
+                follow(&mut hosts, &mut running, ends, shown, stops)
             });
+        drop(programs_end);
+        let seen = listing.map(joined);
         drop(guard);
-        (moving.join(), followed)
+        (joined(moving), followed, seen)
     });
     let status = running.status;
     let server = running.server.is_some().then_some(running.server_failed);
@@ -157,7 +142,7 @@ pub fn run(
         flows,
         events,
         counted,
-    } = moved.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    } = moved?;
     let ended = Ended {
         completion,
         duration: stopped.since(Instant::ZERO),
@@ -166,12 +151,17 @@ pub fn run(
     if completion == Completion::Cancelled && !options.in_foreground {
         return Ok(ended);
     }
-    let lost = space.lost_at_devices();
     let finished = hosts.finish(stopped);
-    let mut facts = validity::facts(&counted, &links, &finished, (lost, space.devices));
+    // After what had arrived was read.
+    let lost = space.lost();
+    let mut facts = validity::facts(&counted, &links, &finished, (lost.as_ref(), space.devices));
     if program.is_some() {
-        facts.push(validity::of_program(status, space.client.control()));
+        facts.push(validity::of_program(status));
     }
+    facts.extend(seen.into_iter().flat_map(|seen| {
+        let defaults = [space.client.control(), space.server.control()];
+        validity::of_connections(&seen, defaults)
+    }));
     facts.extend(server.map(validity::of_server));
     if options.in_foreground {
         facts.push(validity::of_end(completion, status));
@@ -181,6 +171,12 @@ pub fn run(
     }
     emit(plan, links, (flows, events), finished, sink);
     Ok(ended)
+}
+
+/// What a thread returned; if it has panicked, this thread does, too.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    let done = thread.join();
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The programs of a run.
@@ -223,6 +219,27 @@ fn start(
     words
         .map(|words| Program::start(space, &space.client, &words, !options.in_foreground))
         .transpose()
+}
+
+/// Starts the server of a program, if it has one, and waits for it.
+fn start_server(
+    program: Option<&ProgramConfig>,
+    space: &Space,
+    cancellation: &Cancellation<'_>,
+) -> Result<Option<Program>, LiveError> {
+    let Some(words) = program.and_then(|program| program.server.as_ref()) else {
+        return Ok(None);
+    };
+    if space.level > 0 {
+        let reason = "a run within another one has the server of the outermost run";
+        return Err(LiveError::Program {
+            name: "the server".to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+    let mut server = Program::start(space, &space.server, words, true)?;
+    wait_for_server(space, &mut server, cancellation)?;
+    Ok(Some(server))
 }
 
 /// Waits until a server listens; a server that takes longer is not waited for.

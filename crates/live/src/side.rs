@@ -21,3 +21,10 @@ pub(crate) fn source_of(direction: Option<&str>) -> Side {
         _ => Side::Client,
     }
 }
+
+/// The built-in flow with this port, if its number is below `flows`.
+#[inline]
+pub(crate) fn flow_at(port: u16, flows: usize) -> Option<u32> {
+    let number = port.checked_sub(FIRST_PORT)?;
+    (usize::from(number) < flows).then_some(number.into())
+}

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use sojourn_scenario::plan::Program as ProgramConfig;
 
 use crate::error::LiveError;
+use crate::losses::SocketLosses;
 use crate::namespace::Namespace;
 use crate::netlink::{Destination, Device, Netlink};
 use crate::port::{self, Port, any_socket, index_of};
@@ -43,6 +44,9 @@ pub(crate) struct End {
     pub(crate) addresses: Addresses,
     /// Name of its device.
     device: String,
+    /// Packets that its sockets had discarded when the run began: a nested run shares a namespace with the one around
+    /// it.
+    before: SocketLosses,
 }
 
 impl End {
@@ -61,12 +65,29 @@ impl End {
         found.unwrap_or(false)
     }
 
+    /// Packets that its device had no room for.
+    fn lost_at_device(&self) -> io::Result<u64> {
+        match &self.port {
+            Port::Tun(_) => self.namespace.inside(|| dropped_packets(&self.device)),
+            Port::Packet { socket, .. } => sys::packets_dropped(socket.as_fd()),
+        }
+    }
+
     /// Congestion control of connections that do not choose one.
     pub(crate) fn control(&self) -> Option<String> {
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
         let name = self.namespace.inside(|| fs::read_to_string(file));
         name.ok().map(|name| name.trim().to_owned())
     }
+}
+
+/// Packets lost outside the links, except by the datapath.
+#[derive(Debug, Default)]
+pub(crate) struct Lost {
+    /// Packets that the devices had no room for before the datapath read them.
+    pub(crate) at_devices: u64,
+    /// Packets that the hosts discarded at their sockets.
+    pub(crate) at_sockets: SocketLosses,
 }
 
 /// Addresses of an end.
@@ -84,7 +105,7 @@ impl Addresses {
 
     /// The addresses of host `host` in a run at nesting level `level`. 100.64.0.0/10 is shared address space for
     /// carrier-grade NAT (RFC 6598); `fd00::/8` is for unique local addresses (RFC 4193).
-    const fn of(level: u8, host: u8) -> Self {
+    pub(crate) const fn of(level: u8, host: u8) -> Self {
         let level_v6 = level as u16;
         Self {
             v4: Ipv4Addr::new(100, 64, level, host),
@@ -125,13 +146,24 @@ pub(crate) struct HostSettings {
 }
 
 impl Space {
-    /// Packets that the devices had no room for before the datapath read them; `None`: not known.
-    pub(crate) fn lost_at_devices(&self) -> Option<u64> {
-        let lost = |end: &End| match &end.port {
-            Port::Tun(_) => end.namespace.inside(|| dropped_packets(&end.device)),
-            Port::Packet { socket, .. } => sys::packets_dropped(socket.as_fd()),
-        };
-        Some(lost(&self.client).ok()? + lost(&self.server).ok()?)
+    /// Addresses of the hosts that programs know, with names for captures.
+    pub(crate) const fn hosts(&self) -> [(Ipv4Addr, &'static str); 2] {
+        [
+            (self.client.addresses.v4, "client"),
+            (self.target.v4, "server"),
+        ]
+    }
+
+    /// Packets that were lost since the network was created, as far as the datapath has not counted them; `None`: not
+    /// known.
+    pub(crate) fn lost(&self) -> Option<Lost> {
+        let mut lost = Lost::default();
+        for end in [&self.client, &self.server] {
+            lost.at_devices += end.lost_at_device().ok()?;
+            let at_sockets = SocketLosses::read(&end.namespace).ok()?;
+            lost.at_sockets = lost.at_sockets.and(&at_sockets.since(&end.before));
+        }
+        Some(lost)
     }
 
     /// Creates both namespaces and their devices.
@@ -230,6 +262,7 @@ fn end(addresses: Addresses, settings: HostSettings, devices: &Devices) -> Resul
     let set_up = namespace.inside(|| set_up_host(addresses, settings));
     set_up.map_err(|e| LiveError::environment("cannot set up a network namespace", &e, USUAL))?;
     Ok(End {
+        before: SocketLosses::read(&namespace).unwrap_or_default(),
         namespace,
         port,
         addresses,
@@ -247,6 +280,7 @@ fn gateway(level: u8, addresses: Addresses, devices: &Devices) -> Result<End, Li
     let port = create_device(&device, addresses, &namespace, devices)?;
     set_up_gateway(&device, level, addresses).map_err(|e| fail(&e))?;
     Ok(End {
+        before: SocketLosses::read(&namespace).unwrap_or_default(),
         namespace,
         port,
         addresses,

@@ -5,14 +5,18 @@
 
 #![allow(unsafe_code, reason = "system calls without a safe interface")]
 
+mod packets;
+
 use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::thread::UnshareFlags;
+
+pub(crate) use packets::{BATCH, packet_socket, packets_dropped, receive_packets, send_packets};
 
 /// Longest name of a network device, with the final NUL.
 const NAME_SIZE: usize = 16;
@@ -34,6 +38,10 @@ fn checked(result: c_int) -> io::Result<c_int> {
     } else {
         Ok(result)
     }
+}
+
+fn length_of<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
 }
 
 /// Makes an open `/dev/net/tun` the TUN device `name`, which it creates in the network namespace of the calling thread.
@@ -60,125 +68,6 @@ pub(crate) fn create_tun(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
         )
     };
     checked(result).map(drop)
-}
-
-/// Opens a packet socket for the IP packets of the device with index `device`, without their Ethernet headers.
-///
-/// # Errors
-/// Those of the system calls.
-pub(crate) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call has no pointer arguments.
-    let fd = checked(unsafe { libc::socket(libc::AF_PACKET, flags, 0) })?;
-    // SAFETY: the descriptor is new and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    set_option(
-        socket.as_raw_fd(),
-        libc::SOL_PACKET,
-        PACKET_IGNORE_OUTGOING,
-        1,
-    )?;
-    let address = link_address(device, libc::ETH_P_ALL, [0; 6]);
-    // SAFETY: the pointer is to a `sockaddr_ll` of the given size that lives through the call.
-    let result = unsafe {
-        libc::bind(
-            fd,
-            (&raw const address).cast::<libc::sockaddr>(),
-            length_of::<libc::sockaddr_ll>(),
-        )
-    };
-    checked(result)?;
-    Ok(socket)
-}
-
-const PACKET_IGNORE_OUTGOING: c_int = 23;
-
-fn length_of<T>() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
-}
-
-fn link_address(device: u32, protocol: c_int, hardware: [u8; 6]) -> libc::sockaddr_ll {
-    let mut bytes = [0; 8];
-    bytes[..6].copy_from_slice(&hardware);
-    libc::sockaddr_ll {
-        sll_family: u16::try_from(libc::AF_PACKET).unwrap_or(0),
-        sll_protocol: u16::try_from(protocol).unwrap_or(0).to_be(),
-        sll_ifindex: i32::try_from(device).unwrap_or(0),
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 6,
-        sll_addr: bytes,
-    }
-}
-
-/// Sends an IP packet to a hardware address over a packet socket.
-///
-/// # Errors
-/// Those of the system call.
-pub(crate) fn send_packet(
-    socket: BorrowedFd<'_>,
-    device: u32,
-    hardware: [u8; 6],
-    packet: &[u8],
-) -> io::Result<()> {
-    let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
-    let protocol = if is_ipv6 {
-        libc::ETH_P_IPV6
-    } else {
-        libc::ETH_P_IP
-    };
-    let address = link_address(device, protocol, hardware);
-    // SAFETY: both pointers are to memory of the given sizes that lives through the call.
-    let sent = unsafe {
-        libc::sendto(
-            socket.as_raw_fd(),
-            packet.as_ptr().cast::<c_void>(),
-            packet.len(),
-            libc::MSG_DONTWAIT,
-            (&raw const address).cast::<libc::sockaddr>(),
-            length_of::<libc::sockaddr_ll>(),
-        )
-    };
-    if sent < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
-fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: the pointer is to an integer of the given size that lives through the call.
-    let result = unsafe {
-        libc::setsockopt(
-            socket,
-            level,
-            name,
-            (&raw const value).cast::<c_void>(),
-            length_of::<c_int>(),
-        )
-    };
-    checked(result).map(drop)
-}
-
-/// Packets that a packet socket dropped since the last call.
-///
-/// # Errors
-/// Those of the system call.
-pub(crate) fn packets_dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: zero is a valid value of every field.
-    let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
-    let mut length = length_of::<libc::tpacket_stats>();
-    // SAFETY: the kernel writes at most `length` bytes to `statistics`, which lives through the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            (&raw mut statistics).cast::<c_void>(),
-            &raw mut length,
-        )
-    };
-    checked(result)?;
-    Ok(statistics.tp_drops.into())
 }
 
 /// An offload setting of a device, as in `ethtool(8)`.

@@ -1,6 +1,7 @@
-//! Properties of every packet, for the fuzzer and the tests.
+//! Properties of every packet and of every reply of the kernel, for the fuzzer and the tests.
 
 use crate::frame::{Parsed, write_tos};
+use crate::sock_diag::read_part;
 
 /// Reads bytes as a packet, changes its DSCP and ECN, and reads it again.
 ///
@@ -23,5 +24,23 @@ pub fn check_frame(bytes: &[u8]) {
     assert!(
         (0..bytes.len()).all(header_is_same),
         "only the checksum may differ"
+    );
+}
+
+/// Reads bytes as a part of the kernel's list of TCP connections.
+///
+/// # Panics
+/// If a connection has no congestion control, or there are more of them than the bytes have room for.
+pub fn check_sock_diag(bytes: &[u8]) {
+    let mut found = 0;
+    // Errors of the kernel are in the bytes, too.
+    let _ = read_part(bytes, &mut |connection| {
+        assert!(!connection.control.is_empty(), "{connection:?}");
+        found += 1;
+    });
+    assert!(
+        found * 88 <= bytes.len(),
+        "{found} in {} bytes",
+        bytes.len()
     );
 }

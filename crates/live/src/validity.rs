@@ -6,23 +6,24 @@ use sojourn_backend::Completion;
 use sojourn_net::Instant;
 use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 
+use crate::connections::{Seen, Watched};
 use crate::datapath::Counted;
 use crate::hosts::Finished;
+use crate::space::Lost;
 
 /// Limit of the 99th percentile of the lateness of events.
 const MOST_LATE_NANOS: u64 = 1_000_000;
 /// Limit of the processor time of the datapath, in percent of one processor.
 const MOST_CPU: u64 = 90;
 
-/// The facts of a run with devices of this kind, which dropped `lost` packets.
+/// The facts of a run with devices of this kind; `lost`: what the datapath has not counted.
 pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    (lost, devices): (Option<u64>, &str),
+    (lost, devices): (Option<&Lost>, &str),
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
-    let outside = lost.map(|lost| counted.lost + lost);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);
     let mut facts = vec![
         fact(
@@ -35,14 +36,7 @@ pub(crate) fn facts(
             format!("{cpu} % of a processor"),
             cpu <= MOST_CPU,
         ),
-        fact(
-            "lost_outside_queue",
-            outside.map_or(
-                "unknown: the devices have no counters".to_owned(),
-                |outside| format!("{outside} of {} packets", counted.read + outside),
-            ),
-            outside == Some(0),
-        ),
+        lost_outside_queue(counted, lost),
         fact(
             "larger_than_mtu",
             format!("{} packets", counted.unreadable),
@@ -66,22 +60,96 @@ pub(crate) fn facts(
         let (ecn, all) = finished.with_ecn;
         facts.push(fact(
             "ecn_negotiated",
-            format!("{ecn} of {all} connections"),
+            format!("{ecn} of {}", connections(all)),
             true,
         ));
     }
     facts
 }
 
-/// Exit status of the program, and the default congestion control of its connections.
-pub(crate) fn of_program(status: Option<i32>, control: Option<String>) -> ValidityFact {
+/// Packets lost anywhere but at a queue or on a wire, in total and at each place.
+fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
+    const NAME: &str = "lost_outside_queue";
+    let Some(lost) = lost else {
+        let unknown = "unknown: the devices or hosts have no counters";
+        return fact(NAME, unknown.to_owned(), false);
+    };
+    let datapath = [
+        ("devices", lost.at_devices),
+        ("packet buffers", counted.lost),
+        ("the receiving host", counted.refused),
+    ];
+    let places: Vec<_> = datapath
+        .into_iter()
+        .chain(lost.at_sockets.places())
+        .filter(|&(_, count)| count > 0)
+        .map(|(place, count)| format!("{count} at {place}"))
+        .collect();
+    let before_sockets = lost.at_devices + counted.lost;
+    let all = before_sockets + counted.refused + lost.at_sockets.total();
+    let mut value = format!("{all} of {} packets", counted.read + before_sockets);
+    if !places.is_empty() {
+        value = format!("{value}: {}", places.join(", "));
+    }
+    fact(NAME, value, all == 0)
+}
+
+/// Exit status of the program.
+pub(crate) fn of_program(status: Option<i32>) -> ValidityFact {
     let ended = match status {
         Some(code) => format!("exit code {code}"),
         None => "still running at the end".to_owned(),
     };
-    let control = control.unwrap_or_else(|| "unknown".to_owned());
-    let value = format!("{ended}; default congestion control {control}");
-    fact("program", value, status.is_none_or(|code| code == 0))
+    fact("program", ended, status.is_none_or(|code| code == 0))
+}
+
+/// Congestion controls of the connections of programs, and how many of these negotiated ECN; `defaults`: the control of
+/// connections that do not choose one, at the client and at the server.
+pub(crate) fn of_connections(
+    watched: &Watched,
+    defaults: [Option<String>; 2],
+) -> [ValidityFact; 2] {
+    let (controls, ecn) = match watched {
+        Ok(ends) => {
+            let [client, server] = defaults;
+            let described = [(&ends[0], client), (&ends[1], server)]
+                .map(|(end, default)| controls_of(end, default));
+            (both(described), both(ends.each_ref().map(ecn_of)))
+        }
+        Err(reason) => {
+            let unknown = format!("unknown: the kernel does not list connections: {reason}");
+            (unknown.clone(), unknown)
+        }
+    };
+    [
+        fact("program_congestion_control", controls, true),
+        fact("program_ecn_negotiated", ecn, true),
+    ]
+}
+
+fn both([client, server]: [String; 2]) -> String {
+    format!("client: {client}; server: {server}")
+}
+
+fn controls_of(seen: &Seen, default: Option<String>) -> String {
+    if seen.controls.is_empty() {
+        let default = default.unwrap_or_else(|| "unknown".to_owned());
+        return format!("no connection seen, default {default}");
+    }
+    let each = seen
+        .controls
+        .iter()
+        .map(|(control, &count)| format!("{control} ({})", connections(count)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn ecn_of(seen: &Seen) -> String {
+    format!("{} of {}", seen.with_ecn, connections(seen.count()))
+}
+
+fn connections(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} connection{plural}")
 }
 
 /// What ended a run that lasts as long as its program. Runs that last for the duration of their scenario lack this fact.
@@ -165,6 +233,63 @@ mod tests {
         let failed = of_server(Some((137, at)));
         assert!(!failed.passed);
         assert_eq!(failed.value, "ended with exit code 137 after 1.2 s");
+    }
+
+    #[test]
+    fn packets_lost_outside_the_queue_are_named_by_place() {
+        let counted = Counted {
+            read: 90,
+            lost: 3,
+            refused: 1,
+            ..Counted::default()
+        };
+        let mut lost = Lost::default();
+        assert_eq!(
+            lost_outside_queue(&counted, Some(&lost)).value,
+            "4 of 93 packets: 3 at packet buffers, 1 at the receiving host"
+        );
+        lost.at_devices = 7;
+        let failed = lost_outside_queue(&counted, Some(&lost));
+        assert!(
+            failed
+                .value
+                .starts_with("11 of 100 packets: 7 at devices, ")
+        );
+        assert!(!failed.passed);
+        let none = lost_outside_queue(
+            &Counted {
+                read: 5,
+                ..Counted::default()
+            },
+            Some(&Lost::default()),
+        );
+        assert_eq!((&*none.value, none.passed), ("0 of 5 packets", true));
+        assert!(!lost_outside_queue(&counted, None).passed);
+    }
+
+    #[test]
+    fn the_controls_of_programs_are_counted_at_each_end() {
+        let mut client = Seen::default();
+        client.add(1, "cubic", true);
+        client.add(2, "cubic", false);
+        client.add(3, "reno", true);
+        let watched = Ok([client, Seen::default()]);
+        let defaults = [Some("cubic".to_owned()), Some("bbr".to_owned())];
+        let [controls, ecn] = of_connections(&watched, defaults);
+        assert_eq!(
+            controls.value,
+            "client: cubic (2 connections), reno (1 connection); server: no connection seen, default bbr"
+        );
+        assert_eq!(
+            ecn.value,
+            "client: 2 of 3 connections; server: 0 of 0 connections"
+        );
+        let unknown = of_connections(&Err("No such file".to_owned()), [None, None]);
+        assert!(
+            unknown
+                .iter()
+                .all(|fact| fact.value.starts_with("unknown: ") && fact.passed)
+        );
     }
 
     #[test]

@@ -50,6 +50,12 @@ pub trait Qdisc<P: Packet> {
     /// them, as a queueing discipline of Linux keeps the parameters it was configured with.
     fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
+    /// The number of the inner queue that `pkt` would join if it were offered now; `None`: the discipline does not hash
+    /// packets to queues. For captures, which ask before they offer a packet.
+    fn queue_of(&self, _pkt: &P) -> Option<u32> {
+        None
+    }
+
     /// Counters and estimates of the discipline, with the names of `tc -j -s`.
     ///
     /// Packets, bytes, drops and backlog, which every queue has, are not included: the environment

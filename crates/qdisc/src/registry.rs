@@ -87,6 +87,10 @@ macro_rules! disciplines {
                 match self { $(Self::$name(queue) => queue.on_link_rate(now, rate),)* }
             }
 
+            fn queue_of(&self, pkt: &P) -> Option<u32> {
+                match self { $(Self::$name(queue) => queue.queue_of(pkt),)* }
+            }
+
             fn statistics(&self) -> Vec<Statistic> {
                 match self { $(Self::$name(queue) => queue.statistics(),)* }
             }

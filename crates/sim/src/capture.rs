@@ -87,15 +87,21 @@ impl<'a> Capture<'a> {
             id: self.sent,
             number,
             tcp,
+            queue: None,
         };
         self.sent += 1;
         self.under_way.insert(pkt, labels);
     }
 
-    /// A packet is offered to the queue of a link.
+    /// A packet is offered to the queue of a link; `queue` is the inner queue that it is to join.
     #[cold]
-    pub(crate) fn on_offered(&mut self, now: Instant, link: u32, pkt: &Packet) {
-        let Some(labels) = self.under_way.enqueue(pkt) else {
+    pub(crate) fn on_offered(
+        &mut self,
+        now: Instant,
+        (link, queue): (u32, Option<u32>),
+        pkt: &Packet,
+    ) {
+        let Some(labels) = self.under_way.enqueue(pkt, queue) else {
             return;
         };
         let point = self.points[link as usize].enq;
@@ -172,7 +178,8 @@ impl<'a> Capture<'a> {
             at,
             id: Some(labels.id),
             direction,
-            queue: None,
+            // Behind a link, a packet is in no queue.
+            queue: labels.queue.filter(|_| verdict != Verdict::Lost),
             verdict,
             length,
             data: &self.buffer,

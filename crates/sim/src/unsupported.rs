@@ -9,6 +9,6 @@ pub(crate) fn unsupported(config: &Config) -> impl Iterator<Item = Feature> {
     let programs = flows.filter(|(_, flow)| FlowConfig::is_program(flow));
     programs.map(|(n, _)| Feature {
         place: format!("flows[{n}].type"),
-        what: "a program (only live runs start programs)",
+        what: "a program (only live runs start programs)".into(),
     })
 }

@@ -136,6 +136,13 @@ impl<P: Packet, Q: Qdisc<P>> Drr<P, Q> {
         self.turns[class.index()].in_round = false;
         self.active -= 1;
     }
+
+    /// The class that `pkt` belongs to.
+    #[inline]
+    fn classify(&self, pkt: &P) -> FlowId {
+        let digest = pkt.flow().digest(self.perturbation);
+        FlowId::scaled(digest, self.number)
+    }
 }
 
 impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
@@ -143,8 +150,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
 
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        let digest = pkt.flow().digest(self.perturbation);
-        let class = FlowId::scaled(digest, self.number);
+        let class = self.classify(&pkt);
         self.classes.enqueue(class.index(), now, pkt, obs);
         let turn = &mut self.turns[class.index()];
         if !turn.in_round && !self.classes.is_empty(class.index()) {
@@ -205,6 +211,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
 
     fn on_link_rate(&mut self, now: Instant, rate: Rate) {
         self.classes.on_link_rate(now, rate);
+    }
+
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        Some(self.classify(pkt).number())
     }
 
     fn statistics(&self) -> Vec<Statistic> {

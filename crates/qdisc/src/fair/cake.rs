@@ -410,6 +410,12 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         self.wake = None;
     }
 
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        let tin = self.classes.tin(pkt.dscp());
+        let flow = self.tins[tin].flows.place_of(&pkt.flow());
+        u32::try_from(At { tin, flow }.queue()).ok()
+    }
+
     fn statistics(&self) -> Vec<Statistic> {
         let memory = (self.memory_used, self.limit);
         let mut all = statistics::of(memory, &self.sizes, &self.tins, self.classes.order);

@@ -279,6 +279,10 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         self.store.backlog
     }
 
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        Some(self.classify(pkt).number())
+    }
+
     fn statistics(&self) -> Vec<Statistic> {
         let (new, old) = self.turns.lengths();
         vec![

@@ -273,6 +273,10 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         self.next_update = self.law.update_after(now, delay);
     }
 
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        Some(self.classify(pkt).number())
+    }
+
     fn statistics(&self) -> Vec<Statistic> {
         let seen = &self.counters;
         vec![

@@ -181,9 +181,14 @@ impl<P: Packet> Sfq<P> {
         self.tail = Some(at);
     }
 
+    /// The number of the hash bucket of `pkt`.
+    fn bucket(&self, pkt: &P) -> u32 {
+        pkt.flow().digest(self.perturbation) & (self.params.divisor - 1)
+    }
+
     /// The slot of `pkt`, taken from the vacant ones if its flow has none.
     fn slot_of(&mut self, pkt: &P) -> Option<u32> {
-        let bucket = pkt.flow().digest(self.perturbation) & (self.params.divisor - 1);
+        let bucket = self.bucket(pkt);
         let held = self.buckets[bucket as usize];
         if held != EMPTY {
             return Some(held);
@@ -317,6 +322,10 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
             }
             return Some(pkt);
         }
+    }
+
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        Some(self.bucket(pkt))
     }
 
     #[inline]

@@ -318,6 +318,13 @@ impl<P: Packet> SfqCodel<P> {
         }
         Some(pkt)
     }
+
+    /// The bin that `pkt` belongs to.
+    #[inline]
+    fn classify(&self, pkt: &P) -> FlowId {
+        let digest = pkt.flow().digest(self.perturbation);
+        FlowId::scaled(digest, self.params.flows)
+    }
 }
 
 impl<P: Packet> Qdisc<P> for SfqCodel<P> {
@@ -326,8 +333,7 @@ impl<P: Packet> Qdisc<P> for SfqCodel<P> {
         if self.backlog.packets >= self.params.limit {
             self.drop_from_fattest(now, obs);
         }
-        let digest = pkt.flow().digest(self.perturbation);
-        let at = FlowId::scaled(digest, self.params.flows).index();
+        let at = self.classify(&pkt).index();
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
         self.pool.push(&mut self.bins[at].list, now, pkt);
@@ -361,6 +367,10 @@ impl<P: Packet> Qdisc<P> for SfqCodel<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    fn queue_of(&self, pkt: &P) -> Option<u32> {
+        Some(self.classify(pkt).number())
     }
 
     fn statistics(&self) -> Vec<Statistic> {

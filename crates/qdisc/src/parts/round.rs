@@ -29,6 +29,11 @@ impl FlowId {
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
+
+    /// Its number.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// A first-in first-out list of flows, linked through a table that several lists share.

@@ -17,6 +17,8 @@ pub(super) struct Labels {
     pub(super) number: u32,
     /// The header of a segment of TCP.
     pub(super) tcp: Option<Tcp>,
+    /// The inner queue of the discipline that it was offered to last.
+    pub(super) queue: Option<u32>,
 }
 
 /// Whose packet it is, its kind, and the part of its payload that hardly ever is the same in two packets.
@@ -100,13 +102,14 @@ impl UnderWay {
         entries.find(pkt, |entry| !entry.is_queued && entry.step <= pkt.step())
     }
 
-    /// A packet is offered to a queue.
-    pub(super) fn enqueue(&mut self, pkt: &Packet) -> Option<Labels> {
+    /// A packet is offered to a queue, of which it is to join this inner queue.
+    pub(super) fn enqueue(&mut self, pkt: &Packet, queue: Option<u32>) -> Option<Labels> {
         let entry = self.moving(pkt);
         debug_assert!(entry.is_some(), "{pkt:?} was not sent");
         let entry = entry?;
         entry.is_queued = true;
         entry.step = pkt.step() + 1;
+        entry.labels.queue = queue;
         Some(entry.labels)
     }
 

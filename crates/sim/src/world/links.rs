@@ -32,7 +32,8 @@ impl World<'_> {
     #[inline]
     fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link<Packet> {
         if let Some(capture) = &mut self.observed.notes.capture {
-            capture.on_offered(self.now, id, pkt);
+            let queue = self.links[id as usize].qdisc.queue_of(pkt);
+            capture.on_offered(self.now, (id, queue), pkt);
         }
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);

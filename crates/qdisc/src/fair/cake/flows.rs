@@ -130,18 +130,37 @@ impl Flows {
     /// The queue for packets of `key`.
     #[inline]
     pub(super) fn place(&mut self, key: &FlowKey) -> usize {
-        let tag = match self.mode {
-            FlowMode::Flowblind => return 0,
-            FlowMode::Srchost => self.source_tag(key),
-            FlowMode::Dsthost => self.destination_tag(key),
-            FlowMode::Hosts => self.source_tag(key) ^ self.destination_tag(key),
-            _ => key.digest(self.perturbation),
+        let Some(tag) = self.tag(key) else {
+            return 0;
         };
         let own = slot(tag);
         if self.tags[own] == tag && self.all[own].set != Set::None {
             return own;
         }
         self.seek(tag, key)
+    }
+
+    /// What [`Flows::place`] would return, without taking the place.
+    pub(super) fn place_of(&self, key: &FlowKey) -> usize {
+        let Some(tag) = self.tag(key) else {
+            return 0;
+        };
+        let own = slot(tag);
+        let known = ways(own).find(|&at| self.tags[at] == tag);
+        let free = || ways(own).find(|&at| self.all[at].set == Set::None);
+        known.or_else(free).unwrap_or(own)
+    }
+
+    /// What distinguishes flows; `None`: there is one queue for all packets.
+    #[inline]
+    fn tag(&self, key: &FlowKey) -> Option<u32> {
+        Some(match self.mode {
+            FlowMode::Flowblind => return None,
+            FlowMode::Srchost => self.source_tag(key),
+            FlowMode::Dsthost => self.destination_tag(key),
+            FlowMode::Hosts => self.source_tag(key) ^ self.destination_tag(key),
+            _ => key.digest(self.perturbation),
+        })
     }
 
     /// Finds a place for a flow that is not in its own.

@@ -321,3 +321,27 @@ fn a_flow_that_is_found_empty_at_the_end_of_its_turn_is_not_bulk() {
     assert_eq!(number(&q, 0, "bulk_flows"), 0);
     assert_eq!(number(&q, 0, "sparse_flows"), 2);
 }
+
+#[test]
+fn a_packet_joins_the_queue_that_a_capture_shows() {
+    for text in [
+        "",
+        "flows",
+        "hosts",
+        "flowblind",
+        "triple-isolate",
+        "diffserv4",
+    ] {
+        let mut queue = cake(&format!("{text} memlimit 32mb"));
+        let mut lengths = vec![0; queue.tins.len() * FLOWS];
+        // More flows than queues.
+        for id in 0..3_000 {
+            let pkt = of_flow(u32::try_from(id).unwrap() / 2, id);
+            let shown = queue.queue_of(&pkt).unwrap() as usize;
+            queue.enqueue(ms(0), pkt, &mut Recorder::default());
+            lengths[shown] += 1;
+            let list = &queue.tins[shown / FLOWS].flows[shown % FLOWS].list;
+            assert_eq!(list.packets(), lengths[shown], "{text}: {id} in {shown}");
+        }
+    }
+}
