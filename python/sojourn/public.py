@@ -83,6 +83,7 @@ from sojourn.scenario import (
 )
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.suites.api import Rfc7928Report, rfc7928
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.traffic import (
     Application,
@@ -195,6 +196,7 @@ __all__ = [
     "Responsiveness",
     "Result",
     "ResultError",
+    "Rfc7928Report",
     "Scenario",
     "ScenarioError",
     "Sessions",
@@ -230,6 +232,7 @@ __all__ = [
     "qdisc",
     "read_flent",
     "read_mahimahi_log",
+    "rfc7928",
     "run",
     "s",
     "sweep",

@@ -29,6 +29,7 @@ LAYERS = (
     "plot",
     "report",
     "sweeps",
+    "suites",
     "agreement",
     "studies",
     "public",

@@ -17,6 +17,7 @@ from sojourn.cli.live import live
 from sojourn.cli.qdiscs import qdiscs
 from sojourn.cli.report import report
 from sojourn.cli.reproduce import reproduce
+from sojourn.cli.rfc7928 import rfc7928
 from sojourn.cli.run import run
 from sojourn.cli.schema import schema
 from sojourn.cli.stats import stats
@@ -44,6 +45,7 @@ COMMANDS = (
     compare,
     sweep,
     test,
+    rfc7928,
     agree,
     qdiscs,
     ccs,

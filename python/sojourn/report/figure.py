@@ -29,17 +29,41 @@ def ellipse_figures(result: Result) -> list[str]:
 
 
 def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse]) -> str:
+    return ellipse_figure(
+        result.arms, f"Goodput {side} against induced latency", ("induced latency", side), ellipses
+    )
+
+
+def ellipse_figure(
+    arms: Sequence[str],
+    title: str,
+    quantities: tuple[str, str],
+    ellipses: Sequence[curves.Ellipse],
+) -> str:
+    """Draw goodput against delay.
+
+    Parameters
+    ----------
+    arms
+        All arms, whose order sets the colours.
+    title
+        Title of the figure.
+    quantities
+        Which delay, and whose goodput.
+    ellipses
+        One per arm.
+    """
+    delays, side = quantities
     outlines = [point for ellipse in ellipses for point in ellipse.outline]
     xs = [x for x, _ in outlines] + [x for ellipse in ellipses for x in ellipse.delay_ms]
     ys = [y for _, y in outlines] + [y for one in ellipses for y in one.goodput_mbit_per_s]
-    title = f"Goodput {side} against induced latency"
     chart = Chart(
         title,
-        log_axis("induced latency [ms]", xs, descending=True),
+        log_axis(f"{delays} [ms]", xs, descending=True),
         linear_axis(f"goodput {side} [Mbit/s]", ys, from_zero=False),
     )
     for ellipse in ellipses:
-        arm = result.arms.index(ellipse.arm)
+        arm = arms.index(ellipse.arm)
         if ellipse.outline:
             chart.area(arm, ellipse.arm, ellipse.outline)
         for point in zip(ellipse.delay_ms, ellipse.goodput_mbit_per_s, strict=True):
@@ -47,7 +71,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
                 arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2
             )
     for ellipse in ellipses:
-        arm = result.arms.index(ellipse.arm)
+        arm = arms.index(ellipse.arm)
         delay, goodput = ellipse.centre
         name = f"{ellipse.arm}, median: {delay:.3g} ms, {goodput:.4g} Mbit/s"
         chart.dot(arm, name, ellipse.centre, radius=4)
@@ -64,9 +88,9 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
         )
         for ellipse in ellipses
     ]
-    head = ("arm", "n", "median induced latency [ms]", "σ", "median goodput [Mbit/s]", "σ")
+    head = ("arm", "n", f"median {delays} [ms]", "σ", "median goodput [Mbit/s]", "σ")
     note = "Small dots: runs. Large dot: median. Ellipse: 1 σ. Up and to the right is better."
-    return _figure(title, note, chart, head, rows)
+    return figure(title, note, chart, head, rows)
 
 
 def series_figures(result: Result) -> list[str]:
@@ -132,15 +156,15 @@ def _series(
         ]
         cells = [f"{sum(ys) / len(ys):.4g}" if ys else "–" for ys in means]
         rows.append((f"{low:.3g} to {high:.3g}", *cells))
-    return _figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
+    return figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
 
 
 def cdf_figures(result: Result) -> list[str]:
     """Draw the distributions of ping and sojourn times after the warm-up."""
     pings = curves.ping_cdfs(result)
-    figures = [_cdf(result, "Distribution of ping times", "ping [ms]", "pings", pings)]
+    figures = [cdf_figure(result, "Distribution of ping times", "ping [ms]", "pings", pings)]
     figures += [
-        _cdf(
+        cdf_figure(
             result,
             f"Distribution of sojourn times, {link}",
             f"sojourn time {link} [ms]",
@@ -152,9 +176,10 @@ def cdf_figures(result: Result) -> list[str]:
     return [figure for figure in figures if figure]
 
 
-def _cdf(
+def cdf_figure(
     result: Result, title: str, label: str, counted: str, lines: Sequence[curves.Curve]
 ) -> str:
+    """Draw distributions; `counted` says what has a share. Empty without values."""
     values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
     if not values or max(values) <= curves.SMALLEST_MS:
         return ""
@@ -166,12 +191,13 @@ def _cdf(
         (f"{share:.0%}", *(f"{np.interp(share, line.y, line.x):.3g}" for line in lines))
         for share in SHARES
     ]
-    return _figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)
+    return figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)
 
 
-def _figure(
+def figure(
     title: str, note: str, chart: Chart, head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> str:
+    """Write a chart, its title, a note, and the same data as a table."""
     return (
         f"<figure><figcaption>{escape(title)}</figcaption>{chart.svg()}"
         + (f'<p class="note">{escape(note)}</p>' if note else "")
