@@ -14,7 +14,7 @@ from sojourn.result import run as run_scenario
 from sojourn.suites import page
 from sojourn.suites.catalogue import DISCUSSIONS, selected
 from sojourn.suites.discussions import Discussion, discuss
-from sojourn.suites.setups import FULL, QUICK, Case, Form, Tested
+from sojourn.suites.setups import FULL, QUICK, Case, Form, QueueUnderTest
 from sojourn.suites.suite import Characterisation, Runner, cases, characterise
 
 _CHECKED = {
@@ -45,7 +45,7 @@ class Plan:
 
     form: Form
     numbers: tuple[str, ...]
-    queues: tuple[tuple[Tested, dict[str, list[Case]]], ...]
+    queues: tuple[tuple[QueueUnderTest, dict[str, list[Case]]], ...]
 
     @property
     def runs(self) -> int:
@@ -69,7 +69,7 @@ def plan(
         A queue or a number is unknown, there is no queue, or a queue is given twice.
     """
     chosen = selected(numbers)
-    tested = [Tested(queue) for queue in queues]
+    tested = [QueueUnderTest(queue) for queue in queues]
     if not tested:
         message = "expected at least one queue, such as codel"
         raise _core.ScenarioError(message)
@@ -157,7 +157,7 @@ class Rfc7928Report:
 
 
 def report_on(
-    tested: Tested, built: dict[str, list[Case]], planned: Plan, *, runner: Runner
+    tested: QueueUnderTest, built: dict[str, list[Case]], planned: Plan, *, runner: Runner
 ) -> Rfc7928Report:
     """Run the scenarios of one queue.
 

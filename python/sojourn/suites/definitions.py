@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sojourn.suites.quotations import Quotation
-from sojourn.suites.setups import Case, Form, Tested
+from sojourn.suites.setups import Case, Form, QueueUnderTest
 
 Signal = Literal["signals", "marks"]
 
@@ -61,5 +61,5 @@ class Definition:
     rfc: str
     suite: str
     ours: str
-    build: Callable[[Tested, Form], Sequence[Case]]
+    build: Callable[[QueueUnderTest, Form], Sequence[Case]]
     directions: tuple[Direction, ...] = ()

@@ -15,7 +15,7 @@ from sojourn.result import run
 from sojourn.scenario import Link, Scenario
 from sojourn.suites import quotations
 from sojourn.suites.quotations import Quotation
-from sojourn.suites.setups import Tested, bdp_packets, catalogued
+from sojourn.suites.setups import QueueUnderTest, bdp_packets, catalogued
 from sojourn.traffic import Udp
 
 QUOTED: dict[str, Quotation] = {
@@ -28,6 +28,8 @@ QUOTED: dict[str, Quotation] = {
 _GAP_S = 0.8e-3
 _RATE = "14720kbit"
 _DURATION_S = 3.0
+# Half of it, after which packets arrive, is a multiple of the interval.
+_RTT = "80ms"
 # Larger than the rounding of times, smaller than the distance of arrivals and departures.
 _TOLERANCE_S = 1e-6
 
@@ -52,7 +54,7 @@ class Discussion:
     rows: tuple[tuple[str, ...], ...]
 
 
-def discuss(tested: Tested, number: str) -> Discussion:
+def discuss(tested: QueueUnderTest, number: str) -> Discussion:
     """Write the table of a section for a queue.
 
     Parameters
@@ -74,7 +76,7 @@ def discuss(tested: Tested, number: str) -> Discussion:
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 
 
-def _scheduling(tested: Tested) -> Table:
+def _scheduling(tested: QueueUnderTest) -> Table:
     classes = [key for key, unit in tested.units.items() if unit == "leaves"]
     nested = f"yes, by the parameter {classes[0]}" if classes else "no"
     return ("question", "answer"), [
@@ -84,7 +86,7 @@ def _scheduling(tested: Tested) -> Table:
     ]
 
 
-def _sensitivity(tested: Tested) -> Table:
+def _sensitivity(tested: QueueUnderTest) -> Table:
     rows = [
         (item["key"], item["default"], item["range"], item["meaning"])
         for item in catalogued(tested.text)["parameters"]
@@ -92,7 +94,7 @@ def _sensitivity(tested: Tested) -> Table:
     return ("parameter", "default", "allowed", "description"), rows
 
 
-def _cost(tested: Tested) -> Table:
+def _cost(tested: QueueUnderTest) -> Table:
     entry = catalogued(tested.text)
     timers = [key for key, unit in tested.units.items() if unit == "time"]
     flows = [key for key in tested.units if key in {"flows", "buckets", "connections", "divisor"}]
@@ -107,7 +109,7 @@ def _cost(tested: Tested) -> Table:
     return ("question", "answer"), rows
 
 
-def _tuning(tested: Tested) -> Table:
+def _tuning(tested: QueueUnderTest) -> Table:
     given = set(tested.text.split())
     rows = [
         (
@@ -121,7 +123,7 @@ def _tuning(tested: Tested) -> Table:
     return ("parameter", "value", "default is", "source of the default"), rows
 
 
-def drop_times(tested: Tested) -> str:
+def drop_times(tested: QueueUnderTest) -> str:
     """Observe whether a queue under constant overload drops at arrivals or at departures.
 
     Parameters
@@ -142,15 +144,17 @@ def drop_times(tested: Tested) -> str:
             "up": Link(rate="10mbit", qdisc="pfifo"),
         },
         traffic=[Udp(name="udp", direction="down", rate=_RATE, payload="1472b")],
-        rtt="100ms",
+        rtt=_RTT,
         duration=f"{_DURATION_S:g}s",
         warmup="0s",
         keep_events=True,
     )
-    drops = run(scenario, jobs=1).events.filter(pl.col("action") == "drop")
+    result = run(scenario, jobs=1)
+    started_s = result.flows["started_s"].item()
+    drops = result.events.filter(pl.col("action") == "drop")
     parts = []
     for reason, name in (("aqm", "AQM"), ("overlimit", "full buffer")):
-        times = drops.filter(pl.col("reason") == reason)["t_s"].to_numpy()
+        times = drops.filter(pl.col("reason") == reason)["t_s"].to_numpy() - started_s
         if not times.size:
             continue
         beside = np.abs(times / _GAP_S - np.round(times / _GAP_S)) * _GAP_S

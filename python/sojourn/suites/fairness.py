@@ -3,7 +3,16 @@
 from sojourn.scenario import Arm
 from sojourn.suites import quotations
 from sojourn.suites.definitions import Definition, Direction
-from sojourn.suites.setups import RTT_MS, Case, Form, Tested, bdp_packets, bulk, dumbbell, flows
+from sojourn.suites.setups import (
+    RTT_MS,
+    Case,
+    Form,
+    QueueUnderTest,
+    bdp_packets,
+    bulk,
+    dumbbell,
+    flows,
+)
 from sojourn.suites.transports import OURS
 from sojourn.traffic import Tcp
 
@@ -14,7 +23,7 @@ SMALL_MSS, LARGE_MSS = 448, 1448
 LATER = "500ms"
 
 
-def _sizes(tested: Tested, form: Form) -> list[Case]:
+def _sizes(tested: QueueUnderTest, form: Form) -> list[Case]:
     half = max(flows(MILD) // 2, 1)
     traffic = [
         bulk("small", count=half, mss=SMALL_MSS),
@@ -32,11 +41,11 @@ def _pair(rtt_ms: float) -> list[Tcp]:
     ]
 
 
-def _rtts(tested: Tested, form: Form) -> list[Case]:
+def _rtts(tested: QueueUnderTest, form: Form) -> list[Case]:
     return [_rtt_case(tested, form, rtt_ms, ()) for rtt_ms in form.rtts_ms]
 
 
-def _rtt_case(tested: Tested, form: Form, rtt_ms: float, more: tuple[Arm, ...]) -> Case:
+def _rtt_case(tested: QueueUnderTest, form: Form, rtt_ms: float, more: tuple[Arm, ...]) -> Case:
     scenario = dumbbell(
         tested,
         form,
@@ -56,7 +65,7 @@ def _rtt_case(tested: Tested, form: Form, rtt_ms: float, more: tuple[Arm, ...]) 
     )
 
 
-def _ecn(tested: Tested, form: Form) -> list[Case]:
+def _ecn(tested: QueueUnderTest, form: Form) -> list[Case]:
     cases = []
     for rtt_ms in form.ecn_rtts_ms:
         packets = bdp_packets(rtt_ms=max(rtt_ms, RTT_MS))

@@ -315,9 +315,13 @@ def _synchronisation(result: Result, case: Case) -> pl.DataFrame | None:
         for (arm, replication), events in signals.group_by(*KEYS, maintain_order=True)
         for share in [_mean_share(events.sort("t_s"), window_s, len(names))]
     ]
-    schema = {"arm": pl.String(), "replication": result.links["replication"].dtype}
-    frame = pl.DataFrame(rows, schema=[*KEYS, "synchronisation"], orient="row")
-    return frame.cast({**schema, "synchronisation": pl.Float64()})
+    numbers = result.links["replication"].dtype
+    frame = pl.DataFrame(
+        rows,
+        schema={"arm": pl.String, "replication": pl.Int64, "synchronisation": pl.Float64},
+        orient="row",
+    )
+    return frame.with_columns(pl.col("replication").cast(numbers))
 
 
 def _mean_share(events: pl.DataFrame, window_s: float, flows: int) -> float:

@@ -14,7 +14,7 @@ from sojourn.suites.setups import (
     SAMPLE_MS,
     Case,
     Form,
-    Tested,
+    QueueUnderTest,
     arms,
     bdp_packets,
     bulk,
@@ -46,7 +46,7 @@ VIDEO = Dash(name="video", direction="down", start_jitter="1s")
 FIRST_MBIT = 5.0
 
 
-def _bursts(tested: Tested, form: Form) -> list[Case]:
+def _bursts(tested: QueueUnderTest, form: Form) -> list[Case]:
     tcp = bulk("bulk")
     mixes: dict[str, list[Traffic]] = {
         "case I": [WEB, CBR],
@@ -68,7 +68,7 @@ def _by_name(traffic: Sequence[Traffic]) -> dict[str, str]:
     return {str(block.name): str(block.name) for block in traffic}
 
 
-def _mix(tested: Tested, form: Form) -> list[Case]:
+def _mix(tested: QueueUnderTest, form: Form) -> list[Case]:
     traffic: list[Traffic] = [
         Voip(name="voip down", direction="down", start_jitter="20ms"),
         Voip(name="voip up", direction="up", start_jitter="20ms"),
@@ -81,7 +81,7 @@ def _mix(tested: Tested, form: Form) -> list[Case]:
     return [Case(scenario=scenario, classes=_by_name(traffic))]
 
 
-def _both_ways(tested: Tested, form: Form) -> list[Case]:
+def _both_ways(tested: QueueUnderTest, form: Form) -> list[Case]:
     cases = []
     for name, up_mbit, both in (
         ("symmetric, one AQM", RATE_MBIT, False),
@@ -104,10 +104,10 @@ def _both_ways(tested: Tested, form: Form) -> list[Case]:
     return cases
 
 
-def _two_queues(tested: Tested, form: Form) -> list[Case]:
+def _two_queues(tested: QueueUnderTest, form: Form) -> list[Case]:
     buffers = {"L": bdp_packets(FIRST_MBIT), "M": bdp_packets()}
     changed, what = tested.other_parameters(buffers["L"])
-    other = Tested("pie" if tested.text.split()[0] == "codel" else "codel")
+    other = QueueUnderTest("pie" if tested.text.split()[0] == "codel" else "codel")
     firsts = {
         "same parameters": tested.spec(buffers["L"]),
         what: changed,
@@ -124,7 +124,7 @@ def _two_queues(tested: Tested, form: Form) -> list[Case]:
     ]
 
 
-def _in_series(tested: Tested, form: Form, buffers: dict[str, int], first: str) -> Scenario:
+def _in_series(tested: QueueUnderTest, form: Form, buffers: dict[str, int], first: str) -> Scenario:
     half = max(flows(MILD) // 2, 1)
     paths = {"A": ["L", "M"], "B": ["M"]}
     tail, queue = arms({f"links.{name}.qdisc": size for name, size in buffers.items()}, tested)

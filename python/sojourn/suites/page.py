@@ -29,16 +29,17 @@ def drawn(result: Result, one: Measurement) -> list[str]:
     if case.x is not None:
         # Figures of these compare the cases.
         return []
-    title = f"{case.name}: " if case.name else ""
-    found = [_ellipses(one, group, title) for group in dict.fromkeys(case.classes.values())]
-    found.append(_goodput_cdf(result, title))
+    found = [_ellipses(one, group) for group in dict.fromkeys(case.classes.values())]
+    found.append(_goodput_cdf(result))
     found += figures.cdf_figures(result)
     if case.phases is not None:
         found += figures.series_figures(result)
-    return [part for part in found if part]
+    # A heading that spans all columns of figures.
+    heading = f'<h3 style="grid-column:1/-1">{escape(case.name)}</h3>' if case.name else ""
+    return [part for part in (heading, *found) if part]
 
 
-def _ellipses(one: Measurement, group: str, title: str) -> str:
+def _ellipses(one: Measurement, group: str) -> str:
     ellipses = []
     for arm in one.arms:
         runs = one.runs.filter(pl.col("arm") == arm, pl.col("group") == group).drop_nulls(
@@ -49,15 +50,14 @@ def _ellipses(one: Measurement, group: str, title: str) -> str:
             ellipses.append(curves.ellipse(arm, delays, rates))
     if not ellipses:
         return ""
-    text = f"{title}goodput of {group} against its queueing delay"
+    text = f"Goodput of {group} against its queueing delay"
     return figures.ellipse_figure(one.arms, text, ("queueing delay", f"of {group}"), ellipses)
 
 
-def _goodput_cdf(result: Result, title: str) -> str:
+def _goodput_cdf(result: Result) -> str:
     side = directions(result.flows)[0]
     samples = curves.measured(result, curves.goodput(result, side))
-    period = result.scenario.sample
-    text = f"{title}distribution of goodput {side}, measured every {period}"
+    text = f"Distribution of goodput {side}, measured every {result.scenario.sample}"
     lines = curves.cdfs(result, samples)
     return figures.cdf_figure(result, text, f"goodput {side} [Mbit/s]", "intervals", lines)
 
@@ -100,8 +100,8 @@ def _style() -> str:
         f":root {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
         (
-            "blockquote { margin: 0.5rem 0; padding-left: 0.8rem; border-left: 3px solid var(--line); "
-            "max-width: 75ch; }"
+            "blockquote { margin: 0.5rem 0; padding-left: 0.8rem; border-left: 3px solid "
+            "var(--line); max-width: 75ch; }"
         ),
     ]
     for index in range(len(palette.COLOURS)):

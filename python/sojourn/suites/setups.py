@@ -143,7 +143,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class QueueUnderTest:
     """The queue under test.
 
     Parameters
@@ -272,7 +272,7 @@ def bulk(name: str, *, count: int = 1, cc: str = "reno", **others: Any) -> Tcp:
 
 
 def dumbbell(
-    tested: Tested,
+    tested: QueueUnderTest,
     form: Form,
     traffic: Sequence[Traffic],
     *,
@@ -334,7 +334,7 @@ def dumbbell(
     )
 
 
-def arms(buffers: Mapping[str, int], tested: Tested) -> list[Arm]:
+def arms(buffers: Mapping[str, int], tested: QueueUnderTest) -> list[Arm]:
     """Build the two arms: drop-tail and the queue under test, with the same buffers."""
     tail = {path: f"pfifo limit {packets}" for path, packets in buffers.items()}
     queue = {path: tested.spec(packets) for path, packets in buffers.items()}

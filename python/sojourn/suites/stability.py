@@ -10,7 +10,7 @@ from sojourn.suites.setups import (
     Case,
     Form,
     Phases,
-    Tested,
+    QueueUnderTest,
     bulk,
     dumbbell,
     flows,
@@ -31,13 +31,13 @@ DIRECTIONS = (
 )
 
 
-def _level(tested: Tested, form: Form, *, factor: float) -> list[Case]:
+def _level(tested: QueueUnderTest, form: Form, *, factor: float) -> list[Case]:
     traffic = [bulk("bulk", count=flows(factor))]
     scenario = dumbbell(tested, form, traffic, measured_s=form.steady_s)
     return [Case(scenario=scenario, classes={"bulk": "bulk"})]
 
 
-def _levels(tested: Tested, form: Form) -> list[Case]:
+def _levels(tested: QueueUnderTest, form: Form) -> list[Case]:
     """Add flows in phases II and III: blocks of flows start and stop with the phases."""
     mild, medium, heavy = (flows(factor) for factor in (MILD, MEDIUM, HEAVY))
     traffic = [bulk("bulk", count=mild)]
@@ -62,7 +62,7 @@ def _levels(tested: Tested, form: Form) -> list[Case]:
     return [Case(scenario=scenario, classes=classes, phases=phases)]
 
 
-def _capacity(tested: Tested, form: Form, *, short: bool) -> list[Case]:
+def _capacity(tested: QueueUnderTest, form: Form, *, short: bool) -> list[Case]:
     phase_s = SHORT_PHASE_S if short else form.phase_s
     measured_s = form.alternating_s if short else 2 * form.phase_s * form.cycles
     changes = [

@@ -14,7 +14,7 @@ from sojourn.scenario import Scenario
 from sojourn.suites.catalogue import DEFINITIONS
 from sojourn.suites.definitions import Definition, Direction
 from sojourn.suites.measuring import METRICS, WHOLE, acted, measure
-from sojourn.suites.setups import DROP_TAIL, Case, Form, Tested
+from sojourn.suites.setups import DROP_TAIL, Case, Form, QueueUnderTest
 
 Verdict = Literal["pass", "fail", "undecided", "not applicable"]
 Runner = Callable[[Scenario], Result]
@@ -106,7 +106,7 @@ class Characterisation:
         The figures of each scenario, as HTML.
     """
 
-    tested: Tested
+    tested: QueueUnderTest
     form: Form
     measurements: dict[str, list[Measurement]] = field(default_factory=dict)
     figures: dict[str, list[str]] = field(default_factory=dict)
@@ -134,7 +134,9 @@ class Characterisation:
         return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def cases(tested: Tested, form: Form, numbers: Sequence[str], seed: int) -> dict[str, list[Case]]:
+def cases(
+    tested: QueueUnderTest, form: Form, numbers: Sequence[str], seed: int
+) -> dict[str, list[Case]]:
     """Build the cases of scenarios, all before the first run."""
     return {
         number: [_seeded(case, seed) for case in DEFINITIONS[number].build(tested, form)]
@@ -148,7 +150,7 @@ def _seeded(case: Case, seed: int) -> Case:
 
 
 def characterise(
-    tested: Tested,
+    tested: QueueUnderTest,
     form: Form,
     built: dict[str, list[Case]],
     *,

@@ -4,7 +4,7 @@ from functools import partial
 
 from sojourn.suites import quotations
 from sojourn.suites.definitions import Definition, Direction
-from sojourn.suites.setups import Case, Form, Tested, bulk, dumbbell, rate, seconds
+from sojourn.suites.setups import Case, Form, QueueUnderTest, bulk, dumbbell, rate, seconds
 from sojourn.traffic import Traffic, Udp
 
 # Size of the application-limited flow: 50 full segments.
@@ -22,13 +22,13 @@ OURS = (
 )
 
 
-def _same_window(tested: Tested, form: Form) -> list[Case]:
+def _same_window(tested: QueueUnderTest, form: Form) -> list[Case]:
     traffic = [bulk("reno", initial_window=3)]
     scenario = dumbbell(tested, form, traffic, measured_s=form.steady_s)
     return [Case(scenario=scenario, classes={"reno": "reno"})]
 
 
-def _other_window(tested: Tested, form: Form) -> list[Case]:
+def _other_window(tested: QueueUnderTest, form: Form) -> list[Case]:
     cases = []
     for window in (3, 10):
         short = bulk(
@@ -46,7 +46,7 @@ def _other_window(tested: Tested, form: Form) -> list[Case]:
     return cases
 
 
-def _aggressive(tested: Tested, form: Form) -> list[Case]:
+def _aggressive(tested: QueueUnderTest, form: Form) -> list[Case]:
     return [
         Case(
             name=cc,
@@ -57,7 +57,9 @@ def _aggressive(tested: Tested, form: Form) -> list[Case]:
     ]
 
 
-def _unresponsive(tested: Tested, form: Form, *, mbit: float, responsive: bool) -> list[Case]:
+def _unresponsive(
+    tested: QueueUnderTest, form: Form, *, mbit: float, responsive: bool
+) -> list[Case]:
     udp = Udp(
         name="udp",
         direction="down",
@@ -71,7 +73,7 @@ def _unresponsive(tested: Tested, form: Form, *, mbit: float, responsive: bool) 
     return [Case(scenario=scenario, classes={str(one.name): str(one.name) for one in traffic})]
 
 
-def _less_than_best_effort(tested: Tested, form: Form) -> list[Case]:
+def _less_than_best_effort(tested: QueueUnderTest, form: Form) -> list[Case]:
     traffic = [bulk("reno"), bulk("ledbat", cc="ledbat target 5ms gain 10")]
     scenario = dumbbell(tested, form, traffic, measured_s=form.steady_s)
     return [Case(scenario=scenario, classes={"reno": "reno", "ledbat": "ledbat"})]
