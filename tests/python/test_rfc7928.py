@@ -266,7 +266,7 @@ def test_a_section_stands_for_its_scenarios() -> None:
     [
         (["codel"], ["8.9"], '--number: unknown scenario "8.9"; expected one of 4.4, '),
         (["cudel"], None, 'unknown queue "cudel"; did you mean "codel"?'),
-        (["codel tagret 5ms"], None, "tagret"),
+        (["codel colour 5ms"], None, "colour"),
         ([], None, "expected at least one queue, such as codel"),
         (["codel", " codel"], None, 'queue "codel": given twice; expected each queue once'),
     ],
