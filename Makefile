@@ -178,7 +178,7 @@ reference: ## Run the tests that compare TCP with formulae and logs; check the t
 reference-update: ## The same, and write the tables again.
 	@$(MAKE) --no-print-directory reference WRITE=--write
 
-rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 4 minutes of CPU time.
+rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 6 s of CPU time per queue.
 	$(BIN)/sojourn rfc7928 --all --resume --out results/rfc7928
 
 rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc7928.md: about 20 s of CPU time.
