@@ -13,15 +13,17 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples pyth
 # Tests that print tables of docs/validation.
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
+# The columns of docs/validation/rfc7928.md.
+RFC_QUEUES := codel pie fq_codel
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(EXTENSION) ## Create .venv with all development tools and build the extension.
 
@@ -75,6 +77,7 @@ test: check ## Run all checks, all tests and the build of the documentation.
 test-full: test golden studies kills live-kills ## Run make test, golden, studies, kills and live-kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
+	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/test_rfc7928.py
 	$(BIN)/python tools/check_external_queue.py
 
 kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills in Rust and 500 in Python.
@@ -178,6 +181,14 @@ reference: ## Run the tests that compare TCP with formulae and logs; check the t
 
 reference-update: ## The same, and write the tables again.
 	@$(MAKE) --no-print-directory reference WRITE=--write
+
+rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 6 s of CPU time per queue.
+	$(BIN)/sojourn rfc7928 --all --resume --out results/rfc7928
+
+rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc7928.md: about 20 s of CPU time.
+	@mkdir -p target
+	$(BIN)/sojourn rfc7928 $(RFC_QUEUES) --json --out target/rfc7928 > target/rfc7928.json
+	$(BIN)/python tools/rfc7928.py target/rfc7928.json
 
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }

@@ -92,6 +92,7 @@ from sojourn.search import (
     sensitivity,
     tune,
 )
+from sojourn.suites.api import Rfc7928Report, rfc7928
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.traffic import (
     Application,
@@ -206,6 +207,7 @@ __all__ = [
     "Responsiveness",
     "Result",
     "ResultError",
+    "Rfc7928Report",
     "Scenario",
     "ScenarioError",
     "SensitivityResult",
@@ -245,6 +247,7 @@ __all__ = [
     "qdisc",
     "read_flent",
     "read_mahimahi_log",
+    "rfc7928",
     "run",
     "s",
     "sensitivity",

@@ -32,6 +32,7 @@ LAYERS = (
     "sweeps",
     "advice",
     "search",
+    "suites",
     "agreement",
     "studies",
     "public",

@@ -17,6 +17,7 @@ COMMANDS = (
     ("sensitivity", "sensitivity", "sensitivity"),
     ("adversary", "adversary", "adversary"),
     ("advise", "advise", "advise"),
+    ("rfc7928", "rfc7928", "rfc7928"),
     ("agree", "agree", "agree"),
     ("qdiscs", "qdiscs", "qdiscs"),
     ("ccs", "ccs", "ccs"),

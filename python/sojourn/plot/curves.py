@@ -96,19 +96,26 @@ def ellipses(result: Result, direction: str, group: str | None = None) -> list[E
         runs = per_run.filter(pl.col("arm") == arm).drop_nulls(["induced_latency_ms", column])
         if runs.is_empty():
             continue
-        delay = np.maximum(runs["induced_latency_ms"].to_numpy(), SMALLEST_MS)
-        rates = runs[column].to_numpy()
-        centre = (float(np.median(delay)), float(np.median(rates)))
-        found.append(
-            Ellipse(
-                arm=arm,
-                delay_ms=delay.tolist(),
-                goodput_mbit_per_s=rates.tolist(),
-                centre=centre,
-                outline=_outline(delay, rates, centre),
-            )
-        )
+        delays = runs["induced_latency_ms"].to_numpy()
+        found.append(ellipse(arm, delays, runs[column].to_numpy()))
     return found
+
+
+def ellipse(
+    arm: str,
+    delay_ms: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+    goodput_mbit_per_s: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+) -> Ellipse:
+    """Compute the ellipse of an arm from the mean delay and the mean goodput of each run."""
+    delay = np.maximum(delay_ms, SMALLEST_MS)
+    centre = (float(np.median(delay)), float(np.median(goodput_mbit_per_s)))
+    return Ellipse(
+        arm=arm,
+        delay_ms=delay.tolist(),
+        goodput_mbit_per_s=goodput_mbit_per_s.tolist(),
+        centre=centre,
+        outline=_outline(delay, goodput_mbit_per_s, centre),
+    )
 
 
 def _outline(

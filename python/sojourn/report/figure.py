@@ -30,17 +30,41 @@ def ellipse_figures(result: Result) -> list[str]:
 
 
 def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse]) -> str:
+    return ellipse_figure(
+        result.arms, f"Goodput {side} against induced latency", ("induced latency", side), ellipses
+    )
+
+
+def ellipse_figure(
+    arms: Sequence[str],
+    title: str,
+    quantities: tuple[str, str],
+    ellipses: Sequence[curves.Ellipse],
+) -> str:
+    """Draw goodput against delay.
+
+    Parameters
+    ----------
+    arms
+        All arms, whose order sets the colours.
+    title
+        Title of the figure.
+    quantities
+        Which delay, and whose goodput.
+    ellipses
+        One per arm.
+    """
+    delays, side = quantities
     outlines = [point for ellipse in ellipses for point in ellipse.outline]
     xs = [x for x, _ in outlines] + [x for ellipse in ellipses for x in ellipse.delay_ms]
     ys = [y for _, y in outlines] + [y for one in ellipses for y in one.goodput_mbit_per_s]
-    title = f"Goodput {side} against induced latency"
     chart = Chart(
         title,
-        log_axis("induced latency [ms]", xs, descending=True),
+        log_axis(f"{delays} [ms]", xs, descending=True),
         linear_axis(f"goodput {side} [Mbit/s]", ys, from_zero=False),
     )
     for ellipse in ellipses:
-        arm = result.arms.index(ellipse.arm)
+        arm = arms.index(ellipse.arm)
         if ellipse.outline:
             chart.area(arm, ellipse.arm, ellipse.outline)
         for point in zip(ellipse.delay_ms, ellipse.goodput_mbit_per_s, strict=True):
@@ -48,7 +72,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
                 arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2
             )
     for ellipse in ellipses:
-        arm = result.arms.index(ellipse.arm)
+        arm = arms.index(ellipse.arm)
         delay, goodput = ellipse.centre
         name = f"{ellipse.arm}, median: {delay:.3g} ms, {goodput:.4g} Mbit/s"
         chart.dot(arm, name, ellipse.centre, radius=4)
@@ -65,7 +89,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
         )
         for ellipse in ellipses
     ]
-    head = ("arm", "n", "median induced latency [ms]", "σ", "median goodput [Mbit/s]", "σ")
+    head = ("arm", "n", f"median {delays} [ms]", "σ", "median goodput [Mbit/s]", "σ")
     note = "Small dots: runs. Large dot: median. Ellipse: 1 σ. Up and to the right is better."
     return figure(title, note, chart, head, rows)
 
@@ -139,9 +163,9 @@ def _series(
 def cdf_figures(result: Result) -> list[str]:
     """Draw the distributions of ping and sojourn times after the warm-up."""
     pings = curves.ping_cdfs(result)
-    figures = [_cdf(result, "Distribution of ping times", "ping [ms]", "pings", pings)]
+    figures = [cdf_figure(result, "Distribution of ping times", "ping [ms]", "pings", pings)]
     figures += [
-        _cdf(
+        cdf_figure(
             result,
             f"Distribution of sojourn times, {link}",
             f"sojourn time {link} [ms]",
@@ -153,9 +177,10 @@ def cdf_figures(result: Result) -> list[str]:
     return [drawn for drawn in figures if drawn]
 
 
-def _cdf(
+def cdf_figure(
     result: Result, title: str, label: str, counted: str, lines: Sequence[curves.Curve]
 ) -> str:
+    """Draw distributions; `counted` says what has a share. Empty without values."""
     values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
     if not values or max(values) <= curves.SMALLEST_MS:
         return ""

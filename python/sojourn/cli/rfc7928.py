@@ -1,0 +1,207 @@
+"""``sojourn rfc7928``: characterise queues by the scenarios of RFC 7928."""
+
+import json as js
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import completion, session, signals, stored
+from sojourn.cli.expecting import FAILED
+from sojourn.cli.options import MAX_SEED, Jobs, Json, Resume, path
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.progress import Work, progress_bar
+from sojourn.cli.tables import print_table
+from sojourn.result import Result
+from sojourn.scenario import Scenario
+from sojourn.suites.api import Plan, Rfc7928Report, plan, report_on
+from sojourn.suites.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS
+from sojourn.suites.page import results
+from sojourn.suites.setups import FULL, QUICK
+
+OUT = Path("results/rfc7928")
+
+
+def rfc7928(
+    *,
+    queues: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QDISC",
+            autocompletion=completion.queues,
+            help="Queues in tc syntax; quote a queue that has parameters, such as "
+            "'codel target 13ms'.",
+        ),
+    ] = None,
+    all_queues: Annotated[
+        bool, typer.Option("--all", help="Run all queues of the catalogue at their defaults.")
+    ] = False,
+    number: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SECTION",
+            help="Run only these scenarios, such as 8.2.4, or all of a section, such as 8; "
+            "repeatable.",
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick",
+            help="Durations of ns-3's suite (300 to 620 s) and 10 runs per arm, or short runs and "
+            "5 per arm (default).",
+        ),
+    ] = False,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
+    ] = 1,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help=f"Directory for the reports, one HTML file per queue. By default {OUT}.",
+        ),
+    ] = OUT,
+    json: Json = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Exit with code 1 if a direction that the RFC states is not confirmed."
+        ),
+    ] = False,
+    resume: Resume = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the scenarios without running them.")
+    ] = False,
+) -> int:
+    """Characterise queues by the scenarios of RFC 7928, compared with drop-tail."""
+    if listed:
+        _list()
+        return 0
+    if all_queues and queues:
+        message = "--all runs every queue; expected no queue besides it"
+        raise typer.BadParameter(message)
+    session.warn_of_bytes(*(queues or ()))
+    names = _catalogue() if all_queues else queues or []
+    planned = plan(names, number, FULL if full else QUICK, seed=seed)
+    run = _Runs(planned, jobs=jobs, resume=resume)
+    reports: list[Rfc7928Report] = []
+    with progress_bar(Work(runs=planned.runs)) as progress:
+        run.progress = progress
+        for tested, built in planned.queues:
+            try:
+                report = report_on(tested, built, planned, runner=run)
+            except _InterruptedError:
+                return _interrupted(run, reports, out)
+            file = report.save(out)
+            reports.append(report)
+            with tolerated():
+                if not json:
+                    _show(report)
+            session.say(f"wrote report to {file}")
+    run.discard()
+    with tolerated():
+        if json:
+            print(js.dumps([_document(report) for report in reports], indent=2))
+    verdicts = {one.verdict for report in reports for _, one in report.characterisation.checked}
+    return FAILED if check and verdicts & {"fail", "undecided"} else 0
+
+
+class _InterruptedError(Exception):
+    """The user interrupted the runs; those that have finished are stored."""
+
+
+class _Runs:
+    """Runs scenarios and keeps their finished runs in the store until all reports are written."""
+
+    def __init__(self, planned: Plan, *, jobs: int | None, resume: bool) -> None:
+        self.progress: object | None = None
+        self.done = 0
+        self._total = planned.runs
+        self._jobs = jobs
+        self._resume = resume
+        self._invocations: list[_core.Invocation] = []
+
+    def __call__(self, scenario: Scenario) -> Result:
+        def advanced(finished: int, _total: int) -> None:
+            if callable(self.progress):
+                self.progress(self.done + finished, self._total)
+
+        execution = stored.run(
+            scenario,
+            jobs=self._jobs,
+            progress=advanced,
+            resume=self._resume,
+            announce=lambda _finished, _scenario: None,
+        )
+        self.done += execution.result.finished
+        if execution.invocation is not None:
+            execution.invocation.close()
+            self._invocations.append(execution.invocation)
+        if not execution.result.complete:
+            raise _InterruptedError
+        return execution.result
+
+    def discard(self) -> None:
+        """Remove the stored runs: all reports are written."""
+        for invocation in self._invocations:
+            invocation.discard()
+
+
+def _interrupted(run: _Runs, reports: list[Rfc7928Report], out: Path) -> int:
+    written = f"; {len(reports)} reports are in {out}" if reports else ""
+    session.say(
+        f"interrupted: {run.done} runs are stored{written}; to continue: {stored.continuation()}"
+    )
+    return signals.exit_code()
+
+
+def _catalogue() -> list[str]:
+    return [entry["name"] for entry in js.loads(_core.qdisc_catalogue())]
+
+
+def _list() -> None:
+    rows = [
+        [number, DEFINITIONS[number].title, DEFINITIONS[number].weight or "–"]
+        if number in DEFINITIONS
+        else [number, DISCUSSIONS[number], "discussion"]
+        for number in NUMBERS
+    ]
+    title = "scenarios of RFC 7928"
+    print_table(["number", "title", "section 13"], rows, title=title, words=3)
+
+
+def _show(report: Rfc7928Report) -> None:
+    for number, found in report.characterisation.measurements.items():
+        head, rows = results(found)
+        title = f"{report.queue}: {number} {DEFINITIONS[number].title}"
+        print_table(head, rows, title=title, words=2)
+    for one in report.discussions:
+        title = f"{report.queue}: {one.number} {DISCUSSIONS[one.number]}"
+        print_table(
+            list(one.head), [list(row) for row in one.rows], title=title, words=len(one.head)
+        )
+    checked = list(report.characterisation.checked)
+    if checked:
+        rows = [
+            [f"{number} {one.case}".strip(), one.verdict, one.text, one.measured]
+            for number, one in checked
+        ]
+        head = ["scenario", "verdict", "comparison", "measured"]
+        title = f"{report.queue}: directions that the RFC states"
+        print_table(head, rows, title=title, words=4)
+
+
+def _document(report: Rfc7928Report) -> dict[str, object]:
+    return {
+        "queue": report.queue,
+        "runs": report.runs.to_dicts(),
+        "verdicts": report.verdicts.to_dicts(),
+        "discussions": [
+            {"number": one.number, "head": one.head, "rows": one.rows} for one in report.discussions
+        ],
+    }
