@@ -309,8 +309,12 @@ class RunStore:
     def scenarios(self) -> str:
         """List the scenarios with stored runs, oldest first, as JSON."""
 
-    def verify(self) -> tuple[int, list[tuple[str, int]]]:
-        """Read all records: their number, and the files with damaged records and how many."""
+    @staticmethod
+    def verify(folder: str | PathLike[str]) -> tuple[int, list[tuple[str, int]]]:
+        """Read all records in a directory: their number, and the damaged ones by their files.
+
+        Nothing is repaired before that.
+        """
 
     def collect(self, age_s: float) -> int:
         """Remove what ended processes stored at least `age_s` seconds ago; return the bytes."""
@@ -327,6 +331,14 @@ class RunStore:
 
         `binary` is a digest of the program. It identifies builds without a clean commit.
         """
+
+def shared_keys(scenario: Scenario, *, binary: str, backend: str | None = None) -> list[str] | None:
+    """Return the keys of the runs of a scenario for stores that several machines share.
+
+    None if equal keys would not mean equal runs, since the backend is not deterministic.
+
+    `binary` is a digest of the program. It identifies builds without a clean commit.
+    """
 
 @final
 class Invocation:

@@ -15,6 +15,7 @@ LAYERS = (
     "document",
     "files",
     "markup",
+    "shared",
     "bibliography",
     "cc",
     "qdisc",

@@ -7,6 +7,7 @@ use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::{hex, sha256_hex};
 use sojourn_store::Key;
 
+use crate::invocation::Engine;
 use crate::manifest::{Build, METRIC_DEFINITIONS, Provenance};
 
 /// Incremented when the format of a stored run changes.
@@ -88,6 +89,20 @@ impl Keys {
             digest(&[&hex(&key), id])
         }
     }
+}
+
+/// The keys of the runs of a scenario for stores that several machines share, in hexadecimal digits.
+///
+/// Equal keys mean equal runs: `Engine::binary`, which must be set, identifies the program where its
+/// commit does not. `None`: the backend is not deterministic.
+pub fn shared_keys(scenario: &Scenario, engine: &Engine) -> Option<Vec<String>> {
+    let binary = engine.binary.as_deref()?;
+    if !engine.provenance.deterministic {
+        return None;
+    }
+    let keys = Keys::of(scenario, &engine.provenance, &engine.build, Some(binary));
+    let runs = (0..keys.runs.len()).map(|number| hex(&keys.stored(number, binary)));
+    Some(runs.collect())
 }
 
 /// The digest of several strings, each with its length.
@@ -213,5 +228,28 @@ mod tests {
             of(&modified, true, Some("y")),
         );
         assert_ne!(x.invocation, y.invocation, "another binary");
+    }
+
+    #[test]
+    fn machines_share_the_runs_of_the_same_program_only() {
+        let scenario = Scenario::from_toml(SCENARIO).unwrap();
+        let of = |build: &Build, deterministic, binary: Option<&str>| {
+            let engine = Engine {
+                provenance: provenance(deterministic),
+                build: build.clone(),
+                binary: binary.map(str::to_owned),
+            };
+            shared_keys(&scenario, &engine)
+        };
+        let (clean, dirty) = (build(Some("c"), false), build(Some("c"), true));
+        let keys = of(&clean, true, Some("x")).unwrap();
+        assert_eq!(keys[0], hex(&self::keys(SCENARIO).runs[0]));
+        assert_eq!(of(&clean, true, Some("y")).unwrap(), keys);
+        let modified = of(&dirty, true, Some("x")).unwrap();
+        assert_eq!(of(&dirty, true, Some("x")).unwrap(), modified);
+        assert_ne!(of(&dirty, true, Some("y")).unwrap()[0], modified[0]);
+        assert_ne!(modified[0], keys[0]);
+        assert_eq!(of(&clean, false, Some("x")), None);
+        assert_eq!(of(&clean, true, None), None);
     }
 }

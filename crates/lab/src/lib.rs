@@ -26,6 +26,7 @@ pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_li
 pub use capture::{Capture, check_capture};
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};
+pub use keys::shared_keys;
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;

@@ -86,6 +86,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
+    module.add_function(wrap_pyfunction!(run_store::shared_keys, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)

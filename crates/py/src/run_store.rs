@@ -54,10 +54,16 @@ impl PyRunStore {
         Ok(Value::Array(documents.collect()).to_string())
     }
 
-    /// Read all records: their number, and the files with damaged records and how many.
-    fn verify(&self, py: Python<'_>) -> Result<(usize, Vec<(String, usize)>), Failure> {
-        let verified = py.detach(|| sojourn_lab::verify_store(&self.0));
-        let verified = verified.map_err(|e| self.unreadable(&e))?;
+    /// Read all records in a directory: their number, and the files with damaged ones and how many.
+    ///
+    /// Nothing is repaired before that.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn verify(py: Python<'_>, folder: PathBuf) -> Result<(usize, Vec<(String, usize)>), Failure> {
+        let verified = py.detach(|| sojourn_lab::verify_store(&folder));
+        let unreadable =
+            |e: io::Error| Failure::Result(format!("run store {}: {e}", folder.display()));
+        let verified = verified.map_err(unreadable)?;
         Ok((verified.records, verified.damaged))
     }
 
@@ -98,6 +104,27 @@ impl PyRunStore {
     fn unreadable(&self, error: &io::Error) -> Failure {
         Failure::Result(format!("run store {}: {error}", self.0.folder().display()))
     }
+}
+
+/// Return the keys of the runs of a scenario for stores that several machines share; None if equal
+/// keys would not mean equal runs, since the backend is not deterministic.
+///
+/// `binary` is a digest of the program; it identifies builds that their commit does not.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, binary, backend=None))]
+pub(crate) fn shared_keys(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+    binary: String,
+    backend: Option<&str>,
+) -> Result<Option<Vec<String>>, Failure> {
+    let engine = Engine {
+        provenance: Provenance::of(registry().get(backend)?),
+        build: Build::current(),
+        binary: Some(binary),
+    };
+    let scenario = &scenario.get().0;
+    Ok(py.detach(|| sojourn_lab::shared_keys(scenario, &engine)))
 }
 
 /// One execution of a scenario, whose finished runs are stored.
