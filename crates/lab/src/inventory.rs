@@ -85,7 +85,7 @@ pub fn verify_store(folder: &Path) -> io::Result<Verified> {
     let mut verified = Verified::default();
     for segment in RunStore::inspect(folder)? {
         let damaged = segment.damaged();
-        verified.records += segment.records().len();
+        verified.records += segment.records().len() + segment.gaps();
         if damaged > 0 {
             let name = segment.path().display().to_string();
             verified.damaged.push((name, damaged));

@@ -1,13 +1,14 @@
 """Batches: immutable objects with the rows of some finished runs.
 
-A batch is a Parquet file. Its name contains the number of its rows and the SHA-256 digest of its
-content, so that writers never conflict and damage is found.
+A batch is a Parquet file. Its name is the SHA-256 digest of the keys of its runs with their number,
+so that equal batches have equal names and others never conflict. The metadata of the file has the
+digest of the file, so that damage is found.
 """
 
 import hashlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -15,6 +16,11 @@ import polars as pl
 SUFFIX = ".parquet"
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d{1,9})\.parquet")
 _COLUMNS = ("key", "row", "scenario", "scenario_sha256", "version", "commit")
+# The digest in the metadata, and what stands there while it is computed.
+_DIGEST = "sojourn.sha256"
+_BLANK = "0" * 64
+# The lengths of both texts are in the bytes before them (Parquet's metadata is in Thrift).
+_PLACE = re.compile(_DIGEST.encode().replace(b".", rb"\.") + rb"\x18\x40([0-9a-f]{64})")
 
 
 class DamagedError(Exception):
@@ -63,10 +69,11 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
     >>> count(name), decode(name, data) == ({"a": b"1", "b": b"2"}, about)
     (2, True)
     """
+    keys = sorted(rows)
     frame = pl.DataFrame(
         {
-            "key": list(rows),
-            "row": list(rows.values()),
+            "key": keys,
+            "row": [rows[key] for key in keys],
             "scenario": about.scenario,
             "scenario_sha256": about.scenario_sha256,
             "version": about.version,
@@ -75,9 +82,17 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
         schema={name: pl.Binary if name == "row" else pl.String for name in _COLUMNS},
     )
     stream = io.BytesIO()
-    frame.write_parquet(stream, compression="zstd")
-    data = stream.getvalue()
-    return f"{hashlib.sha256(data).hexdigest()}.{len(rows)}{SUFFIX}", data
+    frame.write_parquet(stream, compression="zstd", metadata={_DIGEST: _BLANK})
+    blank = stream.getvalue()
+    digest = hashlib.sha256(blank).hexdigest()
+    return name_of(keys), _with_digest(blank, digest.encode())
+
+
+def name_of(keys: Iterable[str]) -> str:
+    """Return the name of the batch that has the runs of these keys."""
+    ordered = sorted(keys)
+    digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
+    return f"{digest}.{len(ordered)}{SUFFIX}"
 
 
 def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
@@ -98,24 +113,32 @@ def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
     DamagedError
         The content does not match the name, or is not a batch.
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    if _NAME.fullmatch(name) is None:
         message = "its name is not that of a batch"
         raise DamagedError(message)
-    if hashlib.sha256(data).hexdigest() != found[1]:
-        message = "its content does not have the digest in its name"
+    place = _place(data)
+    blank = _with_digest(data, _BLANK.encode())
+    if place is None or hashlib.sha256(blank).hexdigest().encode() != place[1]:
+        message = "its content does not have the digest that it contains"
         raise DamagedError(message)
-    try:
-        frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
-    except pl.exceptions.PolarsError as error:
-        message = f"not a batch: {error}"
-        raise DamagedError(message) from None
-    if frame.height != int(found[2]) or not frame.height:
-        message = f"{frame.height} rows; expected {found[2]}"
+    frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
+    if name_of(frame["key"]) != name:
+        message = "it contains other runs than its name says"
         raise DamagedError(message)
     first = frame.row(0, named=True)
     about = About(**{field: first[field] for field in _COLUMNS[2:]})
     return dict(zip(frame["key"].to_list(), frame["row"].to_list(), strict=True)), about
+
+
+def _with_digest(data: bytes, digest: bytes) -> bytes:
+    """Replace the digest in the metadata of a batch."""
+    place = _place(data)
+    return data if place is None else data[: place.start(1)] + digest + data[place.end(1) :]
+
+
+def _place(data: bytes) -> re.Match[bytes] | None:
+    """Find the digest. The metadata is at the end; whatever is before it belongs to rows."""
+    return next(iter([*_PLACE.finditer(data)][-1:]), None)
 
 
 def count(name: str) -> int | None:

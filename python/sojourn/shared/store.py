@@ -24,7 +24,7 @@ _DIGITS = 32
 # An object that another machine has written may be seen a moment later: NFS caches names.
 _DELAYS_S = (0.1, 0.4, 1.5, 3.0)
 # Keys of a scenario that do not decide where its rows are.
-_OTHER = ("arms", "replications", "name")
+_OTHER = ("arms", "replications", "name", "duration", "warmup")
 
 
 class SharedStore:
@@ -45,7 +45,11 @@ class SharedStore:
         return self._objects.url
 
     def rows_of(self, scenario: _core.Scenario) -> "Rows":
-        """Return the rows of a scenario, whatever its arms: those that this version has stored."""
+        """Return the rows of a scenario that this version has stored.
+
+        Scenarios that differ only in their arms, their duration or warm-up, as those do that one
+        sweep consists of, have the same rows.
+        """
         document = json.loads(scenario.to_json())
         rest = {key: value for key, value in document.items() if key not in _OTHER}
         digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -157,6 +161,19 @@ class Rows:
     def prefix(self) -> str:
         """What the names of the batches begin with; equal for equal scenarios and versions."""
         return self._prefix
+
+    @property
+    def about(self) -> About:
+        """What the rows belong to."""
+        return self._about
+
+    def has(self, name: str) -> bool:
+        """Whether a batch exists and is whole; false also if the store cannot be read."""
+        try:
+            data = self._objects.get(self._prefix + name)
+            return data is not None and bool(batch.decode(name, data))
+        except (_core.ResultError, DamagedError):
+            return False
 
     def refresh(self) -> None:
         """Read the batches that were written since the last call.

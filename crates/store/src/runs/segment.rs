@@ -145,6 +145,11 @@ impl Segment {
         (checksum(&payload) == record.header.digest).then_some(payload)
     }
 
+    /// Number of places where the headers of one or more records are damaged.
+    pub fn gaps(&self) -> usize {
+        self.gaps
+    }
+
     /// Number of damaged records: of those that are listed, and of those whose headers are damaged.
     pub fn damaged(&self) -> usize {
         let is_damaged = |record: &&Record| self.read(record).is_none();
