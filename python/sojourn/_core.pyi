@@ -256,6 +256,9 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
+    def per_run(self) -> Table:
+        """Return the metrics of every finished run: ``arm``, ``replication`` and the metrics."""
+
     def save(self, directory: str | PathLike[str], force: bool = False) -> str:
         """Write ``manifest.json`` and one Parquet file per table; return the manifest's digest.
 
@@ -332,13 +335,80 @@ class RunStore:
         `binary` is a digest of the program. It identifies builds without a clean commit.
         """
 
-def shared_keys(scenario: Scenario, *, binary: str, backend: str | None = None) -> list[str] | None:
-    """Return the keys of the runs of a scenario for stores that several machines share.
+    def begin_rows(self, meter: Meter) -> Invocation:
+        """Begin an execution that stores rows of a meter, or continue the last interrupted one."""
 
-    None if equal keys would not mean equal runs, since the backend is not deterministic.
+@final
+class Meter:
+    """Computes the metrics of the runs of a scenario, each as soon as it ends.
 
-    `binary` is a digest of the program. It identifies builds without a clean commit.
+    The metrics of a run are a row: some hundred bytes, which any process of the same build can
+    read. Runs are numbered arm by arm.
     """
+
+    def __new__(
+        cls, scenario: Scenario, *, backend: str | None = None, binary: str | None = None
+    ) -> Meter:
+        """Prepare for a scenario.
+
+        `backend` is one of ``backend_names()``, by default the first. `binary` is a digest of the
+        program; it identifies builds without a clean commit.
+        """
+
+    @property
+    def runs(self) -> int:
+        """Number of runs of the scenario."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all metrics that a run may have, in order."""
+
+    @property
+    def reusable(self) -> bool:
+        """Whether equal keys mean equal rows.
+
+        The backend is deterministic, and the commit identifies the build.
+        """
+
+    def key(self, number: int) -> str:
+        """Return the key of a row in hexadecimal: a digest of everything that determines it."""
+
+    def shared_keys(self, binary: str) -> list[str] | None:
+        """Return the keys of all rows for stores that several machines share.
+
+        None if equal keys would not mean equal rows, since the backend is not deterministic.
+        `binary` is a digest of the program. It identifies builds without a clean commit.
+        """
+
+    def measure(self, number: int) -> bytes:
+        """Run one run and return its row."""
+
+    def start(self, numbers: Sequence[int], *, jobs: int | None = None) -> Measurements:
+        """Start runs on `jobs` threads (default: one per processor)."""
+
+    def accepts(self, number: int, row: bytes) -> bool:
+        """Return whether these bytes are the row of that run."""
+
+    def table(self, rows: Sequence[tuple[int, bytes]]) -> Table:
+        """Return rows as a table, in the order of the runs.
+
+        The columns are ``arm``, ``replication``, and the metrics that apply to any of the runs.
+        """
+
+@final
+class Measurements:
+    """Runs under way: an iterator over lists of pairs of a number and a row.
+
+    A list has the runs that finished within some 50 ms, in the order of completion; it may be
+    empty.
+    """
+
+    def __iter__(self) -> Measurements: ...
+    def __next__(self) -> list[tuple[int, bytes]]:
+        """Wait for the next list; Ctrl-C raises ``KeyboardInterrupt``."""
+
+    def stop(self) -> list[tuple[int, bytes]]:
+        """End the runs, and return the rows of finished ones that were not returned before."""
 
 @final
 class Invocation:
@@ -395,6 +465,14 @@ def run(
 
 def run_one(scenario: Scenario, number: int, *, backend: str | None = None) -> bytes:
     """Execute run `number`, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
+
+def per_run_metrics(
+    flows: bytes, links: bytes, pings: bytes, *, warmup_s: float, measured_s: float
+) -> Table:
+    """Compute the metrics of every run of three tables, which are Arrow IPC streams."""
+
+def averaged_pings(pings: bytes) -> Table:
+    """Average the pings of every run of a table, an Arrow IPC stream, as flent does."""
 
 def backend_concurrency(backend: str | None = None) -> int | None:
     """Return how many runs a backend can do at once; None if only the processors limit it.

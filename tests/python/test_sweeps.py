@@ -32,6 +32,8 @@ traffic = [
 ]
 """
 ARMS = 'arms = [{ name = "codel" }, { name = "pie", set = { "links.up.qdisc" = "pie" } }]\n'
+# Bytes of some stored runs and the note before them.
+STORED = 1_500
 RATES = "links.up.rate=2mbit,4mbit"
 
 
@@ -343,7 +345,7 @@ def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> N
         text=True,
     )
     deadline = time.monotonic() + 30
-    while sum(path.stat().st_size for path in segments(store)) < 20_000:
+    while sum(path.stat().st_size for path in segments(store)) < STORED:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
@@ -399,7 +401,7 @@ def test_a_killed_sweep_repeats_no_stored_run(swept_file: Path, store: Path) -> 
         stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 30
-    while sum(path.stat().st_size for path in segments(store)) < 20_000:
+    while sum(path.stat().st_size for path in segments(store)) < STORED:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.kill()

@@ -58,6 +58,17 @@ impl Invocation {
             binary,
         } = engine;
         let keys = Keys::of(scenario, provenance, build, binary.as_deref());
+        Self::with_keys(store, scenario, build, keys, resume)
+    }
+
+    /// Begins an execution whose runs have these keys.
+    pub(crate) fn with_keys(
+        store: &RunStore,
+        scenario: &Scenario,
+        build: &Build,
+        keys: Keys,
+        resume: bool,
+    ) -> io::Result<Self> {
         let (id, segments, finished) = if resume {
             interrupted(store, &keys)?
         } else {

@@ -7,7 +7,6 @@ use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::{hex, sha256_hex};
 use sojourn_store::Key;
 
-use crate::invocation::Engine;
 use crate::manifest::{Build, METRIC_DEFINITIONS, Provenance};
 
 /// Incremented when the format of a stored run changes.
@@ -80,6 +79,23 @@ impl Keys {
         }
     }
 
+    /// The keys of something that is computed from each run, of which `what` identifies the rest.
+    pub(crate) fn refined(self, what: &str) -> Self {
+        let refined = |key: &Key| digest(&[&hex(key), what]);
+        Self {
+            invocation: refined(&self.invocation),
+            runs: self.runs.iter().map(refined).collect(),
+            reusable: self.reusable,
+        }
+    }
+
+    /// The keys of the runs of a deterministic backend in stores that several machines share. Equal
+    /// keys mean equal runs: `binary` identifies the program where its commit does not.
+    pub(crate) fn shared(&self, binary: &str) -> Vec<Key> {
+        let runs = 0..self.runs.len();
+        runs.map(|number| self.stored(number, binary)).collect()
+    }
+
     /// The key under which a run is stored by the invocation called `id`.
     pub(crate) fn stored(&self, number: usize, id: &str) -> Key {
         let key = self.runs[number];
@@ -89,20 +105,6 @@ impl Keys {
             digest(&[&hex(&key), id])
         }
     }
-}
-
-/// The keys of the runs of a scenario for stores that several machines share, in hexadecimal digits.
-///
-/// Equal keys mean equal runs: `Engine::binary`, which must be set, identifies the program where its
-/// commit does not. `None`: the backend is not deterministic.
-pub fn shared_keys(scenario: &Scenario, engine: &Engine) -> Option<Vec<String>> {
-    let binary = engine.binary.as_deref()?;
-    if !engine.provenance.deterministic {
-        return None;
-    }
-    let keys = Keys::of(scenario, &engine.provenance, &engine.build, Some(binary));
-    let runs = (0..keys.runs.len()).map(|number| hex(&keys.stored(number, binary)));
-    Some(runs.collect())
 }
 
 /// The digest of several strings, each with its length.
@@ -233,23 +235,14 @@ mod tests {
     #[test]
     fn machines_share_the_runs_of_the_same_program_only() {
         let scenario = Scenario::from_toml(SCENARIO).unwrap();
-        let of = |build: &Build, deterministic, binary: Option<&str>| {
-            let engine = Engine {
-                provenance: provenance(deterministic),
-                build: build.clone(),
-                binary: binary.map(str::to_owned),
-            };
-            shared_keys(&scenario, &engine)
+        let of = |dirty, binary: &str| {
+            let build = build(Some("c"), dirty);
+            Keys::of(&scenario, &provenance(true), &build, None).shared(binary)
         };
-        let (clean, dirty) = (build(Some("c"), false), build(Some("c"), true));
-        let keys = of(&clean, true, Some("x")).unwrap();
-        assert_eq!(keys[0], hex(&self::keys(SCENARIO).runs[0]));
-        assert_eq!(of(&clean, true, Some("y")).unwrap(), keys);
-        let modified = of(&dirty, true, Some("x")).unwrap();
-        assert_eq!(of(&dirty, true, Some("x")).unwrap(), modified);
-        assert_ne!(of(&dirty, true, Some("y")).unwrap()[0], modified[0]);
-        assert_ne!(modified[0], keys[0]);
-        assert_eq!(of(&clean, false, Some("x")), None);
-        assert_eq!(of(&clean, true, None), None);
+        assert_eq!(of(false, "x"), keys(SCENARIO).runs);
+        assert_eq!(of(false, "y"), of(false, "x"));
+        assert_eq!(of(true, "x"), of(true, "x"));
+        assert_ne!(of(true, "y"), of(true, "x"));
+        assert_ne!(of(true, "x"), of(false, "x"));
     }
 }

@@ -14,6 +14,7 @@ mod invocation;
 mod keys;
 mod load;
 mod manifest;
+mod metrics;
 mod outcome;
 mod result_error;
 mod run;
@@ -26,9 +27,9 @@ pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_li
 pub use capture::{Capture, check_capture};
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};
-pub use keys::shared_keys;
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
+pub use metrics::{Measurements, Meter, OnThread, Row, averaged_pings, per_run, read_stream};
 pub use outcome::Outcome;
 pub use result_error::ResultError;
 pub use run::{RunOptions, check, run, run_one, run_while_it_lasts};

@@ -233,7 +233,7 @@ fn one(
 }
 
 /// The records of a run, captured or not.
-fn recorded(
+pub(crate) fn recorded(
     backend: &dyn Backend,
     scenario: &Scenario,
     (arm, replication): (usize, u32),
@@ -325,7 +325,11 @@ pub fn run_one(
 }
 
 /// Adds the run to the failure of a queue from outside; any other panic stays as it is.
-fn in_run(panic: Box<dyn Any + Send>, arm: &str, replication: u32) -> Box<dyn Any + Send> {
+pub(crate) fn in_run(
+    panic: Box<dyn Any + Send>,
+    arm: &str,
+    replication: u32,
+) -> Box<dyn Any + Send> {
     match panic.downcast::<QueueFailure>() {
         Ok(mut failure) => {
             failure.run = Some(format!("arm \"{arm}\", replication {replication}"));
@@ -336,7 +340,7 @@ fn in_run(panic: Box<dyn Any + Send>, arm: &str, replication: u32) -> Box<dyn An
 }
 
 /// How many runs are under way at once.
-fn threads(asked: Option<NonZeroUsize>, most: Option<NonZeroUsize>) -> usize {
+pub(crate) fn threads(asked: Option<NonZeroUsize>, most: Option<NonZeroUsize>) -> usize {
     let threads = asked.or_else(|| thread::available_parallelism().ok());
     let threads = threads.unwrap_or(NonZeroUsize::MIN);
     most.map_or(threads, |most| threads.min(most)).get()

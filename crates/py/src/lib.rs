@@ -8,6 +8,7 @@ mod catalogue;
 mod errors;
 #[cfg_attr(not(target_os = "linux"), path = "not_live.rs")]
 mod live;
+mod metrics;
 mod outcome;
 mod python_queue;
 mod run;
@@ -25,6 +26,8 @@ use pyo3::types::PyType;
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
     module.add_class::<capture::PyCapture>()?;
+    module.add_class::<metrics::PyMeasurements>()?;
+    module.add_class::<metrics::PyMeter>()?;
     module.add_class::<outcome::PyClaim>()?;
     module.add_class::<outcome::PyOutcome>()?;
     module.add_class::<outcome::PyTable>()?;
@@ -74,6 +77,8 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(live::live_buffer_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::averaged_pings, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::per_run_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
     module.add_function(wrap_pyfunction!(
@@ -86,7 +91,6 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
-    module.add_function(wrap_pyfunction!(run_store::shared_keys, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)

@@ -17,7 +17,7 @@ use crate::scenario::PyScenario;
 /// A table of an outcome; polars, pyarrow and `DuckDB` read it without a copy.
 #[pyclass(name = "Table", module = "sojourn._core", frozen)]
 #[derive(Debug)]
-pub(crate) struct PyTable(Table);
+pub(crate) struct PyTable(pub(crate) Table);
 
 #[pymethods]
 impl PyTable {
@@ -153,6 +153,12 @@ impl PyOutcome {
             Failure::Result(format!("unknown table {name:?}; expected one of {names}"))
         })?;
         Ok(PyTable(self.0.table(kind).clone()))
+    }
+
+    /// Return the metrics of every finished run: `arm`, `replication` and the metrics.
+    fn per_run(&self, py: Python<'_>) -> Result<PyTable, Failure> {
+        let table = py.detach(|| self.0.per_run());
+        Ok(PyTable(table.map_err(|e| Failure::Damaged(e.to_string()))?))
     }
 
     /// Write manifest.json and one Parquet file per table; return the digest of the manifest.

@@ -21,7 +21,7 @@ use crate::run_store::PyInvocation;
 use crate::scenario::PyScenario;
 
 /// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
-const ATTENTION: Duration = Duration::from_millis(50);
+pub(crate) const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
@@ -119,7 +119,7 @@ pub(crate) fn run_one<'py>(
 
 /// Does `work` on a thread that the interpreter knows meanwhile, without holding its lock: a queue
 /// written in Python attaches twice per packet, which costs microseconds on an unknown thread.
-fn attached(work: &(dyn Fn() + Sync)) {
+pub(crate) fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {
     threads(jobs).map(drop)
 }
 
-fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
+pub(crate) fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
     let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
     threads.ok_or_else(|| {
         let message = format!("jobs: {jobs} is out of range; expected at least 1");

@@ -11,6 +11,7 @@ use sojourn_lab::{Build, Disk, Engine, Invocation, Provenance, RunStore};
 
 use crate::backends::registry;
 use crate::errors::Failure;
+use crate::metrics::PyMeter;
 use crate::scenario::PyScenario;
 
 /// A store of finished runs: a directory.
@@ -98,33 +99,23 @@ impl PyRunStore {
         let unusable = |e: io::Error| Failure::Result(format!("run store {folder}: {e}"));
         Ok(PyInvocation(begun.map_err(unusable)?))
     }
+
+    /// Begin an execution that stores rows of a meter, or continue the last interrupted one.
+    fn begin_rows(
+        &self,
+        py: Python<'_>,
+        meter: &Bound<'_, PyMeter>,
+    ) -> Result<PyInvocation, Failure> {
+        let meter = &meter.get().meter;
+        let begun = py.detach(|| meter.begin(&self.0, true));
+        Ok(PyInvocation(begun.map_err(|e| self.unreadable(&e))?))
+    }
 }
 
 impl PyRunStore {
     fn unreadable(&self, error: &io::Error) -> Failure {
         Failure::Result(format!("run store {}: {error}", self.0.folder().display()))
     }
-}
-
-/// Return the keys of the runs of a scenario for stores that several machines share; None if equal
-/// keys would not mean equal runs, since the backend is not deterministic.
-///
-/// `binary` is a digest of the program; it identifies builds that their commit does not.
-#[pyfunction]
-#[pyo3(signature = (scenario, *, binary, backend=None))]
-pub(crate) fn shared_keys(
-    py: Python<'_>,
-    scenario: &Bound<'_, PyScenario>,
-    binary: String,
-    backend: Option<&str>,
-) -> Result<Option<Vec<String>>, Failure> {
-    let engine = Engine {
-        provenance: Provenance::of(registry().get(backend)?),
-        build: Build::current(),
-        binary: Some(binary),
-    };
-    let scenario = &scenario.get().0;
-    Ok(py.detach(|| sojourn_lab::shared_keys(scenario, &engine)))
 }
 
 /// One execution of a scenario, whose finished runs are stored.

@@ -11,13 +11,12 @@ from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.options import Json
 from sojourn.cli.session import say
+from sojourn.result import runs
 from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 
 HEAD = ("scenario", "hash", "commit", "runs", "size", "last stored", "state")
 DAMAGED = 4
-# Where the processes of `sojourn sweep --on dask` store runs, in the store of this user.
-CLUSTER = "cluster"
 _UNITS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -106,7 +105,7 @@ def _opened(place: str | None) -> list[_Store]:
     """Open a shared store, or that of this user with what a cluster of its processes has stored."""
     if place is not None:
         return [_Shared(place)]
-    of_cluster = default_folder() / CLUSTER
+    of_cluster = default_folder() / runs.CLUSTER
     return [_Local(), *([_Shared(f"{of_cluster}")] if of_cluster.exists() else [])]
 
 
@@ -144,9 +143,9 @@ def usage(*, place: Place = None) -> int:
     """Print the size of the store."""
     for opened in _opened(place):
         found = opened.scenarios()
-        runs, stored = (sum(one[key] for one in found) for key in ("runs", "bytes"))
+        number, stored = (sum(one[key] for one in found) for key in ("runs", "bytes"))
         scenarios = counted(len(found), "scenario")
-        print(f"{size(stored)}  {counted(runs, 'run')} of {scenarios}  {opened.place}")
+        print(f"{size(stored)}  {counted(number, 'run')} of {scenarios}  {opened.place}")
     return 0
 
 

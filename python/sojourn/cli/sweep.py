@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
-from sojourn.cli import expecting, session, signals, stored, sweep_tables
+from sojourn.cli import completion, expecting, session, signals, stored, sweep_tables
 from sojourn.cli.options import (
-    Backend,
     Change,
     Expect,
     Jobs,
@@ -33,9 +32,13 @@ from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import overridden
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, storage
-from sojourn.sweeps.executing import Execution, jobs_at_once
+from sojourn.sweeps.caches import LocalCache
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
+from sojourn.sweeps.places import Place, place, placed, store_of
+from sojourn.sweeps.result import SweepResult
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
 
@@ -97,7 +100,28 @@ def sweep(
     ] = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Backend = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            "--backend",
+            metavar="PLACE",
+            autocompletion=completion.places,
+            help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
+            f"default: {_core.backend_names()[0]}), dask (processes of this machine, by Dask "
+            "Distributed) or dask://HOST:PORT (the workers of a scheduler).",
+        ),
+    ] = None,
+    shared: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Store that several machines share: s3://bucket/prefix, with address and "
+            "credentials in the variables AWS_*, or a directory. Runs that it contains are not "
+            "repeated. Required by --on dask://HOST:PORT.",
+        ),
+    ] = None,
     max_memory: MaxMemory = None,
     expect: Expect = None,
     metric: Annotated[
@@ -125,6 +149,8 @@ def sweep(
     ] = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
+    where_ = place(on)
+    store = store_of(where_, shared)
     scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
     table = sweep_table(tables.get("sweep", {}))
@@ -138,32 +164,28 @@ def sweep(
         until=until or table.until,
         most=most or table.most,
     ).plan(scenario)
-    _core.check_backend(planned.carriers[0].scenario, backend)
+    _core.check_backend(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
         return _describe(planned, estimate, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
-    session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
-    execution = Execution(
-        replications=planned.replications,
-        until=planned.until,
-        jobs=jobs,
-        backend=backend,
-        store=run_store(),
-    )
-    interrupted = False
-    with progress_lines(planned.runs, "runs") as progress:
-        execution.progress = _Announced(progress)
-        try:
-            result = execute(planned, execution)
-        except SweepInterrupted as error:
-            result, interrupted = error.result, True
-    if execution.failure is not None:
-        session.say(f"warning: not all finished runs could be stored: {execution.failure}")
-    if out is not None:
-        # Before anything that may fail.
-        result.save(out, force=force)
+    local = None if where_.clustered else row_cache(where_.backend)
+    with placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened:
+        session.say(_announced(planned, estimate, _processors(on, where_, jobs)))
+        execution = Execution(
+            replications=planned.replications,
+            executor=opened.executor,
+            until=planned.until,
+            backend=where_.backend,
+            cache=opened.cache,
+        )
+        result, interrupted = _executed(planned, execution)
+        if out is not None:
+            # Before anything that may fail.
+            result.save(out, force=force)
+    for text in opened.all_warnings(execution):
+        session.say(f"warning: {text}")
     measured = [] if interrupted else expecting.of_sweep(result, planned)
     judgements = expecting.judged(expected, measured)
     with tolerated():
@@ -181,6 +203,16 @@ def sweep(
         session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
         return signals.exit_code()
     return expecting.FAILED if failed(judgements) else 0
+
+
+def _executed(planned: Plan, execution: Execution) -> tuple[SweepResult, bool]:
+    """Execute a sweep; return its result, and whether it was interrupted."""
+    with progress_lines(planned.runs, "runs") as progress:
+        execution.progress = _Announced(progress)
+        try:
+            return execute(planned, execution), False
+        except SweepInterrupted as error:
+            return error.result, True
 
 
 class _Announced:
@@ -249,21 +281,31 @@ def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[
     return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
-def run_store() -> _core.RunStore | None:
+def row_cache(backend: str | None) -> LocalCache | None:
     """Open the run store; if it is not usable, print a warning and return None."""
     try:
-        return _core.RunStore(default_folder())
+        return LocalCache(store=_core.RunStore(default_folder()), backend=backend)
     except (_core.ResultError, RuntimeError) as error:
         session.say(f"warning: {error}; runs are not stored")
         return None
 
 
-def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
+def _processors(on: str | None, where_: Place, jobs: int | None) -> tuple[int | None, str]:
+    """Return how many processors a sweep has, if that is known, and how they are called."""
+    if where_.scheduler is not None:
+        return None, f"on {on}"
+    count = jobs_at_once(jobs, where_.backend)
+    return count, f"on {counted(count, 'processor')}"
+
+
+def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | None, str]) -> str:
     """Say how long the sweep will take, before it begins."""
     bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
+    count, name = processors
+    time = "s of CPU time" if count is None else "s"
     return (
         f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; about "
-        f"{estimate['cpu_s'] / jobs:.2g} s on {counted(jobs, 'processor')}"
+        f"{estimate['cpu_s'] / (count or 1):.2g} {time} {name}"
     )
 
 

@@ -23,7 +23,7 @@ from sojourn.cli.options import (
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_lines
 from sojourn.cli.run import opened
-from sojourn.cli.sweep import run_store
+from sojourn.cli.sweep import row_cache
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import junit
@@ -31,6 +31,7 @@ from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import SweepTable, sweep_table
 
@@ -157,10 +158,10 @@ def _sweep(
         return []
     execution = Execution(
         replications=planned.replications,
+        executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
-        jobs=jobs,
         backend=backend,
-        store=run_store(),
+        cache=row_cache(backend),
     )
     with progress_lines(planned.runs) as progress:
         execution.progress = progress

@@ -1,6 +1,6 @@
 """Metrics of runs, their means over runs, and paired differences between arms.
 
-:mod:`sojourn.result.catalogue` defines each metric.
+:mod:`sojourn.result.catalogue` defines each metric; `crates/lab/src/metrics` computes them.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import latency
 from sojourn.result.catalogue import described
+from sojourn.result.latency import PINGS, in_polars, stream
 from sojourn.result.metric import Metric
 
 KEYS = ("arm", "replication")
@@ -19,6 +19,25 @@ CONNECTIONS = ("tcp", "quic")
 LEVEL = 0.95
 # Bytes per packet that a link counts before the IP header.
 ETHERNET_HEADER = 14
+# Columns from which the metrics are computed, beside the keys.
+_FLOWS = {
+    "flow": pl.String(),
+    "kind": pl.String(),
+    "direction": pl.String(),
+    "bytes": pl.Float64(),
+    "delivered_bytes": pl.Float64(),
+    "goodput_mbit_per_s": pl.Float64(),
+    "started_s": pl.Float64(),
+}
+_LINKS = {
+    "link": pl.String(),
+    "sojourn_ms_p95": pl.Float64(),
+    "driver_ms_p95": pl.Float64(),
+    "drops_overlimit": pl.Float64(),
+    "drops_aqm": pl.Float64(),
+    "marks_aqm": pl.Float64(),
+    "marks_ce_threshold": pl.Float64(),
+}
 
 
 def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
@@ -52,19 +71,14 @@ def per_run_metrics(
         not apply to the scenario (a ping percentile without pings) has no column; one that was not
         measured in a run is null.
     """
-    runs = links.select(KEYS).unique(maintain_order=True)
-    for part in (
-        _goodput(flows, measured_s),
-        latency.latencies(flows, pings, warmup_s=warmup_s),
-        _ping_percentiles(pings, warmup_s=warmup_s),
-        _sojourn(links),
-        _driver(links),
-        _signals(links),
-        _jain(flows),
-    ):
-        if part is not None:
-            runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
-    return runs
+    computed = _core.per_run_metrics(
+        stream(flows, _FLOWS),
+        stream(links, _LINKS),
+        stream(pings, PINGS),
+        warmup_s=warmup_s,
+        measured_s=measured_s,
+    )
+    return in_polars(computed, like=links)
 
 
 def transport_metrics(
@@ -115,79 +129,6 @@ def directions(flows: pl.DataFrame) -> list[str]:
     """List the directions of data, download first; ``"total"`` for flows with a path."""
     present = _data_flows(flows)["direction"].unique().to_list()
     return sorted(present, key=lambda name: (name != "down", name))
-
-
-def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
-    """Sum the goodputs per direction; those of transfers are taken over the measured time."""
-    spread = pl.col("delivered_bytes") * 8e-6 / measured_s
-    data = _data_flows(flows).with_columns(
-        goodput_mbit_per_s=pl.when(pl.col("bytes").is_null())
-        .then(pl.col("goodput_mbit_per_s"))
-        .otherwise(spread)
-    )
-    if data.is_empty():
-        return None
-    return data.group_by(KEYS, maintain_order=True).agg(
-        pl.col("goodput_mbit_per_s")
-        .filter(pl.col("direction") == name)
-        .sum()
-        .alias(f"goodput_{name}_mbit_per_s")
-        for name in directions(data)
-    )
-
-
-def _ping_percentiles(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
-    if pings.is_empty():
-        return None
-    loaded = pings.filter(pl.col("t_s") >= warmup_s)
-    return loaded.group_by(KEYS, maintain_order=True).agg(
-        pl.col("rtt_ms").quantile(0.95, "linear").alias("ping_ms_p95"),
-        pl.col("rtt_ms").quantile(0.99, "linear").alias("ping_ms_p99"),
-    )
-
-
-def _sojourn(links: pl.DataFrame) -> pl.DataFrame:
-    return _of_each_link(links, "sojourn")
-
-
-def _driver(links: pl.DataFrame) -> pl.DataFrame | None:
-    """Select the delay below the queue of links that have a driver."""
-    wireless = links.drop_nulls("driver_ms_p95")
-    return None if wireless.is_empty() else _of_each_link(wireless, "driver")
-
-
-def _of_each_link(links: pl.DataFrame, what: str) -> pl.DataFrame:
-    names = sorted(links["link"].unique().to_list(), key=lambda name: (name != "down", name))
-    return links.group_by(KEYS, maintain_order=True).agg(
-        pl.col(f"{what}_ms_p95")
-        .filter(pl.col("link") == name)
-        .first()
-        .alias(f"{what}_{name}_ms_p95")
-        for name in names
-    )
-
-
-def _signals(links: pl.DataFrame) -> pl.DataFrame:
-    return links.group_by(KEYS, maintain_order=True).agg(
-        (pl.col("drops_overlimit") + pl.col("drops_aqm")).sum().cast(pl.Float64).alias("drops"),
-        (pl.col("marks_aqm") + pl.col("marks_ce_threshold")).sum().cast(pl.Float64).alias("marks"),
-    )
-
-
-def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
-    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
-    # The goodput of a transfer that ends is not comparable with that of endless flows.
-    endless = tcp.filter(pl.col("bytes").is_null())
-    tcp = tcp if endless.is_empty() else endless
-    columns = []
-    for name in directions(tcp):
-        rates = pl.col("goodput_mbit_per_s").filter(pl.col("direction") == name)
-        if tcp.filter(pl.col("direction") == name)["flow"].n_unique() > 1:
-            index = rates.sum().pow(2) / (rates.count() * rates.pow(2).sum())
-            columns.append(index.fill_nan(None).alias(f"jain_{name}"))
-    if not columns:
-        return None
-    return tcp.group_by(KEYS, maintain_order=True).agg(columns)
 
 
 def summary(per_run: pl.DataFrame) -> pl.DataFrame:

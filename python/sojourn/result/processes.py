@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from sojourn import _core
 from sojourn.qdisc.python_queue import defining, registered
+from sojourn.result import runs
 
 
 def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
@@ -94,6 +95,7 @@ def executed(
     queues: list[tuple[str, type, str]],
     jobs: int | None,
     backend: str | None,
+    metrics: bool = False,
 ) -> Iterator[tuple[int, bytes]]:
     """Execute some runs of a scenario on `jobs` processes.
 
@@ -105,11 +107,13 @@ def executed(
         The numbers of the runs, counted arm by arm.
     queues, jobs, backend
         As for :func:`run`.
+    metrics
+        Whether to compute the metrics of each run instead of its tables.
 
     Yields
     ------
     tuple of int and bytes
-        The number of a run and the run, in the order of completion.
+        The number of a run, and the run or its metrics, in the order of completion.
 
     Raises
     ------
@@ -126,7 +130,8 @@ def executed(
     workers = min(jobs or cpu_count(), at_once or len(numbers), len(numbers))
     executor = get_reusable_executor(max_workers=workers, timeout=60)
     futures: dict[Future[bytes | Failed], int] = {
-        executor.submit(_one, payload, number, backend): number for number in numbers
+        executor.submit(_one, payload, number, backend, metrics=metrics): number
+        for number in numbers
     }
     finished = 0
     try:
@@ -211,6 +216,7 @@ class Failed:
         self.traceback = "" if cause is None else "".join(traceback.format_exception(cause))
 
     def reraise(self) -> None:
+        """Raise the exception in this process."""
         if not self.cause:
             raise _core.QueueError(self.message)
         cause = RuntimeError(self.cause)
@@ -229,13 +235,15 @@ def prepared(payload: bytes) -> _core.Scenario:
     return _core.Scenario.from_json(document)
 
 
-def _one(payload: bytes, number: int, backend: str | None) -> bytes | Failed:
+def _one(payload: bytes, number: int, backend: str | None, *, metrics: bool) -> bytes | Failed:
     """Run one run of a scenario in a process of its own."""
     try:
         scenario = prepared(payload)
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
         return Failed(f"cannot load the Python queues in a worker process: {error}", error)
     try:
+        if metrics:
+            return runs.meter(scenario, backend).measure(number)
         return _core.run_one(scenario, number, backend=backend)
     except _core.QueueError as error:
         return Failed(f"{error}", error.__cause__)

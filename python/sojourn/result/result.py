@@ -104,14 +104,7 @@ class Result(ResultTables):
     @cached_property
     def per_run(self) -> pl.DataFrame:
         """One row per run: ``arm``, ``replication`` and every metric (``docs/metrics.md``)."""
-        checked = self.scenario.checked
-        return metrics.per_run_metrics(
-            self.flows,
-            self.links,
-            self.pings,
-            warmup_s=checked.warmup_s,
-            measured_s=checked.duration_s - checked.warmup_s,
-        )
+        return pl.DataFrame(self._outcome.per_run())
 
     @cached_property
     def per_group(self) -> pl.DataFrame:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from sojourn import _core
 
+# The folder in the store of the user in which workers of this machine store runs of sweeps.
+CLUSTER = "cluster"
+
 
 def default_folder() -> Path:
     """Return the directory of the run store that the command uses.
@@ -53,11 +56,38 @@ def begin(
     return store.begin(scenario, backend=backend, resume=resume, binary=_binary())
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
+def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
+    """Return what computes the metrics of the runs of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    backend
+        Name of the backend; by default the first.
+
+    Returns
+    -------
+    Meter
+        The same for the same scenario.
+
+    Raises
+    ------
+    ScenarioError
+        The backend is unknown.
+    """
+    return _core.Meter(scenario, backend=backend, binary=_binary())
+
+
 def _binary() -> str | None:
     """Return the digest of the extension, or None if its commit identifies it."""
     commit = _core.commit()
-    if commit != "unknown" and not commit.endswith("-dirty"):
-        return None
+    return binary() if commit == "unknown" or commit.endswith("-dirty") else None
+
+
+@lru_cache(maxsize=1)
+def binary() -> str:
+    """Return the SHA-256 digest of the extension, in hexadecimal."""
     with Path(_core.__file__).open("rb") as extension:
         return hashlib.file_digest(extension, "sha256").hexdigest()

@@ -257,15 +257,16 @@ def opened(place: str) -> SharedStore:
 
     Examples
     --------
-    >>> opened("results/team").url
-    'results/team'
+    >>> opened("/mnt/team").url
+    '/mnt/team'
     >>> opened("gs://bucket")
     Traceback (most recent call last):
     sojourn._core.ScenarioError: --store: gs://bucket; expected s3://bucket/prefix or a directory
     """
     scheme, separator, rest = place.partition("://")
     if not separator and place:
-        return SharedStore(Folder(Path(place)))
+        # Workers on this machine have another working directory.
+        return SharedStore(Folder(Path(place).absolute()))
     if scheme != "s3" or not rest.split("/")[0]:
         message = f"--store: {place or 'empty'}; expected s3://bucket/prefix or a directory"
         raise _core.ScenarioError(message)

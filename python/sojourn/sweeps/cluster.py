@@ -43,6 +43,7 @@ _REPEATS = 3
 _MOMENT_S = 0.1
 # How often the threads of the workers are counted, which may join and leave.
 _COUNT_S = 1.0
+_MAX_PORT = 65_535
 _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 
 
@@ -89,7 +90,7 @@ def address(text: str) -> str | None:
     if text == SCHEME:
         return None
     found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[2]) <= 65_535:
+    if found is None or not 0 < int(found[2]) <= _MAX_PORT:
         message = f"--on: {text}; expected dask or dask://HOST:PORT, such as dask://head:8786"
         raise _core.ScenarioError(message)
     return f"tcp://{found[1]}:{found[2]}"

@@ -1,24 +1,17 @@
 """Execute the runs of a sweep and keep only their metrics."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import Result, processes, runs
+from sojourn.result import runs
 from sojourn.result.naming import metric_column
+from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.executors import Executor, Row
 from sojourn.sweeps.until import Until
-
-# Runs whose metrics are computed together: more need more memory, fewer more time per run.
-CHUNK = 64
-# Chunks that wait for their metrics.
-_CHUNKS = 4
-# Tasks that wait per thread, so that no thread idles.
-_AHEAD = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,14 +22,14 @@ class Execution:
     ----------
     replications
         Number of runs per cell, or of the first runs if `until` is set.
+    executor
+        Executes the runs.
     until
         Adds runs to a cell until its interval is narrow enough, at most those of its carrier.
-    jobs
-        Number of threads or processes; by default one per processor.
     backend
-        Name of the backend; by default the first.
-    store
-        Stores runs and has those that need not be repeated.
+        Name of the backend of the executor; by default the first.
+    cache
+        Stores the metrics of runs and has those of runs that need not be repeated.
     progress
         Called with the number of finished runs and the number of runs that are planned.
     total
@@ -44,10 +37,10 @@ class Execution:
     """
 
     replications: int
+    executor: Executor
     until: Until | None = None
-    jobs: int | None = None
     backend: str | None = None
-    store: _core.RunStore | None = None
+    cache: RowCache | None = None
     progress: Callable[[int, int], object] | None = None
     total: int = 0
     finished: int = 0
@@ -56,8 +49,8 @@ class Execution:
     frames: list[pl.DataFrame] = field(default_factory=list)
     # The first error that prevented storing a run.
     failure: str | None = None
-    _evaluator: ThreadPoolExecutor = field(init=False, repr=False)
-    _pending: list[Future[pl.DataFrame]] = field(default_factory=list)
+    # What was stored of carriers when the executor asked for the work.
+    _prepared: dict[Carrier, set[int]] = field(default_factory=dict)
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
         """Execute the carriers one after the other.
@@ -69,45 +62,46 @@ class Execution:
         """
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
-        with ThreadPoolExecutor(1, thread_name_prefix="metrics") as self._evaluator:
-            try:
-                self._execute(carriers)
-            finally:
-                self._settle()
-
-    def _execute(self, carriers: Sequence[Carrier]) -> None:
+        self.executor.prepare((carrier, self._first(carrier)) for carrier in carriers)
         for carrier in carriers:
-            invocation = None
-            if self.store is not None:
-                checked = carrier.scenario
-                invocation = runs.begin(self.store, checked, backend=self.backend, resume=True)
+            rows: dict[int, bytes] = {}
             try:
-                self._carry(carrier, invocation)
+                self._carry(carrier, rows)
             finally:
-                if invocation is not None:
-                    self.failure = self.failure or invocation.failure
-                    invocation.close()
+                # Also after an interrupt: these runs have finished.
+                if rows:
+                    self.frames.append(_frame(carrier, rows, self.backend))
+                self._close(carrier)
 
-    def _carry(self, carrier: Carrier, invocation: _core.Invocation | None) -> None:
+    def _first(self, carrier: Carrier) -> list[int]:
+        """Return the runs of the first round of a carrier that are not stored."""
+        stored = self._prepared[carrier] = self._stored(carrier)
+        numbers = self._round(carrier, range(len(carrier.cells)), 0, self.replications)
+        return [number for number in numbers if number not in stored]
+
+    @staticmethod
+    def _round(carrier: Carrier, cells: Sequence[int], first: int, after: int) -> list[int]:
+        """Return the runs of some replications of cells, all cells of one before the next."""
+        return [
+            carrier.number(cell, replication)
+            for replication in range(first, after)
+            for cell in cells
+        ]
+
+    def _carry(self, carrier: Carrier, rows: dict[int, bytes]) -> None:
         """Execute rounds of runs until every cell has enough."""
-        stored = set() if invocation is None else set(invocation.finished)
-        values: dict[int, list[float]] = {cell: [] for cell in range(len(carrier.cells))}
-        open_cells = list(values)
+        stored = self._prepared.pop(carrier, None)
+        if stored is None:
+            stored = self._stored(carrier)
+        open_cells = list(range(len(carrier.cells)))
         first, after = 0, self.replications
         while open_cells and first < carrier.most:
             after = min(after, carrier.most)
-            numbers = [
-                carrier.number(cell, replication)
-                for replication in range(first, after)
-                for cell in open_cells
-            ]
-            known = len(self.frames)
-            self._measure(carrier, numbers, invocation, stored)
+            numbers = self._round(carrier, open_cells, first, after)
+            self._measure(carrier, numbers, stored, rows)
             if self.until is None:
                 return
-            self._settle()
-            for frame in self.frames[known:]:
-                _collect(frame, carrier, self.until, values)
+            values = _values(carrier, rows, self.until, self.backend)
             open_cells = [cell for cell in open_cells if not self.until.met(values[cell])]
             # Half as many again: few rounds, and few runs that were not needed.
             first, after = after, after + max(self.replications // 2, 1)
@@ -116,146 +110,104 @@ class Execution:
                 self._report()
 
     def _measure(
-        self,
-        carrier: Carrier,
-        numbers: Sequence[int],
-        invocation: _core.Invocation | None,
-        stored: set[int],
+        self, carrier: Carrier, numbers: Sequence[int], stored: set[int], rows: dict[int, bytes]
     ) -> None:
-        """Execute runs; compute the metrics of chunks beside the following runs."""
-        chunk: list[tuple[int, bytes]] = []
-
-        def evaluate() -> None:
-            if len(self._pending) >= _CHUNKS:
-                self._settle(_CHUNKS - 1)
-            if chunk:
-                parts = chunk.copy()
-                chunk.clear()
-                job = self._evaluator.submit(_metrics, carrier, parts, self.backend)
-                self._pending.append(job)
-
-        try:
-            for number, part in self._parts(carrier, numbers, invocation, stored):
-                chunk.append((number, part))
-                self.finished += 1
+        """Read stored rows, and execute the other runs."""
+        known = dict(self._read(carrier, [number for number in numbers if number in stored]))
+        rows.update(known)
+        self.reused += len(known)
+        self.finished += len(known)
+        self._report()
+        missing = [number for number in numbers if number not in known]
+        for finished in self.executor.execute(carrier, missing):
+            # Stored first: a run that has finished is not lost, whatever happens next.
+            self._append(carrier, finished)
+            rows.update(finished)
+            self.finished += len(finished)
+            if finished:
                 self._report()
-                if len(chunk) >= CHUNK:
-                    evaluate()
-        finally:
-            # Also after an interrupt: these runs have finished.
-            evaluate()
 
-    def _settle(self, most: int = 0) -> None:
-        """Wait for the metrics of all but the last `most` chunks."""
-        while len(self._pending) > most:
-            # An interrupt while waiting loses no chunk.
-            self.frames.append(self._pending[0].result())
-            del self._pending[0]
-
-    def _parts(
-        self,
-        carrier: Carrier,
-        numbers: Sequence[int],
-        invocation: _core.Invocation | None,
-        stored: set[int],
-    ) -> Iterator[tuple[int, bytes]]:
-        """Yield stored runs, then those that are executed."""
-        missing = []
-        for number in numbers:
-            part = None
-            if invocation is not None and number in stored:
-                part = invocation.read(number)
-            if part is None:
-                missing.append(number)
-            else:
-                self.reused += 1
-                yield number, part
-        queues = processes.checked_queues(carrier.scenario)
-        if queues and self.jobs != 1 and len(missing) > 1:
-            for number, part in processes.executed(
-                carrier.scenario, missing, queues=queues, jobs=self.jobs, backend=self.backend
-            ):
-                if invocation is not None:
-                    invocation.append(number, part)
-                yield number, part
-            return
-        yield from self._on_threads(carrier, missing, invocation)
-
-    def _on_threads(
-        self, carrier: Carrier, numbers: Sequence[int], invocation: _core.Invocation | None
-    ) -> Iterator[tuple[int, bytes]]:
-        def one(number: int) -> tuple[int, bytes]:
-            part = _core.run_one(carrier.scenario, number, backend=self.backend)
-            # At once: a run that has finished is not lost, whatever happens to the main thread.
-            if invocation is not None:
-                invocation.append(number, part)
-            return number, part
-
-        workers = jobs_at_once(self.jobs, self.backend)
-        executor = ThreadPoolExecutor(workers, thread_name_prefix="sweep")
-        waiting: set[Future[tuple[int, bytes]]] = set()
-        remaining = iter(numbers)
+    def _stored(self, carrier: Carrier) -> set[int]:
+        """Return the runs of a carrier that are stored."""
+        if self.cache is None:
+            return set()
         try:
-            while True:
-                for number in remaining:
-                    waiting.add(executor.submit(one, number))
-                    if len(waiting) >= _AHEAD * workers:
-                        break
-                if not waiting:
-                    return
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+            return self.cache.finished(carrier)
+        except (_core.ResultError, OSError) as error:
+            self._give_up(error)
+            return set()
+
+    def _read(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Row]:
+        if self.cache is None or not numbers:
+            return
+        try:
+            yield from self.cache.read(carrier, numbers)
+        except (_core.ResultError, OSError) as error:
+            self._give_up(error)
+
+    def _append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
+        if self.cache is None or not rows:
+            return
+        try:
+            self.cache.append(carrier, rows)
+        except (_core.ResultError, OSError) as error:
+            self._give_up(error)
+
+    def _close(self, carrier: Carrier) -> None:
+        if self.cache is None:
+            return
+        try:
+            self.cache.close(carrier)
+        except (_core.ResultError, OSError) as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Go on without the store: what it lacks is computed."""
+        self.failure = self.failure or f"{error}"
+        self.cache = None
 
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.finished, self.total)
 
 
-def jobs_at_once(jobs: int | None, backend: str | None) -> int:
-    """Return how many runs are executed at once."""
-    if jobs is not None:
-        _core.check_jobs(jobs)
-    allowed = _core.backend_concurrency(backend)
-    affinity = getattr(os, "sched_getaffinity", None)
-    wanted = jobs or (os.cpu_count() or 1 if affinity is None else len(affinity(0)))
-    return wanted if allowed is None else min(wanted, allowed)
-
-
-def _metrics(
-    carrier: Carrier, parts: Sequence[tuple[int, bytes]], backend: str | None
-) -> pl.DataFrame:
-    """Compute the metrics of some runs of a carrier."""
-    outcome = _core.Outcome.assemble(carrier.scenario, parts, backend)
-    frame = Result(outcome).per_run
-    names = carrier.scenario.arms
+def _frame(carrier: Carrier, rows: dict[int, bytes], backend: str | None) -> pl.DataFrame:
+    """Return the metrics of runs: ``point``, ``arm``, ``replication`` and the metrics."""
+    frame = _table(carrier, rows, backend)
     cells = pl.DataFrame(
         {
-            "arm": names,
+            "arm": carrier.scenario.arms,
             "point": [cell.point for cell in carrier.cells],
             "_arm": [cell.arm for cell in carrier.cells],
         },
         schema={"arm": pl.String, "point": pl.Int64, "_arm": pl.String},
     )
     joined = frame.join(cells, on="arm", how="left", maintain_order="left")
-    metrics = [name for name in frame.columns if name not in {"arm", "replication"}]
     return joined.select(
         pl.col("point"),
         pl.col("_arm").alias("arm"),
         pl.col("replication").cast(pl.Int64),
-        *(pl.col(name) for name in metrics),
+        *frame.columns[2:],
     )
 
 
-def _collect(
-    frame: pl.DataFrame, carrier: Carrier, until: Until, values: dict[int, list[float]]
-) -> None:
-    """Append the values of the metric of `until` to those of their cells."""
-    columns = frame.columns[3:]
-    column = metric_column(until.metric, columns, "--until")
-    places = {(cell.point, cell.arm): n for n, cell in enumerate(carrier.cells)}
-    for point, arm, value in frame.select("point", "arm", column).iter_rows():
+def _table(carrier: Carrier, rows: dict[int, bytes], backend: str | None) -> pl.DataFrame:
+    """Return the metrics of runs by the arms of the carrier, in the order of the runs."""
+    return pl.DataFrame(runs.meter(carrier.scenario, backend).table(list(rows.items())))
+
+
+def _values(
+    carrier: Carrier, rows: dict[int, bytes], until: Until, backend: str | None
+) -> list[list[float]]:
+    """Return the values of the metric of `until` per cell, in the order of the replications.
+
+    The order of completion has no influence: sums of the same values in another order may differ.
+    """
+    frame = _table(carrier, rows, backend)
+    column = metric_column(until.metric, frame.columns[2:], "--until")
+    places = {arm: cell for cell, arm in enumerate(carrier.scenario.arms)}
+    values: list[list[float]] = [[] for _ in carrier.cells]
+    for arm, value in frame.select("arm", column).iter_rows():
         if value is not None:
-            values[places[point, arm]].append(value)
+            values[places[arm]].append(value)
+    return values

@@ -1,6 +1,7 @@
 """Run sweeps."""
 
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ from sojourn.result import budget
 from sojourn.result.naming import is_possible
 from sojourn.scenario import Scenario
 from sojourn.sweeps import storage, until
+from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.parameters import parameters as read_parameters
+from sojourn.sweeps.places import place, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
 from sojourn.sweeps.until import LEAST_RUNS, MAX_MOST, Until
@@ -243,6 +246,8 @@ def sweep(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
+    on: str | None = None,
+    shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> SweepResult:
     """Run a scenario at many points of its parameters.
@@ -278,6 +283,12 @@ def sweep(
     store
         Directory in which each run is stored when it finishes; runs that it contains are not
         repeated. By default, runs are not stored.
+    on
+        ``"dask"``: execute the runs on `jobs` processes of Dask Distributed, or
+        ``"dask://head:8786"``: on the workers of that scheduler. By default on threads.
+    shared
+        A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Runs that it
+        contains are not repeated. The workers of a scheduler need one.
 
     Returns
     -------
@@ -290,9 +301,11 @@ def sweep(
         Ctrl-C ended the runs; the exception, a ``KeyboardInterrupt``, has the finished runs in its
         attribute ``result``.
     ResultError
-        The store cannot be read or written.
+        A store cannot be read or written.
     ScenarioError
-        A parameter, a value or a condition is not valid; the message names it.
+        A parameter, a value, a condition or a place is not valid; the message names it.
+    UnavailableError
+        A package is missing, or the cluster is not available.
 
     Examples
     --------
@@ -323,15 +336,27 @@ def sweep(
         until_=until,
         most=most,
     )
+    if on is not None and backend is not None:
+        message = f"on: {on} with backend {backend}; expected one of them"
+        raise _core.ScenarioError(message)
+    where_ = place(on or backend)
     for carrier in planned.carriers:
         budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory)
-        _core.check_backend(carrier.scenario, backend)
-    execution = Execution(
-        replications=planned.replications,
-        until=planned.until,
-        jobs=jobs,
-        backend=backend,
-        store=None if store is None else _core.RunStore(store),
-        progress=progress,
-    )
-    return execute(planned, execution)
+        _core.check_backend(carrier.scenario, where_.backend)
+    local = None
+    if store is not None:
+        local = LocalCache(store=_core.RunStore(store), backend=where_.backend)
+    shared = store_of(where_, shared)
+    with placed(planned.carriers, where_, store=shared, local=local, jobs=jobs) as opened:
+        execution = Execution(
+            replications=planned.replications,
+            executor=opened.executor,
+            until=planned.until,
+            backend=where_.backend,
+            cache=opened.cache,
+            progress=progress,
+        )
+        result = execute(planned, execution)
+    for text in opened.all_warnings(execution):
+        warnings.warn(text, stacklevel=2)
+    return result

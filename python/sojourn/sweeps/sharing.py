@@ -12,8 +12,8 @@ from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executors import Row
 
-# Carriers whose keys are kept: a sweep asks for those of one carrier after the other.
-_KEPT = 4
+# Carriers whose keys are kept: a cluster executes the runs of many at once.
+_KEPT = 1_024
 
 
 @lru_cache(maxsize=_KEPT)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sojourn import _core
-from sojourn.result import processes
+from sojourn.result import processes, runs
 from sojourn.shared import batch
 from sojourn.shared.store import SharedStore, opened
-from sojourn.sweeps.rows import Meter
+from sojourn.sweeps.sharing import keys
 
 # Scenarios that a worker keeps: those of the tasks that it is likely to get next.
 _KEPT = 8
@@ -95,28 +95,30 @@ def run(task: Task) -> Done:
     """
     begun = time.perf_counter()
     try:
-        meters = [_meter(part.scenario, task.backend) for part in task.parts]
+        scenarios = [_scenario(part.scenario) for part in task.parts]
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
         failed = processes.Failed(f"cannot load the scenario on a worker: {error}", error)
         return Done(executed=0, seconds=0.0, failed=failed)
-    runs = [
-        (meter.key(number), meter, number)
-        for meter, part in zip(meters, task.parts, strict=True)
+    wanted = {
+        keys(scenario, task.backend)[number]: (scenario, number)
+        for scenario, part in zip(scenarios, task.parts, strict=True)
         for number in part.numbers
-    ]
-    if batch.name_of(key for key, _, _ in runs) != task.batch:
+    }
+    if batch.name_of(wanted) != task.batch:
         message = (
             f"a worker has Sojourn {build()}; expected {task.build}, as this process has: install "
             "the same build on all machines"
         )
         raise _core.UnavailableError(message)
-    store = _opened(task.store)
-    rows = store.rows_of(meters[0].scenario)
+    rows = _opened(task.store).rows_of(scenarios[0])
     if rows.has(task.batch):
         # Its first worker was lost after it had stored them.
         return Done(executed=0, seconds=0.0)
     try:
-        found = {key: meter.measure(number) for key, meter, number in runs}
+        found = {
+            key: runs.meter(scenario, task.backend).measure(number)
+            for key, (scenario, number) in wanted.items()
+        }
     except _core.QueueError as error:
         failed = processes.Failed(f"{error}", error.__cause__)
         return Done(executed=0, seconds=0.0, failed=failed)
@@ -135,10 +137,10 @@ def build() -> str:
 
 
 @lru_cache(maxsize=_KEPT)
-def _meter(scenario: str | bytes, backend: str | None) -> Meter:
+def _scenario(scenario: str | bytes) -> _core.Scenario:
     if isinstance(scenario, bytes):
-        return Meter(processes.prepared(scenario), backend)
-    return Meter(_core.Scenario.from_json(scenario), backend)
+        return processes.prepared(scenario)
+    return _core.Scenario.from_json(scenario)
 
 
 def scenario_of(scenario: _core.Scenario) -> str | bytes:

@@ -20,5 +20,5 @@ pub use catalogue::column_catalogue_json;
 pub(crate) use cell::Cell;
 pub(crate) use kind::TABLES;
 pub use kind::TableKind;
-pub(crate) use pieces::{batches, empty_batches};
+pub(crate) use pieces::{batches, empty_batches, metric_batches};
 pub use table::Table;

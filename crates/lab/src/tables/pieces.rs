@@ -31,6 +31,11 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
     ]
 }
 
+/// What a run adds to the tables `flows`, `links` and `pings`, from which its metrics are computed.
+pub(crate) fn metric_batches(cell: Cell<'_>) -> [RecordBatch; 3] {
+    [flows(cell), links(cell), pings(cell)]
+}
+
 /// A piece of each table that has all its columns and no rows.
 pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
     let config = Config {
