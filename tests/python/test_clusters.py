@@ -1,5 +1,6 @@
 """Sweeps on workers of Dask Distributed: a real scheduler, workers as processes, a bucket."""
 
+import os
 import signal
 import sys
 from collections import deque
@@ -13,8 +14,8 @@ import clusters
 import sojourn as sj
 from buckets import Server
 from clusters import Workers
-from shell import Command
 from sojourn import _core
+from sojourn.cli.app import app
 from sojourn.shared import batch
 from sojourn.shared.store import opened
 from sojourn.sweeps import cluster, places, sharing, tasks
@@ -215,42 +216,48 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_starts_workers_of_this_machine(
-    sojourn: Command, tmp_path: Path, store: Path
-) -> None:
-    (tmp_path / "s.toml").write_text(TEXT.format(duration="4s"), encoding="utf-8")
-    words = ("sweep", "s.toml", "-p", "links.up.rate=4mbit,8mbit", "--metric", "ping_ms_p99")
-    on_threads = sojourn(*words, "--out", "threads")
-    on_workers = sojourn(*words, "--out", "workers", "--on", "dask", "--jobs", "2")
-    assert (on_threads.returncode, on_workers.returncode) == (0, 0), on_workers.stderr
-    assert on_threads.stdout == on_workers.stdout
-    for name in ("runs.parquet", "points.parquet", "sweep.json"):
-        one, other = (tmp_path / folder / name for folder in ("threads", "workers"))
-        assert one.read_bytes() == other.read_bytes(), name
-    listed = sojourn("store", "ls", "--json")
-    assert f'"store": "{store / "cluster"}"' in listed.stdout
-    again = sojourn(*words, "--on", "dask")
-    assert "12 runs of 12 were stored" in again.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
-        (("--on", "dask://head"), "--on: dask://head; expected dask or dask://HOST:PORT"),
+        (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
+        (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:8786"), "requires --store, which all workers reach"),
-        (("--store", "gs://bucket"), "--store: gs://bucket; expected s3://bucket/prefix or a"),
+        (("--store", "gs://bucket"), "^--store: gs://bucket; expected s3://bucket/prefix or a"),
     ],
 )
-def test_a_wrong_place_is_refused_in_one_line(
-    sojourn: Command, tmp_path: Path, options: tuple[str, ...], said: str
+def test_a_wrong_place_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(TEXT.format(duration="4s"), encoding="utf-8")
+    with pytest.raises(_core.ScenarioError, match=said):
+        app(["sweep", f"{file}", "-p", "rtt=10ms", *options], standalone_mode=False)
+
+
+class Ending(Last):
+    """Ends its process on the slower link."""
+
+    def dequeue(self, now: float) -> _core.Packet | None:
+        if now > 0.5 and self.rate == 1_000_000:
+            os._exit(1)
+        return super().dequeue(now)
+
+
+def test_a_run_that_ends_its_workers_is_named(
+    base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "s.toml").write_text(TEXT.format(duration="4s"), encoding="utf-8")
-    done = sojourn("sweep", "s.toml", "-p", "rtt=10ms", *options)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert said in line
+    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Ending)}, replications=1
+    )
+    with pytest.raises(
+        sj.QueueError, match=r"links.up.rate=1mbit.*1 worker ended during"
+    ) as raised:
+        sj.sweep(
+            scenario, {"links.up.rate": ["2mbit", "1mbit"]}, on="dask", jobs=1, shared=tmp_path
+        )
+    assert "2mbit" not in f"{raised.value}"
+    # The other run was stored.
+    assert opened(f"{tmp_path}").verify() == (1, [])
 
 
 def test_a_scheduler_that_does_not_answer_is_named(

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from sojourn import _core
+from sojourn.result.formatting import counted
 from sojourn.shared import batch
 from sojourn.shared.store import Rows
 from sojourn.sweeps import tasks
@@ -35,7 +36,10 @@ _AHEAD = 2
 # How long to wait for the scheduler, and for its first worker.
 _CONNECT_S = 10.0
 _WORKERS_S = 30.0
-# How often a task is tried whose workers have ended: a run may be what ends them.
+# How often to try to start the workers of this machine.
+_STARTS = 3
+# How often a task is tried whose workers have ended: a run may be what ends them. Its runs are then
+# tried one by one, as often.
 ATTEMPTS = 4
 # How often a run is repeated whose row the store does not return.
 _REPEATS = 3
@@ -61,12 +65,15 @@ class Run:
         Its key in shared stores.
     cost_s
         Estimate of its processor time.
+    name
+        Its arm and replication, for messages.
     """
 
     carrier: int
     number: int
     key: str
     cost_s: float
+    name: str
 
 
 def address(text: str) -> str | None:
@@ -140,6 +147,8 @@ class Cluster:
         self._under_way: dict[Future, list[Run]] = {}
         # Tasks that have ended; Dask calls back in a thread of its own.
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        # The task of a run that may end its worker.
+        self._suspect: Future | None = None
         self._repeated: Counter[str] = Counter()
         self._threads = 1
         self._counted_s = -math.inf
@@ -193,12 +202,11 @@ class Cluster:
         Raises
         ------
         QueueError
-            A queue written in Python failed.
+            A queue written in Python failed, or several workers in succession ended during a run.
         ResultError
             The store returns no rows although workers have written them.
         UnavailableError
-            The connection to the scheduler was lost, a worker has another build of Sojourn, or
-            several workers in succession ended during the same task.
+            The connection to the scheduler was lost, or a worker has another build of Sojourn.
         """
         self._fill()
         try:
@@ -206,7 +214,19 @@ class Cluster:
         except queue.Empty:
             return []
         part = self._under_way.pop(future)
-        found, in_store = self._taken(future, part)
+        isolated, self._suspect = self._suspect is not None, None
+        try:
+            found, in_store = self._taken(future, part)
+        except _LostError as error:
+            if isolated:
+                message = (
+                    f"{part[0].name}: {counted(ATTEMPTS, 'worker')} ended during this run (memory "
+                    "exhausted, os._exit or a crash in a queue, or they were killed)"
+                )
+                raise _core.QueueError(message) from error
+            self._waiting.alone(part)
+            self._fill()
+            return []
         missing = [run for run in part if run.key not in found]
         if missing:
             # A batch that was damaged or removed.
@@ -224,12 +244,19 @@ class Cluster:
         if now - self._counted_s > _COUNT_S:
             self._counted_s = now
             self._threads = max(sum(self._client.nthreads().values()), 1)
-        while len(self._under_way) < _AHEAD * self._threads:
+        # While a run that may end its worker is under way, no other is, which could be blamed.
+        while self._suspect is None and (
+            not self._under_way
+            if self._waiting.isolates
+            else len(self._under_way) < _AHEAD * self._threads
+        ):
+            isolated = self._waiting.isolates
             part = self._waiting.take(self._factor, self._threads)
             if not part:
                 return
             future = self._submit(part)
             self._under_way[future] = part
+            self._suspect = future if isolated else None
             future.add_done_callback(self._ended.put)
 
     def _submit(self, part: Sequence[Run]) -> "Future":
@@ -273,12 +300,8 @@ class Cluster:
             done: Done = future.result()
         except _core.SojournError:
             raise
-        except KilledWorker:
-            message = (
-                f"{self._name}: {ATTEMPTS} workers ended during the same task (memory exhausted, a "
-                "crash in a queue, or they were killed); the log of the workers may say why"
-            )
-            raise _core.UnavailableError(message) from None
+        except KilledWorker as error:
+            raise _LostError from error
         except Exception as error:  # noqa: BLE001 - errors of Dask have no common class
             message = f"{self._name}: {type(error).__name__}: {error}"
             raise _core.UnavailableError(message) from None
@@ -292,30 +315,13 @@ class Cluster:
     def _connected(self) -> "Client":
         try:
             # Imported here: the import takes more than a second.
-            import dask  # noqa: PLC0415
-            from distributed import Client, LocalCluster  # noqa: PLC0415
+            import distributed  # noqa: F401, PLC0415
         except ModuleNotFoundError:
             message = "--on dask: requires Dask; install it with: pip install 'sojourn[dask]'"
             raise _core.UnavailableError(message) from None
         # What matters is said once, in a sentence.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        options: dict[str, Any] = {"distributed.scheduler.allowed-failures": ATTEMPTS - 1}
-        with dask.config.set(options):
-            try:
-                if self._scheduler is None:
-                    self._local = LocalCluster(
-                        n_workers=self._jobs,
-                        threads_per_worker=1,
-                        dashboard_address=None,
-                        silence_logs=logging.CRITICAL,
-                        # Sojourn checks the memory of all runs before the first one.
-                        memory_limit=0,
-                    )
-                    return Client(self._local, set_as_default=False)
-                client = Client(self._scheduler, timeout=_CONNECT_S, set_as_default=False)
-            except (OSError, TimeoutError, RuntimeError) as error:
-                message = f"{self._name}: no scheduler answers: {error}"
-                raise _core.UnavailableError(message) from None
+        client = self._started() if self._scheduler is None else self._reached()
         try:
             client.wait_for_workers(1, timeout=_WORKERS_S)
         except TimeoutError:
@@ -324,12 +330,52 @@ class Cluster:
             raise _core.UnavailableError(message) from None
         return client
 
+    def _reached(self) -> "Client":
+        """Connect to a scheduler."""
+        from distributed import Client  # noqa: PLC0415 - as above
+
+        try:
+            return Client(self._scheduler, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            message = f"{self._name}: no scheduler answers: {error}"
+            raise _core.UnavailableError(message) from None
+
+    def _started(self) -> "Client":
+        """Start a scheduler and workers on this machine."""
+        import dask  # noqa: PLC0415 - as above
+        from distributed import Client, LocalCluster  # noqa: PLC0415
+
+        reason: Exception | None = None
+        for _ in range(_STARTS):
+            try:
+                with dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS - 1}):
+                    self._local = LocalCluster(
+                        n_workers=self._jobs,
+                        threads_per_worker=1,
+                        # Another cluster may have the usual port.
+                        dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL,
+                        # Sojourn checks the memory of all runs before the first one.
+                        memory_limit=0,
+                    )
+                return Client(self._local, set_as_default=False)
+            except (OSError, TimeoutError, RuntimeError) as error:
+                # A worker was killed.
+                reason = error
+        message = f"{self._name}: the workers do not start: {reason}"
+        raise _core.UnavailableError(message)
+
+
+class _LostError(Exception):
+    """Several workers ended during a task."""
+
 
 class _Waiting:
     """Runs that are not yet in a task."""
 
     def __init__(self) -> None:
         self._runs: deque[Run] = deque()
+        self._alone: deque[Run] = deque()
         self._cost_s = 0.0
 
     def add(self, runs: Sequence[Run], *, first: bool) -> None:
@@ -339,8 +385,19 @@ class _Waiting:
             self._runs.extend(runs)
         self._cost_s += sum(run.cost_s for run in runs)
 
+    @property
+    def isolates(self) -> bool:
+        """Whether the next run is to be alone."""
+        return bool(self._alone)
+
+    def alone(self, runs: Sequence[Run]) -> None:
+        """Have runs executed in tasks of their own, to find out which one ends its workers."""
+        self._alone.extend(runs)
+
     def take(self, factor: float, threads: int) -> list[Run]:
         """Take the runs of a task, fewer at the end, so that all workers end at the same time."""
+        if self._alone:
+            return [self._alone.popleft()]
         rest_s = self._cost_s * factor
         most_s = min(TASK_S, max(LEAST_TASK_S, rest_s / (2 * threads)))
         taken: list[Run] = []

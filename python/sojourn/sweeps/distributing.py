@@ -77,7 +77,9 @@ class ClusterExecutor:
         known = keys(carrier.scenario, self.backend)
         estimate = json.loads(_core.estimate(carrier.scenario))
         cost_s = estimate["cpu_s"] / len(known)
-        runs = [Run(place, number, known[number], cost_s) for number in new]
+        runs = [
+            Run(place, number, known[number], cost_s, name=_name(carrier, number)) for number in new
+        ]
         self._opened(carrier).add(runs, first=first)
 
     def _take(self) -> None:
@@ -110,3 +112,9 @@ class ClusterExecutor:
                 backend=self.backend,
             )
         return self._cluster
+
+
+def _name(carrier: Carrier, number: int) -> str:
+    """Name a run as the errors of queues do, so that the sweep can add its point."""
+    cell, replication = divmod(number, carrier.most)
+    return f'arm "{carrier.scenario.arms[cell]}", replication {replication}'
