@@ -18,7 +18,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
@@ -151,6 +151,10 @@ bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store
 	cargo run --release --quiet -p sojourn-store --bin run-store-load -- target/bench-store 100000 10000
 	@rm -r target/bench-store
+
+bench-sweeps: setup ## Measure a sweep of 10,000 short runs (docs/validation/performance.md); exit code 1 if a bound is missed; 4 minutes.
+	cargo build --release --quiet -p sojourn-bench --bin engine
+	$(BIN)/python benches/sweeps.py
 
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh

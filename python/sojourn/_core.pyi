@@ -17,6 +17,8 @@ __all__ = [
     "Claim",
     "DamagedResultError",
     "Invocation",
+    "Measurements",
+    "Meter",
     "Outcome",
     "Packet",
     "QueueError",
@@ -27,6 +29,7 @@ __all__ = [
     "SojournError",
     "Table",
     "UnavailableError",
+    "averaged_pings",
     "backend_concurrency",
     "backend_names",
     "bootstrap_difference",
@@ -52,6 +55,7 @@ __all__ = [
     "parse_size_bytes",
     "parse_time_s",
     "parse_trace_bits_per_s",
+    "per_run_metrics",
     "printable",
     "python_prefix",
     "qdisc_catalogue",
@@ -493,16 +497,22 @@ def check_capture(scenario: Scenario, backend: str | None = None) -> None:
     Raises :class:`ScenarioError` if not.
     """
 
-def check_memory(scenario: Scenario, limit: int, *, jobs: int | None = None) -> None:
-    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes."""
+def check_memory(
+    scenario: Scenario, limit: int, *, jobs: int | None = None, metrics: bool = False
+) -> None:
+    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes.
+
+    With `metrics`, only the metrics of runs are kept, not their tables.
+    """
 
 def default_max_memory() -> int | None:
     """Return 80 % of the memory of this process in bytes; None if the system names no limit."""
 
-def estimate(scenario: Scenario, *, jobs: int | None = None) -> str:
+def estimate(scenario: Scenario, *, jobs: int | None = None, metrics: bool = False) -> str:
     """Estimate packets, events, CPU time and memory of the runs of a scenario, as JSON.
 
-    {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}
+    {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}. With
+    `metrics`, only the metrics of runs are kept, not their tables.
     """
 
 def check_jobs(jobs: int) -> None:

@@ -51,6 +51,17 @@ const EVENT: (u64, u64) = (40, 130);
 const ROWS: u64 = 3_000;
 /// Fixed cost of the tables of a run, one array per column, and of its metrics.
 const PIECE: u64 = 160_000;
+/// The metrics of a run whose tables are not kept, as a row and in the table of all runs, and what each link adds.
+const METRICS: (u64, u64) = (800, 60);
+
+/// What is kept of a run until all runs have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Its tables.
+    Tables,
+    /// Its metrics.
+    Metrics,
+}
 
 /// Estimate for all runs of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,9 +103,9 @@ struct Run {
 }
 
 /// Estimates the runs of `scenario` with `jobs` concurrent runs; `None` is one per processor.
-pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
+pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Estimate {
     let arms: Vec<Run> = (0..scenario.arms().len())
-        .map(|arm| run(scenario, arm))
+        .map(|arm| run(scenario, arm, of))
         .collect();
     let replications = u64::from(scenario.replications());
     let runs = replications * arms.len() as u64;
@@ -168,10 +179,14 @@ fn total(parts: &[Part]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-fn run(scenario: &Scenario, arm: usize) -> Run {
+fn run(scenario: &Scenario, arm: usize, of: Kept) -> Run {
     let config = scenario.plan(arm, 0).config;
     let load = config.load();
-    let (live, kept) = (live(scenario, arm, &config, &load), kept(&config, &load));
+    let kept = match of {
+        Kept::Tables => kept(&config, &load),
+        Kept::Metrics => vec![metrics(&config)],
+    };
+    let live = live(scenario, arm, &config, &load);
     Run {
         live,
         kept,
@@ -258,6 +273,15 @@ fn kept(config: &Config, load: &Load) -> Vec<Part> {
     parts
 }
 
+/// Memory of the metrics of a run.
+fn metrics(config: &Config) -> Part {
+    Part {
+        place: "replications".to_owned(),
+        cause: "the metrics of every run are kept".to_owned(),
+        bytes: METRICS.0 + config.links.len() as u64 * METRICS.1,
+    }
+}
+
 /// Rows of tables that grow with the length of a run, of the size that `bytes` selects.
 fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<Part> {
     let samples = config.duration.as_nanos() / config.sample.as_nanos().max(1) + 1;
@@ -295,9 +319,10 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
 pub fn check(
     scenario: &Scenario,
     jobs: Option<NonZeroUsize>,
+    of: Kept,
     limit: u64,
 ) -> Result<(), ScenarioError> {
-    let estimate = estimate(scenario, jobs);
+    let estimate = estimate(scenario, jobs, of);
     if estimate.peak_bytes <= limit {
         return Ok(());
     }
@@ -372,12 +397,15 @@ mod tests {
 
     #[test]
     fn a_small_run_takes_little_and_more_runs_take_more() {
-        let one = estimate(&tcp(), NonZeroUsize::new(1));
+        let one = estimate(&tcp(), NonZeroUsize::new(1), Kept::Tables);
         assert!(one.peak_bytes < PROCESS + (20 << 20), "{one:?}");
         let text = "replications = 50\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n";
-        let many = estimate(&scenario(text), NonZeroUsize::new(1));
+        let many = estimate(&scenario(text), NonZeroUsize::new(1), Kept::Tables);
         assert_eq!((many.runs, many.packets), (50, 50 * one.packets));
         assert!(many.peak_bytes > one.peak_bytes + 49 * PIECE);
+        let metrics = estimate(&scenario(text), NonZeroUsize::new(1), Kept::Metrics);
+        assert_eq!(metrics.packets, many.packets);
+        assert!(metrics.peak_bytes < one.peak_bytes + 50 * 2_000);
     }
 
     #[test]
@@ -392,7 +420,7 @@ mod tests {
         };
         let workers = |replications: u32, jobs: Option<usize>| {
             let jobs = jobs.and_then(NonZeroUsize::new);
-            let estimate = estimate(&scenario(&text(replications)), jobs);
+            let estimate = estimate(&scenario(&text(replications)), jobs, Kept::Tables);
             let part = estimate.parts.into_iter().find(|part| part.place == "jobs");
             part.map(|part| (part.bytes - WORKERS) / WORKER)
         };
@@ -402,7 +430,7 @@ mod tests {
         assert_eq!(workers(16, Some(1)), None);
         assert_eq!(workers(1, Some(8)), None);
         let eight = NonZeroUsize::new(8);
-        let refused = check(&scenario(&text(16)), eight, 400 << 20).unwrap_err();
+        let refused = check(&scenario(&text(16)), eight, Kept::Tables, 400 << 20).unwrap_err();
         let expected =
             "jobs: 8 processes execute queues written in Python (440.4 MB); all runs may";
         assert!(refused.to_string().starts_with(expected), "{refused}");
@@ -411,9 +439,14 @@ mod tests {
     #[test]
     fn the_refusal_names_the_key_that_takes_most() {
         let refused = |text: &str| {
-            check(&scenario(text), NonZeroUsize::new(1), 400 << 20)
-                .unwrap_err()
-                .to_string()
+            check(
+                &scenario(text),
+                NonZeroUsize::new(1),
+                Kept::Tables,
+                400 << 20,
+            )
+            .unwrap_err()
+            .to_string()
         };
         let flood = refused(
             "traffic = [{ type = \"udp\", direction = \"up\", rate = \"1gbit\", payload = \"10b\" }]\n",

@@ -23,7 +23,9 @@ mod stats;
 mod tables;
 mod transfer;
 
-pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_limit, estimate};
+pub use budget::{
+    Estimate, Kept, Part as MemoryPart, check as check_memory, default_limit, estimate,
+};
 pub use capture::{Capture, check_capture};
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use sojourn_lab::RunOptions;
+use sojourn_lab::{Kept, RunOptions};
 
 use crate::backends::registry;
 use crate::capture::PyCapture;
@@ -123,33 +123,42 @@ pub(crate) fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
 }
 
-/// Return what the runs of a scenario take, as JSON.
+/// Return what the runs of a scenario take, as JSON; `metrics`: only their metrics are kept.
 ///
 /// `{runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}`
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None))]
+#[pyo3(signature = (scenario, *, jobs=None, metrics=false))]
 pub(crate) fn estimate(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     jobs: Option<i64>,
+    metrics: bool,
 ) -> Result<String, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
-    Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs).to_json()))
+    Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs, kept(metrics)).to_json()))
 }
 
 /// Raise a `ScenarioError` if the runs of a scenario may take more memory than `limit` bytes.
+///
+/// `metrics`: only their metrics are kept.
 #[pyfunction]
-#[pyo3(signature = (scenario, limit, *, jobs=None))]
+#[pyo3(signature = (scenario, limit, *, jobs=None, metrics=false))]
 pub(crate) fn check_memory(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     limit: u64,
     jobs: Option<i64>,
+    metrics: bool,
 ) -> Result<(), Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
-    Ok(py.detach(|| sojourn_lab::check_memory(scenario, jobs, limit))?)
+    Ok(py.detach(|| sojourn_lab::check_memory(scenario, jobs, kept(metrics), limit))?)
+}
+
+/// What is kept of runs of which only the metrics may be wanted.
+const fn kept(metrics: bool) -> Kept {
+    if metrics { Kept::Metrics } else { Kept::Tables }
 }
 
 /// Return 80 % of the memory that this process may use, in bytes; None if the system names no limit.

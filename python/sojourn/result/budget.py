@@ -39,7 +39,9 @@ def limit(max_memory: str | None) -> int | None:
         raise _core.ScenarioError(message) from None
 
 
-def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) -> None:
+def check(
+    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None, metrics: bool = False
+) -> None:
     """Reject a scenario whose runs may need more memory than the limit.
 
     Parameters
@@ -50,6 +52,8 @@ def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) 
         Number of concurrent runs.
     max_memory
         As for :func:`limit`.
+    metrics
+        Whether only the metrics of runs are kept, not their tables.
 
     Raises
     ------
@@ -58,7 +62,7 @@ def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) 
     """
     allowed = limit(max_memory)
     if allowed is not None:
-        _core.check_memory(checked, allowed, jobs=jobs)
+        _core.check_memory(checked, allowed, jobs=jobs, metrics=metrics)
 
 
 def estimate(

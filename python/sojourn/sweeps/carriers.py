@@ -1,7 +1,7 @@
 """Scenarios that carry the points of a sweep as their arms.
 
 A scenario with many arms is checked, stored and executed as one: the run store keeps the runs of a
-carrier in one file, and the tables of many runs are evaluated at once.
+carrier in one file, and no processor waits for the last run of each point.
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from sojourn.document import plain
 from sojourn.scenario import Scenario
 from sojourn.sweeps.space import Point
 
-# Runs and least number of arms of a carrier. The time to store a run grows with the number of arms,
-# that to begin a carrier with the number of carriers in the store.
-_RUNS = 64
+# Runs and least number of arms of a carrier. At its end, one run after the other finishes and
+# processors are idle; the time to begin one grows with the number of carriers in the store.
+_RUNS = 1024
 _LEAST_ARMS = 8
 # Keys that a result has only once, so that arms of a carrier must share them.
 _COMMON = ("duration", "warmup")

@@ -75,7 +75,7 @@ class ClusterExecutor:
             return
         self._given[place].update(new)
         known = keys(carrier.scenario, self.backend)
-        estimate = json.loads(_core.estimate(carrier.scenario))
+        estimate = json.loads(_core.estimate(carrier.scenario, metrics=True))
         cost_s = estimate["cpu_s"] / len(known)
         runs = [
             Run(place, number, known[number], cost_s, name=_name(carrier, number)) for number in new

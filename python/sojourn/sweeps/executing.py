@@ -1,6 +1,7 @@
 """Execute the runs of a sweep and keep only their metrics."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -12,6 +13,8 @@ from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executors import Executor, Row
 from sojourn.sweeps.until import Until
+
+_STORE_ERRORS = (_core.ResultError, OSError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +116,7 @@ class Execution:
         self, carrier: Carrier, numbers: Sequence[int], stored: set[int], rows: dict[int, bytes]
     ) -> None:
         """Read stored rows, and execute the other runs."""
-        known = dict(self._read(carrier, [number for number in numbers if number in stored]))
+        known = self._read(carrier, [number for number in numbers if number in stored])
         rows.update(known)
         self.reused += len(known)
         self.finished += len(known)
@@ -129,42 +132,42 @@ class Execution:
 
     def _stored(self, carrier: Carrier) -> set[int]:
         """Return the runs of a carrier that are stored."""
-        if self.cache is None:
-            return set()
-        try:
-            return self.cache.finished(carrier)
-        except (_core.ResultError, OSError) as error:
-            self._give_up(error)
-            return set()
+        stored: set[int] = set()
+        with self._using(carrier) as cache:
+            if cache is not None:
+                stored = cache.finished(carrier)
+        return stored
 
-    def _read(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Row]:
-        if self.cache is None or not numbers:
-            return
-        try:
-            yield from self.cache.read(carrier, numbers)
-        except (_core.ResultError, OSError) as error:
-            self._give_up(error)
+    def _read(self, carrier: Carrier, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Read stored rows; what cannot be read is executed again."""
+        rows: dict[int, bytes] = {}
+        with self._using(carrier) as cache:
+            if cache is not None and numbers:
+                rows.update(cache.read(carrier, numbers))
+        return rows
 
     def _append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
-        if self.cache is None or not rows:
-            return
-        try:
-            self.cache.append(carrier, rows)
-        except (_core.ResultError, OSError) as error:
-            self._give_up(error)
+        with self._using(carrier) as cache:
+            if cache is not None and rows:
+                cache.append(carrier, rows)
 
     def _close(self, carrier: Carrier) -> None:
-        if self.cache is None:
-            return
-        try:
-            self.cache.close(carrier)
-        except (_core.ResultError, OSError) as error:
-            self._give_up(error)
+        with self._using(carrier) as cache:
+            if cache is not None:
+                cache.close(carrier)
 
-    def _give_up(self, error: Exception) -> None:
-        """Go on without the store: what it lacks is computed."""
-        self.failure = self.failure or f"{error}"
-        self.cache = None
+    @contextmanager
+    def _using(self, carrier: Carrier) -> Iterator[RowCache | None]:
+        """Use the store; if it fails, go on without it."""
+        try:
+            yield self.cache
+        except _STORE_ERRORS as error:
+            self.failure = self.failure or f"{error}"
+            cache, self.cache = self.cache, None
+            if cache is not None:
+                with suppress(*_STORE_ERRORS):
+                    # What it has accepted is kept.
+                    cache.close(carrier)
 
     def _report(self) -> None:
         if self.progress is not None:

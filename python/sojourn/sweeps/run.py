@@ -88,8 +88,8 @@ class Plan:
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
         peak = 0.0
         for carrier in self.carriers:
-            budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory)
-            found = json.loads(_core.estimate(carrier.scenario, jobs=jobs))
+            budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
+            found = json.loads(_core.estimate(carrier.scenario, jobs=jobs, metrics=True))
             share = self.replications / carrier.most
             total = {key: value + found[key] * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
@@ -341,7 +341,7 @@ def sweep(
         raise _core.ScenarioError(message)
     where_ = place(on or backend)
     for carrier in planned.carriers:
-        budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory)
+        budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
         _core.check_backend(carrier.scenario, where_.backend)
     local = None
     if store is not None:
