@@ -21,15 +21,15 @@ class Workers:
     ----------
     address
         The scheduler, as in ``--on``.
-    workers
-        The processes of the workers.
+    scheduler, workers
+        The processes.
     """
 
     def __init__(self, folder: Path, count: int, variables: dict[str, str]) -> None:
         self._place = folder / "scheduler.json"
         self._environment = {**environment(), **variables, "PYTHONWARNINGS": "default"}
         self._log = (folder / "log").open("w")
-        self._scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
         # Workers wait for the file.
         self.workers = [
             self._start("worker", "--nthreads", "1", "--no-nanny", "--memory-limit", "0")
@@ -43,7 +43,7 @@ class Workers:
         self.address = address.replace("tcp", "dask")
 
     def close(self) -> None:
-        for process in (*self.workers, self._scheduler):
+        for process in (*self.workers, self.scheduler):
             process.kill()
             process.wait()
         self._log.close()

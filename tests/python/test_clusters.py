@@ -17,7 +17,8 @@ from clusters import Workers
 from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.shared import batch
-from sojourn.shared.store import opened
+from sojourn.shared import store as stores
+from sojourn.shared.store import SharedStore, opened
 from sojourn.sweeps import cluster, places, sharing, tasks
 
 TEXT = """
@@ -276,3 +277,31 @@ def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
     assert on == places.Place(backend="live")
     with pytest.raises(_core.ScenarioError, match="runs of the backend live differ each time"):
         sharing.keys(base.checked, "live")
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_workers_have_elsewhere_is_named(
+    base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedStore, "url", property(lambda _: f"{tmp_path / 'elsewhere'}"))
+    monkeypatch.setattr(stores, "_DELAYS_S", ())
+    with pytest.raises(_core.ResultError, match="does not exist, also after 3 repetitions"):
+        sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path / "here")
+    assert opened(f"{tmp_path / 'here'}").verify() == (0, [])
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_scheduler_that_is_lost_is_named(
+    base: sj.Scenario, local: sj.SweepResult, workers: Workers, tmp_path: Path
+) -> None:
+    # The last test: its scheduler is that of all.
+    def kill(finished: int, total: int) -> None:
+        if finished >= total // 4:
+            workers.scheduler.kill()
+
+    with pytest.raises(_core.UnavailableError, match="the connection to the scheduler was lost"):
+        sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path, progress=kill)
+    stored = opened(f"{tmp_path}").verify()[0]
+    assert 0 < stored < RUNS
+    assert sj.sweep(base, GIVEN, shared=tmp_path).runs.equals(local.runs)
+    assert opened(f"{tmp_path}").verify() == (RUNS, [])

@@ -9,8 +9,8 @@ import signal
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -154,6 +154,8 @@ class Cluster:
         self._counted_s = -math.inf
         # Measured relative to estimated time of runs.
         self._factor = 1.0
+        # Those of Dask, with their levels before.
+        self._levels: dict[logging.Logger, int] = {}
         # Why a worker could not write to the store.
         self.failure: str | None = None
         # Number of runs that workers have executed.
@@ -186,6 +188,8 @@ class Cluster:
         if self._local is not None:
             with suppress(Exception):
                 self._local.close(timeout=2)
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
 
     def add(self, runs: Sequence[Run], *, first: bool = False) -> None:
         """Have runs executed, before the others that wait if `first` is set."""
@@ -208,6 +212,10 @@ class Cluster:
         UnavailableError
             The connection to the scheduler was lost, or a worker has another build of Sojourn.
         """
+        with self._errors():
+            return self._take()
+
+    def _take(self) -> list[tuple[Run, bytes, bool]]:
         self._fill()
         try:
             future = self._ended.get(timeout=_MOMENT_S)
@@ -232,7 +240,10 @@ class Cluster:
             # A batch that was damaged or removed.
             self._repeated.update(run.key for run in missing)
             if self._repeated[missing[0].key] > _REPEATS:
-                message = f"store {self._rows.damaged[-1]}, also after {_REPEATS} repetitions"
+                message = (
+                    f"store {self._rows.damaged[-1]}, also after {_REPEATS} repetitions; expected "
+                    "a store that all workers reach at the same place"
+                )
                 raise _core.ResultError(message)
             self.add(missing, first=True)
         self._fill()
@@ -298,14 +309,28 @@ class Cluster:
 
         try:
             done: Done = future.result()
-        except _core.SojournError:
-            raise
         except KilledWorker as error:
             raise _LostError from error
-        except Exception as error:  # noqa: BLE001 - errors of Dask have no common class
+        return done
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Convert errors of Dask."""
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+        try:
+            yield
+        except (_core.SojournError, _LostError):
+            raise
+        except (FutureCancelledError, OSError):
+            message = (
+                f"{self._name}: the connection to the scheduler was lost; what has finished is "
+                "stored, and the same sweep continues when the scheduler is back"
+            )
+            raise _core.UnavailableError(message) from None
+        except Exception as error:  # noqa: BLE001 - other errors of Dask have no common class
             message = f"{self._name}: {type(error).__name__}: {error}"
             raise _core.UnavailableError(message) from None
-        return done
 
     @property
     def _name(self) -> str:
@@ -320,7 +345,11 @@ class Cluster:
             message = "--on dask: requires Dask; install it with: pip install 'sojourn[dask]'"
             raise _core.UnavailableError(message) from None
         # What matters is said once, in a sentence.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in [*logging.Logger.manager.loggerDict]:
+            if name.partition(".")[0] == "distributed":
+                logger = logging.getLogger(name)
+                self._levels[logger] = logger.level
+                logger.setLevel(logging.CRITICAL)
         client = self._started() if self._scheduler is None else self._reached()
         try:
             client.wait_for_workers(1, timeout=_WORKERS_S)
