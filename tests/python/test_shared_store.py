@@ -1,5 +1,6 @@
 """Stores that several machines share: folders and buckets."""
 
+import json
 import os
 import secrets
 import sys
@@ -16,6 +17,7 @@ import sojourn as sj
 from buckets import Server
 from saved import ONE
 from sojourn import _core
+from sojourn.cli.app import app
 from sojourn.shared import batch, writer
 from sojourn.shared.bucket import Bucket
 from sojourn.shared.folder import Folder
@@ -245,3 +247,27 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(_core.UnavailableError, match=r"pip install 'sojourn\[s3\]'"):
         opened("s3://team/x")
+
+
+def test_the_store_commands_take_a_shared_store(
+    store: SharedStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = app(["store", *words], standalone_mode=False)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    rows = rows_of(store)
+    name = rows.add({"a": b"1", "b": b"2"})
+    code, out, _ = run("ls", store.url, "--json")
+    (listed,) = json.loads(out)
+    assert (code, listed["store"], listed["runs"]) == (0, store.url, 2)
+    assert "2 runs of 1 scenario  " in run("du", store.url)[1]
+    assert run("verify", store.url)[:2] == (0, "2 records, 0 damaged\n")
+    damage(store, rows, name)
+    code, out, err = run("verify", store.url)
+    assert (code, out) == (4, "2 records, 2 damaged\n")
+    assert f"error: {store.url}/{rows.prefix}{name}: 2 damaged rows: its content" in err
+    assert run("gc", store.url)[1] == "removed 0 B\n"
+    assert run("gc", store.url, "--older-than", "0s")[1] == "removed 2.9 kB\n"
+    assert "no runs" in run("ls", store.url)[1]
