@@ -10,7 +10,6 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, run
@@ -52,7 +51,7 @@ class Usage:
     memory_bytes: int
 
 
-def used(words: Sequence[str], *, environment: dict[str, str]) -> Usage:
+def used(words: list[str], *, environment: dict[str, str]) -> Usage:
     """Run a command to its end, without output."""
     start = time.perf_counter()
     with Path(os.devnull).open("wb") as nothing:
@@ -84,6 +83,7 @@ def main() -> int:
     parser.add_argument("--engine", default="target/release/engine", help="its program")
     parser.add_argument("--runs", type=int, default=10_000, help="about how many runs")
     chosen = parser.parse_args()
+    load = os.getloadavg()[0]
     rtts = max(chosen.runs // RUNS_PER_RTT, 1)
     changes = {
         "links.*.qdisc.target": "linspace(1ms,20ms,100)",
@@ -105,14 +105,14 @@ def main() -> int:
             for jobs, environment in places.items()
         }
         stored = sum(file.stat().st_size for file in (folder / "store-1").rglob("*"))
-        load = f"import sojourn as sj; sj.SweepResult.load({f'{folder}/out-1'!r}).points"
-        loaded = used([sys.executable, "-c", load], environment=places[1])
+        program = f"import sojourn as sj; sj.SweepResult.load({f'{folder}/out-1'!r}).points"
+        loaded = used([sys.executable, "-c", program], environment=places[1])
         listed = used([*COMMAND, "store", "ls"], environment=places[1])
         again = used([*COMMAND, *words], environment=places[1])
     outside_ms = 1e3 * (found[1].cpu_s - engine_s) / runs
     speedup = found[1].wall_s / found[2].wall_s
     memory = max(usage.memory_bytes for usage in found.values())
-    print(f"runs: {runs}")
+    print(f"runs: {runs}; load of the machine before: {load:.1f}")
     print(f"CPU time of the simulator alone: {1e3 * engine_s / runs:.3f} ms per run")
     print(f"CPU time of the command: {1e3 * found[1].cpu_s / runs:.3f} ms per run")
     print(f"CPU time outside the simulator: {outside_ms:.3f} ms per run")

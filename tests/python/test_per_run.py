@@ -163,6 +163,30 @@ def test_until_does_not_depend_on_the_order_of_completion() -> None:
     assert all(executed == found[0][1] for _, executed in found)
 
 
+class OtherBuild(Shuffled):
+    """An executor of another build."""
+
+    def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
+        for rows in super().execute(carrier, numbers):
+            yield [(number, bytes([row[0], row[1] ^ 1]) + row[2:]) for number, row in rows]
+
+
+def test_rows_of_another_build_are_refused_and_damaged_ones_are_executed_again(
+    tmp_path: Path,
+) -> None:
+    planned = plan(sj.Scenario.from_toml(BASE), space(parameters({"rtt": "10ms"})), replications=2)
+    with pytest.raises(sj.SojournError, match="a run of another build or scenario"):
+        execute(planned, Execution(replications=2, executor=OtherBuild(list)))
+    cache = LocalCache(store=_core.RunStore(tmp_path))
+    (carrier,) = planned.carriers
+    cache.finished(carrier)
+    cache.append(carrier, [(0, b"damaged")])
+    cache.close(carrier)
+    execution = Execution(replications=2, executor=(executor := Shuffled(list)), cache=cache)
+    assert execute(planned, execution).complete
+    assert executor.executed == [0, 1]
+
+
 class FailingCache(LocalCache):
     """A store that fails at some call of a method."""
 

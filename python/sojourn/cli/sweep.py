@@ -208,7 +208,7 @@ def sweep(
 def _executed(planned: Plan, execution: Execution) -> tuple[SweepResult, bool]:
     """Execute a sweep; return its result, and whether it was interrupted."""
     with progress_lines(planned.runs, "runs") as progress:
-        execution.progress = _Announced(progress)
+        execution.progress = _Announced(progress, execution)
         try:
             return execute(planned, execution), False
         except SweepInterrupted as error:
@@ -218,11 +218,14 @@ def _executed(planned: Plan, execution: Execution) -> tuple[SweepResult, bool]:
 class _Announced:
     """Progress that also sets what is said if a signal ends the command."""
 
-    def __init__(self, shown: Any) -> None:
+    def __init__(self, shown: Any, execution: Execution) -> None:
         self._shown = shown
+        self._execution = execution
 
     def __call__(self, finished: int, total: int) -> None:
-        text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
+        text = f"{finished} of {total} runs have finished and are not stored"
+        if self._execution.cache is not None:
+            text = f"{finished} of {total} runs are stored; to continue: {stored.continuation()}"
         signals.on_exit(_core.printable(f"interrupted: {text}"), patient=False)
         self._shown(finished, total)
 

@@ -1,14 +1,19 @@
 """Means, intervals and paired differences of the points of a sweep."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics
 from sojourn.scenario.quantities import in_base_units, quantity
+from sojourn.sweeps.executors import jobs_at_once
 
 KEYS = ("point", "arm")
+# Samples for which a thread is worth its start.
+_LEAST_SAMPLES = 100
 
 
 def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> pl.DataFrame:
@@ -32,14 +37,22 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
     cells: dict[tuple[int, str], list[int]] = {}
     for place, cell in enumerate(zip(data["point"], data["arm"], strict=True)):
         cells.setdefault(cell, []).append(place)
+    estimates = iter(
+        _estimates(
+            [
+                [value for place in places if (value := data[name][place]) is not None]
+                for places in cells.values()
+                for name in names
+            ]
+        )
+    )
     rows = []
     for (point, arm), places in cells.items():
         own = {path: data[path][places[0]] for path in paths}
         row = {"point": point, **own, "arm": arm, "n": len(places)}
         for name in names:
-            values = [value for place in places if (value := data[name][place]) is not None]
-            estimate = metrics.mean_and_interval(values)
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
+            columns_of_name = (name, f"{name}_low", f"{name}_high")
+            row |= dict(zip(columns_of_name, next(estimates), strict=True))
         rows.append(row)
     columns = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -50,6 +63,16 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
         **dict.fromkeys(columns, pl.Float64),
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+def _estimates(samples: Sequence[Sequence[float]]) -> list[metrics.Interval]:
+    """Compute means and intervals on all processors: the bootstrap does not hold the GIL."""
+    threads = jobs_at_once(None, None)
+    size = max(-(-len(samples) // threads), _LEAST_SAMPLES)
+    parts = [samples[start : start + size] for start in range(0, len(samples), size)]
+    with ThreadPoolExecutor(threads, thread_name_prefix="estimates") as pool:
+        found = pool.map(lambda part: [metrics.mean_and_interval(one) for one in part], parts)
+        return list(chain.from_iterable(found))
 
 
 def ranked(

@@ -122,7 +122,14 @@ class Execution:
         self.finished += len(known)
         self._report()
         missing = [number for number in numbers if number not in known]
+        accepts = runs.meter(carrier.scenario, self.backend).accepts
         for finished in self.executor.execute(carrier, missing):
+            if not all(accepts(number, row) for number, row in finished):
+                message = (
+                    f"the executor returned a run of another build or scenario; expected those of "
+                    f"Sojourn {_core.version()} ({_core.commit()[:12]})"
+                )
+                raise _core.SojournError(message)
             # Stored first: a run that has finished is not lost, whatever happens next.
             self._append(carrier, finished)
             rows.update(finished)
@@ -143,7 +150,9 @@ class Execution:
         rows: dict[int, bytes] = {}
         with self._using(carrier) as cache:
             if cache is not None and numbers:
-                rows.update(cache.read(carrier, numbers))
+                accepts = runs.meter(carrier.scenario, self.backend).accepts
+                found = cache.read(carrier, numbers)
+                rows.update((number, row) for number, row in found if accepts(number, row))
         return rows
 
     def _append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
