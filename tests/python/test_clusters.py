@@ -159,15 +159,28 @@ def test_damaged_batches_are_named_and_repeated(
 @pytest.mark.usefixtures("_short")
 @pytest.mark.parametrize("fault", [buckets.FULL, buckets.DENIED])
 def test_a_store_that_cannot_be_written_loses_nothing(
-    local: sj.SweepResult, server: Server, workers: Workers, fault: tuple[str, str, str]
+    local: sj.SweepResult,
+    server: Server,
+    workers: Workers,
+    tmp_path: Path,
+    fault: tuple[str, str, str],
 ) -> None:
     base = sj.Scenario.from_toml(TEXT.format(duration="4s"))
     store = f"s3://{buckets.BUCKET}/{fault[1]}"
     server.fault = fault
     given = {"links.up.rate": GIVEN["links.up.rate"]}
     with pytest.warns(UserWarning, match=f"not all finished runs could be stored: .*{fault[1]}"):
-        found = sj.sweep(base, given, on=workers.address, shared=store)
+        found = sj.sweep(base, given, on=workers.address, shared=store, store=tmp_path)
     assert found.runs.height == 18
+    # The store of the user has them, and shares them when the bucket has space again.
+    server.fault = None
+    counts: list[int] = []
+    sj.sweep(
+        base, given, on=workers.address, shared=store, store=tmp_path,
+        progress=lambda done, _: counts.append(done),
+    )  # fmt: skip
+    assert set(counts) == {0, 18}
+    assert opened(store).verify() == (18, [])
     assert found.runs.drop("point").equals(
         local.runs.filter(local.runs["duration"] == "4s").drop("point", "duration")
     )

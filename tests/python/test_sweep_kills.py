@@ -214,8 +214,9 @@ def test_a_killed_sweep_is_completed_without_repetition(
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("store")
 def test_a_cluster_whose_processes_are_killed_completes_without_repetition(
-    tmp_path: Path, store: Path, undisturbed: dict[str, bytes]
+    tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
     of_size = size(2)
     write(tmp_path)
@@ -226,4 +227,3 @@ def test_a_cluster_whose_processes_are_killed_completes_without_repetition(
     assert files(tmp_path / "out") == undisturbed
     assert shared.verify() == (of_size.runs, [])
     assert killer.kills == {"command": of_size.kills // 2, "worker": of_size.kills // 2}
-    assert not store.exists()

@@ -170,7 +170,7 @@ def sweep(
         return _describe(planned, estimate, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
-    local = None if where_.clustered else row_cache(where_.backend)
+    local = row_cache(where_.backend)
     with placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened:
         session.say(_announced(planned, estimate, _processors(on, where_, jobs)))
         execution = Execution(

@@ -147,10 +147,7 @@ def placed(
     if store is None:
         yield Opened(executor=LocalExecutor(jobs=jobs, backend=on.backend), cache=local)
         return
-    # The workers of a cluster store their runs themselves.
-    shared = SharedCache(
-        store=opened(store), backend=on.backend, local=None if on.clustered else local
-    )
+    shared = SharedCache(store=opened(store), backend=on.backend, local=local)
     shared.open(carriers)
     executor: LocalExecutor | ClusterExecutor = LocalExecutor(jobs=jobs, backend=on.backend)
     if on.clustered:
