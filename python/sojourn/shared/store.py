@@ -231,12 +231,13 @@ class Rows:
         return self._accept(name, data)
 
     def _accept(self, name: str, data: bytes) -> bool:
-        self._known.add(name)
         try:
             self._rows.update(batch.decode(name, data)[0])
         except DamagedError as error:
+            # It may be replaced by one of the same name.
             self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
             return False
+        self._known.add(name)
         return True
 
 

@@ -12,8 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.result.formatting import counted
@@ -156,22 +155,7 @@ class Cluster:
         self._factor = 1.0
         # Those of Dask, with their levels before.
         self._levels: dict[logging.Logger, int] = {}
-        # Why a worker could not write to the store.
-        self.failure: str | None = None
-        # Number of runs that workers have executed.
-        self.executed = 0
         self._client = self._connected()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give up the tasks that have not finished, and end the workers of this machine."""
@@ -291,14 +275,12 @@ class Cluster:
         done = self._done(future)
         if done.failed is not None:
             done.failed.reraise()
-        self.executed += done.executed
         if done.executed:
             estimated = sum(run.cost_s for run in part)
             # Smoothed: the first tasks of a worker also load the program.
             self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
         name = batch.name_of(run.key for run in part)
         if done.data is not None:
-            self.failure = self.failure or done.failure
             return batch.decode(name, done.data)[0], False
         self._rows.load(name)
         found = {run.key: self._rows.find(run.key) for run in part}

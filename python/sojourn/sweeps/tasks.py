@@ -72,8 +72,6 @@ class Done:
         How long they took.
     data
         The batch, if the store could not be written.
-    failure
-        Why not.
     failed
         What a queue written in Python raised.
     """
@@ -81,7 +79,6 @@ class Done:
     executed: int
     seconds: float
     data: bytes | None = None
-    failure: str | None = None
     failed: processes.Failed | None = None
 
 
@@ -125,9 +122,9 @@ def run(task: Task) -> Done:
     seconds = time.perf_counter() - begun
     try:
         rows.add(found)
-    except _core.ResultError as error:
+    except _core.ResultError:
         data = batch.encode(found, rows.about)[1]
-        return Done(executed=len(found), seconds=seconds, data=data, failure=f"{error}")
+        return Done(executed=len(found), seconds=seconds, data=data)
     return Done(executed=len(found), seconds=seconds)
 
 
