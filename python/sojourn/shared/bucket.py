@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _RETRIES = 4
 _RETRY_TIME = timedelta(seconds=20)
 _CLOCK = "clock"
+# The service that has the credentials of a machine in a cloud, and that other machines do not have.
+_METADATA = "169.254."
 
 
 class Bucket:
@@ -132,8 +134,12 @@ def _reason(error: Exception) -> str:
     >>> _reason(ValueError("Generic S3 error: Error performing GET http://x/y in 455ms, "
     ...     "after 3 retries, max_retries: 3  - HTTP error: error sending request"))
     'HTTP error: error sending request (http://x/y)'
+    >>> _reason(ValueError("Error performing PUT http://169.254.169.254/latest/api/token in 1s"))
+    'no credentials; expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
     """
     text, *_ = f"{error}".split("\n\nDebug source")
+    if _METADATA in text:
+        return "no credentials; expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     if found := re.search(r"<Code>(.*?)</Code>\s*(?:<Message>(.*?)</Message>)?", text, re.DOTALL):
         return ": ".join(part.rstrip(".") for part in found.groups() if part)
     if found := re.search(r"Error performing \w+ (\S+) in .*? - (.*)", text, re.DOTALL):
