@@ -359,7 +359,13 @@ class Cluster:
         reason: Exception | None = None
         for _ in range(_STARTS):
             try:
-                with dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS - 1}):
+                with dask.config.set(
+                    {
+                        "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+                        # It interrupts each worker 100 times per second.
+                        "distributed.worker.profile.enabled": False,
+                    }
+                ):
                     self._local = LocalCluster(
                         n_workers=self._jobs,
                         threads_per_worker=1,
