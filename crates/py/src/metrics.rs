@@ -13,8 +13,8 @@ use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyTable;
 use crate::python_queue::queue_failure;
-use crate::run::{ATTENTION, attached, threads};
 use crate::scenario::PyScenario;
+use crate::threads::{ATTENTION, attached, threads};
 
 /// A run and its row for Python.
 type Pair<'py> = (usize, Bound<'py, PyBytes>);
