@@ -20,7 +20,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,7 +74,7 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden studies kills live-kills ## Run make test, golden, studies, kills and live-kills, and the tests that are too slow for make test.
+test-full: test golden studies kills sweep-kills live-kills ## Run make test, golden, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/test_rfc7928.py
@@ -84,6 +84,9 @@ kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills 
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-lab --test kill
 	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/test_kills.py
+
+sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and workers of a cluster.
+	SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet --timeout 3600 tests/python/test_sweep_kills.py
 
 live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times: nothing may remain.
 	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/test_live_ends.py

@@ -316,8 +316,12 @@ class RunStore:
     def scenarios(self) -> str:
         """List the scenarios with stored runs, oldest first, as JSON."""
 
-    def verify(self) -> tuple[int, list[tuple[str, int]]]:
-        """Read all records: their number, and the files with damaged records and how many."""
+    @staticmethod
+    def verify(folder: str | PathLike[str]) -> tuple[int, list[tuple[str, int]]]:
+        """Read all records in a directory: their number, and the damaged ones by their files.
+
+        Nothing is repaired before that.
+        """
 
     def collect(self, age_s: float) -> int:
         """Remove what ended processes stored at least `age_s` seconds ago; return the bytes."""
@@ -372,6 +376,13 @@ class Meter:
 
     def key(self, number: int) -> str:
         """Return the key of a row in hexadecimal: a digest of everything that determines it."""
+
+    def shared_keys(self, binary: str) -> list[str] | None:
+        """Return the keys of all rows for stores that several machines share.
+
+        None if equal keys would not mean equal rows, since the backend is not deterministic.
+        `binary` is a digest of the program. It identifies builds without a clean commit.
+        """
 
     def measure(self, number: int) -> bytes:
         """Run one run and return its row."""

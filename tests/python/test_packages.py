@@ -16,6 +16,7 @@ LAYERS = (
     "files",
     "folder",
     "markup",
+    "shared",
     "bibliography",
     "cc",
     "qdisc",

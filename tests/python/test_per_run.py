@@ -17,7 +17,7 @@ from sojourn.result import metrics
 from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor, Row
+from sojourn.sweeps.executors import Executor, LocalExecutor, Row
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.run import execute, plan
 from sojourn.sweeps.space import space
@@ -133,7 +133,7 @@ def test_runs_that_are_ended_early_return_what_has_finished() -> None:
 
 
 @dataclass
-class Shuffled:
+class Shuffled(Executor):
     """An executor that completes runs in another order."""
 
     order: Callable[[Sequence[int]], Sequence[int]]

@@ -44,7 +44,7 @@ def test_interrupted_executions_are_listed(capsys: pytest.CaptureFixture[str]) -
     assert "many" in out
     assert "stored" in out
     code, out, _ = run(capsys, "du")
-    assert "2 runs of 1 scenarios" in out
+    assert "2 runs of 1 scenario " in out
 
 
 def test_an_execution_that_goes_on_is_neither_old_nor_removed(
@@ -84,6 +84,19 @@ def test_damaged_runs_are_found(store: Path, capsys: pytest.CaptureFixture[str])
     assert code == 4
     assert out == "3 records, 1 damaged\n"
     assert f"{segment}: 1 damaged records" in err.replace("\n", "")
+
+
+def test_a_check_repairs_nothing_before_it_reads(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (segment,) = segments(store)
+    content = bytearray(segment.read_bytes())
+    # The header of the last record, which any other command would cut off.
+    content[content.rindex(b"run\n") + 20] ^= 0xFF
+    segment.write_bytes(content)
+    for _ in range(2):
+        assert run(capsys, "verify")[:2] == (4, "3 records, 1 damaged\n")
+    assert segment.read_bytes() == bytes(content)
 
 
 def test_an_age_that_is_none_is_refused(store: Path) -> None:

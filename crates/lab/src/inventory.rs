@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub struct StoredScenario {
 /// Result of a check of all records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Records that were read.
+    /// Records that were found.
     pub records: usize,
     /// Files with damaged records, and the number of these.
     pub damaged: Vec<(String, usize)>,
@@ -75,23 +76,19 @@ pub fn stored_scenarios(store: &RunStore) -> io::Result<Vec<StoredScenario>> {
     Ok(scenarios)
 }
 
-/// Reads every record of the store and compares its checksum.
+/// Reads every record in the folder of a store and compares its checksum. Nothing is repaired before
+/// or after that.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn verify_store(store: &RunStore) -> io::Result<Verified> {
+pub fn verify_store(folder: &Path) -> io::Result<Verified> {
     let mut verified = Verified::default();
-    for segment in store.select(|_| true)? {
-        let bad = segment
-            .records()
-            .iter()
-            .filter(|r| segment.read(r).is_none());
-        let bad = bad.count();
-        verified.records += segment.records().len();
-        if bad > 0 {
-            verified
-                .damaged
-                .push((segment.path().display().to_string(), bad));
+    for segment in RunStore::inspect(folder)? {
+        let damaged = segment.damaged();
+        verified.records += segment.records().len() + segment.gaps();
+        if damaged > 0 {
+            let name = segment.path().display().to_string();
+            verified.damaged.push((name, damaged));
         }
     }
     Ok(verified)

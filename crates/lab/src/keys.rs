@@ -89,6 +89,13 @@ impl Keys {
         }
     }
 
+    /// The keys of the runs of a deterministic backend in stores that several machines share. Equal
+    /// keys mean equal runs: `binary` identifies the program where its commit does not.
+    pub(crate) fn shared(&self, binary: &str) -> Vec<Key> {
+        let runs = 0..self.runs.len();
+        runs.map(|number| self.stored(number, binary)).collect()
+    }
+
     /// The key under which a run is stored by the invocation called `id`.
     pub(crate) fn stored(&self, number: usize, id: &str) -> Key {
         let key = self.runs[number];
@@ -223,5 +230,19 @@ mod tests {
             of(&modified, true, Some("y")),
         );
         assert_ne!(x.invocation, y.invocation, "another binary");
+    }
+
+    #[test]
+    fn machines_share_the_runs_of_the_same_program_only() {
+        let scenario = Scenario::from_toml(SCENARIO).unwrap();
+        let of = |dirty, binary: &str| {
+            let build = build(Some("c"), dirty);
+            Keys::of(&scenario, &provenance(true), &build, None).shared(binary)
+        };
+        assert_eq!(of(false, "x"), keys(SCENARIO).runs);
+        assert_eq!(of(false, "y"), of(false, "x"));
+        assert_eq!(of(true, "x"), of(true, "x"));
+        assert_ne!(of(true, "y"), of(true, "x"));
+        assert_ne!(of(true, "x"), of(false, "x"));
     }
 }

@@ -1,10 +1,8 @@
 //! The outcome of a scenario: the tables of all runs, and the manifest.
 
 use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
 
 use crate::manifest::{Manifest, Provenance, RunFact};
-use crate::metrics::of_result;
 use crate::tables::{Cell, TABLES, Table, TableKind, batches, empty_batches};
 use sojourn_scenario::Scenario;
 
@@ -115,17 +113,5 @@ impl Outcome {
     /// One of the tables.
     pub fn table(&self, kind: TableKind) -> &Table {
         &self.tables[kind as usize]
-    }
-
-    /// The metrics of every finished run.
-    ///
-    /// # Errors
-    /// If a loaded table lacks a column.
-    pub fn per_run(&self) -> Result<Table, ArrowError> {
-        let kinds = [TableKind::Flows, TableKind::Links, TableKind::Pings];
-        of_result(
-            kinds.map(|kind| self.table(kind).batches()),
-            self.scenario(),
-        )
     }
 }

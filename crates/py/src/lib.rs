@@ -15,6 +15,7 @@ mod run;
 mod run_store;
 mod scenario;
 mod statistics;
+mod threads;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;

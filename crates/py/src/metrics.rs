@@ -13,8 +13,8 @@ use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyTable;
 use crate::python_queue::queue_failure;
-use crate::run::{ATTENTION, attached, threads};
 use crate::scenario::PyScenario;
+use crate::threads::{ATTENTION, attached, threads};
 
 /// A run and its row for Python.
 type Pair<'py> = (usize, Bound<'py, PyBytes>);
@@ -74,6 +74,14 @@ impl PyMeter {
     /// Return the key of a row in hexadecimal: a digest of everything that determines it.
     fn key(&self, number: usize) -> Result<String, Failure> {
         self.meter.key(number).ok_or_else(|| self.unknown(number))
+    }
+
+    /// Return the keys of all rows for stores that several machines share; None if equal keys would not
+    /// mean equal rows, since the backend is not deterministic.
+    ///
+    /// `binary` is a digest of the program; it identifies builds that their commit does not.
+    fn shared_keys(&self, binary: &str) -> Option<Vec<String>> {
+        self.meter.shared_keys(binary)
     }
 
     /// Run one run and return its row.

@@ -1,6 +1,5 @@
 //! Running a scenario with Python's signal handling and progress callback.
 
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -19,9 +18,7 @@ use crate::outcome::PyOutcome;
 use crate::python_queue::queue_failure;
 use crate::run_store::PyInvocation;
 use crate::scenario::PyScenario;
-
-/// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
-pub(crate) const ATTENTION: Duration = Duration::from_millis(50);
+use crate::threads::{ATTENTION, attached, threads};
 
 /// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
@@ -117,12 +114,6 @@ pub(crate) fn run_one<'py>(
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// Does `work` on a thread that the interpreter knows meanwhile, without holding its lock: a queue
-/// written in Python attaches twice per packet, which costs microseconds on an unknown thread.
-pub(crate) fn attached(work: &(dyn Fn() + Sync)) {
-    Python::attach(|py| py.detach(work));
-}
-
 /// Return what the runs of a scenario take, as JSON; `metrics`: only their metrics are kept.
 ///
 /// `{runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}`
@@ -171,14 +162,6 @@ pub(crate) fn default_max_memory() -> Option<u64> {
 #[pyfunction]
 pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {
     threads(jobs).map(drop)
-}
-
-pub(crate) fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
-    let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
-    threads.ok_or_else(|| {
-        let message = format!("jobs: {jobs} is out of range; expected at least 1");
-        Failure::Scenario(message)
-    })
 }
 
 /// The state of the calling thread while the runs proceed.

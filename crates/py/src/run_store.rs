@@ -55,10 +55,16 @@ impl PyRunStore {
         Ok(Value::Array(documents.collect()).to_string())
     }
 
-    /// Read all records: their number, and the files with damaged records and how many.
-    fn verify(&self, py: Python<'_>) -> Result<(usize, Vec<(String, usize)>), Failure> {
-        let verified = py.detach(|| sojourn_lab::verify_store(&self.0));
-        let verified = verified.map_err(|e| self.unreadable(&e))?;
+    /// Read all records in a directory: their number, and the files with damaged ones and how many.
+    ///
+    /// Nothing is repaired before that.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn verify(py: Python<'_>, folder: PathBuf) -> Result<(usize, Vec<(String, usize)>), Failure> {
+        let verified = py.detach(|| sojourn_lab::verify_store(&folder));
+        let unreadable =
+            |e: io::Error| Failure::Result(format!("run store {}: {e}", folder.display()));
+        let verified = verified.map_err(unreadable)?;
         Ok((verified.records, verified.damaged))
     }
 

@@ -56,6 +56,21 @@ impl RunStore {
         Ok(store)
     }
 
+    /// The segments in `folder` as they are, oldest first: nothing is locked, cleaned up or removed.
+    ///
+    /// # Errors
+    /// If the folder or a segment cannot be read.
+    pub fn inspect(folder: &Path) -> io::Result<Vec<Segment>> {
+        let scanned = segments_in(folder)?.into_iter().filter_map(|path| {
+            let scanned = Segment::scan(&path, None);
+            // A process that ended meanwhile has removed it.
+            let is_gone = matches!(&scanned, Err(e) if e.kind() == io::ErrorKind::NotFound);
+            (!is_gone).then_some(scanned)
+        });
+        let scanned: Vec<_> = scanned.collect::<io::Result<_>>()?;
+        Ok(scanned.into_iter().filter_map(Scanned::segment).collect())
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -85,11 +100,7 @@ impl RunStore {
     /// If the folder cannot be locked or listed. A segment that cannot be read is left out.
     pub fn select(&self, wanted: impl Fn(&Segment) -> bool) -> io::Result<Vec<Segment>> {
         let _lock = self.lock()?;
-        let mut paths = fs::read_dir(&self.folder)?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<io::Result<Vec<_>>>()?;
-        paths.retain(|path| path.extension().is_some_and(|end| end == EXTENSION));
-        paths.sort();
+        let paths = segments_in(&self.folder)?;
         let segments = paths.iter().filter_map(|path| self.recovered(path));
         Ok(segments.filter(wanted).collect())
     }
@@ -149,4 +160,14 @@ impl RunStore {
             }
         }
     }
+}
+
+/// The files of segments, oldest first.
+fn segments_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == EXTENSION));
+    paths.sort();
+    Ok(paths)
 }

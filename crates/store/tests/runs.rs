@@ -202,6 +202,31 @@ fn damage_costs_the_record_in_which_it_is() {
 }
 
 #[test]
+fn an_inspection_counts_the_damage_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = segment_of(folder.path(), 1..=3);
+    let whole = fs::read(&path).unwrap();
+    let damaged = |content: &[u8]| -> usize {
+        fs::write(&path, content).unwrap();
+        let segments = RunStore::inspect(folder.path()).unwrap();
+        assert!(segments.iter().all(|segment| !segment.is_held()));
+        assert!(fs::read(&path).unwrap() == content);
+        segments.iter().map(Segment::damaged).sum()
+    };
+    assert_eq!(damaged(&whole), 0);
+    for at in (0..8).chain((16..whole.len()).step_by(7)) {
+        let mut content = whole.clone();
+        content[at] ^= 0x55;
+        assert_eq!(damaged(&content), 1, "byte {at}");
+    }
+    // A killed writer leaves an incomplete record, which is no damage.
+    for length in 16..whole.len() {
+        assert_eq!(damaged(&whole[..length]), 0, "{length} bytes");
+    }
+    assert!(RunStore::inspect(&folder.path().join("none")).is_err());
+}
+
+#[test]
 fn a_damaged_header_does_not_have_the_following_runs_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = segment_of(folder.path(), 1..=25);

@@ -66,6 +66,11 @@ def backends(incomplete: str) -> list[str]:
     return [name for name in _core.backend_names() if name.startswith(incomplete)]
 
 
+def places(incomplete: str) -> list[str]:
+    """List the backends and clusters whose names begin with `incomplete`."""
+    return [*backends(incomplete), *(one for one in ("dask",) if one.startswith(incomplete))]
+
+
 def changes(context: typer.Context, incomplete: str) -> list[str]:
     """List the paths in the scenario file that begin with `incomplete`, each followed by ``=``."""
     # An option without its value stops the parser, which leaves the file among the arguments.

@@ -2,7 +2,7 @@
 
 import json as js
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -11,6 +11,8 @@ from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.options import Json
 from sojourn.cli.session import say
+from sojourn.result import runs
+from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 
 HEAD = ("scenario", "hash", "commit", "runs", "size", "last stored", "state")
@@ -26,50 +28,131 @@ store = typer.Typer(
 )
 
 
-def _opened() -> _core.RunStore:
-    return _core.RunStore(default_folder())
+Place = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STORE",
+        help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --store`. By "
+        "default the store of this user.",
+    ),
+]
+
+
+class _Store(Protocol):
+    """What the commands need of a store."""
+
+    @property
+    def place(self) -> str: ...
+
+    def scenarios(self) -> list[dict[str, Any]]: ...
+
+    def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
+        """Count the records; list the damaged files, how much of them is damaged, and how."""
+
+    def collect(self, age_s: float) -> int: ...
+
+
+class _Local:
+    """The store of this user."""
+
+    def __init__(self) -> None:
+        self._folder = default_folder()
+
+    @property
+    def place(self) -> str:
+        return f"{self._folder}"
+
+    def scenarios(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = js.loads(_core.RunStore(self._folder).scenarios())
+        return found
+
+    def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
+        # Opened, it would be repaired.
+        if not self._folder.exists():
+            return 0, []
+        records, damaged = _core.RunStore.verify(self._folder)
+        return records, [(file, count, "damaged records") for file, count in damaged]
+
+    def collect(self, age_s: float) -> int:
+        return _core.RunStore(self._folder).collect(age_s)
+
+
+class _Shared:
+    """A store that several machines share."""
+
+    def __init__(self, place: str) -> None:
+        # Imported here: it loads polars.
+        from sojourn.shared.store import opened  # noqa: PLC0415
+
+        self._store = opened(place)
+
+    @property
+    def place(self) -> str:
+        return self._store.url
+
+    def scenarios(self) -> list[dict[str, Any]]:
+        return self._store.scenarios()
+
+    def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
+        rows, damaged = self._store.verify()
+        return rows, [(name, count, f"damaged rows: {why}") for name, count, why in damaged]
+
+    def collect(self, age_s: float) -> int:
+        return self._store.collect(age_s)
+
+
+def _opened(place: str | None) -> list[_Store]:
+    """Open a shared store, or that of this user with what a cluster of its processes has stored."""
+    if place is not None:
+        return [_Shared(place)]
+    of_cluster = default_folder() / runs.CLUSTER
+    return [_Local(), *([_Shared(f"{of_cluster}")] if of_cluster.exists() else [])]
 
 
 @store.command("ls", cls=Command)
-def list_(*, json: Json = False) -> int:
+def list_(*, place: Place = None, json: Json = False) -> int:
     """List the scenarios with stored runs: of sweeps, and of commands that were interrupted."""
-    opened = _opened()
-    found: list[dict[str, Any]] = js.loads(opened.scenarios())
+    found = [(opened.place, opened.scenarios()) for opened in _opened(place)]
     if json:
-        print(js.dumps(found, indent=2))
+        print(
+            js.dumps([{"store": where, **one} for where, all_ in found for one in all_], indent=2)
+        )
         return 0
-    rows = [
-        [
-            one["name"] or "unknown",
-            one["scenario_sha256"][:12],
-            one["commit"][:12],
-            str(one["runs"]),
-            size(one["bytes"]),
-            f"{duration(one['age_s'])} ago",
-            "running" if one["active"] else "stored",
+    for where, scenarios in found:
+        rows = [
+            [
+                one["name"] or "unknown",
+                one["scenario_sha256"][:12],
+                one["commit"][:12],
+                str(one["runs"]),
+                size(one["bytes"]),
+                f"{duration(one['age_s'])} ago",
+                "running" if one["active"] else "stored",
+            ]
+            for one in scenarios
         ]
-        for one in found
-    ]
-    if rows:
-        tables.print_table(HEAD, rows, title=f"run store {opened.folder}", words=len(HEAD))
-    else:
-        print(f"run store {opened.folder}: no runs")
+        if rows:
+            tables.print_table(HEAD, rows, title=f"run store {where}", words=len(HEAD))
+        else:
+            print(f"run store {where}: no runs")
     return 0
 
 
 @store.command("du", cls=Command)
-def usage() -> int:
+def usage(*, place: Place = None) -> int:
     """Print the size of the store."""
-    opened = _opened()
-    found = js.loads(opened.scenarios())
-    runs, stored = (sum(one[key] for one in found) for key in ("runs", "bytes"))
-    print(f"{size(stored)}  {runs} runs of {len(found)} scenarios  {opened.folder}")
+    for opened in _opened(place):
+        found = opened.scenarios()
+        number, stored = (sum(one[key] for one in found) for key in ("runs", "bytes"))
+        scenarios = counted(len(found), "scenario")
+        print(f"{size(stored)}  {counted(number, 'run')} of {scenarios}  {opened.place}")
     return 0
 
 
 @store.command("gc", cls=Command)
 def collect(
     *,
+    place: Place = None,
     older_than: Annotated[
         str,
         typer.Option(metavar="TIME", help="Keep runs that were stored later: 0s, 12h, 7d."),
@@ -77,22 +160,29 @@ def collect(
 ) -> int:
     """Remove the runs of executions that ended some time ago; they can no longer be resumed.
 
-    Runs that are 30 days old are removed by any command.
+    In the store of this user, runs that are 30 days old are removed by any command. In a shared
+    store, this command removes all old runs, and ages are those by the clock of the store.
     """
     age = seconds(older_than)
-    removed = _opened().collect(age)
-    print(f"removed {size(removed)}")
+    print(f"removed {size(sum(opened.collect(age) for opened in _opened(place)))}")
     return 0
 
 
 @store.command("verify", cls=Command)
-def verify() -> int:
-    """Read all stored runs and compare their checksums; exit code 4 if some are damaged."""
-    records, damaged = _opened().verify()
-    for file, count in damaged:
-        say(f"error: {file}: {count} damaged records; --resume repeats their runs")
-    print(f"{records} records, {sum(count for _, count in damaged)} damaged")
-    return DAMAGED if damaged else 0
+def verify(*, place: Place = None) -> int:
+    """Read all stored runs and compare their checksums; exit code 4 if some are damaged.
+
+    Nothing is repaired or removed.
+    """
+    all_records = all_damaged = 0
+    for opened in _opened(place):
+        records, damaged = opened.verify()
+        all_records += records
+        for file, count, what in damaged:
+            all_damaged += count
+            say(f"error: {file}: {count} {what}; the next sweep or --resume repeats their runs")
+    print(f"{all_records} records, {all_damaged} damaged")
+    return DAMAGED if all_damaged else 0
 
 
 def size(count: int) -> str:

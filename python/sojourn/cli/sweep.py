@@ -13,9 +13,8 @@ import numpy as np
 import typer
 
 from sojourn import _core
-from sojourn.cli import expecting, session, signals, stored, sweep_tables
+from sojourn.cli import completion, expecting, session, signals, stored, sweep_tables
 from sojourn.cli.options import (
-    Backend,
     Change,
     Expect,
     Jobs,
@@ -42,9 +41,10 @@ from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
 from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
+from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
+from sojourn.sweeps.places import Place, place, placed, store_of
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
 
@@ -106,7 +106,28 @@ def sweep(
     ] = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Backend = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            "--backend",
+            metavar="PLACE",
+            autocompletion=completion.places,
+            help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
+            f"default: {_core.backend_names()[0]}), dask (processes of this machine, by Dask "
+            "Distributed) or dask://HOST:PORT (the workers of a scheduler).",
+        ),
+    ] = None,
+    shared: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Store that several machines share: s3://bucket/prefix, with address and "
+            "credentials in the variables AWS_*, or a directory. Runs that it contains are not "
+            "repeated. Required by --on dask://HOST:PORT.",
+        ),
+    ] = None,
     max_memory: MaxMemory = None,
     expect: Expect = None,
     metric: Annotated[
@@ -135,6 +156,8 @@ def sweep(
     ] = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
+    where_ = place(on)
+    store = store_of(where_, shared)
     scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
     table = sweep_table(tables.get("sweep", {}))
@@ -148,23 +171,28 @@ def sweep(
         until=until or table.until,
         most=most or table.most,
     ).plan(scenario)
-    _core.check_backend(planned.carriers[0].scenario, backend)
+    _core.check_backend(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
-        concurrent = jobs_at_once(jobs, backend)
+        concurrent = jobs_at_once(jobs, where_.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
-    session.say(_announced(planned, estimate, jobs_at_once(jobs, backend)))
-    execution = Execution(
-        replications=planned.replications,
-        executor=LocalExecutor(jobs=jobs, backend=backend),
-        until=planned.until,
-        backend=backend,
-        cache=row_cache(backend),
-    )
-    with derived.claimed(report):
-        result, interrupted = _execute(planned, execution, jobs_at_once(jobs, backend))
+    local = row_cache(where_.backend)
+    processors = _processors(on, where_, jobs)
+    with (
+        derived.claimed(report),
+        placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened,
+    ):
+        session.say(_announced(planned, estimate, processors))
+        execution = Execution(
+            replications=planned.replications,
+            executor=opened.executor,
+            until=planned.until,
+            backend=where_.backend,
+            cache=opened.cache,
+        )
+        result, interrupted = _execute(planned, execution, processors[0])
         if out is not None:
             # Before anything that may fail.
             result.save(out, force=force)
@@ -177,6 +205,8 @@ def sweep(
             if not json:
                 expecting.show(judgements)
         _write(result, execution, out=out, report=report)
+    for text in opened.all_warnings(execution):
+        session.say(f"warning: {text}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
         session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
@@ -184,17 +214,13 @@ def sweep(
     return expecting.FAILED if failed(judgements) else 0
 
 
-def _execute(planned: Plan, execution: Execution, jobs: int) -> tuple[SweepResult, bool]:
+def _execute(planned: Plan, execution: Execution, jobs: int | None) -> tuple[SweepResult, bool]:
     """Execute a sweep; return its result, and whether a signal interrupted it."""
-    interrupted = False
     with reported(planned, execution, jobs):
         try:
-            result = execute(planned, execution)
+            return execute(planned, execution), False
         except SweepInterrupted as error:
-            result, interrupted = error.result, True
-    if execution.failure is not None:
-        session.say(f"warning: not all finished runs could be stored: {execution.failure}")
-    return result, interrupted
+            return error.result, True
 
 
 def _write(
@@ -211,8 +237,11 @@ def _write(
 
 
 @contextmanager
-def reported(planned: Plan, execution: Execution, jobs: int) -> Iterator[None]:
-    """Show the progress of a sweep, and set what is said if a signal ends the command."""
+def reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
+    """Show the progress of a sweep, and set what is said if a signal ends the command.
+
+    The number of processors, `jobs`, is None if it is not known.
+    """
     if execution.cache is None:
         # Finished runs would be lost.
         signals.on_exit("interrupted", patient=True)
@@ -235,7 +264,7 @@ class _Announced:
         self._shown(finished, total)
 
 
-def _work(planned: Plan, jobs: int) -> Work:
+def _work(planned: Plan, jobs: int | None) -> Work:
     """Describe the runs of a sweep: each carrier takes its estimated share of the time."""
     counts = [len(carrier.cells) * planned.replications for carrier in planned.carriers]
     costs: list[float] = [
@@ -244,7 +273,9 @@ def _work(planned: Plan, jobs: int) -> Work:
     ]
     ends = [0, *itertools.accumulate(counts)]
     times = [0.0, *itertools.accumulate(costs)]
-    expected_s = times[-1] * planned.replications / min(jobs, ends[-1])
+    expected_s = None
+    if jobs is not None:
+        expected_s = times[-1] * planned.replications / min(jobs, ends[-1])
     if planned.until is not None:
         # Nobody knows how many runs each point will need.
         return Work(runs=planned.runs, expected_s=expected_s)
@@ -341,12 +372,22 @@ def row_cache(backend: str | None) -> LocalCache | None:
         return None
 
 
-def _announced(planned: Plan, estimate: dict[str, Any], jobs: int) -> str:
+def _processors(on: str | None, where_: Place, jobs: int | None) -> tuple[int | None, str]:
+    """Return how many processors a sweep has, if that is known, and how they are called."""
+    if where_.scheduler is not None:
+        return None, f"on {on}"
+    count = jobs_at_once(jobs, where_.backend)
+    return count, f"on {counted(count, 'processor')}"
+
+
+def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | None, str]) -> str:
     """Say how long the sweep will take, before it begins."""
     bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
+    count, name = processors
+    unit = " of CPU time" if count is None else ""
     return (
         f"{counted(len(planned.points), 'point')}, {counted(planned.runs, 'run')}{bound}; "
-        f"{session.cpu_time(estimate['cpu_s'] / jobs)} on {counted(jobs, 'processor')}"
+        f"{session.cpu_time(estimate['cpu_s'] / (count or 1))}{unit} {name}"
     )
 
 

@@ -126,10 +126,10 @@ def executed(
     if not numbers:
         return
     at_once = _core.backend_concurrency(backend)
-    payload = _payload(scenario, queues)
+    payload = payload_of(scenario, queues)
     workers = min(jobs or cpu_count(), at_once or len(numbers), len(numbers))
     executor = get_reusable_executor(max_workers=workers, timeout=60)
-    futures: dict[Future[bytes | _Failed], int] = {
+    futures: dict[Future[bytes | Failed], int] = {
         executor.submit(_one, payload, number, backend, metrics=metrics): number
         for number in numbers
     }
@@ -158,17 +158,17 @@ def _stored(invocation: _core.Invocation | None) -> dict[int, bytes]:
     return {number: part for number, part in parts.items() if part is not None}
 
 
-def _returned(futures: "dict[Future[bytes | _Failed], int]") -> Iterator[tuple[int, bytes]]:
+def _returned(futures: "dict[Future[bytes | Failed], int]") -> Iterator[tuple[int, bytes]]:
     """Yield each run number and what its process returned, in the order of completion."""
     for future in as_completed(futures):
         part = future.result()
-        if isinstance(part, _Failed):
+        if isinstance(part, Failed):
             part.reraise()
         else:
             yield futures[future], part
 
 
-def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
+def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
     """Pickle scenario and classes, with the values that the classes have in this process."""
     import cloudpickle  # noqa: PLC0415
 
@@ -207,7 +207,7 @@ def _unpicklable(classes: list[type]) -> str:
     return ", ".join(queue.__name__ for queue in classes)
 
 
-class _Failed:
+class Failed:
     """An exception of a queue, as a string: tracebacks do not cross processes."""
 
     def __init__(self, message: str, cause: BaseException | None) -> None:
@@ -216,6 +216,7 @@ class _Failed:
         self.traceback = "" if cause is None else "".join(traceback.format_exception(cause))
 
     def reraise(self) -> None:
+        """Raise the exception in this process."""
         if not self.cause:
             raise _core.QueueError(self.message)
         cause = RuntimeError(self.cause)
@@ -224,7 +225,7 @@ class _Failed:
 
 
 @lru_cache(maxsize=1)
-def _prepared(payload: bytes) -> _core.Scenario:
+def prepared(payload: bytes) -> _core.Scenario:
     """Register the classes in this process and read the scenario, once for all of its runs."""
     import cloudpickle  # noqa: PLC0415
 
@@ -234,15 +235,15 @@ def _prepared(payload: bytes) -> _core.Scenario:
     return _core.Scenario.from_json(document)
 
 
-def _one(payload: bytes, number: int, backend: str | None, *, metrics: bool) -> bytes | _Failed:
+def _one(payload: bytes, number: int, backend: str | None, *, metrics: bool) -> bytes | Failed:
     """Run one run of a scenario in a process of its own."""
     try:
-        scenario = _prepared(payload)
+        scenario = prepared(payload)
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
-        return _Failed(f"cannot load the Python queues in a worker process: {error}", error)
+        return Failed(f"cannot load the Python queues in a worker process: {error}", error)
     try:
         if metrics:
             return runs.meter(scenario, backend).measure(number)
         return _core.run_one(scenario, number, backend=backend)
     except _core.QueueError as error:
-        return _Failed(f"{error}", error.__cause__)
+        return Failed(f"{error}", error.__cause__)

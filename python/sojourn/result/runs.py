@@ -7,6 +7,9 @@ from pathlib import Path
 
 from sojourn import _core
 
+# The folder in the store of the user in which workers of this machine store runs of sweeps.
+CLUSTER = "cluster"
+
 
 def default_folder() -> Path:
     """Return the directory of the run store that the command uses.
@@ -77,11 +80,14 @@ def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
     return _core.Meter(scenario, backend=backend, binary=_binary())
 
 
-@lru_cache(maxsize=1)
 def _binary() -> str | None:
     """Return the digest of the extension, or None if its commit identifies it."""
     commit = _core.commit()
-    if commit != "unknown" and not commit.endswith("-dirty"):
-        return None
+    return binary() if commit == "unknown" or commit.endswith("-dirty") else None
+
+
+@lru_cache(maxsize=1)
+def binary() -> str:
+    """Return the SHA-256 digest of the extension, in hexadecimal."""
     with Path(_core.__file__).open("rb") as extension:
         return hashlib.file_digest(extension, "sha256").hexdigest()

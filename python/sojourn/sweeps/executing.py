@@ -52,6 +52,8 @@ class Execution:
     frames: list[pl.DataFrame] = field(default_factory=list)
     # The first error that prevented storing a run.
     failure: str | None = None
+    # What was stored of carriers when the executor asked for the work.
+    _prepared: dict[Carrier, set[int]] = field(default_factory=dict)
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
         """Execute the carriers one after the other.
@@ -63,6 +65,7 @@ class Execution:
         """
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
+        self.executor.prepare((carrier, self._first(carrier)) for carrier in carriers)
         for carrier in carriers:
             rows: dict[int, bytes] = {}
             try:
@@ -73,18 +76,31 @@ class Execution:
                     self.frames.append(_frame(carrier, rows, self.backend))
                 self._close(carrier)
 
+    def _first(self, carrier: Carrier) -> list[int]:
+        """Return the runs of the first round of a carrier that are not stored."""
+        stored = self._prepared[carrier] = self._stored(carrier)
+        numbers = self._round(carrier, range(len(carrier.cells)), 0, self.replications)
+        return [number for number in numbers if number not in stored]
+
+    @staticmethod
+    def _round(carrier: Carrier, cells: Sequence[int], first: int, after: int) -> list[int]:
+        """Return the runs of some replications of cells, all cells of one before the next."""
+        return [
+            carrier.number(cell, replication)
+            for replication in range(first, after)
+            for cell in cells
+        ]
+
     def _carry(self, carrier: Carrier, rows: dict[int, bytes]) -> None:
         """Execute rounds of runs until every cell has enough."""
-        stored = self._stored(carrier)
+        stored = self._prepared.pop(carrier, None)
+        if stored is None:
+            stored = self._stored(carrier)
         open_cells = list(range(len(carrier.cells)))
         first, after = 0, self.replications
         while open_cells and first < carrier.most:
             after = min(after, carrier.most)
-            numbers = [
-                carrier.number(cell, replication)
-                for replication in range(first, after)
-                for cell in open_cells
-            ]
+            numbers = self._round(carrier, open_cells, first, after)
             self._measure(carrier, numbers, stored, rows)
             if self.until is None:
                 return

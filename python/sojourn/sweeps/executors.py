@@ -1,7 +1,7 @@
 """Execute runs of carriers, and compute their metrics where the runs are executed."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,17 @@ Row = tuple[int, bytes]
 
 class Executor(Protocol):
     """Something that executes runs."""
+
+    def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
+        """Get the runs that it will be asked for, so that it may begin early.
+
+        Parameters
+        ----------
+        work
+            The carriers with the numbers of their first runs that are not stored; computed when it
+            is iterated over.
+        """
+        ...
 
     def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
         """Execute runs of a carrier.
@@ -56,6 +67,9 @@ class LocalExecutor:
 
     jobs: int | None = None
     backend: str | None = None
+
+    def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
+        """Do nothing: the runs of a carrier keep all threads busy."""
 
     def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
         """Execute runs of a carrier; see :meth:`Executor.execute`."""

@@ -18,8 +18,8 @@ from sojourn.sweeps import storage, until
 from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor
 from sojourn.sweeps.parameters import parameters as read_parameters
+from sojourn.sweeps.places import place, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
 from sojourn.sweeps.until import LEAST_RUNS, MAX_MOST, Until
@@ -246,6 +246,8 @@ def sweep(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
+    on: str | None = None,
+    shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> SweepResult:
     """Run a scenario at many points of its parameters.
@@ -281,6 +283,12 @@ def sweep(
     store
         Directory in which each run is stored when it finishes; runs that it contains are not
         repeated. By default, runs are not stored.
+    on
+        ``"dask"``: execute the runs on `jobs` processes of Dask Distributed, or
+        ``"dask://head:8786"``: on the workers of that scheduler. By default on threads.
+    shared
+        A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Runs that it
+        contains are not repeated. The workers of a scheduler need one.
 
     Returns
     -------
@@ -293,9 +301,11 @@ def sweep(
         Ctrl-C ended the runs; the exception, a ``KeyboardInterrupt``, has the finished runs in its
         attribute ``result``.
     ResultError
-        The store cannot be read or written.
+        A store cannot be read or written.
     ScenarioError
-        A parameter, a value or a condition is not valid; the message names it.
+        A parameter, a value, a condition or a place is not valid; the message names it.
+    UnavailableError
+        A package is missing, or the cluster is not available.
 
     Examples
     --------
@@ -326,18 +336,27 @@ def sweep(
         until_=until,
         most=most,
     )
+    if on is not None and backend is not None:
+        message = f"on: {on} with backend {backend}; expected one of them"
+        raise _core.ScenarioError(message)
+    where_ = place(on or backend)
     for carrier in planned.carriers:
         budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
-        _core.check_backend(carrier.scenario, backend)
-    execution = Execution(
-        replications=planned.replications,
-        executor=LocalExecutor(jobs=jobs, backend=backend),
-        until=planned.until,
-        backend=backend,
-        cache=None if store is None else LocalCache(store=_core.RunStore(store), backend=backend),
-        progress=progress,
-    )
-    result = execute(planned, execution)
-    if execution.failure is not None:
-        warnings.warn(f"not all finished runs could be stored: {execution.failure}", stacklevel=2)
+        _core.check_backend(carrier.scenario, where_.backend)
+    local = None
+    if store is not None:
+        local = LocalCache(store=_core.RunStore(store), backend=where_.backend)
+    shared = store_of(where_, shared)
+    with placed(planned.carriers, where_, store=shared, local=local, jobs=jobs) as opened:
+        execution = Execution(
+            replications=planned.replications,
+            executor=opened.executor,
+            until=planned.until,
+            backend=where_.backend,
+            cache=opened.cache,
+            progress=progress,
+        )
+        result = execute(planned, execution)
+    for text in opened.all_warnings(execution):
+        warnings.warn(text, stacklevel=2)
     return result

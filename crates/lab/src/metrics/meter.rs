@@ -75,6 +75,14 @@ impl Meter {
         self.keys.runs.get(number).map(|key| hex(key))
     }
 
+    /// The keys of all rows for stores that several machines share, where equal keys mean equal rows;
+    /// `None`: the backend is not deterministic. `binary` is a digest of the program.
+    pub fn shared_keys(&self, binary: &str) -> Option<Vec<String>> {
+        let keys = self.engine.provenance.deterministic;
+        let keys = keys.then(|| self.keys.shared(binary))?;
+        Some(keys.iter().map(|key| hex(key)).collect())
+    }
+
     /// Whether equal keys mean equal rows: the backend is deterministic, and the commit identifies
     /// the build.
     pub fn is_reusable(&self) -> bool {

@@ -6,11 +6,11 @@ mod formulae;
 mod latency;
 mod measurements;
 mod meter;
+mod outcome;
 mod row;
 mod run;
 mod tables;
 
 pub use measurements::{Measurements, OnThread, Row};
 pub use meter::Meter;
-pub(crate) use tables::of_result;
 pub use tables::{averaged_pings, per_run, read_stream};

@@ -153,7 +153,7 @@ pub fn per_run(
 }
 
 /// The metrics of every run of the tables of a result of `scenario`.
-pub(crate) fn of_result(
+pub(super) fn of_result(
     tables: [&[RecordBatch]; 3],
     scenario: &Scenario,
 ) -> Result<Table, ArrowError> {

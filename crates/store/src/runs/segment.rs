@@ -57,6 +57,8 @@ pub struct Segment {
     records: Vec<Record>,
     /// Length up to the end of the last complete record.
     whole: u64,
+    /// Places where a header is damaged.
+    gaps: usize,
     /// The lock, held by this process if the writer is dead; `None` if the writer is alive.
     lock: Option<Lock>,
 }
@@ -76,8 +78,10 @@ impl Segment {
         }
         let mut records = Vec::new();
         let mut whole = HEAD as u64;
+        let mut gaps = usize::from(!is_ours);
         // Ends: each header is behind the one before.
         while let Some((at, header)) = next_header(&mut file, whole, end)? {
+            gaps += usize::from(at != whole);
             let offset = at + HEADER as u64;
             whole = offset + u64::from(header.length);
             records.push(Record { header, offset });
@@ -85,11 +89,15 @@ impl Segment {
         if !is_ours && records.is_empty() {
             return Ok(Scanned::Incomplete);
         }
+        // The last record of a killed writer is incomplete, but what there is of it is as written.
+        let rest: Option<[u8; HEADER]> = read_at(&mut file, whole)?;
+        gaps += usize::from(rest.is_some_and(|rest| Header::read(&rest).is_none()));
         Ok(Scanned::Segment(Self {
             path: path.to_owned(),
             file: Mutex::new(file),
             records,
             whole,
+            gaps,
             lock,
         }))
     }
@@ -135,6 +143,17 @@ impl Segment {
             file.read_exact(&mut payload).ok()?;
         }
         (checksum(&payload) == record.header.digest).then_some(payload)
+    }
+
+    /// Number of places where the headers of one or more records are damaged.
+    pub fn gaps(&self) -> usize {
+        self.gaps
+    }
+
+    /// Number of damaged records: of those that are listed, and of those whose headers are damaged.
+    pub fn damaged(&self) -> usize {
+        let is_damaged = |record: &&Record| self.read(record).is_none();
+        self.gaps + self.records.iter().filter(is_damaged).count()
     }
 
     /// Whether there is a finished run in it.

@@ -1,0 +1,147 @@
+"""An S3-compatible bucket of immutable objects, through obstore."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sojourn import _core
+from sojourn.shared.objects import MAX_OBJECT, Item
+
+if TYPE_CHECKING:
+    from obstore import UpdateVersion
+
+# Attempts of a request, and how long they may take together. obstore's defaults are 10 attempts in
+# 3 minutes, in which a user with a wrong address sees nothing.
+_RETRIES = 4
+_RETRY_TIME = timedelta(seconds=20)
+_CLOCK = "clock"
+# The service that has the credentials of a machine in a cloud, and that other machines do not have.
+_METADATA = "169.254."
+
+
+class Bucket:
+    """A bucket of objects.
+
+    Parameters
+    ----------
+    url
+        ``s3://bucket/prefix``. Address and credentials are taken from the environment:
+        ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY``,
+        ``AWS_SESSION_TOKEN``, or from the metadata service of the machine.
+
+    Raises
+    ------
+    ResultError
+        The address or the credentials are not valid.
+    UnavailableError
+        obstore is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            # Imported here: few commands need it.
+            import obstore  # noqa: PLC0415
+            from obstore.store import S3Store  # noqa: PLC0415
+        except ModuleNotFoundError:
+            message = f"--store {url}: requires obstore; install it with: pip install 'sojourn[s3]'"
+            raise _core.UnavailableError(message) from None
+        self._obstore = obstore
+        self._url = url.rstrip("/")
+        # A plain address is what the user has chosen.
+        is_plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        with self._named():
+            self._store = S3Store.from_url(
+                self._url,
+                client_options={"allow_http": True} if is_plain else None,
+                retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIME},
+            )
+
+    @property
+    def url(self) -> str:
+        """``s3://bucket/prefix``."""
+        return self._url
+
+    def put(self, name: str, data: bytes) -> None:
+        """Create an object; an object of this name with another content is damaged and replaced."""
+        exists = self._obstore.exceptions.AlreadyExistsError
+        with self._named(name):
+            try:
+                self._obstore.put(self._store, name, data, mode="create", use_multipart=False)
+            except exists:
+                found = self._obstore.get(self._store, name)
+                if bytes(found.bytes()) == data:
+                    return
+                # Only this content is replaced: if another writer has done so, it is as wanted.
+                damaged: UpdateVersion = {"e_tag": found.meta["e_tag"]}
+                with suppress(self._obstore.exceptions.PreconditionError):
+                    self._obstore.put(self._store, name, data, mode=damaged, use_multipart=False)
+
+    def get(self, name: str) -> bytes | None:
+        """Read an object; None if there is none."""
+        with self._named(name):
+            try:
+                found = self._obstore.get(self._store, name)
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in f"{error}":
+                    raise
+                return None
+            # A batch is never so large: what is left of this object does not match its digest.
+            return b"" if found.meta["size"] > MAX_OBJECT else bytes(found.bytes())
+
+    def list(self, prefix: str) -> Sequence[Item]:
+        """List the objects whose names begin with a prefix."""
+        with self._named():
+            return [
+                Item(one["path"], one["size"], one["last_modified"].timestamp())
+                for part in self._obstore.list(self._store, prefix.rstrip("/"))
+                for one in part
+            ]
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects."""
+        with self._named():
+            if names:
+                self._obstore.delete(self._store, list(names))
+
+    def now_s(self) -> float:
+        """Return the time by the clock of the server."""
+        with self._named(_CLOCK):
+            self._obstore.put(self._store, _CLOCK, b"", use_multipart=False)
+            return self._obstore.head(self._store, _CLOCK)["last_modified"].timestamp()
+
+    @contextmanager
+    def _named(self, name: str = "") -> Iterator[None]:
+        """Name the place in errors of obstore."""
+        place = f"{self._url}/{name}" if name else self._url
+        try:
+            yield
+        except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
+            message = f"store {place}: {_reason(error)}"
+            raise _core.ResultError(message) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what the server says, without the details of the request.
+
+    Examples
+    --------
+    >>> _reason(ValueError("Generic S3 error: Error performing PUT http://x/y in 4ms - <Error>"
+    ...     "<Code>SlowDown</Code><Message>Reduce your rate.</Message></Error>"))
+    'SlowDown: Reduce your rate'
+    >>> _reason(ValueError("Generic S3 error: Error performing GET http://x/y in 455ms, "
+    ...     "after 3 retries, max_retries: 3  - HTTP error: error sending request"))
+    'HTTP error: error sending request (http://x/y)'
+    >>> _reason(ValueError("Error performing PUT http://169.254.169.254/latest/api/token in 1s"))
+    'no credentials; expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+    """
+    text, *_ = f"{error}".split("\n\nDebug source")
+    if _METADATA in text:
+        return "no credentials; expected AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    if found := re.search(r"<Code>(.*?)</Code>\s*(?:<Message>(.*?)</Message>)?", text, re.DOTALL):
+        return ": ".join(part.rstrip(".") for part in found.groups() if part)
+    if found := re.search(r"Error performing \w+ (\S+) in .*? - (.*)", text, re.DOTALL):
+        return f"{found[2]} ({found[1]})"
+    return text

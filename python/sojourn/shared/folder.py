@@ -1,0 +1,138 @@
+"""A folder of immutable objects, such as one on NFS that several machines mount.
+
+It needs neither locks nor hard links: an object is written under another name and renamed, which is
+atomic. The name of an object derives from its content, so that two writers of the same name replace
+a file by an equal one.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sojourn import _core, files
+from sojourn.shared.objects import MAX_OBJECT, Item
+
+# Names of files that are being written begin so.
+_TEMPORARY = ".writing-"
+# Writers are dead if they have not finished after this time.
+_PATIENCE_S = 3_600.0
+_CLOCK = "clock"
+
+
+class Folder:
+    """A folder of objects.
+
+    Parameters
+    ----------
+    path
+        The folder; it is created when the first object is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def url(self) -> str:
+        """The path of the folder."""
+        return f"{self._path}"
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object, synced to disk."""
+        path = self._path / name
+        try:
+            if path.exists() and path.stat().st_size == len(data) and self.get(name) == data:
+                return
+            _write(path, data)
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def get(self, name: str) -> bytes | None:
+        """Read an object; None if there is none."""
+        try:
+            return files.head(self._path / name, MAX_OBJECT)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def list(self, prefix: str) -> Sequence[Item]:
+        """List the objects below a folder."""
+        try:
+            return list(self._below(self._path / prefix))
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove objects, and what dead writers have left."""
+        try:
+            for name in names:
+                (self._path / name).unlink(missing_ok=True)
+            now = self.now_s()
+            for path in self._path.rglob(f"{_TEMPORARY}*"):
+                with contextlib.suppress(FileNotFoundError):
+                    if now - path.stat().st_mtime > _PATIENCE_S:
+                        path.unlink()
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def now_s(self) -> float:
+        """Return the time by the clock of the file server."""
+        path = self._path / _CLOCK
+        try:
+            _write(path, b"")
+            return path.stat().st_mtime
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def _below(self, folder: Path) -> Iterator[Item]:
+        try:
+            entries = list(os.scandir(folder))
+        except FileNotFoundError:
+            return
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from self._below(path)
+                continue
+            # Another process may remove it now.
+            with contextlib.suppress(FileNotFoundError):
+                found = entry.stat()
+                name = path.relative_to(self._path).as_posix()
+                yield Item(name, found.st_size, found.st_mtime)
+
+    def _unusable(self, error: OSError) -> _core.ResultError:
+        place = self._path if error.filename is None else error.filename
+        return _core.ResultError(f"store {place}: {error.strerror or error}")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file under another name, sync it and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        # The other name means nothing to users.
+        error.filename = f"{path}"
+        raise
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Sync the entries of a folder; some file systems cannot."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

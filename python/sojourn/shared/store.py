@@ -1,0 +1,282 @@
+"""A store of finished runs that several machines share."""
+
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core
+from sojourn.shared import batch
+from sojourn.shared.batch import About, DamagedError
+from sojourn.shared.bucket import Bucket
+from sojourn.shared.folder import Folder
+from sojourn.shared.objects import Item, Objects
+
+_RUNS = "runs/"
+# Objects that are read at once: most of the time of a request is waiting.
+_AT_ONCE = 16
+# Digits of the digest that names the batches of a scenario.
+_DIGITS = 32
+# An object that another machine has written may be seen a moment later: NFS caches names.
+_DELAYS_S = (0.1, 0.4, 1.5, 3.0)
+# Keys of a scenario that do not decide where its rows are.
+_OTHER = ("arms", "replications", "name", "duration", "warmup")
+
+
+class SharedStore:
+    """A store of finished runs in a folder or a bucket.
+
+    Parameters
+    ----------
+    objects
+        The folder or the bucket.
+    """
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    @property
+    def url(self) -> str:
+        """The place of the store."""
+        return self._objects.url
+
+    def rows_of(self, scenario: _core.Scenario) -> "Rows":
+        """Return the rows of a scenario that this version has stored.
+
+        Scenarios that differ only in their arms, their duration or warm-up, as those do that one
+        sweep consists of, have the same rows.
+        """
+        document = json.loads(scenario.to_json())
+        rest = {key: value for key, value in document.items() if key not in _OTHER}
+        digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+        about = About(
+            scenario=scenario.name,
+            scenario_sha256=digest,
+            version=_core.version(),
+            commit=_core.commit(),
+        )
+        return Rows(self._objects, about)
+
+    def scenarios(self) -> list[dict[str, Any]]:
+        """List the scenarios with stored runs, oldest first, as ``RunStore.scenarios`` does."""
+        groups: dict[str, list[Item]] = defaultdict(list)
+        for item in self._batches():
+            groups[item.name.rpartition("/")[0]].append(item)
+        now = time.time()
+        with ThreadPoolExecutor(_AT_ONCE) as executor:
+            abouts = list(executor.map(self._about, groups.values()))
+        found = [
+            {
+                "name": "" if about is None else about.scenario,
+                "scenario_sha256": "" if about is None else about.scenario_sha256,
+                "commit": "" if about is None else about.commit,
+                "runs": sum(_count(item) for item in items),
+                "bytes": sum(item.size for item in items),
+                # The clocks of two machines differ.
+                "age_s": max(now - max(item.modified_s for item in items), 0.0),
+                "active": False,
+            }
+            for items, about in zip(groups.values(), abouts, strict=True)
+        ]
+        return sorted(found, key=lambda one: -one["age_s"])
+
+    def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
+        """Read all batches: the number of rows, and the damaged batches.
+
+        Of each damaged batch: its place, the number of its rows and what is wrong.
+        """
+        items = list(self._batches())
+        with ThreadPoolExecutor(_AT_ONCE) as executor:
+            faults = list(executor.map(self._fault, items))
+        damaged = [
+            (f"{self.url}/{item.name}", max(_count(item), 1), fault)
+            for item, fault in zip(items, faults, strict=True)
+            if fault is not None
+        ]
+        return sum(_count(item) for item in items), damaged
+
+    def collect(self, age_s: float) -> int:
+        """Remove the batches that are at least `age_s` seconds old; return their bytes.
+
+        Ages are differences of times by the clock of the store, whatever that of this machine says.
+        """
+        now = self._objects.now_s()
+        old = [item for item in self._batches() if now - item.modified_s >= age_s]
+        self._objects.remove([item.name for item in old])
+        return sum(item.size for item in old)
+
+    def _batches(self) -> Iterable[Item]:
+        return (
+            item for item in self._objects.list(_RUNS) if _base(item.name).endswith(batch.SUFFIX)
+        )
+
+    def _fault(self, item: Item) -> str | None:
+        data = self._objects.get(item.name)
+        if data is None:
+            # Removed meanwhile.
+            return None
+        try:
+            batch.decode(_base(item.name), data)
+        except DamagedError as error:
+            return f"{error}"
+        return None
+
+    def _about(self, items: Sequence[Item]) -> About | None:
+        """Return what batches belong to, from the first that is not damaged."""
+        for item in items:
+            try:
+                return batch.decode(_base(item.name), self._objects.get(item.name) or b"")[1]
+            except DamagedError:
+                continue
+        return None
+
+
+class Rows:
+    """The stored rows of the runs of a scenario.
+
+    Parameters
+    ----------
+    objects
+        The folder or the bucket.
+    about
+        What the rows belong to.
+    """
+
+    def __init__(self, objects: Objects, about: About) -> None:
+        self._objects = objects
+        self._about = about
+        identity = json.dumps([about.scenario_sha256, about.version, about.commit])
+        digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+        self._prefix = f"{_RUNS}{digest}/"
+        self._known: set[str] = set()
+        self._rows: dict[str, bytes] = {}
+        # Batches that are damaged, with their places and what is wrong.
+        self.damaged: list[str] = []
+
+    @property
+    def prefix(self) -> str:
+        """What the names of the batches begin with; equal for equal scenarios and versions."""
+        return self._prefix
+
+    @property
+    def about(self) -> About:
+        """What the rows belong to."""
+        return self._about
+
+    def has(self, name: str) -> bool:
+        """Whether a batch exists and is whole; false also if the store cannot be read."""
+        try:
+            data = self._objects.get(self._prefix + name)
+            return data is not None and bool(batch.decode(name, data))
+        except (_core.ResultError, DamagedError):
+            return False
+
+    def refresh(self) -> None:
+        """Read the batches that were written since the last call.
+
+        Raises
+        ------
+        ResultError
+            The store cannot be read.
+        """
+        names = [_base(item.name) for item in self._objects.list(self._prefix)]
+        new = [n for n in names if n.endswith(batch.SUFFIX) and n not in self._known]
+        with ThreadPoolExecutor(_AT_ONCE) as executor:
+            contents = executor.map(lambda name: self._objects.get(self._prefix + name), new)
+            for name, data in zip(new, contents, strict=True):
+                if data is not None:
+                    self._accept(name, data)
+
+    def find(self, key: str) -> bytes | None:
+        """Return the row of a run; None if no batch has it."""
+        return self._rows.get(key)
+
+    def add(self, rows: Mapping[str, bytes]) -> str:
+        """Write rows as a batch and return its name.
+
+        Raises
+        ------
+        ResultError
+            The store cannot be written.
+        """
+        name, data = batch.encode(rows, self._about)
+        self._objects.put(self._prefix + name, data)
+        self._known.add(name)
+        self._rows.update(rows)
+        return name
+
+    def load(self, name: str) -> bool:
+        """Read a batch that another process has just written; false if it is not whole.
+
+        Raises
+        ------
+        ResultError
+            The store cannot be read.
+        """
+        if name in self._known:
+            return True
+        data = self._objects.get(self._prefix + name)
+        for delay_s in _DELAYS_S:
+            if data is not None:
+                break
+            time.sleep(delay_s)
+            data = self._objects.get(self._prefix + name)
+        if data is None:
+            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: does not exist")
+            return False
+        return self._accept(name, data)
+
+    def _accept(self, name: str, data: bytes) -> bool:
+        try:
+            self._rows.update(batch.decode(name, data)[0])
+        except DamagedError as error:
+            # It may be replaced by one of the same name.
+            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
+            return False
+        self._known.add(name)
+        return True
+
+
+def opened(place: str) -> SharedStore:
+    """Open a shared store; its place is read when it is first used.
+
+    Parameters
+    ----------
+    place
+        ``s3://bucket/prefix`` or a directory.
+
+    Raises
+    ------
+    ScenarioError
+        It is neither of them.
+    UnavailableError
+        A package is missing.
+
+    Examples
+    --------
+    >>> opened("/mnt/team").url
+    '/mnt/team'
+    >>> opened("gs://bucket")
+    Traceback (most recent call last):
+    sojourn._core.ScenarioError: --store: gs://bucket; expected s3://bucket/prefix or a directory
+    """
+    scheme, separator, rest = place.partition("://")
+    if not separator and place:
+        # Workers on this machine have another working directory.
+        return SharedStore(Folder(Path(place).absolute()))
+    if scheme != "s3" or not rest.split("/")[0]:
+        message = f"--store: {place or 'empty'}; expected s3://bucket/prefix or a directory"
+        raise _core.ScenarioError(message)
+    return SharedStore(Bucket(place))
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _count(item: Item) -> int:
+    return batch.count(_base(item.name)) or 0

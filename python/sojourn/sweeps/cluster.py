@@ -1,0 +1,427 @@
+"""Execute the runs of a sweep on the workers of Dask Distributed."""
+
+import logging
+import math
+import os
+import queue
+import re
+import signal
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn import _core
+from sojourn.result.formatting import counted
+from sojourn.shared import batch
+from sojourn.shared.store import Rows
+from sojourn.sweeps import tasks
+from sojourn.sweeps.tasks import Done, Part, Task
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
+
+SCHEME = "dask"
+# Time of a task: long compared with the milliseconds that the scheduler needs for one, short
+# compared with what a lost worker may cost.
+TASK_S = 2.0
+LEAST_TASK_S = 1.0
+MOST_RUNS = 4_096
+# Tasks that wait per thread of a worker, so that no worker idles.
+_AHEAD = 2
+# How long to wait for the scheduler, and for its first worker.
+_CONNECT_S = 10.0
+_WORKERS_S = 30.0
+# How often to try to start the workers of this machine.
+_STARTS = 3
+# How often a task is tried whose workers have ended: a run may be what ends them. Its runs are then
+# tried one by one, as often.
+ATTEMPTS = 4
+# How often a run is repeated whose row the store does not return.
+_REPEATS = 3
+# How long to wait for a task before the caller may do something else.
+_MOMENT_S = 0.1
+# How often the threads of the workers are counted, which may join and leave.
+_COUNT_S = 1.0
+_MAX_PORT = 65_535
+_ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that a cluster is to execute.
+
+    Parameters
+    ----------
+    carrier
+        Number of its carrier.
+    number
+        Its number in the carrier.
+    key
+        Its key in shared stores.
+    cost_s
+        Estimate of its processor time.
+    name
+        Its arm and replication, for messages.
+    """
+
+    carrier: int
+    number: int
+    key: str
+    cost_s: float
+    name: str
+
+
+def address(text: str) -> str | None:
+    """Read where the scheduler of ``--on dask`` is.
+
+    Returns
+    -------
+    str or None
+        Its address, such as ``tcp://scheduler:8786``; None for a cluster of this machine.
+
+    Raises
+    ------
+    ScenarioError
+        It is neither ``dask`` nor ``dask://HOST:PORT``.
+
+    Examples
+    --------
+    >>> address("dask"), address("dask://head:8786")
+    (None, 'tcp://head:8786')
+    """
+    if text == SCHEME:
+        return None
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found[2]) <= _MAX_PORT:
+        message = f"--on: {text}; expected dask or dask://HOST:PORT, such as dask://head:8786"
+        raise _core.ScenarioError(message)
+    return f"tcp://{found[1]}:{found[2]}"
+
+
+class Cluster:
+    """Workers of Dask Distributed that execute runs.
+
+    Parameters
+    ----------
+    scheduler
+        Address of the scheduler; None: workers of this machine are started and stopped.
+    store, rows
+        The store in which the workers put the rows, which all must reach at the same place, and
+        the rows of the sweep in it.
+    text
+        Returns the scenario of a carrier, by its number, as tasks have it.
+    jobs
+        Number of workers of this machine; by default one per processor.
+    backend
+        Name of the backend; by default the first.
+
+    Raises
+    ------
+    UnavailableError
+        Dask is not installed, no scheduler answers, or it has no worker.
+    """
+
+    def __init__(
+        self,
+        scheduler: str | None,
+        *,
+        store: str,
+        rows: Rows,
+        text: Callable[[int], str | bytes],
+        jobs: int,
+        backend: str | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._store = store
+        self._rows = rows
+        self._text = text
+        self._jobs = jobs
+        self._backend = backend
+        self._local: LocalCluster | None = None
+        self._waiting = _Waiting()
+        self._under_way: dict[Future, list[Run]] = {}
+        # Tasks that have ended; Dask calls back in a thread of its own.
+        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        # The task of a run that may end its worker.
+        self._suspect: Future | None = None
+        self._repeated: Counter[str] = Counter()
+        self._threads = 1
+        self._counted_s = -math.inf
+        # Measured relative to estimated time of runs.
+        self._factor = 1.0
+        # Those of Dask, with their levels before.
+        self._levels: dict[logging.Logger, int] = {}
+        self._client = self._connected()
+
+    def close(self) -> None:
+        """Give up the tasks that have not finished, and end the workers of this machine."""
+        with suppress(Exception):
+            self._client.cancel(list(self._under_way), force=True)
+        for nanny in self._local.workers.values() if self._local is not None else ():
+            # A run that nobody waits for may take minutes. What is stored is whole in any case.
+            nanny.auto_restart = False
+            with suppress(OSError, TypeError):
+                os.kill(nanny.pid, signal.SIGKILL)
+        # Errors while a cluster ends concern no result.
+        with suppress(Exception):
+            self._client.close(timeout=2)
+        if self._local is not None:
+            with suppress(Exception):
+                self._local.close(timeout=2)
+        for logger, level in self._levels.items():
+            logger.setLevel(level)
+
+    def add(self, runs: Sequence[Run], *, first: bool = False) -> None:
+        """Have runs executed, before the others that wait if `first` is set."""
+        self._waiting.add(runs, first=first)
+
+    def take(self) -> list[tuple[Run, bytes, bool]]:
+        """Wait a moment for a task to end, and begin others.
+
+        Returns
+        -------
+        list of tuples of Run, bytes and bool
+            Finished runs with their rows, and whether these are in the store.
+
+        Raises
+        ------
+        QueueError
+            A queue written in Python failed, or several workers in succession ended during a run.
+        ResultError
+            The store returns no rows although workers have written them.
+        UnavailableError
+            The connection to the scheduler was lost, or a worker has another build of Sojourn.
+        """
+        with self._errors():
+            return self._take()
+
+    def _take(self) -> list[tuple[Run, bytes, bool]]:
+        self._fill()
+        try:
+            future = self._ended.get(timeout=_MOMENT_S)
+        except queue.Empty:
+            return []
+        part = self._under_way.pop(future)
+        isolated, self._suspect = self._suspect is not None, None
+        try:
+            found, in_store = self._taken(future, part)
+        except _LostError as error:
+            if isolated:
+                message = (
+                    f"{part[0].name}: {counted(ATTEMPTS, 'worker')} ended during this run (memory "
+                    "exhausted, os._exit or a crash in a queue, or they were killed)"
+                )
+                raise _core.QueueError(message) from error
+            self._waiting.alone(part)
+            self._fill()
+            return []
+        missing = [run for run in part if run.key not in found]
+        if missing:
+            # A batch that was damaged or removed.
+            self._repeated.update(run.key for run in missing)
+            if self._repeated[missing[0].key] > _REPEATS:
+                message = (
+                    f"store {self._rows.damaged[-1]}, also after {_REPEATS} repetitions; expected "
+                    "a store that all workers reach at the same place"
+                )
+                raise _core.ResultError(message)
+            self.add(missing, first=True)
+        self._fill()
+        return [(run, found[run.key], in_store) for run in part if run.key in found]
+
+    def _fill(self) -> None:
+        """Keep enough tasks with the scheduler that no worker idles."""
+        now = time.monotonic()
+        if now - self._counted_s > _COUNT_S:
+            self._counted_s = now
+            self._threads = max(sum(self._client.nthreads().values()), 1)
+        # While a run that may end its worker is under way, no other is, which could be blamed.
+        while self._suspect is None and (
+            not self._under_way
+            if self._waiting.isolates
+            else len(self._under_way) < _AHEAD * self._threads
+        ):
+            isolated = self._waiting.isolates
+            part = self._waiting.take(self._factor, self._threads)
+            if not part:
+                return
+            future = self._submit(part)
+            self._under_way[future] = part
+            self._suspect = future if isolated else None
+            future.add_done_callback(self._ended.put)
+
+    def _submit(self, part: Sequence[Run]) -> "Future":
+        carriers = dict.fromkeys(run.carrier for run in part)
+        task = Task(
+            parts=tuple(
+                Part(self._text(one), tuple(run.number for run in part if run.carrier == one))
+                for one in carriers
+            ),
+            store=self._store,
+            batch=batch.name_of(run.key for run in part),
+            backend=self._backend,
+            build=tasks.build(),
+        )
+        return self._client.submit(
+            tasks.run, task, pure=False, key=f"sojourn-{len(part)}-runs-{uuid.uuid4().hex}"
+        )
+
+    def _taken(self, future: "Future", part: Sequence[Run]) -> tuple[dict[str, bytes], bool]:
+        """Return the rows of a task that has ended, and whether they are in the store."""
+        done = self._done(future)
+        if done.failed is not None:
+            done.failed.reraise()
+        if done.executed:
+            estimated = sum(run.cost_s for run in part)
+            # Smoothed: the first tasks of a worker also load the program.
+            self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
+        name = batch.name_of(run.key for run in part)
+        if done.data is not None:
+            return batch.decode(name, done.data)[0], False
+        self._rows.load(name)
+        found = {run.key: self._rows.find(run.key) for run in part}
+        return {key: row for key, row in found.items() if row is not None}, True
+
+    def _done(self, future: "Future") -> Done:
+        from distributed.scheduler import KilledWorker  # noqa: PLC0415
+
+        try:
+            done: Done = future.result()
+        except KilledWorker as error:
+            raise _LostError from error
+        return done
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Convert errors of Dask."""
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+        try:
+            yield
+        except (_core.SojournError, _LostError):
+            raise
+        except (FutureCancelledError, OSError):
+            message = (
+                f"{self._name}: the connection to the scheduler was lost; what has finished is "
+                "stored, and the same sweep continues when the scheduler is back"
+            )
+            raise _core.UnavailableError(message) from None
+        except Exception as error:  # noqa: BLE001 - other errors of Dask have no common class
+            message = f"{self._name}: {type(error).__name__}: {error}"
+            raise _core.UnavailableError(message) from None
+
+    @property
+    def _name(self) -> str:
+        where = self._scheduler
+        return SCHEME if where is None else where.replace("tcp", SCHEME, 1)
+
+    def _connected(self) -> "Client":
+        try:
+            # Imported here: the import takes more than a second.
+            import distributed  # noqa: F401, PLC0415
+        except ModuleNotFoundError:
+            message = "--on dask: requires Dask; install it with: pip install 'sojourn[dask]'"
+            raise _core.UnavailableError(message) from None
+        # What matters is said once, in a sentence.
+        for name in [*logging.Logger.manager.loggerDict]:
+            if name.partition(".")[0] == "distributed":
+                logger = logging.getLogger(name)
+                self._levels[logger] = logger.level
+                logger.setLevel(logging.CRITICAL)
+        client = self._started() if self._scheduler is None else self._reached()
+        try:
+            client.wait_for_workers(1, timeout=_WORKERS_S)
+        except TimeoutError:
+            client.close()
+            message = f"{self._name}: the scheduler has no worker after {_WORKERS_S:g} s"
+            raise _core.UnavailableError(message) from None
+        return client
+
+    def _reached(self) -> "Client":
+        """Connect to a scheduler."""
+        from distributed import Client  # noqa: PLC0415 - as above
+
+        try:
+            return Client(self._scheduler, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            message = f"{self._name}: no scheduler answers: {error}"
+            raise _core.UnavailableError(message) from None
+
+    def _started(self) -> "Client":
+        """Start a scheduler and workers on this machine."""
+        import dask  # noqa: PLC0415 - as above
+        from distributed import Client, LocalCluster  # noqa: PLC0415
+
+        reason: Exception | None = None
+        for _ in range(_STARTS):
+            try:
+                with dask.config.set(
+                    {
+                        "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+                        # It interrupts each worker 100 times per second.
+                        "distributed.worker.profile.enabled": False,
+                    }
+                ):
+                    self._local = LocalCluster(
+                        n_workers=self._jobs,
+                        threads_per_worker=1,
+                        # Another cluster may have the usual port.
+                        dashboard_address="127.0.0.1:0",
+                        silence_logs=logging.CRITICAL,
+                        # Sojourn checks the memory of all runs before the first one.
+                        memory_limit=0,
+                    )
+                return Client(self._local, set_as_default=False)
+            except (OSError, TimeoutError, RuntimeError) as error:
+                # A worker was killed.
+                reason = error
+        message = f"{self._name}: the workers do not start: {reason}"
+        raise _core.UnavailableError(message)
+
+
+class _LostError(Exception):
+    """Several workers ended during a task."""
+
+
+class _Waiting:
+    """Runs that are not yet in a task."""
+
+    def __init__(self) -> None:
+        self._runs: deque[Run] = deque()
+        self._alone: deque[Run] = deque()
+        self._cost_s = 0.0
+
+    def add(self, runs: Sequence[Run], *, first: bool) -> None:
+        if first:
+            self._runs.extendleft(reversed(runs))
+        else:
+            self._runs.extend(runs)
+        self._cost_s += sum(run.cost_s for run in runs)
+
+    @property
+    def isolates(self) -> bool:
+        """Whether the next run is to be alone."""
+        return bool(self._alone)
+
+    def alone(self, runs: Sequence[Run]) -> None:
+        """Have runs executed in tasks of their own, to find out which one ends its workers."""
+        self._alone.extend(runs)
+
+    def take(self, factor: float, threads: int) -> list[Run]:
+        """Take the runs of a task, fewer at the end, so that all workers end at the same time."""
+        if self._alone:
+            return [self._alone.popleft()]
+        rest_s = self._cost_s * factor
+        most_s = min(TASK_S, max(LEAST_TASK_S, rest_s / (2 * threads)))
+        taken: list[Run] = []
+        time_s = 0.0
+        while self._runs and time_s < most_s and len(taken) < MOST_RUNS:
+            run = self._runs.popleft()
+            taken.append(run)
+            time_s += run.cost_s * factor
+        self._cost_s -= sum(run.cost_s for run in taken)
+        return taken

@@ -1,0 +1,120 @@
+"""An executor whose runs are executed on a cluster."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sojourn import _core
+from sojourn.sweeps import tasks
+from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.cluster import Cluster, Run
+from sojourn.sweeps.executors import Row
+from sojourn.sweeps.sharing import SharedCache, keys
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterExecutor:
+    """Executes runs on the workers of Dask Distributed; a context manager.
+
+    Tasks have runs of several carriers, so that carriers with few short runs cost nothing more.
+
+    Parameters
+    ----------
+    scheduler
+        Address of the scheduler; None: workers of this machine.
+    cache
+        The store in which the workers put the rows.
+    jobs
+        Number of workers of this machine.
+    backend
+        Name of the backend; by default the first.
+    """
+
+    scheduler: str | None
+    cache: SharedCache
+    jobs: int
+    backend: str | None = None
+    _cluster: Cluster | None = None
+    _carriers: list[Carrier] = field(default_factory=list)
+    _places: dict[Carrier, int] = field(default_factory=dict)
+    _texts: dict[int, str | bytes] = field(default_factory=dict)
+    # Of each carrier: runs that were given to the cluster, and rows that nobody has asked for.
+    _given: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _ready: dict[int, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
+
+    def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
+        """Begin with runs of which the sweep will ask for."""
+        for carrier, numbers in work:
+            self._give(carrier, numbers, first=False)
+
+    def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
+        """Execute runs of a carrier; see :meth:`Executor.execute`."""
+        place = self._place(carrier)
+        self._give(carrier, numbers, first=True)
+        waiting = set(numbers)
+        while waiting:
+            ready = self._ready[place]
+            rows = [(number, ready.pop(number)) for number in waiting & ready.keys()]
+            waiting -= {number for number, _ in rows}
+            yield rows
+            if waiting:
+                self._take()
+        self._texts.pop(place, None)
+
+    def close(self) -> None:
+        """Give up the runs that have not finished."""
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    def _give(self, carrier: Carrier, numbers: Sequence[int], *, first: bool) -> None:
+        place = self._place(carrier)
+        new = [number for number in numbers if number not in self._given[place]]
+        if not new:
+            return
+        self._given[place].update(new)
+        known = keys(carrier.scenario, self.backend)
+        estimate = json.loads(_core.estimate(carrier.scenario, metrics=True))
+        cost_s = estimate["cpu_s"] / len(known)
+        runs = [
+            Run(place, number, known[number], cost_s, name=_name(carrier, number)) for number in new
+        ]
+        self._opened(carrier).add(runs, first=first)
+
+    def _take(self) -> None:
+        assert self._cluster is not None  # noqa: S101 - runs were given to it
+        for run, row, in_store in self._cluster.take():
+            self._ready[run.carrier][run.number] = row
+            if not in_store:
+                self.cache.keep(self._carriers[run.carrier], {run.key: row})
+
+    def _place(self, carrier: Carrier) -> int:
+        if carrier not in self._places:
+            self._places[carrier] = len(self._carriers)
+            self._carriers.append(carrier)
+        return self._places[carrier]
+
+    def _text(self, place: int) -> str | bytes:
+        if place not in self._texts:
+            self._texts[place] = tasks.scenario_of(self._carriers[place].scenario)
+        return self._texts[place]
+
+    def _opened(self, carrier: Carrier) -> Cluster:
+        """Start the cluster when the first run is missing."""
+        if self._cluster is None:
+            self._cluster = Cluster(
+                self.scheduler,
+                store=self.cache.store.url,
+                rows=self.cache.rows_of(carrier),
+                text=self._text,
+                jobs=self.jobs,
+                backend=self.backend,
+            )
+        return self._cluster
+
+
+def _name(carrier: Carrier, number: int) -> str:
+    """Name a run as the errors of queues do, so that the sweep can add its point."""
+    cell, replication = divmod(number, carrier.most)
+    return f'arm "{carrier.scenario.arms[cell]}", replication {replication}'

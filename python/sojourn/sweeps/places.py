@@ -1,0 +1,166 @@
+"""Where the runs of a sweep are executed and stored: ``--on`` and ``--store``."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.result.runs import CLUSTER, default_folder
+from sojourn.shared.store import opened
+from sojourn.sweeps import cluster
+from sojourn.sweeps.caches import RowCache
+from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.distributing import ClusterExecutor
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import Executor, LocalExecutor, jobs_at_once
+from sojourn.sweeps.sharing import SharedCache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where runs are executed.
+
+    Parameters
+    ----------
+    backend
+        Name of the backend; by default the first.
+    clustered
+        Whether they are executed on a cluster.
+    scheduler
+        Address of the scheduler of the cluster; None: it is one of this machine.
+    """
+
+    backend: str | None = None
+    clustered: bool = False
+    scheduler: str | None = None
+
+
+def place(text: str | None) -> Place:
+    """Read where runs are executed: a backend on this machine, or a cluster.
+
+    Raises
+    ------
+    ScenarioError
+        It is neither.
+
+    Examples
+    --------
+    >>> place("dask://head:8786").scheduler
+    'tcp://head:8786'
+    >>> place("sim").backend
+    'sim'
+    """
+    if text is not None and text.partition(":")[0] == cluster.SCHEME:
+        return Place(clustered=True, scheduler=cluster.address(text))
+    if text is not None and text not in _core.backend_names():
+        known = ", ".join(_core.backend_names())
+        message = f"--on: unknown place {text!r}; expected {known}, dask or dask://HOST:PORT"
+        raise _core.ScenarioError(message)
+    return Place(backend=text)
+
+
+def store_of(on: Place, shared: str | Path | None) -> str | None:
+    """Return the shared store of a sweep; None if there is none.
+
+    Raises
+    ------
+    ScenarioError
+        The workers of other machines need one.
+    """
+    if shared is not None:
+        return f"{shared}"
+    if not on.clustered:
+        return None
+    if on.scheduler is not None:
+        message = (
+            "--on dask://HOST:PORT: requires --store, which all workers reach: "
+            "s3://bucket/prefix or a directory"
+        )
+        raise _core.ScenarioError(message)
+    return f"{default_folder() / CLUSTER}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Opened:
+    """What executes and stores the runs of a sweep.
+
+    Parameters
+    ----------
+    executor
+        Executes them.
+    cache
+        Stores them.
+    warnings
+        What the user should know about the shared store when the sweep has ended.
+    """
+
+    executor: Executor
+    cache: RowCache | None
+    warnings: list[str] = field(default_factory=list)
+
+    def all_warnings(self, execution: Execution) -> list[str]:
+        """Return what the user should know about the stores after an execution."""
+        failure = execution.failure
+        own = [] if failure is None else [f"not all finished runs could be stored: {failure}"]
+        return [*self.warnings, *own]
+
+
+@contextmanager
+def placed(
+    carriers: Sequence[Carrier],
+    on: Place,
+    *,
+    store: str | None,
+    local: RowCache | None,
+    jobs: int | None,
+) -> Iterator[Opened]:
+    """Open what executes and stores the runs of a sweep, and close it afterwards.
+
+    Parameters
+    ----------
+    carriers
+        The sweep.
+    on
+        Where its runs are executed.
+    store
+        The shared store, from :func:`store_of`.
+    local
+        The store of the user.
+    jobs
+        Number of threads or workers of this machine; by default one per processor.
+
+    Yields
+    ------
+    Opened
+        Executor and store.
+
+    Raises
+    ------
+    ResultError
+        The shared store cannot be read.
+    ScenarioError
+        The runs cannot be shared.
+    UnavailableError
+        A package is missing.
+    """
+    if store is None:
+        yield Opened(executor=LocalExecutor(jobs=jobs, backend=on.backend), cache=local)
+        return
+    shared = SharedCache(store=opened(store), backend=on.backend, local=local)
+    shared.open(carriers)
+    executor: LocalExecutor | ClusterExecutor = LocalExecutor(jobs=jobs, backend=on.backend)
+    if on.clustered:
+        executor = ClusterExecutor(
+            scheduler=on.scheduler, cache=shared, jobs=jobs_at_once(jobs, on.backend)
+        )
+    found = Opened(executor=executor, cache=shared)
+    try:
+        yield found
+    finally:
+        if isinstance(executor, ClusterExecutor):
+            executor.close()
+        failure = shared.end()
+        found.warnings += [f"{fault}; its runs were repeated" for fault in shared.damaged()]
+        if failure is not None:
+            found.warnings.append(f"not all finished runs could be stored: {failure}")

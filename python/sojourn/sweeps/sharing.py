@@ -1,0 +1,171 @@
+"""Keep the metrics of finished runs in a store that several machines share."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sojourn import _core
+from sojourn.result import runs
+from sojourn.shared.store import Rows, SharedStore
+from sojourn.shared.writer import Writer
+from sojourn.sweeps.caches import RowCache
+from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.executors import Row
+
+# Carriers whose keys are kept: a cluster executes the runs of many at once.
+_KEPT = 1_024
+
+
+@lru_cache(maxsize=_KEPT)
+def keys(scenario: _core.Scenario, backend: str | None) -> list[str]:
+    """Return the keys of the runs of a scenario in shared stores.
+
+    Raises
+    ------
+    ScenarioError
+        Equal keys would not mean equal runs, since the backend is not deterministic.
+    """
+    found = runs.meter(scenario, backend).shared_keys(runs.binary())
+    if found is None:
+        message = (
+            f"--store: runs of the backend {backend} differ each time, so they are not shared; "
+            "expected --on without it, or no --store"
+        )
+        raise _core.ScenarioError(message)
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedCache:
+    """A shared store as a store of rows, in front of the store of this user.
+
+    Rows that cannot be written stay in memory and in the store of the user, and are tried again.
+
+    Parameters
+    ----------
+    store
+        The shared store.
+    backend
+        Name of the backend of the runs; by default the first.
+    local
+        Has the rows at once, and those that the shared store lacks.
+    failure
+        The first error of the store of the user.
+    """
+
+    store: SharedStore
+    backend: str | None = None
+    local: RowCache | None = None
+    failure: str | None = None
+    _rows: dict[str, tuple[Rows, Writer]] = field(default_factory=dict)
+    _open: dict[Carrier, tuple[Rows, Writer]] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
+
+    def open(self, carriers: Sequence[Carrier]) -> None:
+        """Read what is stored of the runs of a sweep.
+
+        Raises
+        ------
+        ResultError
+            The store cannot be read.
+        ScenarioError
+            The runs cannot be shared.
+        """
+        for carrier in carriers[:1]:
+            keys(carrier.scenario, self.backend)
+        for carrier in carriers:
+            self.rows_of(carrier)
+
+    def rows_of(self, carrier: Carrier) -> Rows:
+        """Return the rows in the shared store to which those of a carrier belong."""
+        return self._opened(carrier)[0]
+
+    def finished(self, carrier: Carrier) -> set[int]:
+        """Return the numbers of the runs whose rows are stored."""
+        rows = self.rows_of(carrier)
+        known = enumerate(keys(carrier.scenario, self.backend))
+        shared = {number for number, key in known if rows.find(key) is not None}
+        return shared | self._local_finished(carrier)
+
+    def read(self, carrier: Carrier, numbers: Iterable[int]) -> Iterator[Row]:
+        """Yield stored rows; those that only the store of the user has are shared."""
+        rows, writer = self._opened(carrier)
+        known = keys(carrier.scenario, self.backend)
+        meter = runs.meter(carrier.scenario, self.backend)
+        others = []
+        for number in numbers:
+            row = rows.find(known[number])
+            if row is not None and meter.accepts(number, row):
+                yield number, row
+            else:
+                others.append(number)
+        if self.local is not None and others:
+            for number, row in self.local.read(carrier, others):
+                writer.append(known[number], row)
+                yield number, row
+
+    def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
+        """Store rows: at once in the store of the user, within seconds in the shared store."""
+        stored, writer = self._opened(carrier)
+        known = keys(carrier.scenario, self.backend)
+        if self.local is not None:
+            try:
+                self.local.append(carrier, rows)
+            except (_core.ResultError, OSError) as error:
+                self._give_up(error)
+        for number, row in rows:
+            # Workers of a cluster have stored theirs.
+            if stored.find(known[number]) is None:
+                writer.append(known[number], row)
+
+    def keep(self, carrier: Carrier, rows: Mapping[str, bytes]) -> None:
+        """Store rows that a worker could not store."""
+        writer = self._opened(carrier)[1]
+        for key, row in rows.items():
+            writer.append(key, row)
+
+    def close(self, carrier: Carrier) -> None:
+        """Sync the rows of a carrier in the store of the user."""
+        self._open.pop(carrier, None)
+        if self.local is not None:
+            try:
+                self.local.close(carrier)
+            except (_core.ResultError, OSError) as error:
+                self._give_up(error)
+
+    def end(self) -> str | None:
+        """Write what waits; return why rows are not in the shared store, or None if all are."""
+        writers = [writer for _, writer in self._rows.values()]
+        for writer in writers:
+            writer.close()
+        return next((w.failure for w in writers if w.failure is not None), self.failure)
+
+    def damaged(self) -> list[str]:
+        """Return the damaged objects that were found since the last call, and what is wrong."""
+        found = [fault for rows, _ in self._rows.values() for fault in rows.damaged]
+        new = [fault for fault in dict.fromkeys(found) if fault not in self._named]
+        self._named.update(new)
+        return new
+
+    def _opened(self, carrier: Carrier) -> tuple[Rows, Writer]:
+        if carrier not in self._open:
+            rows = self.store.rows_of(carrier.scenario)
+            if rows.prefix not in self._rows:
+                rows.refresh()
+                self._rows[rows.prefix] = rows, Writer(rows)
+            self._open[carrier] = self._rows[rows.prefix]
+        return self._open[carrier]
+
+    def _local_finished(self, carrier: Carrier) -> set[int]:
+        if self.local is None:
+            return set()
+        try:
+            return self.local.finished(carrier)
+        except (_core.ResultError, OSError) as error:
+            self._give_up(error)
+            return set()
+
+    def _give_up(self, error: Exception) -> None:
+        """Go on without the store of the user."""
+        self.failure = self.failure or f"{error}"
+        self.local = None
