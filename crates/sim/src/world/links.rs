@@ -44,12 +44,36 @@ impl World<'_> {
     /// Offers a packet to a link that takes turns.
     #[inline]
     fn offer(&mut self, id: u32, pkt: &Packet) {
+        let link = &self.links[id as usize];
+        if !link.awaited && link.passes(pkt) {
+            return self.send_at_once(id, pkt);
+        }
         let link = self.enqueue(id, pkt);
         let (timed, awaited) = (link.timed, link.awaited);
         if timed {
             self.follow_queue_timer(id);
         }
         if !awaited && let Some(at) = self.on_link(id) {
+            self.agenda.schedule(at, Event::Link(id));
+        }
+    }
+
+    /// Sends a packet on an idle link, past its empty queue.
+    #[inline]
+    fn send_at_once(&mut self, id: u32, pkt: &Packet) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_offered(self.now, id, pkt);
+        }
+        let link = &mut self.links[id as usize];
+        let sent = link.send_at_once(self.now, pkt, &mut self.observed.watch(id));
+        link.awaited = true;
+        // On a link that takes no time, it has left already.
+        let again = if sent <= self.now {
+            self.on_link(id)
+        } else {
+            Some(sent)
+        };
+        if let Some(at) = again {
             self.agenda.schedule(at, Event::Link(id));
         }
     }
