@@ -144,6 +144,26 @@ impl<P: Carried> Link<P> {
         now + self.time(size)
     }
 
+    /// The packet whose transmission on a serial link ends with the next turn.
+    #[inline]
+    pub const fn leaving(&self) -> Option<&P> {
+        match &self.transmitter {
+            Transmitter::Serial {
+                sending,
+                busy: true,
+            } => Some(sending),
+            _ => None,
+        }
+    }
+
+    /// The packet that was [leaving](Self::leaving) has left: no turn passes it on.
+    #[inline]
+    pub const fn has_left(&mut self) {
+        if let Transmitter::Serial { busy, .. } = &mut self.transmitter {
+            *busy = false;
+        }
+    }
+
     /// Dequeues the next packet. Time during which a non-empty queue returns no packet counts as busy,
     /// because its shaper is the bottleneck.
     #[inline]

@@ -83,6 +83,17 @@ impl World<'_> {
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {
             let link = &mut self.links[id as usize];
+            // To a wire it goes without a copy in between, and before the next packet is dequeued: no observer can
+            // tell, unless the queue schedules its timer.
+            if !link.timed
+                && let Some(pkt) = link.leaving()
+                && let Step::Wire(wire) = self.routes.step(pkt.step())
+            {
+                if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
+                    self.agenda.schedule(at, Event::Wire(wire));
+                }
+                link.has_left();
+            }
             let mut left = None;
             let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
             link.awaited = again.is_some();
