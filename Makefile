@@ -20,7 +20,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +67,7 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
-	$(MAKE) --no-print-directory parity reference
+	$(MAKE) --no-print-directory parity reference instructions
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile $(LIVE_TESTS:%=--ignore %)
 	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
@@ -108,7 +108,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/instructions.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
@@ -139,6 +139,12 @@ new-cc: ## Create the skeleton of a congestion control: make new-cc NAME=foo
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all
 	$(BIN)/ruff format $(PYTHON_CODE)
+
+instructions: ## Count the instructions of short runs; fails if there are over 2 % more than recorded.
+	$(PYTHON) benches/instructions.py
+
+instructions-update: ## Record the instruction counts again, after a deliberate change.
+	$(PYTHON) benches/instructions.py --update
 
 bench: setup ## Measure the cost of the simulator (docs/validation/performance.md).
 	cargo run --release -p sojourn-bench

@@ -4,7 +4,7 @@ use sojourn_apps::{Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
-use sojourn_transport::SenderParams;
+use sojourn_transport::{SenderParams, quic};
 
 /// One of the scenarios that the peers were measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Dumbbell {
     /// One line for a table.
     pub what: &'static str,
     flows: usize,
+    quic: bool,
     rate: Rate,
     /// Rate of the senders' access link; `None`: there is none.
     access: Option<Rate>,
@@ -31,6 +32,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         name: "S1",
         what: "1 CUBIC, 100 Mbit/s, 100 ms, CoDel, 60 s",
         flows: 1,
+        quic: false,
         rate: Rate::mbit(100),
         access: None,
         rtts_ms: &[100],
@@ -42,6 +44,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         name: "S2",
         what: "4 CUBIC, 10 Mbit/s, 50 ms, FIFO of 127, 140 s",
         flows: 4,
+        quic: false,
         rate: Rate::mbit(10),
         access: None,
         rtts_ms: &[50],
@@ -53,6 +56,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         name: "S3",
         what: "30 CUBIC, 1 Gbit/s, 120 ms, CoDel, access 10 Gbit/s, 20 s",
         flows: 30,
+        quic: false,
         rate: Rate::mbit(1_000),
         access: Some(Rate::mbit(10_000)),
         rtts_ms: &[120],
@@ -64,6 +68,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         name: "S4",
         what: "3 CUBIC, 10 Gbit/s, 120 ms, FIFO of one BDP, 10 s",
         flows: 3,
+        quic: false,
         rate: Rate::mbit(10_000),
         access: None,
         rtts_ms: &[120],
@@ -75,6 +80,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         name: "S5",
         what: "100 CUBIC of 20-100 ms and 10 Mbit/s UDP, 100 Mbit/s, FQ-CoDel, 60 s",
         flows: 100,
+        quic: false,
         rate: Rate::mbit(100),
         access: None,
         rtts_ms: &[20, 40, 60, 80, 100],
@@ -84,10 +90,34 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
     },
 ];
 
+/// The same flows over TCP and over QUIC, which the peers do not have.
+pub const TRANSPORTS: [Dumbbell; 2] = [FOUR_FLOWS, FOUR_OVER_QUIC];
+
+const FOUR_FLOWS: Dumbbell = Dumbbell {
+    name: "tcp",
+    what: "4 CUBIC, 100 Mbit/s, 50 ms, CoDel, 20 s",
+    flows: 4,
+    quic: false,
+    rate: Rate::mbit(100),
+    access: None,
+    rtts_ms: &[50],
+    qdisc: "codel limit 1000",
+    cbr: None,
+    seconds: 20,
+};
+
+const FOUR_OVER_QUIC: Dumbbell = Dumbbell {
+    name: "quic",
+    what: "4 CUBIC over QUIC, 100 Mbit/s, 50 ms, CoDel, 20 s",
+    quic: true,
+    ..FOUR_FLOWS
+};
+
 impl Dumbbell {
-    /// The scenario called `name`.
+    /// The scenario called `name`, one of S1 to S5 or of [`TRANSPORTS`].
     pub fn named(name: &str) -> Option<Self> {
-        DUMBBELLS.into_iter().find(|d| d.name == name)
+        let mut all = DUMBBELLS.into_iter().chain(TRANSPORTS);
+        all.find(|d| d.name == name)
     }
 
     /// The place of the bottleneck in [`Config::links`].
@@ -119,7 +149,7 @@ impl Dumbbell {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
-                traffic: bulk(),
+                traffic: if self.quic { bulk_quic() } else { bulk() },
             })
             .collect();
         flows.extend(self.cbr.map(|rate| FlowConfig {
@@ -156,6 +186,15 @@ impl Dumbbell {
 pub fn link(name: &str, rate: Rate, qdisc: &str) -> LinkConfig {
     let qdisc = QdiscSpec::parse(qdisc).expect("the benchmark names queues of the catalogue");
     LinkConfig::new(name.to_owned(), rate, qdisc)
+}
+
+/// QUIC without end.
+fn bulk_quic() -> Traffic {
+    Traffic::Quic {
+        bytes: None,
+        request: None,
+        params: quic::Params::default(),
+    }
 }
 
 /// TCP without end.

@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
 use sojourn_bench::{queues, usage};
+use sojourn_net::Duration;
 
 use crate::table::Report;
 
@@ -17,8 +18,9 @@ usage: sojourn-bench [options]
   --only LIST            of S1 to S6, slot, idle, web and web3, such as S1,S3
   --json FILE            output file [target/bench.json]
   --runs N               number of runs, of which the best counts [9]
-  --profile S3           only run this scenario, for a profiler
+  --profile S3           only run this scenario, for a profiler; also: tcp, quic
   --repeat N             number of repetitions with --profile [1]
+  --seconds N            simulated time with --profile, if not all of the scenario's
   --one NAME             measure once in this process and print one line of JSON";
 
 struct Options {
@@ -27,6 +29,7 @@ struct Options {
     runs: u32,
     profile: Option<String>,
     repeat: u32,
+    seconds: Option<u32>,
     one: Option<String>,
     packets: Option<u64>,
 }
@@ -49,6 +52,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         runs: 9,
         profile: None,
         repeat: 1,
+        seconds: None,
         one: None,
         packets: None,
     };
@@ -61,6 +65,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--runs" => options.runs = number()?,
             "--profile" => options.profile = Some(value),
             "--repeat" => options.repeat = number()?,
+            "--seconds" => options.seconds = Some(number()?),
             "--one" => options.one = Some(value),
             "--packets" => options.packets = Some(u64::from(number()?)),
             _ => return Err(format!("{word}: unknown")),
@@ -77,8 +82,12 @@ fn run(options: &Options) -> Result<(), String> {
     }
     if let Some(name) = &options.profile {
         let dumbbell = Dumbbell::named(name).ok_or_else(|| format!("{name}: no such scenario"))?;
+        let mut config = dumbbell.config();
+        if let Some(seconds) = options.seconds {
+            config.duration = Duration::from_secs(seconds.into());
+        }
         for _ in 0..options.repeat {
-            child::simulate(&dumbbell.config())?;
+            child::simulate(&config)?;
         }
         return Ok(());
     }

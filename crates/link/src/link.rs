@@ -119,6 +119,51 @@ impl<P: Carried> Link<P> {
         }
     }
 
+    /// Whether the link would send `pkt` at once, without a trace of it in its queue. Of a link with nothing to send.
+    #[inline]
+    pub fn passes(&self, pkt: &P) -> bool {
+        matches!(self.transmitter, Transmitter::Serial { busy: false, .. })
+            && self.qdisc.passes_unchanged(pkt)
+    }
+
+    /// Sends a packet past the queue, which [passes](Self::passes) it. Returns the time at which its transmission ends.
+    #[inline]
+    pub fn send_at_once(&mut self, now: Instant, pkt: &P, watch: &mut impl Watcher<P>) -> Instant {
+        let pkt = pkt.onward(now);
+        let size = pkt.size();
+        let taken = Taken {
+            waited: Duration::ZERO,
+            size,
+            busy: Duration::ZERO,
+        };
+        watch.on_taken(now, &pkt, &taken);
+        self.transmitter = Transmitter::Serial {
+            sending: pkt,
+            busy: true,
+        };
+        now + self.time(size)
+    }
+
+    /// The packet whose transmission on a serial link ends with the next turn.
+    #[inline]
+    pub const fn leaving(&self) -> Option<&P> {
+        match &self.transmitter {
+            Transmitter::Serial {
+                sending,
+                busy: true,
+            } => Some(sending),
+            _ => None,
+        }
+    }
+
+    /// The packet that was [leaving](Self::leaving) has left: no turn passes it on.
+    #[inline]
+    pub const fn has_left(&mut self) {
+        if let Transmitter::Serial { busy, .. } = &mut self.transmitter {
+            *busy = false;
+        }
+    }
+
     /// Dequeues the next packet. Time during which a non-empty queue returns no packet counts as busy,
     /// because its shaper is the bottleneck.
     #[inline]

@@ -30,6 +30,13 @@ pub trait Qdisc<P: Packet> {
         Peek::Dequeues
     }
 
+    /// Whether `pkt`, if it were enqueued now and dequeued at the same time, would come out as it went in, with nothing
+    /// to observe and no change of the discipline. The environment may then do without both calls.
+    #[inline]
+    fn passes_unchanged(&self, _pkt: &P) -> bool {
+        false
+    }
+
     /// What is waiting now.
     fn backlog(&self) -> Backlog;
 

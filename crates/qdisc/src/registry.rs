@@ -66,6 +66,11 @@ macro_rules! disciplines {
             }
 
             #[inline(always)]
+            fn passes_unchanged(&self, pkt: &P) -> bool {
+                match self { $(Self::$name(queue) => queue.passes_unchanged(pkt),)* }
+            }
+
+            #[inline(always)]
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$name(queue) => queue.backlog(),)* }
             }

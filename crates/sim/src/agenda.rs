@@ -1,28 +1,30 @@
 //! The event queue: pending events in time order.
 
+mod calendar;
 mod event;
 mod heap;
 mod key;
+mod timers;
 mod tournament;
 
 use sojourn_net::Instant;
 
 pub use event::Event;
-use heap::Heap;
 pub(crate) use key::MAX_INDEX;
 use key::{EVENT, EVENT_BITS, Key, NOTHING, ORDER_BITS, index, kind, low, pack, time, unpack};
+use timers::Timers;
 use tournament::Tournament;
 
 /// Events in time order; those at the same instant, in the order they were scheduled.
 ///
 /// A link or a wire has one event pending at most and a new one for each packet; a flow has a
 /// timer that seldom fires. So links and wires compete in a [`Tournament`], where moving an event
-/// costs three comparisons a level, and the timers wait in a [`Heap`], of which only the first
+/// costs three comparisons a level, and the timers wait in [`Timers`], of which only the first
 /// competes.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
-    quiet: Heap,
+    quiet: Timers,
     scheduled: u64,
     /// Where the slots of links begin, those of wires, of lines and of media.
     slots: [usize; BUSY_KINDS],
@@ -45,7 +47,7 @@ impl Agenda {
         });
         Self {
             busy: Tournament::new(end),
-            quiet: Heap::default(),
+            quiet: Timers::default(),
             scheduled: 0,
             slots,
             first: NOTHING,
@@ -134,7 +136,7 @@ impl Agenda {
         let mut pending: Vec<Key> = keys().copied().filter(|&key| key != NOTHING).collect();
         pending.sort_unstable();
         pending.dedup();
-        // The order of any two keys stays, and with it the shape of tree and heap.
+        // The order of any two keys stays, and with it the shape of tree, calendar and heap.
         let renumbered = |key: Key| match pending.binary_search(&key) {
             Ok(rank) => {
                 let others = key & !(((1 << ORDER_BITS) - 1) << EVENT_BITS);
@@ -181,7 +183,7 @@ mod tests {
         idle.push(Event::Medium(0));
         let (mut nth, mut flow) = (0_u32, 0);
         for _ in 0..50_000 {
-            let at = Instant::from_nanos(draw(50));
+            let at = Instant::from_nanos(draw(50) << 27);
             match draw(4) {
                 0 => {
                     agenda.schedule(at, Event::Sender(flow));
@@ -196,7 +198,7 @@ mod tests {
                     nth += 1;
                 }
                 _ => {
-                    let end = Instant::from_nanos(draw(60));
+                    let end = Instant::from_nanos(draw(60) << 27);
                     let next = want.peek().filter(|Reverse((at, ..))| *at <= end);
                     let next = next.map(|&Reverse((at, _, e))| (at, unpack(Key::from(e))));
                     assert_eq!(agenda.next_until(end), next);
@@ -204,13 +206,13 @@ mod tests {
                     want.pop();
                     if draw(3) == 0 && agenda.slot(Key::from(pack(event))).is_some() {
                         // Scheduled again while it is being handled, then removed.
-                        let later = at + Duration::from_nanos(draw(9));
+                        let later = at + Duration::from_nanos(draw(9) << 27);
                         agenda.schedule(later, event);
                         want.push(Reverse((later, nth, pack(event))));
                         nth += 1;
                         agenda.remove_next();
                     } else if draw(2) == 0 {
-                        let later = at + Duration::from_nanos(draw(9));
+                        let later = at + Duration::from_nanos(draw(9) << 27);
                         agenda.repeat_next(later);
                         want.push(Reverse((later, nth, pack(event))));
                         nth += 1;

@@ -170,7 +170,7 @@ impl Meter {
             Some(((arms[arm], replication), decode(bytes, key, count)?))
         };
         let rows: Option<Vec<_>> = rows.into_iter().map(read).collect();
-        table(&self.columns, rows.ok_or_else(damaged)?)
+        table(&self.columns, &rows.ok_or_else(damaged)?)
     }
 
     fn place(&self, number: usize) -> (usize, u32) {

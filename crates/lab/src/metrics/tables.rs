@@ -172,7 +172,7 @@ fn of_tables(
     );
     let with_links = runs.iter().filter(|(_, run)| !run.links.is_empty());
     let rows = with_links.map(|(key, run)| (*key, run.metrics(&columns, window)));
-    table(&columns, rows.collect())
+    table(&columns, &rows.collect::<Vec<_>>())
 }
 
 /// The metrics of the only run of these tables, in the order of `columns`.

@@ -207,6 +207,12 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.fifo.peek()
     }
 
+    /// A packet that did not wait is not marked either, whatever `ce_threshold` is.
+    #[inline]
+    fn passes_unchanged(&self, pkt: &P) -> bool {
+        self.fifo.backlog().packets == 0 && self.fits(pkt)
+    }
+
     #[inline]
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
@@ -258,6 +264,38 @@ mod tests {
         let limit = Limit::Bytes(Bytes(1_000));
         assert_eq!(dropped(limit, true, &[400, 400, 1_500]), [0, 1, 2]);
         assert_eq!(dropped(limit, false, &[400, 400, 1_500]), [2]);
+    }
+
+    #[test]
+    fn an_empty_buffer_passes_what_fits_and_says_so() {
+        let passes = |params, waiting: u64, size| {
+            let mut queue = DropTail::new(params);
+            let mut seen = Recorder::default();
+            for id in 0..waiting {
+                queue.enqueue(Instant::ZERO, packet(id, 64), &mut seen);
+            }
+            let offered = packet(waiting, size);
+            let passes = queue.passes_unchanged(&offered);
+            queue.enqueue(Instant::ZERO, offered, &mut seen);
+            let left = queue.dequeue(Instant::ZERO, &mut seen);
+            let unchanged = left.is_some_and(|left| left.id == waiting && left.ecn == offered.ecn);
+            let unseen = seen.drops.is_empty() && seen.marks.is_empty();
+            assert_eq!(passes, unchanged && unseen && queue.backlog().packets == 0);
+            passes
+        };
+        let bytes = |limit| DropTailParams {
+            limit: Limit::Bytes(Bytes(limit)),
+            ..DropTailParams::BFIFO
+        };
+        let marking = DropTailParams {
+            ce_threshold: Some(Duration::ZERO),
+            ..DropTailParams::PFIFO
+        };
+        assert!(passes(DropTailParams::PFIFO, 0, 1_500));
+        assert!(passes(marking, 0, 1_500));
+        assert!(passes(bytes(1_500), 0, 1_500));
+        assert!(!passes(bytes(1_499), 0, 1_500));
+        assert!(!passes(DropTailParams::PFIFO, 1, 1_500));
     }
 
     #[test]

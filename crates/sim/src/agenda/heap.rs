@@ -1,4 +1,4 @@
-//! A heap for events that are rarely rescheduled.
+//! A heap for events that are far away.
 
 use super::key::{Key, NOTHING};
 
@@ -11,12 +11,13 @@ pub(super) struct Heap {
 const ARITY: usize = 4;
 
 impl Heap {
-    fn least(&self) -> Key {
+    /// The least key; [`NOTHING`]: there is none.
+    #[inline]
+    pub(super) fn least(&self) -> Key {
         self.keys.first().copied().unwrap_or(NOTHING)
     }
 
-    /// Each change returns the least key then.
-    pub(super) fn push(&mut self, key: Key) -> Key {
+    pub(super) fn push(&mut self, key: Key) {
         let mut hole = self.keys.len();
         self.keys.push(key);
         while hole > 0 {
@@ -28,19 +29,17 @@ impl Heap {
             hole = parent;
         }
         self.keys[hole] = key;
-        self.keys[0]
     }
 
-    pub(super) fn remove_least(&mut self) -> Key {
+    pub(super) fn remove_least(&mut self) {
         if let Some(last) = self.keys.pop()
             && !self.keys.is_empty()
         {
             self.replace_least(last);
         }
-        self.least()
     }
 
-    pub(super) fn replace_least(&mut self, key: Key) -> Key {
+    fn replace_least(&mut self, key: Key) {
         let len = self.keys.len();
         let mut hole = 0;
         loop {
@@ -56,7 +55,6 @@ impl Heap {
             hole = least;
         }
         self.keys[hole] = key;
-        self.keys[0]
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {

@@ -45,6 +45,10 @@ impl World<'_> {
     /// Offers a packet to a link that takes turns.
     #[inline]
     fn offer(&mut self, id: u32, pkt: &Packet) {
+        let link = &self.links[id as usize];
+        if !link.awaited && link.passes(pkt) {
+            return self.send_at_once(id, pkt);
+        }
         let link = self.enqueue(id, pkt);
         let (timed, awaited) = (link.timed, link.awaited);
         if timed {
@@ -55,11 +59,42 @@ impl World<'_> {
         }
     }
 
+    /// Sends a packet on an idle link, past its empty queue.
+    #[inline]
+    fn send_at_once(&mut self, id: u32, pkt: &Packet) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_offered(self.now, id, pkt);
+        }
+        let link = &mut self.links[id as usize];
+        let sent = link.send_at_once(self.now, pkt, &mut self.observed.watch(id));
+        link.awaited = true;
+        // On a link that takes no time, it has left already.
+        let again = if sent <= self.now {
+            self.on_link(id)
+        } else {
+            Some(sent)
+        };
+        if let Some(at) = again {
+            self.agenda.schedule(at, Event::Link(id));
+        }
+    }
+
     /// Processes a link; returns when to call again, for the caller to schedule.
     #[inline]
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {
             let link = &mut self.links[id as usize];
+            // To a wire it goes without a copy in between, and before the next packet is dequeued: no observer can
+            // tell, unless the queue schedules its timer.
+            if !link.timed
+                && let Some(pkt) = link.leaving()
+                && let Step::Wire(wire) = self.routes.step(pkt.step())
+            {
+                if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
+                    self.agenda.schedule(at, Event::Wire(wire));
+                }
+                link.has_left();
+            }
             let mut left = None;
             let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
             link.awaited = again.is_some();

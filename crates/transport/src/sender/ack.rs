@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use super::connection::{Sender, State};
 use super::findings::{Findings, Resend};
 use super::state::recovery::Phase;
-use super::state::scoreboard::{EVER_RESENT, SACKED};
+use super::state::scoreboard::{EVER_RESENT, PlainRun, SACKED};
 use super::state::timer::Kind;
 use crate::cc::{Ack, EcnFeedback};
 use crate::clock::{MAX_MICROS, before, micros};
@@ -122,12 +122,20 @@ impl Sender {
         let sacked_before = self.board.sacked() > 0;
         let acked = seg.ack - self.board.una();
         let mut last_len = 0;
-        for _ in 0..acked {
+        while self.board.una() < seg.ack {
             let seq = self.board.una();
+            // A sampler needs each segment.
+            if !self.pacing.is_sampled()
+                && let Some(run) = self.board.pop_plain(seg.ack - seq)
+            {
+                self.take_plain(now, seq, &run, high_before, found);
+                last_len = run.last_len;
+                continue;
+            }
             let Some(sent) = self.board.pop_first() else {
                 break;
             };
-            self.buffer.on_acked(sent.len);
+            self.buffer.on_acked(sent.len.into());
             last_len = sent.len;
             if let Some(sampler) = self.pacing.sampler() {
                 if !sent.is(SACKED) {
@@ -174,6 +182,29 @@ impl Sender {
                 self.hystart = None;
             }
         }
+    }
+
+    /// Takes segments that were sent once and are acknowledged in order, the first of them `seq`.
+    #[inline]
+    fn take_plain(
+        &mut self,
+        now: Instant,
+        seq: u32,
+        run: &PlainRun,
+        high_before: Option<u32>,
+        found: &mut Findings,
+    ) {
+        self.buffer.on_acked(run.bytes);
+        let oldest = found.acked_sent.map_or(run.oldest, |(oldest, _)| oldest);
+        found.acked_sent = Some((oldest, run.newest));
+        if high_before.is_some_and(|high| seq < high) {
+            found.note_reordered(seq);
+        }
+        found.original_delivered |= seq < self.recovery.high_seq();
+        // The last was sent last: only it can be the newest delivery.
+        let min = self.rtt.min_micros();
+        self.rack
+            .advance(now, (run.newest, seq + run.count), false, min);
     }
 
     /// At most one sample per acknowledgement; returns that for the controller.

@@ -128,8 +128,8 @@ impl SendBuffer {
     }
 
     #[inline]
-    pub(crate) fn on_acked(&mut self, len: u16) {
-        self.bytes_in_flight -= u32::from(len);
+    pub(crate) const fn on_acked(&mut self, bytes: u32) {
+        self.bytes_in_flight -= bytes;
     }
 
     /// Full segments that the peer's window has room for.

@@ -64,9 +64,7 @@ impl Scoreboard {
 
     /// Every segment counts as in flight again.
     pub(crate) fn unmark_losses(&mut self) {
-        for sent in &mut self.segments {
-            sent.flags &= !LOST;
-        }
+        self.segments.for_each_mut(|sent| sent.flags &= !LOST);
         self.lost = 0;
         let una = self.una;
         let losses = self.losses_mut();

@@ -2,8 +2,7 @@
 
 mod loss_marking;
 mod losses;
-
-use std::collections::VecDeque;
+mod ring;
 
 use sojourn_net::Instant;
 
@@ -11,6 +10,7 @@ use crate::ranges::RangeSet;
 use crate::segment::Flags;
 
 use losses::Losses;
+use ring::Ring;
 
 /// The peer has selectively acknowledged it.
 pub(crate) const SACKED: u8 = 1;
@@ -53,6 +53,20 @@ impl Sent {
 /// after it.
 pub(crate) type Delivered = (Instant, u32);
 
+/// Segments in sequence order, each sent once, that one acknowledgement removed from the board.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainRun {
+    /// At least one.
+    pub(crate) count: u32,
+    /// Sum of their lengths.
+    pub(crate) bytes: u32,
+    /// When the first was sent; segments sent once are sent in sequence order.
+    pub(crate) oldest: Instant,
+    /// When the last was sent.
+    pub(crate) newest: Instant,
+    pub(crate) last_len: u16,
+}
+
 /// The segments in flight, in sequence order, and how many are in which state.
 ///
 /// Whatever loss recovery needs beyond a flag per segment lies in [`Losses`], which a connection
@@ -61,7 +75,7 @@ pub(crate) type Delivered = (Instant, u32);
 pub(crate) struct Scoreboard {
     /// First unacknowledged segment.
     una: u32,
-    segments: VecDeque<Sent>,
+    segments: Ring,
     sacked: u32,
     lost: u32,
     resent: u32,
@@ -76,7 +90,7 @@ impl Scoreboard {
     pub(crate) const fn new() -> Self {
         Self {
             una: 0,
-            segments: VecDeque::new(),
+            segments: Ring::new(),
             sacked: 0,
             lost: 0,
             resent: 0,
@@ -94,21 +108,19 @@ impl Scoreboard {
 
     /// The next segment to be sent for the first time.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "indices are 32-bit")]
-    pub(crate) fn next(&self) -> u32 {
-        self.una + self.segments.len() as u32
+    pub(crate) const fn next(&self) -> u32 {
+        self.una + self.segments.len()
     }
 
     /// Segments sent and not acknowledged, whatever their state.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "indices are 32-bit")]
-    pub(crate) fn outstanding(&self) -> u32 {
-        self.segments.len() as u32
+    pub(crate) const fn outstanding(&self) -> u32 {
+        self.segments.len()
     }
 
     /// Segments believed to be in the network.
     #[inline]
-    pub(crate) fn in_flight(&self) -> u32 {
+    pub(crate) const fn in_flight(&self) -> u32 {
         self.outstanding() + self.resent - self.sacked - self.lost
     }
 
@@ -152,28 +164,28 @@ impl Scoreboard {
 
     #[inline]
     pub(crate) fn push(&mut self, sent: Sent) {
-        self.segments.push_back(sent);
+        self.segments.push(sent);
     }
 
     #[inline]
     pub(crate) fn first(&self) -> Option<&Sent> {
-        self.segments.front()
+        self.segments.first()
     }
 
     #[inline]
     pub(crate) fn get(&self, seq: u32) -> &Sent {
-        &self.segments[(seq - self.una) as usize]
+        &self.segments[seq - self.una]
     }
 
     #[inline]
     fn get_mut(&mut self, seq: u32) -> &mut Sent {
-        &mut self.segments[(seq - self.una) as usize]
+        &mut self.segments[seq - self.una]
     }
 
     /// Removes the first segment, as acknowledged.
     #[inline]
     pub(crate) fn pop_first(&mut self) -> Option<Sent> {
-        let sent = self.segments.pop_front()?;
+        let sent = self.segments.pop()?;
         self.una += 1;
         self.delivered += 1;
         if sent.is(SACKED | LOST | RESENT) {
@@ -184,6 +196,34 @@ impl Scoreboard {
             self.delivered -= u64::from(sent.is(SACKED));
         }
         Some(sent)
+    }
+
+    /// Removes segments that were sent once and are neither sacked nor lost, as acknowledged: the first ones up to one
+    /// that is different, at most `most`. `None`: the first one is different.
+    #[inline]
+    pub(crate) fn pop_plain(&mut self, most: u32) -> Option<PlainRun> {
+        let most = most.min(self.segments.len());
+        let (mut count, mut bytes) = (0, 0);
+        while count < most {
+            let sent = &self.segments[count];
+            if sent.flags != 0 {
+                break;
+            }
+            bytes += u32::from(sent.len);
+            count += 1;
+        }
+        let last = self.segments[count.checked_sub(1)?];
+        let run = PlainRun {
+            count,
+            bytes,
+            oldest: self.segments[0].at,
+            newest: last.at,
+            last_len: last.len,
+        };
+        self.segments.skip(count);
+        self.una += count;
+        self.delivered += u64::from(count);
+        Some(run)
     }
 
     /// `seq` was selectively acknowledged. Returns it as it was before.
