@@ -9,7 +9,8 @@ use sojourn_bench::usage::cpu_seconds;
 use sojourn_scenario::Scenario;
 
 fn main() -> ExitCode {
-    match std::env::args().skip(1).try_fold((0, 0.0), add) {
+    let mut files = std::env::args().skip(1);
+    match files.try_fold((0, 0.0), |sum, file| add(sum, &file)) {
         Ok((runs, cpu_s)) => {
             println!("{runs} {cpu_s}");
             ExitCode::SUCCESS
@@ -22,8 +23,8 @@ fn main() -> ExitCode {
 }
 
 /// Adds the runs of a file to a number of runs and their CPU time.
-fn add((mut runs, mut cpu_s): (u32, f64), file: String) -> Result<(u32, f64), String> {
-    let text = std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+fn add((mut runs, mut cpu_s): (u32, f64), file: &str) -> Result<(u32, f64), String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let scenario = Scenario::from_json(&text).map_err(|e| format!("{file}: {e}"))?;
     for arm in 0..scenario.arms().len() {
         for replication in 0..scenario.replications() {

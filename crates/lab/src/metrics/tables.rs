@@ -191,7 +191,7 @@ pub(super) fn of_run(
 /// Rows as a table; a metric that applies to none of them has no column.
 pub(super) fn table(
     columns: &Columns,
-    rows: Vec<(RunKey<'_>, Vec<Cell>)>,
+    rows: &[(RunKey<'_>, Vec<Cell>)],
 ) -> Result<Table, ArrowError> {
     let arms = rows.iter().map(|((arm, _), _)| *arm);
     let replications = rows.iter().map(|((_, replication), _)| *replication);

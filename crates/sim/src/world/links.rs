@@ -31,15 +31,21 @@ impl World<'_> {
     /// Offers a packet to a link's queue.
     #[inline]
     fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link<Packet> {
-        if let Some(capture) = &mut self.observed.notes.capture {
-            let queue = self.links[id as usize].qdisc.queue_of(pkt);
-            capture.on_offered(self.now, (id, queue), pkt);
-        }
+        self.capture_offered(id, pkt);
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);
         link.qdisc
             .enqueue(self.now, pkt.onward(self.now), &mut watch);
         link
+    }
+
+    /// Writes a packet that is offered to a link, if the run is captured.
+    #[inline]
+    fn capture_offered(&mut self, id: u32, pkt: &Packet) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            let queue = self.links[id as usize].qdisc.queue_of(pkt);
+            capture.on_offered(self.now, (id, queue), pkt);
+        }
     }
 
     /// Offers a packet to a link that takes turns.
@@ -62,9 +68,7 @@ impl World<'_> {
     /// Sends a packet on an idle link, past its empty queue.
     #[inline]
     fn send_at_once(&mut self, id: u32, pkt: &Packet) {
-        if let Some(capture) = &mut self.observed.notes.capture {
-            capture.on_offered(self.now, id, pkt);
-        }
+        self.capture_offered(id, pkt);
         let link = &mut self.links[id as usize];
         let sent = link.send_at_once(self.now, pkt, &mut self.observed.watch(id));
         link.awaited = true;
