@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "system calls without a safe interface")]
 
 mod packets;
+mod results;
 
 use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::io;
@@ -15,6 +16,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::thread::UnshareFlags;
+
+use results::{checked, length_of};
 
 pub(crate) use packets::{BATCH, packet_socket, packets_dropped, receive_packets, send_packets};
 
@@ -30,19 +33,6 @@ struct InterfaceRequest {
 }
 
 const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
-
-/// Result of a system call that returns −1 on failure.
-fn checked(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
-}
-
-fn length_of<T>() -> libc::socklen_t {
-    libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
-}
 
 /// Makes an open `/dev/net/tun` the TUN device `name`, which it creates in the network namespace of the calling thread.
 ///

@@ -3,14 +3,15 @@
 mod loss_marking;
 mod losses;
 mod ring;
+mod sent;
 
 use sojourn_net::Instant;
 
 use crate::ranges::RangeSet;
-use crate::segment::Flags;
 
 use losses::Losses;
 use ring::Ring;
+pub(crate) use sent::Sent;
 
 /// The peer has selectively acknowledged it.
 pub(crate) const SACKED: u8 = 1;
@@ -20,34 +21,6 @@ pub(crate) const LOST: u8 = 2;
 pub(crate) const RESENT: u8 = 4;
 /// It has been retransmitted at some time.
 pub(crate) const EVER_RESENT: u8 = 8;
-
-/// A segment in flight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    /// Its last transmission.
-    pub(crate) at: Instant,
-    pub(crate) len: u16,
-    flags: u8,
-    /// PSH and FIN, which a retransmission repeats.
-    pub(crate) control: Flags,
-}
-
-impl Sent {
-    pub(crate) const fn new(at: Instant, len: u16, control: Flags) -> Self {
-        Self {
-            at,
-            len,
-            flags: 0,
-            control,
-        }
-    }
-
-    /// Whether it is in any of the states `flags`.
-    #[inline]
-    pub(crate) const fn is(&self, flags: u8) -> bool {
-        self.flags & flags != 0
-    }
-}
 
 /// The most recently sent segment known to be delivered: its last transmission, and the segment
 /// after it.

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use super::Sent;
+use super::sent::Sent;
 
 /// The first capacity.
 const SMALLEST: usize = 4;
