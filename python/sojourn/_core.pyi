@@ -49,6 +49,7 @@ __all__ = [
     "live_buffer_bytes",
     "max_seed",
     "message",
+    "parameters_at",
     "parse_cc",
     "parse_qdisc",
     "parse_rate_bits_per_s",
@@ -535,6 +536,13 @@ def qdisc_parameters(text: str, bits_per_s: int | None = None) -> list[tuple[str
     """Return the parameters of a queue, with those derived on a link, as pairs of key and text.
 
     Flags are ``on`` or ``off``. Without a rate, the rate of the link varies.
+    """
+
+def parameters_at(path: str, text: str) -> list[tuple[str, str | None]]:
+    """Return the parameters of the queue or control `text` at a path such as ``links.up.qdisc``.
+
+    Pairs of key and text; flags are ``on`` or ``off``, and None stands for a parameter without a
+    value. Empty if values at the path have no parameters.
     """
 
 def parse_qdisc(text: str) -> str:

@@ -14,7 +14,11 @@ duration = "10s"
 rtt = "20ms"
 links.up = {rate = "10mbit", qdisc = "codel"}
 links.down = {rate = "10mbit", qdisc = "pfifo"}
-traffic = [{type = "tcp", direction = "up", name = "bulk"}]
+links.lan = "unlimited"
+traffic = [
+    {type = "tcp", direction = "up", name = "bulk"},
+    {type = "ping", path = ["up"], return = ["lan"], name = "ping"},
+]
 """
 
 WORDS = [
@@ -29,7 +33,11 @@ WORDS = [
     (("reproduce", ""), studies.names(ROOT / "papers")),
     (("run", "a.toml", "-s", "links.up.qdisc.ta"), ["links.up.qdisc.target="]),
     (("run", "a.toml", "-s", "links.do"), None),
-    (("run", "a.toml", "-s", "traffic.bulk.c"), ["traffic.bulk.count=", "traffic.bulk.cc="]),
+    (("run", "a.toml", "-s", "links.up.qdisc.ce_"), ["links.up.qdisc.ce_threshold="]),
+    (("run", "a.toml", "-s", "links.nowhere."), []),
+    (("run", "a.toml", "-s", "traffic.bulk.co"), ["traffic.bulk.count="]),
+    (("run", "a.toml", "-s", "traffic.bulk.cc.be"), ["traffic.bulk.cc.beta="]),
+    (("run", "a.toml", "-s", "traffic.ping.cc"), []),
     (("run", "a.toml", "-s", "du"), ["duration="]),
 ]
 

@@ -39,7 +39,7 @@ pub use save::{Claim, Replace};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{
     ConfigError, MAX_SEED, Part, Scenario, ScenarioError, check_part, json_schema, message,
-    printable, scenario_keys, trace_mean_rate, traffic_transactions,
+    parameters_at, printable, scenario_keys, trace_mean_rate, traffic_transactions,
 };
 pub use sojourn_store::{Disk, RunStore};
 pub use stats::{Bootstrap, Interval, StatsError};

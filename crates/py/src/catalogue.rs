@@ -58,6 +58,18 @@ pub(crate) fn parse_cc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<CcSpec>()?.to_string())
 }
 
+/// Return the parameters of the queue or congestion control `text` at a path such as links.up.qdisc.
+///
+/// Pairs of key and text; flags are "on" or "off", and None stands for a parameter without a value.
+/// Empty if values at the path have no parameters.
+#[pyfunction]
+pub(crate) fn parameters_at(
+    path: &str,
+    text: &str,
+) -> Result<Vec<(&'static str, Option<String>)>, Failure> {
+    Ok(sojourn_lab::parameters_at(path, text)?)
+}
+
 /// Return a message on one line, of bounded length, with control characters escaped.
 #[pyfunction]
 pub(crate) fn message(text: &str) -> String {

@@ -62,6 +62,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::max_seed, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::message, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parameters_at, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_cc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_rate_bits_per_s, module)?)?;

@@ -99,6 +99,13 @@ impl QdiscSpec {
             .collect()
     }
 
+    /// The keys of all parameters, in the catalogue's order.
+    pub fn keys(&self) -> Vec<&'static str> {
+        let entry = self.entry().map(|(entry, _)| entry);
+        let parameters = entry.iter().flat_map(|entry| entry.parameters);
+        parameters.map(|parameter| parameter.key).collect()
+    }
+
     /// This queue with the parameter `key` set to `value`; the value of a flag is `true` or
     /// `false`.
     ///

@@ -1,16 +1,13 @@
-//! Sets and finds values by path, such as `links.up.qdisc.target` or `traffic[0].cc`.
+//! Sets and finds values by path, such as `links.up.qdisc.target` or `traffic[0].cc.beta`.
 //!
 //! Arms and `-s` on the command line take the same paths.
-
-use sojourn_qdisc::{ParameterError, QdiscSpec};
 
 use crate::decode;
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key};
 use crate::link;
 use crate::page;
-use crate::place::Place;
-use crate::queue::setting;
+use crate::specification::{Pairs, Specification};
 use crate::traffic;
 use crate::value::{Node, Value, joined};
 
@@ -69,6 +66,17 @@ pub(crate) fn are_same(one: &str, other: &str) -> bool {
     steps(one) == steps(other)
 }
 
+/// The parameters of the queue or congestion control `text` at `path`, by key, with their values as text; none if
+/// values at the path have no parameters. Flags are `on` or `off`; `None`: the parameter has no value.
+///
+/// # Errors
+/// If `text` is not valid there.
+pub fn parameters_at(path: &str, text: &str) -> Result<Pairs, ScenarioError> {
+    specification(path).map_or(Ok(Pairs::new()), |specification| {
+        (specification.pairs)(text).map_err(|rule| ScenarioError::new(path, rule))
+    })
+}
+
 fn text(steps: &[Step]) -> String {
     steps.iter().fold(String::new(), |path, step| match step {
         Step::Key(key) => joined(&path, key),
@@ -80,14 +88,23 @@ fn text(steps: &[Step]) -> String {
 /// `traffic[0].cc` as its steps, with the present names of keys.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut steps = as_written(path)?;
-    let mut forms = vec![Form::Table(decode::KEYS)];
-    for step in &mut steps {
-        forms = forms
-            .iter()
-            .flat_map(|&form| below_form(form, step))
-            .collect();
-    }
+    forms(&mut steps);
     Some(steps)
+}
+
+/// How the text at `path` is read, if it is a specification.
+fn specification(path: &str) -> Option<Specification> {
+    let forms = forms(&mut as_written(path)?);
+    forms.into_iter().find_map(Specification::of)
+}
+
+/// What the value that `steps` lead to may be; older names of keys become the present ones.
+fn forms(steps: &mut [Step]) -> Vec<Form> {
+    let top = vec![Form::Table(decode::KEYS)];
+    steps.iter_mut().fold(top, |forms, step| {
+        let below = forms.into_iter().flat_map(|form| below_form(form, step));
+        below.collect()
+    })
 }
 
 /// What the value that `step` leads to may be; an older name becomes the present one.
@@ -160,7 +177,7 @@ fn child<'a>(node: &'a Node, step: &Step) -> Option<&'a Node> {
     }
 }
 
-/// The places below `node`; what does not exist yet, or is a parameter of a queue, stays as given.
+/// The places below `node`; what does not exist yet, or is a parameter of a specification, stays as given.
 fn below(node: Option<&Node>, steps: &[Step]) -> Vec<Vec<Step>> {
     let Some((step, rest)) = steps.split_first() else {
         return vec![Vec::new()];
@@ -205,18 +222,22 @@ fn put(node: &mut Node, steps: &[Step], path: &str, value: &Node) -> Result<(), 
                 return put(child, rest, &at, value);
             }
             let known: Vec<_> = table.keys().map(String::as_str).collect();
-            let instead = instead_of(key, &known);
-            Err(format!(
-                "unknown key \"{key}\"; {instead}; or set the whole table {at}"
-            ))
+            let rule = format!("unknown key \"{key}\"; {}", instead_of(key, &known));
+            Err(match specification(&at) {
+                Some(_) => rule,
+                None => format!("{rule}; or set the whole table {at}"),
+            })
         }
         (Value::Table(table), Step::Item(_) | Step::Every) => {
             let known: Vec<_> = table.keys().map(String::as_str).collect();
             Err(format!("{path} is not a list; {}", instead_of("", &known)))
         }
-        (Value::List(items), Step::Every) => (0..)
-            .zip(items)
-            .try_for_each(|(n, item): (usize, _)| put(item, rest, &indexed(path, n), value)),
+        (Value::List(items), Step::Every) => {
+            (0..).zip(items).try_for_each(|(n, item): (usize, _)| {
+                let at = indexed(path, n);
+                put(item, rest, &at, value).map_err(|rule| format!("{rule} ({at})"))
+            })
+        }
         (Value::List(items), Step::Item(n)) if *n < items.len() => {
             put(&mut items[*n], rest, &indexed(path, *n), value)
         }
@@ -227,27 +248,27 @@ fn put(node: &mut Node, steps: &[Step], path: &str, value: &Node) -> Result<(), 
             Some(n) => put(&mut items[n], rest, &indexed(path, n), value),
             None => Err(no_item(path, name, items)),
         },
-        (Value::Text(text), Step::Key(key)) if is_queue(path) => {
-            if rest.is_empty() {
-                *text = with_parameter(text, key, value)?;
-                return Ok(());
+        (Value::Text(text), Step::Key(key)) => match specification(path) {
+            Some(specification) if rest.is_empty() => {
+                *text = (specification.with)(text, key, value)?;
+                Ok(())
             }
-            Err(format!(
-                "a queue parameter has no keys; set {path}.{key} as a whole"
-            ))
-        }
-        _ => Err(format!(
-            "{path} is a single value without keys; set {path} itself"
-        )),
+            Some(_) => Err(format!(
+                "a parameter has no keys; set {path}.{key} as a whole"
+            )),
+            None => Err(without_keys(path)),
+        },
+        _ => Err(without_keys(path)),
     }
+}
+
+/// That the value at `path` is neither a table nor a list, nor has parameters.
+fn without_keys(path: &str) -> String {
+    format!("{path} is a single value without keys; set {path} itself")
 }
 
 fn indexed(path: &str, n: usize) -> String {
     format!("{path}[{n}]")
-}
-
-fn is_queue(path: &str) -> bool {
-    path.rsplit('.').next() == Some("qdisc")
 }
 
 /// The accepted indices of the list at `path`.
@@ -281,14 +302,6 @@ fn name_of(node: &Node) -> Option<&str> {
 
 fn named(items: &[Node], name: &str) -> Option<usize> {
     items.iter().position(|item| name_of(item) == Some(name))
-}
-
-/// The queue `text` with one parameter set: `fq_codel target 5ms` and `target`, say.
-fn with_parameter(text: &str, key: &str, value: &Node) -> Result<String, String> {
-    let setting = setting(&Place::root(value)).map_err(|e| e.rule)?;
-    let spec: QdiscSpec = text.parse().map_err(|e: ParameterError| e.to_string())?;
-    let changed = spec.with(key, &setting).map_err(|e| e.to_string())?;
-    Ok(changed.to_string())
 }
 
 /// How much of what `path` leads to in `tree` is covered by `paths`.
@@ -371,30 +384,6 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_of_a_queue_is_set_within_its_text() {
-        let with = |text, key, value: Node| {
-            let changed = with_parameter(text, key, &value).unwrap();
-            changed.parse::<QdiscSpec>().unwrap()
-        };
-        let spec = |text: &str| text.parse::<QdiscSpec>().unwrap();
-        assert_eq!(
-            with("codel", "target", "5ms".into()),
-            spec("codel target 5ms")
-        );
-        assert_eq!(
-            with("codel target 5ms ecn", "target", "1ms".into()),
-            spec("codel target 1ms ecn")
-        );
-        assert_eq!(with("codel noecn", "ecn", true.into()), spec("codel ecn"));
-        assert_eq!(
-            with("codel ecn limit 9p", "ecn", false.into()),
-            spec("codel noecn limit 9p")
-        );
-        let wrong = with_parameter("codel", "tarqet", &"5ms".into()).unwrap_err();
-        assert!(wrong.contains("did you mean \"target\"?"), "{wrong}");
-    }
-
-    #[test]
     fn a_path_is_compared_by_the_places_that_it_leads_to() {
         let tree = Node::from_json(
             r#"{"links": {"up": {"qdisc": "codel"}},
@@ -416,7 +405,8 @@ mod tests {
     fn a_refused_path_says_what_is_accepted() {
         let tree = Node::from_json(
             r#"{"links": {"up": {"qdisc": "drr", "rate": "1mbit"}},
-                "traffic": [{"name": "a", "cc": "reno", "rtt": ["1ms", "2ms"]}]}"#,
+                "traffic": [{"name": "a", "cc": "reno", "rtt": ["1ms", "2ms"]},
+                            {"name": "qdisc", "type": "ping"}]}"#,
         )
         .unwrap();
         for (path, message) in [
@@ -424,21 +414,40 @@ mod tests {
             ("links[0].rate", "links is not a list; expected up"),
             (
                 "traffic.b.cc",
-                "unknown name \"b\"; expected a; or an index, traffic[0]",
+                "unknown name \"b\"; expected a or qdisc; or an index, traffic[0] to traffic[1]",
             ),
             (
                 "traffic[0].rtt.x",
                 "traffic[0].rtt is a list without names; expected traffic[0].rtt[0] to traffic[0].rtt[1]",
             ),
             (
-                "traffic.0.cc.beta",
-                "traffic[0].cc is a single value without keys; set traffic[0].cc itself",
+                "traffic.0.name.beta",
+                "traffic[0].name is a single value without keys; set traffic[0].name itself",
+            ),
+            (
+                "links.up.rate.0",
+                "links.up.rate is a single value without keys; set links.up.rate itself",
             ),
             (
                 "links.up.qdisc.leaf.target",
-                "a queue parameter has no keys; set links.up.qdisc.leaf as a whole",
+                "a parameter has no keys; set links.up.qdisc.leaf as a whole",
             ),
-            ("traffic[9].cc", "no item 9; expected traffic[0]"),
+            (
+                "traffic.a.cc.alpha.x",
+                "a parameter has no keys; set traffic[0].cc.alpha as a whole",
+            ),
+            (
+                "traffic.a.cc.betta",
+                "reno: unknown parameter \"betta\"; did you mean \"beta\"?",
+            ),
+            (
+                "traffic[*].cc.alpha",
+                "unknown key \"cc\"; expected name or type (traffic[1])",
+            ),
+            (
+                "traffic[9].cc",
+                "no item 9; expected traffic[0] to traffic[1]",
+            ),
         ] {
             let refused = set(&mut tree.clone(), path, &"1".into()).unwrap_err();
             assert_eq!(refused.path, path);

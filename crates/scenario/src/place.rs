@@ -110,6 +110,20 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The value of a parameter of a queue or a congestion control, as text.
+    pub(crate) fn setting(&self) -> Result<String, ScenarioError> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Bool(flag) => Ok(flag.to_string()),
+            Value::Int(n) => Ok(n.to_string()),
+            Value::Float(x) => Ok(x.to_string()),
+            Value::List(_) | Value::Table(_) => Err(self.not(
+                "a parameter value",
+                "a boolean, a number or a string such as \"5ms\"",
+            )),
+        }
+    }
+
     pub(crate) fn list(&self) -> Result<Vec<Self>, ScenarioError> {
         match &self.node.value {
             Value::List(nodes) => Ok(nodes

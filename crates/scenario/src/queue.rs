@@ -33,10 +33,6 @@ pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
 /// The value of a queue's parameter as text.
 pub(crate) fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
     match &place.node.value {
-        Value::Text(text) => Ok(text.clone()),
-        Value::Bool(flag) => Ok(flag.to_string()),
-        Value::Int(n) => Ok(n.to_string()),
-        Value::Float(x) => Ok(x.to_string()),
         Value::Table(table) if table.contains_key("kind") => part(place),
         Value::List(values) if values.iter().all(|v| matches!(v.value, Value::Int(_))) => {
             let numbers = place
@@ -54,13 +50,7 @@ pub(crate) fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
                 .collect::<Result<Vec<_>, _>>()?;
             Ok(queues.join(" / "))
         }
-        Value::Table(_) => {
-            let right = "a boolean, a number or a string such as \"5ms\"";
-            let shown = place.node.shown();
-            Err(place.fail(format!(
-                "{shown} is not a parameter value; expected {right}"
-            )))
-        }
+        _ => place.setting(),
     }
 }
 

@@ -17,9 +17,6 @@ from sojourn.scenario import presets
 # A word with its description.
 Items = list[tuple[str, str]]
 
-# Queues of tables of a scenario, of which one parameter can be set.
-_QUEUE = "qdisc"
-
 
 def queues(incomplete: str) -> Items:
     """List the queues whose names begin with `incomplete`."""
@@ -88,12 +85,21 @@ def _paths(scenario: dict[str, Any]) -> Iterable[str]:
     keys = _core.scenario_keys()
     yield from (key for key in keys["scenario"] if key not in {"links", "traffic", "arms", "pages"})
     for name, link in scenario["links"].items():
-        yield from (f"links.{name}.{key}" for key in keys["link"])
-        parameters = _core.qdisc_parameters(link[_QUEUE])
-        yield from (f"links.{name}.{_QUEUE}.{key}" for key, _ in parameters)
+        # An unlimited link is a word without keys.
+        if isinstance(link, dict):
+            yield from _below(f"links.{name}", link, keys["link"])
     for block in scenario["traffic"]:
         of_type = (key for key in keys[block["type"]] if key not in {"type", "name"})
-        yield from (f"traffic.{block['name']}.{key}" for key in of_type)
+        yield from _below(f"traffic.{block['name']}", block, of_type)
+
+
+def _below(place: str, table: dict[str, Any], keys: Iterable[str]) -> Iterable[str]:
+    """List the paths of the keys of a table, and of the parameters of their values."""
+    for key in keys:
+        path, value = f"{place}.{key}", table.get(key)
+        yield path
+        if isinstance(value, str):
+            yield from (f"{path}.{name}" for name, _ in _core.parameters_at(path, value))
 
 
 def _described(catalogue: str, incomplete: str) -> Items:

@@ -29,8 +29,8 @@ class Arm:
     name
         Name of the arm in results.
     set
-        The values that it changes, by their path in the scenario, such as ``links.up.qdisc`` or
-        ``links.up.qdisc.target``.
+        The values that it changes, by their path in the scenario, such as ``links.up.qdisc``,
+        ``links.up.qdisc.target`` or ``traffic.bulk.cc.beta``.
 
     Examples
     --------

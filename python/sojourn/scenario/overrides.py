@@ -91,9 +91,10 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     scenario
         The scenario.
     changes
-        Values by their path: ``duration``, ``links.up.qdisc``, one parameter of a queue
-        ``links.up.qdisc.target``, ``traffic[0].count``, by the name of the group
-        ``traffic.bulk.count``, or in all groups ``traffic[*].cc``. The paths are those of arms.
+        Values by their path: ``duration``, ``links.up.qdisc``, one parameter of a queue or a
+        congestion control ``links.up.qdisc.target``, ``traffic[0].count``, by the name of the
+        group ``traffic.bulk.cc.beta``, or in all groups ``traffic[*].cc``. The paths are those of
+        arms.
 
     Returns
     -------

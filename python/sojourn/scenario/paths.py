@@ -53,7 +53,7 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
 
 
 def find(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path without ``*``, also of a parameter of a queue.
+    """Return the value at a path without ``*``, also of a parameter of a queue or a control.
 
     Parameters
     ----------
@@ -71,13 +71,28 @@ def find(document: Mapping[str, Any], path: str) -> Any:
     --------
     >>> find({"links": {"up": {"qdisc": "codel limit 1000 target 5ms"}}}, "links.up.qdisc.target")
     '5ms'
+    >>> find({"traffic": [{"cc": "cubic beta 1/2"}]}, "traffic[0].cc.fast_convergence")
+    True
     """
     node: Any = document
-    for step in _steps(path):
+    steps = _steps(path)
+    for number, step in enumerate(steps):
         if isinstance(node, str):
-            return _parameter(node, f"{step}")
+            whole, rest = _written(steps[:number]), steps[number:]
+            return _parameter(whole, node, f"{step}") if len(rest) == 1 else None
         node = _child(node, step)
     return node
+
+
+def depth(path: str) -> int:
+    """Return the number of steps of a path: the value at a longer one may be a part of a value.
+
+    Examples
+    --------
+    >>> depth("traffic[0].cc") == depth("traffic.bulk.cc") < depth("traffic[0].cc.beta")
+    True
+    """
+    return len(_steps(path))
 
 
 def _steps(path: str) -> list[Step]:
@@ -135,10 +150,8 @@ def _child(node: Any, step: Step) -> Any:
     return next(named, None)
 
 
-def _parameter(queue: str, key: str) -> str | bool | None:
-    """Return a parameter of a queue in the syntax of ``tc``."""
-    words = queue.split()
-    if key in words[1:]:
-        place = words.index(key, 1)
-        return words[place + 1] if place + 1 < len(words) else True
-    return None
+def _parameter(path: str, text: str, key: str) -> str | bool | None:
+    """Return a parameter of the queue or control `text` at a path; a flag as a bool."""
+    value = dict(_core.parameters_at(path, text)).get(key)
+    flags = {"on": True, "off": False}
+    return flags.get(value, value) if value is not None else None

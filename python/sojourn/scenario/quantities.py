@@ -8,6 +8,8 @@ from fractions import Fraction
 from sojourn import _core
 
 _NUMBER = re.compile(r"\s*(?P<number>[+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)\s*(?P<unit>[a-zA-Z%]*)\s*")
+# A ratio, as congestion controls write theirs.
+_RATIO = re.compile(r"\s*(?P<over>\d+)/(?P<under>0*[1-9]\d*)\s*")
 # Units of each kind, the smallest first: their factor is the number of base units, which are whole.
 _UNITS: dict[str, dict[str, int]] = {
     "rate": {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12},
@@ -63,13 +65,13 @@ def _decimal(value: Fraction) -> str:
     return text if "e" not in text else f"{float(value):f}"
 
 
-def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per kind
+def quantity(text: str | float) -> Quantity | None:
     """Read a number with a unit.
 
     Parameters
     ----------
     text
-        The text, such as ``10mbit``, or a number.
+        The text, such as ``10mbit`` or ``717/1024``, or a number.
 
     Returns
     -------
@@ -82,6 +84,8 @@ def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per k
     Quantity(number=10000000.0, kind='rate')
     >>> quantity("20p")
     Quantity(number=20.0, kind='p')
+    >>> quantity("7/10")
+    Quantity(number=0.7, kind='')
     >>> quantity("fq_codel") is None
     True
     """
@@ -89,10 +93,15 @@ def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per k
         return None
     if isinstance(text, int | float):
         return Quantity(float(text), "") if math.isfinite(text) else None
+    ratio = _RATIO.fullmatch(text)
+    if ratio is not None:
+        return Quantity(int(ratio["over"]) / int(ratio["under"]), "")
     found = _NUMBER.fullmatch(text)
-    if found is None:
-        return None
-    number, unit = float(found["number"]), found["unit"]
+    return None if found is None else _with_unit(found["number"], found["unit"])
+
+
+def _with_unit(digits: str, unit: str) -> Quantity | None:
+    number = float(digits)
     if not math.isfinite(number):
         return None
     for kind, units in _UNITS.items():
@@ -105,7 +114,7 @@ def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per k
     ):
         if unit:
             try:
-                return Quantity(float(read(f"{found['number']}{unit}")), kind)
+                return Quantity(float(read(f"{digits}{unit}")), kind)
             except _core.ScenarioError:
                 continue
     return Quantity(number, unit)

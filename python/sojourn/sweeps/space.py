@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.expressions import Expression, Reference, parse
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
-from sojourn.scenario.paths import expanded, find
+from sojourn.scenario.paths import depth, expanded, find
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps.parameters import Parameter
 
@@ -216,8 +216,8 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
         merged = {path: value for part in combination for path, value in part.items()}
         values = {path: merged[path] for path in order}
         changed = {path: value for name, value in values.items() for path in wildcards[name]}
-        # A queue is replaced before its parameters are: a change would undo those of its parts.
-        changes = dict(sorted(changed.items(), key=lambda change: change[0].count(".")))
+        # A queue or a control is replaced before its parameters are set, and not after.
+        changes = dict(sorted(changed.items(), key=lambda change: depth(change[0])))
         if all(_holds(condition, changes, document) for condition in of.where):
             found.append(Point(values, changes))
     if not found:

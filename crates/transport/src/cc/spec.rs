@@ -101,15 +101,30 @@ impl CcSpec {
         }
     }
 
+    /// Every parameter with its value as text.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut values = *self;
+        let parameters = self.kind().parameters();
+        parameters
+            .map(|p| (p.key, p.text(values.slot(p.key))))
+            .collect()
+    }
+
     /// The parameters whose values differ from the defaults, as text.
     fn changed(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let mut values = *self;
-        let mut defaults = Self::from(self.kind());
-        self.kind().parameters().filter_map(move |p| {
-            let text = p.text(values.slot(p.key));
-            let default = p.text(defaults.slot(p.key));
-            (text != default).then_some((p.key, text))
-        })
+        let defaults = Self::from(self.kind()).pairs();
+        let both = self.pairs().into_iter().zip(defaults);
+        both.filter_map(|(pair, default)| (pair != default).then_some(pair))
+    }
+
+    /// This control with the parameter `key` set to `value`, written as in a specification.
+    ///
+    /// # Errors
+    /// If the control has no such parameter, the value is out of range, or values contradict each other.
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, CcError> {
+        let mut changed = *self;
+        changed.set(self.kind().parameter(key)?, value)?;
+        changed.finish()
     }
 
     /// The first constant of HyStart++ that differs from its default.

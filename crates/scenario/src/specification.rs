@@ -1,0 +1,207 @@
+//! Specifications: texts of a name and parameters, such as `codel target 5ms` or `cubic beta 0.8`.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use sojourn_qdisc::QdiscSpec;
+use sojourn_transport::CcSpec;
+
+use crate::error::ScenarioError;
+use crate::key::Form;
+use crate::place::Place;
+use crate::queue;
+use crate::value::{Node, Value};
+
+/// Parameters by key with their values as text; `None`: the parameter has no value.
+pub(crate) type Pairs = Vec<(&'static str, Option<String>)>;
+
+/// How texts of one kind of specification are read and changed; the errors say what is wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Specification {
+    /// The text with one parameter set.
+    pub(crate) with: fn(text: &str, key: &str, value: &Node) -> Result<String, String>,
+    /// The parameters of the text.
+    pub(crate) pairs: fn(text: &str) -> Result<Pairs, String>,
+}
+
+impl Specification {
+    /// Those that values of this form are, if they are specifications.
+    pub(crate) fn of(form: Form) -> Option<Self> {
+        match form {
+            Form::Def("qdisc") => Some(Self::new::<QdiscSpec>()),
+            Form::Def("congestion_control") => Some(Self::new::<CcSpec>()),
+            _ => None,
+        }
+    }
+
+    fn new<T: Parameters>() -> Self {
+        Self {
+            with: |text, key, value| {
+                let setting = T::setting(&Place::root(value)).map_err(|e| e.rule)?;
+                let changed = read::<T>(text)?.with(key, &setting);
+                changed.map_or_else(|e| Err(e.to_string()), |spec| Ok(spec.to_string()))
+            },
+            pairs: |text| Ok(read::<T>(text)?.pairs()),
+        }
+    }
+}
+
+fn read<T: Parameters>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: T::Err| e.to_string())
+}
+
+/// A specification whose parameters can be set one by one.
+trait Parameters: FromStr<Err: Display> + Display {
+    /// The value of a parameter as text.
+    fn setting(place: &Place<'_>) -> Result<String, ScenarioError>;
+
+    /// The same with the parameter `key` set to `value`.
+    fn with(&self, key: &str, value: &str) -> Result<Self, Self::Err>;
+
+    /// Every parameter.
+    fn pairs(&self) -> Pairs;
+}
+
+impl Parameters for QdiscSpec {
+    fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
+        queue::setting(place)
+    }
+
+    fn with(&self, key: &str, value: &str) -> Result<Self, Self::Err> {
+        self.with(key, value)
+    }
+
+    fn pairs(&self) -> Pairs {
+        let values = self.pairs();
+        let value = |key| values.iter().find(|(known, _)| *known == key);
+        let keys = self.keys().into_iter();
+        keys.map(|key| (key, value(key).map(|(_, text)| text.clone())))
+            .collect()
+    }
+}
+
+impl Parameters for CcSpec {
+    fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
+        let Value::List(_) = &place.node.value else {
+            return place.setting();
+        };
+        let values: Result<Vec<_>, _> = place.list()?.iter().map(Place::setting).collect();
+        Ok(values?.join(","))
+    }
+
+    fn with(&self, key: &str, value: &str) -> Result<Self, Self::Err> {
+        self.with(key, value)
+    }
+
+    fn pairs(&self) -> Pairs {
+        let pairs = self.pairs().into_iter();
+        pairs.map(|(key, text)| (key, Some(text))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets a parameter, and returns the canonical text.
+    fn with<T: Parameters>(text: &str, key: &str, value: &Node) -> Result<String, String> {
+        (Specification::new::<T>().with)(text, key, value)
+    }
+
+    fn canonical<T: Parameters>(text: &str) -> Result<String, String> {
+        read::<T>(text).map(|spec| spec.to_string())
+    }
+
+    #[test]
+    fn a_parameter_of_a_queue_is_set_within_its_text() {
+        let with = with::<QdiscSpec>;
+        let spec = canonical::<QdiscSpec>;
+        assert_eq!(
+            with("codel", "target", &"5ms".into()),
+            spec("codel target 5ms")
+        );
+        assert_eq!(
+            with("codel target 5ms ecn", "target", &"1ms".into()),
+            spec("codel target 1ms ecn")
+        );
+        assert_eq!(with("codel noecn", "ecn", &true.into()), spec("codel ecn"));
+        assert_eq!(
+            with("codel ecn limit 9p", "ecn", &false.into()),
+            spec("codel noecn limit 9p")
+        );
+        let wrong = with("codel", "tarqet", &"5ms".into()).unwrap_err();
+        assert!(wrong.contains("did you mean \"target\"?"), "{wrong}");
+    }
+
+    #[test]
+    fn a_parameter_of_a_control_is_set_within_its_text() {
+        let with = with::<CcSpec>;
+        let spec = canonical::<CcSpec>;
+        let number = |json| Node::from_json(json).unwrap();
+        assert_eq!(
+            with("cubic", "beta", &number("0.8")),
+            spec("cubic beta 0.8")
+        );
+        assert_eq!(
+            with("cubic beta 0.8", "beta", &"7/10".into()),
+            spec("cubic")
+        );
+        assert_eq!(
+            with("cubic beta 0.8", "fast_convergence", &false.into()),
+            spec("cubic beta 0.8 fast_convergence off")
+        );
+        assert_eq!(
+            with("ledbat", "target", &"25ms".into()),
+            spec("ledbat target 25ms")
+        );
+        let gains = number(r#"[1.5, "1/2", 1, 1, 1, 1, 1, 1]"#);
+        assert_eq!(
+            with("bbr", "pacing_gain", &gains),
+            spec("bbr pacing_gain 3/2,1/2,1,1,1,1,1,1")
+        );
+        for (key, value, error) in [
+            (
+                "betta",
+                "0.8".into(),
+                "cubic: unknown parameter \"betta\"; did you mean \"beta\"?",
+            ),
+            (
+                "beta",
+                number("2"),
+                "cubic: beta 2 is out of range; expected 1/1024 to 1023/1024",
+            ),
+            (
+                "beta",
+                "0.8 hystart off".into(),
+                "cubic: beta \"0.8 hystart off\" is not a number; expected 1/1024 to 1023/1024",
+            ),
+            (
+                "beta",
+                number("{}"),
+                "a table is not a parameter value; expected a boolean, a number or a string such as \"5ms\"",
+            ),
+        ] {
+            assert_eq!(with("cubic", key, &value), Err(error.to_owned()));
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_listed_with_its_value() {
+        let pairs = |form, text| (Specification::of(form).unwrap().pairs)(text).unwrap();
+        let value = |pairs: Pairs, key| pairs.into_iter().find(|(known, _)| *known == key);
+        let queue = pairs(Form::QDISC, "codel target 3ms");
+        assert_eq!(
+            value(queue.clone(), "target"),
+            Some(("target", Some("3ms".into())))
+        );
+        assert_eq!(value(queue, "ce_threshold"), Some(("ce_threshold", None)));
+        let control = pairs(Form::CONTROL, "cubic beta 1/2");
+        assert_eq!(
+            value(control.clone(), "beta"),
+            Some(("beta", Some("1/2".into())))
+        );
+        let flag = Some(("fast_convergence", Some("on".into())));
+        assert_eq!(value(control, "fast_convergence"), flag);
+        assert!(Specification::of(Form::NAME).is_none());
+    }
+}
