@@ -413,7 +413,7 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
     ("options", "parts"),
     [
         (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
-        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "per cent"]),
+        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
     ],
 )
