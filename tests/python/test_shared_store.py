@@ -1,8 +1,8 @@
 """Stores that several machines share: folders and buckets."""
 
 import json
-import re
 import os
+import re
 import secrets
 import sys
 import threading
