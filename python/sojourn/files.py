@@ -82,7 +82,7 @@ def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
 
 
 def read_json_digest(path: str | Path, most: int, *, follow: bool = True) -> tuple[Any, str]:
-    """Read a file in JSON as :func:`read_json` does; return also the SHA-256 of its content."""
+    """Read a JSON file as :func:`read_json` does; also return the SHA-256 of its content."""
     content = head(path, most + 1, follow=follow)
     if len(content) > most:
         message = f"too large; expected at most {most} bytes"

@@ -19,7 +19,7 @@ COMMIT = ".sojourn-commit"
 
 
 def current(directory: Path, name: str) -> Path:
-    """Return the current path of a file, also after an unfinished commit.
+    """Return the current path of a file, even after an unfinished commit.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def current(directory: Path, name: str) -> Path:
 def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory, and finish a commit that was interrupted.
 
-    A file system without locks admits several holders.
+    On a file system without locks, several processes can hold it.
 
     Parameters
     ----------

@@ -188,7 +188,7 @@ def test_htb_is_read_with_its_class_and_its_size_table() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("hello", ["F: no configuration", "expected /etc/config/sqm"]),
+        ("hello", ["F: no shaper found", "expected /etc/config/sqm"]),
         ("qdisc fq_codel 0: dev eth0 root refcnt 2", ["no queue with a rate"]),
         ("qdisc htb 1: dev eth0 root refcnt 2 r2q 10", ["eth0", "tc class show dev eth0"]),
         ("qdisc cake 1: dev eth0 root bandwidth 1Mbit colour red", ["F: cake", "colour"]),
@@ -413,7 +413,7 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
     ("options", "parts"),
     [
         (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
-        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "per cent"]),
+        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
     ],
 )

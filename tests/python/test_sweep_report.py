@@ -117,7 +117,7 @@ def test_parameters_are_shown_where_they_can_be_read(swept: sj.SweepResult) -> N
     sampled = {**swept.manifest["space"], "parameters": {"rtt": ["uniform(10ms,80ms)"]}}
     drawn = sj.SweepResult({**swept.manifest, "space": sampled}, swept.runs)
     assert (panels.layout(drawn).x, panels.layout(drawn).panels) == (("rtt",), ())
-    assert "A dot is the mean of a sample" in page.html(drawn)
+    assert "Each dot is the mean of a sample" in page.html(drawn)
     names = scale("qdisc", pl.Series(["codel", "pie"]))
     assert (names.position("pie"), names.label) == (1.0, "qdisc")
     assert not scale("rtt", pl.Series(["10ms", "20ms", "30ms"])).logarithmic

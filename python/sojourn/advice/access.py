@@ -1,4 +1,4 @@
-"""An access link: the values of a preset, changed by what the user knows, with their sources."""
+"""An access link: values of a preset or of the user, with their sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sojourn.scenario.presets import link_rates
 from sojourn.scenario.quantities import in_base_units
 
 GIVEN = "given"
-# The preset whose buffers and delay stand for a link of which only the layer is known.
+# The preset that provides buffers and delay if only the link layer is known.
 _BY_FRAMING = {"atm": "adsl", "ptm": "vdsl", "noatm": "pon"}
 _BY_LAYER = {"docsis": "docsis"}
 _OPTIONAL = {
@@ -30,7 +30,7 @@ class Access:
     title
         A description.
     sourced
-        Every value with its source, by its key in ``links.toml``.
+        The values with their sources, by their keys in ``links.toml``.
     wifi
         Whether the devices of the home use WiFi.
     """
@@ -61,7 +61,7 @@ class Access:
 
     @property
     def dip(self) -> float:
-        """Share of its rate that the line loses at times."""
+        """Largest reduction of the rate, as a share of it."""
         return self._number("dip")
 
     @property
@@ -97,8 +97,8 @@ def access(
     Parameters
     ----------
     preset
-        Name of a preset; by default, one with the framing of the link layer provides what is not
-        given.
+        Name of a preset, which provides missing values; by default, a preset with the framing of
+        the link layer.
     link
         Down/up rates, such as ``"100/20mbit"``.
     rtt
@@ -106,7 +106,7 @@ def access(
     layer_name
         Name of the link layer.
     buffer
-        Down/up buffers as times, such as ``"100/300ms"``, or one for both.
+        Down/up buffers as times, such as ``"100/300ms"``, or one time for both.
     wifi
         Whether the devices of the home use WiFi.
 
@@ -153,7 +153,7 @@ def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPr
 
 
 def _time(text: str, place: str) -> str:
-    """Check a time > 0."""
+    """Check that a time is > 0."""
     try:
         seconds = _core.parse_time_s(text)
     except _core.ScenarioError as error:

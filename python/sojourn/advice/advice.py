@@ -26,23 +26,23 @@ REPLICATIONS = 5
 # Better grades do not justify a lower rate.
 ENOUGH = "A"
 RULE = (
-    "The recommended configuration has the fewest grade steps below the best grade of each column, "
-    "where A+ counts as A; among equals, the highest rate, then the first queue."
+    "The recommended configuration has the fewest grade steps below the best grade, added over all "
+    "columns; A+ counts as A. Ties go to the highest rate, then to the first queue."
 )
-# More queues would be run for minutes.
+# More queues would take minutes.
 MAX_QUEUES = 6
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: a link, and what is compared on it.
+    """The question: an access link, and the candidates to compare on it.
 
     Parameters
     ----------
     access
         The link.
     compared
-        The candidates, first that without a shaper.
+        The candidates; the first one has no shaper.
     scenario
         The experiment.
     """
@@ -97,7 +97,7 @@ class Advice:
 
     @cached_property
     def steps_below_best(self) -> dict[str, int]:
-        """Grade steps below the best grade of each scale, by candidate that may be recommended."""
+        """Grade steps below the best grades, by candidate that may be recommended."""
         names = [one.name for one in self.compared if one.kind in {"none", "candidate"}]
         total = dict.fromkeys(names, 0)
         for scale in SCALES:
@@ -131,10 +131,10 @@ class Advice:
             )
         if self.recommended.kind == "none":
             return "no shaper improves a grade"
-        return "it has the best grade in every column, and no higher rate that was tried has"
+        return "it has the best grade in every column, and no configuration with a higher rate does"
 
     def change_percent(self, name: str, *, up: bool) -> float | None:
-        """Return the change of the speed from that without a shaper, in per cent."""
+        """Return the change of the speed relative to no shaper, in percent."""
         column = (UP_MBIT if up else DOWN_MBIT).column
         if NO_SHAPER not in self.estimates:
             return None
@@ -168,7 +168,7 @@ class Advice:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def lines(self, device: str = "wan") -> dict[str, str]:
-        """Return the lines to copy, by where they belong.
+        """Return the lines to copy, by their destination.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Advice:
 
     @property
     def warnings(self) -> list[str]:
-        """What limits the advice."""
+        """Limitations of the advice."""
         name = self.recommended.name
         worst = [one for one in SCALES if self.grade(name, one) == one.worst]
         poor = ", ".join(one.metric.label for one in worst)
@@ -200,8 +200,8 @@ def _of_routers(chosen: Candidate) -> list[str]:
         return []
     listed = "; ".join(f"{one.name}: {one.mbit_per_s:g} Mbit/s ({one.source})" for one in slow)
     text = (
-        f"a shaper of {bits / 1e6:.0f} Mbit/s, both directions added, exceeds what these routers "
-        f"were reported to reach: {listed}"
+        f"{bits / 1e6:.0f} Mbit/s, the sum of both directions, exceeds the rates at which these "
+        f"routers were reported to shape: {listed}"
     )
     return [text]
 
@@ -210,13 +210,13 @@ def _of_link(link: Access) -> list[str]:
     found = []
     if link.dip:
         found.append(
-            f"the rate of the line varies by {link.dip * 100:g} %: a constant shaper is a "
-            "compromise, which cake-autorate avoids"
+            f"the rate of the line varies by {link.dip * 100:g} %: a constant shaper must "
+            "be below the lowest rate; cake-autorate adapts the rate"
         )
     if link.wifi:
         found.append(
-            "WiFi: its own queues limit the result where the radio is slower than the line; one "
-            "access point without interference is modelled"
+            "WiFi: if the radio is slower than the line, packets wait in its queues, not in the "
+            "shaper; the model has one access point without interference"
         )
     return found
 
@@ -235,14 +235,14 @@ def question(
     replications: int = REPLICATIONS,
     seed: int = 1,
 ) -> Question:
-    """Check what is asked, and compose the experiment.
+    """Check the question, and compose the experiment.
 
     Parameters
     ----------
     preset, link, rtt, layer, buffer, wifi, queues, shares, replications, seed
         As for :func:`advise`.
     present
-        Text of a present configuration, and its place for messages.
+        Text of the present configuration, and its place for messages.
 
     Raises
     ------
@@ -286,9 +286,9 @@ def advise(
     Parameters
     ----------
     preset
-        Name of a kind of link: ``"adsl"``, ``"vdsl"``, ``"docsis"``, ``"pon"``, ``"lte"``,
-        ``"starlink"``, or ``"isp"`` for the aggregate of a provider. What is not given comes from
-        it; without a preset, from one with the same framing.
+        Name of a preset: ``"adsl"``, ``"vdsl"``, ``"docsis"``, ``"pon"``, ``"lte"``,
+        ``"starlink"``, or ``"isp"`` for the aggregate of a provider. It provides the
+        missing values; by default, a preset with the same framing does.
     link
         Down/up rates of the line, such as ``"100/20mbit"``.
     rtt
@@ -300,13 +300,13 @@ def advise(
     wifi
         Whether the devices of the home use WiFi.
     queues
-        Queues in the syntax of ``tc``; all but ``cake`` are shaped by ``htb``.
+        Queues in the syntax of ``tc``; ``htb`` shapes all of them except ``cake``.
     shares
-        Rates of the shapers in per cent of those of the line; by default 100 to 80, and lower
-        ones for a line whose rate varies.
+        Rates of the shapers in percent of those of the line; by default 100 to 80, and lower
+        rates for a line whose rate varies.
     present
-        The present configuration, which is compared too: the text of ``/etc/config/sqm`` or the
-        output of ``tc -d qdisc show``; or the path of a file with it.
+        The present configuration, to compare with: the text of ``/etc/config/sqm``, the output of
+        ``tc -d qdisc show``, or the path of a file with one of them.
     replications, seed
         Number of runs per candidate, and the seed of their random numbers.
     jobs, progress, max_memory

@@ -18,7 +18,7 @@ PRESENT = "present configuration"
 # Ratio of the rates from which `cake` filters acknowledgements in the slow direction [R].
 ASYMMETRY = 10
 LOWEST_SHARE, STEP = 20.0, 10.0
-# The lowest share leaves this much of the lowest rate of a line that varies.
+# If the rate of the line varies, the lowest share is this part of the lowest rate.
 MARGIN = 0.9
 
 
@@ -38,7 +38,7 @@ class Candidate:
     queue
         The queue, as given.
     percent
-        Rate of the shapers, in per cent of the rate of the line; None without shapers.
+        Rate of the shapers, in percent of the rate of the line; None without shapers.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Candidate:
 
     @property
     def changes(self) -> dict[str, str]:
-        """What the links of the router are set to."""
+        """The settings of the links of the router."""
         return {**self.up.of_link("router_up"), **self.down.of_link("router_down")}
 
 
@@ -61,17 +61,17 @@ def candidates(
     shares: Sequence[float] | None = None,
     present: tuple[Shaping, Shaping] | None = None,
 ) -> list[Candidate]:
-    """List what is compared on a link.
+    """List the candidates for a link.
 
     Parameters
     ----------
     access
         The link.
     queues
-        Queues in the syntax of ``tc``; all but ``cake`` are shaped by ``htb``.
+        Queues in the syntax of ``tc``; ``htb`` shapes all of them except ``cake``.
     shares
-        Rates of the shapers in per cent of the rate of the line; by default 100 to 80, and lower
-        ones for a line whose rate varies.
+        Rates of the shapers in percent of the rate of the line; by default 100 to 80, and lower
+        rates for a line whose rate varies.
     present
         Up and down shapers of the present configuration.
 
@@ -109,7 +109,7 @@ def _queues(queues: Sequence[str]) -> list[str]:
             raise _core.ScenarioError(message)
         qdisc(name)
         if name.startswith("cake ") and "bandwidth" in name.split():
-            message = f'qdisc: "{name}" has a bandwidth; expected none, since shares set it'
+            message = f'qdisc: "{name}" has a bandwidth; expected none, because the shares set it'
             raise _core.ScenarioError(message)
     return names
 
@@ -125,10 +125,10 @@ def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
         return [*SHARES, *more]
     for share in given:
         if not 1.0 <= share <= 100.0:  # noqa: PLR2004 - per cent
-            message = f"share: {share:g} is out of range; expected 1 to 100, in per cent"
+            message = f"share: {share:g} is out of range; expected 1 to 100, in percent"
             raise _core.ScenarioError(message)
     if not given:
-        message = "share: empty; expected per cent of the rate, such as 90"
+        message = "share: empty; expected percent of the rate, such as 90"
         raise _core.ScenarioError(message)
     return sorted(set(given), reverse=True)
 
@@ -170,5 +170,5 @@ def _cake_options(access: Access, queue: str, direction: str) -> str:
     is_slow = (access.up if direction == "up" else access.down) == slow
     if is_slow and fast >= ASYMMETRY * slow:
         options.append("ack-filter")
-    # What the user gave comes last, and wins.
+    # The keywords of the user come last and take precedence.
     return " ".join([*options, *queue.split()[1:]])

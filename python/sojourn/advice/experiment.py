@@ -1,8 +1,8 @@
 """The experiment: a household behind an access link, which transfers, calls, browses and plays.
 
 Data from the home crosses ``router_up`` and ``modem``, data to the home ``isp`` and
-``router_down``. The router shapes where it is faster than the line, so that the queue stands in
-the router instead of in the first-in, first-out buffer of the modem or of the provider.
+``router_down``. The router shapes where it is faster than the line, so that packets
+wait in the router instead of in the FIFO buffer of the modem or of the provider.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from sojourn.traffic import (
 )
 
 WARMUP_S = 8.0
-# Measured time: long on slow lines, on which little happens per second.
+# Measured time: longer on slow lines, which carry few packets per second.
 LONGEST_S, SHORTEST_S, MEASURED_BITS = 30.0, 10.0, 5e9
-# Cycles of a rate that varies.
+# Cycles of a varying rate.
 CYCLES = 3
-# Rates of a line that dips, in the order of time: none, all of the dip, half of it.
+# Successive reductions of a varying rate, as shares of the dip.
 DIPS = (0.0, 1.0, 0.5)
 UPLOADS, DOWNLOADS = 2, 4
 PAGE = "objects50"

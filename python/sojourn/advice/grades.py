@@ -23,7 +23,7 @@ class Scale:
     meaning
         What the grades mean, for a legend.
     source
-        Who defines the thresholds.
+        Source of the thresholds.
     """
 
     metric: Metric
@@ -39,7 +39,7 @@ class Scale:
         return (*(letter for letter, _ in self.steps), self.worst)
 
     def grade(self, value: float | None) -> str:
-        """Grade a value; one that was not reached has the worst grade.
+        """Grade a value; a missing value has the worst grade.
 
         Examples
         --------
@@ -68,7 +68,7 @@ PING = Scale(
     worst="F",
     higher=False,
     meaning="increase over the idle line: A+ below 5 ms, A 30 ms, B 60 ms, C 200 ms, D 400 ms",
-    source="DSLReports, Bufferbloat Grades (dslreports.com/faq/17930), there for means",
+    source="DSLReports, Bufferbloat Grades (dslreports.com/faq/17930), which grade means",
 )
 CALL = Scale(
     metric=Metric(column="mos", label="call", unit="MOS", digits=2),
@@ -84,7 +84,7 @@ PAGE = Scale(
     worst="F",
     higher=False,
     meaning="A up to 2.5 s (good), C up to 4 s (needs improvement)",
-    source="Google, Core Web Vitals: Largest Contentful Paint; here the whole page of 512 kB",
+    source="Google, Core Web Vitals: Largest Contentful Paint; here for a page of 512 kB",
 )
 RPM = Scale(
     metric=Metric(column="rpm", label="responsiveness", unit="RPM", digits=0),

@@ -9,12 +9,12 @@ from sojourn.advice.candidates import Candidate
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer
 
-# Queues of Linux that OpenWrt's scripts can put below `htb`.
+# Queues of Linux that OpenWrt's scripts can use below `htb`.
 LINUX = ("cake", "fq_codel", "codel", "pie", "fq_pie", "sfq", "red", "pfifo", "bfifo")
-# A device name as Linux accepts it, of the characters that need no quotation.
+# A device name that Linux accepts and that needs no quoting.
 DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,14}")
 LONGEST = 15
-# Share of the rate of a PTM line that its 64/65-octet encapsulation leaves.
+# Share of the rate of a PTM line that remains after its 64/65-octet encapsulation.
 PTM = 64 / 65
 # cake-autorate may go down to this share of the lowest rate of the line [R].
 LEAST = 0.8
@@ -22,12 +22,12 @@ LEAST = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a user copies.
+    """Lines to copy.
 
     Parameters
     ----------
     title
-        Where the lines belong.
+        Destination of the lines.
     text
         The lines.
     """
@@ -51,7 +51,7 @@ def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]
     Returns
     -------
     list of Lines
-        The lines; none without a shaper, or if Linux does not have the queue.
+        The lines; none without a shaper, or for a queue that Linux does not have.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def check_device(device: str) -> None:
 
 
 def intermediate(device: str) -> str:
-    """Return the name of the intermediate device, as OpenWrt's scripts do.
+    """Return the name of the intermediate device, as in OpenWrt's scripts.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _stab(layer: Layer) -> str:
 
 
 def _shaped(shaping: Shaping) -> float:
-    """Return the rate of the shaper for tools that do not know PTM."""
+    """Return the rate of the shaper for tools that do not support PTM."""
     is_ptm = shaping.layer is not None and shaping.layer.framing == "ptm"
     return (shaping.bits_per_s or 0) * (PTM if is_ptm else 1.0)
 

@@ -1,4 +1,4 @@
-"""What a household experiences in each run: game, call, web page, responsiveness and speed."""
+"""Measures of user experience in each run: game, call, web page, responsiveness, speed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,9 +33,9 @@ def measures(result: Result, rtt_s: float) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        One row per run: ``arm``, ``replication`` and a column per metric of ``METRICS``. A call
-        counts by its worse direction, as does responsiveness. A page that no visit completed is
-        null.
+        One row per run: ``arm``, ``replication`` and a column per metric of ``METRICS``. Call
+        and responsiveness are those of the worse direction. The page is null if no visit
+        completed.
     """
     applications = result.per_application
 

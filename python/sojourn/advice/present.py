@@ -1,4 +1,4 @@
-"""Read the present configuration of a router: ``/etc/config/sqm``, or what ``tc`` shows."""
+"""Read the present configuration of a router: ``/etc/config/sqm``, or output of ``tc``."""
 
 import re
 import shlex
@@ -12,16 +12,16 @@ from sojourn.qdisc import qdisc
 from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer, layer
 
 EXPECTED = (
-    "expected /etc/config/sqm, the output of 'uci show sqm', or that of 'tc -d qdisc show', for "
-    "htb followed by that of 'tc class show dev DEVICE'"
+    "expected /etc/config/sqm, the output of 'uci show sqm', or the output of 'tc -d qdisc show', "
+    "for htb followed by that of 'tc class show dev DEVICE'"
 )
-# Keywords of scripts of sqm-scripts, and the queue that they use whatever `qdisc` says.
+# Scripts of sqm-scripts that ignore `qdisc`, with the queue and the keyword that they use.
 _SCRIPTS = {"piece_of_cake.qos": ("cake", "besteffort"), "layer_cake.qos": ("cake", "diffserv3")}
 _SHAPERS = ("htb", "cake")
 _TINS = ("besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8")
 _FRAMINGS = ("atm", "ptm", "noatm")
 _WITH_NUMBER = ("overhead", "mpu")
-# Much more than any router has.
+# Much more than the configuration of any router.
 _MOST_BYTES = 1_000_000
 _STANDARD_INPUT = Path("-")
 _ROOT = re.compile(
@@ -85,18 +85,18 @@ def present(text: str, place: str) -> tuple[Shaping, Shaping]:
     Returns
     -------
     tuple
-        The shaper from the home and that towards the home.
+        The up and down shapers.
 
     Raises
     ------
     ScenarioError
-        The text is neither, it has no shaper, or a queue is unknown.
+        The text has another format or no shaper, or a queue is unknown.
     """
     if re.search(r"^\s*qdisc ", text, re.MULTILINE):
         return _of_tc(text, place)
     if re.search(r"^\s*config\s+['\"]?queue\b|^sqm\.", text, re.MULTILINE):
         return _of_sqm(text, place)
-    message = f"{place}: no configuration of a shaper; {EXPECTED}"
+    message = f"{place}: no shaper found; {EXPECTED}"
     raise _core.ScenarioError(message)
 
 
@@ -165,7 +165,7 @@ def _sqm_shaping(options: Options, direction: str, place: str) -> Shaping:
 
 
 def _overridden(words: list[str], extra: list[str]) -> str:
-    """Join keywords of CAKE with further ones, of which the last of a kind has effect."""
+    """Join keywords of CAKE with further ones; the last keyword of a kind takes effect."""
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
@@ -201,7 +201,7 @@ def _layer(linklayer: str, overhead: str, mpu: str, added: int, place: str) -> L
 
 
 def _of_tc(text: str, place: str) -> tuple[Shaping, Shaping]:
-    """Read the shaper of a device, and that of the intermediate device for the other direction."""
+    """Read the shapers of a device and of its intermediate device for the other direction."""
     up, down = NONE, NONE
     shapers = dict(_shapers(text.splitlines(), place))
     for device, shaping in shapers.items():

@@ -1,4 +1,4 @@
-"""Rates that routers reach when they shape in software."""
+"""Rates at which routers can shape in software."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Router:
     mbit_per_s
         Sum of both directions, in Mbit/s.
     source
-        Who reports it.
+        Source of the report.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Router:
     source: str
 
 
-# Reports of users and maintainers, not measurements under equal conditions.
+# Reports by users and maintainers, not measurements under equal conditions.
 ROUTERS = (
     Router(
         "MIPS 680 MHz (Netgear WNDR3800)",
@@ -48,7 +48,7 @@ ROUTERS = (
 
 
 def too_slow(bits_per_s: float) -> list[Router]:
-    """List the routers that do not reach a rate, the sum of both directions.
+    """List the routers that cannot shape at a rate, the sum of both directions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shapers: what a router does with one direction of an access link."""
+"""Shapers: the queue and rate of one direction of an access link."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from sojourn import _core
 from sojourn.qdisc import qdisc
 from sojourn.scenario.link_layers import Layer
 
-# Rate of the router's ports, where it does not shape; at least this many times that of the link.
+# Rate of the router's ports without a shaper: at least this, and this many times the line rate.
 LAN_BITS_PER_S = 1_000_000_000
 LAN_FACTOR = 10
 # Bytes of a full frame with preamble and gap.
@@ -18,12 +18,12 @@ INTERVAL_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """What a router does with one direction.
+    """The shaper of one direction.
 
     Parameters
     ----------
     queue
-        The queue in the syntax of ``tc``; for ``cake`` with its shaper.
+        The queue in the syntax of ``tc``; that of ``cake`` includes its shaper.
     bits_per_s
         Rate of the shaper; None if the router does not shape.
     layer
@@ -40,7 +40,7 @@ class Shaping:
         return self.queue.split()[0] == "cake"
 
     def of_link(self, link: str) -> dict[str, str]:
-        """Return what a link of the router is set to, by its path in the scenario."""
+        """Return the settings of a link of the router, by their paths in the scenario."""
         place = f"links.{link}"
         changes = {f"{place}.qdisc": self.queue}
         if self.bits_per_s is not None and not self.is_cake:
@@ -75,7 +75,7 @@ def shaped(queue: str, bits_per_s: int, layer: Layer | None) -> Shaping:
     Parameters
     ----------
     queue
-        The queue; ``fq_codel`` alone takes a target for the rate.
+        The queue; only ``fq_codel`` without parameters gets a target for the rate.
     bits_per_s
         Rate of the shaper.
     layer

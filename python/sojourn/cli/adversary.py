@@ -31,17 +31,17 @@ def adversary(
         ),
     ] = None,
     arm: Annotated[
-        str, typer.Option(metavar="NAME", help="The arm that should lose; without FILE a queue.")
+        str, typer.Option(metavar="NAME", help="The arm that should lose; without FILE, a queue.")
     ],
     against: Annotated[
-        str, typer.Option(metavar="NAME", help="The arm to compare; without FILE a queue.")
+        str, typer.Option(metavar="NAME", help="The arm to compare with; without FILE, a queue.")
     ],
     parameter: searching.Parameters = None,
     score: Annotated[
         str,
         typer.Option(
             metavar="SCORE",
-            help="min or max with a metric or an expression of metrics. The regret is how much "
+            help="min or max and a metric or an expression of metrics. The regret is how much "
             "worse the score of --arm is in runs with the same seed.",
         ),
     ] = regret.SCORE,
@@ -50,10 +50,10 @@ def adversary(
         int, typer.Option(help="Runs per trial and arm.")
     ] = hunting.REPLICATIONS,
     intervals: Annotated[
-        int, typer.Option(help="Runs per arm of the regret that is printed, with fresh seeds.")
+        int, typer.Option(help="Runs per arm for the printed regret, with new seeds.")
     ] = hunting.INTERVALS,
     keep: Annotated[
-        float, typer.Option(help="Share of the regret that the simplified scenario must have.")
+        float, typer.Option(help="Share of the regret that the simplified scenario must keep.")
     ] = hunting.KEEP,
     save: Annotated[
         Path | None,
@@ -72,7 +72,7 @@ def adversary(
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
     if file is None and change:
-        message = f"-s {change[0]}: only with FILE; expected -p, or a scenario file"
+        message = f"-s {change[0]}: requires FILE; expected a scenario file, or -p instead of -s"
         raise _core.ScenarioError(message)
     scenario = None
     if file is not None:
@@ -121,7 +121,7 @@ def adversary(
 
 
 def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force: bool) -> None:
-    """Check that the result may be written where it is wanted."""
+    """Check that the result and the scenario may be written."""
     if save is not None and save.exists() and not force:
         message = f"--save {save}: exists; expected --force or another file"
         raise _core.ResultError(message)
@@ -151,9 +151,9 @@ def _show(result: AdversaryResult) -> None:
         ["scenario", "regret"],
         rows,
         title=f"{worst.arm} against {worst.against}: regret in {worst.score}, mean [95 % interval] "
-        "with fresh seeds",
+        "with new seeds",
     )
     if worst.score == regret.SCORE:
         power = regret.times(worst.regret)
-        print_note(f"the power (goodput by ping p99) of {worst.arm} is {power} times smaller")
+        print_note(f"the power (goodput / ping p99) of {worst.arm} is {power} times smaller")
     print(worst.scenario.to_toml())

@@ -93,7 +93,7 @@ def _table(advice: Advice, *, everything: bool) -> None:
         UP_MBIT.heading,
     ]
     rows = [_row(advice, one) for one in advice.compared if everything or _is_shown(advice, one)]
-    print_table(head, rows, title="what the household experiences while it transfers data")
+    print_table(head, rows, title="user experience while the household transfers data")
 
 
 def _is_shown(advice: Advice, one: Candidate) -> bool:
@@ -148,7 +148,7 @@ def _notes(advice: Advice, *, everything: bool) -> None:
         session.say(f"{finding.severity}: {finding.text}")
     if len(shown) < len(findings):
         rest = formatting.counted(len(findings) - len(shown), "finding")
-        session.say(f"note: {rest} on the measurements; --all prints all")
+        session.say(f"note: {rest} on validity not shown; --all prints all")
 
 
 def document(advice: Advice, device: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``sojourn advise``: recommend a shaper for an access link, with the lines to copy."""
+"""``sojourn advise``: recommend a shaper for an access link and print its configuration."""
 
 from pathlib import Path
 from typing import Annotated
@@ -43,7 +43,8 @@ def advise(
         typer.Option(
             metavar="NAME",
             autocompletion=_names,
-            help=f"Kind of link: {', '.join(link_presets())}. Provides what is not given.",
+            help=f"Kind of link: {', '.join(link_presets())}. Sets the values that other "
+            "options do not set.",
         ),
     ] = None,
     link: Annotated[
@@ -56,15 +57,17 @@ def advise(
         str | None,
         typer.Option(
             help="Link layer: docsis, ethernet, pppoe-atm, pppoe-ptm, another keyword of cake, or "
-            "'overhead 44 mpu 84'."
+            "an overhead such as 'overhead 44 mpu 84'."
         ),
     ] = None,
     buffer: Annotated[
         str | None,
-        typer.Option(help="Down/up buffers of provider and modem as times, such as 100/300ms."),
+        typer.Option(
+            help="Down/up buffers of provider and modem as times, such as 100/300ms, or one time."
+        ),
     ] = None,
     wifi: Annotated[
-        bool, typer.Option("--wifi", help="The devices of the home use WiFi (802.11ac).")
+        bool, typer.Option("--wifi", help="Connect the devices of the home by WiFi (802.11ac).")
     ] = False,
     qdisc: Annotated[
         str,
@@ -74,8 +77,8 @@ def advise(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Rates of the shapers in per cent of the line, separated by commas; by default "
-            "100 to 80, and lower ones if the rate of the line varies.",
+            help="Rates of the shapers in percent of the rate of the line, separated by commas; by "
+            "default 100 to 80, and lower rates if the rate of the line varies.",
         ),
     ] = None,
     present: Annotated[
@@ -84,12 +87,15 @@ def advise(
             "--from",
             metavar="FILE",
             parser=path,
-            help="Compare the present configuration: a copy of /etc/config/sqm, or the output of "
-            "'tc -d qdisc show'; - for standard input.",
+            help="Also compare the present configuration, read from a copy of /etc/config/sqm or "
+            "the output of 'tc -d qdisc show'; - for standard input.",
         ),
     ] = None,
     interface: Annotated[
-        str, typer.Option(metavar="DEVICE", help="Network device towards the modem, for the lines.")
+        str,
+        typer.Option(
+            metavar="DEVICE", help="Network device towards the modem, for the printed lines."
+        ),
     ] = "wan",
     replications: Annotated[int, typer.Option(min=1, help="Number of runs per configuration.")] = 5,
     seed: Annotated[
@@ -108,7 +114,7 @@ def advise(
     resume: Resume = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Recommend a shaper for an access link, with the lines to copy."""
+    """Recommend a shaper for an access link, and print its configuration for tc and OpenWrt."""
     lines.check_device(interface)
     asked = question(
         preset=preset,
@@ -153,7 +159,7 @@ def advise(
 
 
 def _announced(asked: Question, jobs: int | None, max_memory: str | None) -> str:
-    """Say how long the runs will take, before they begin."""
+    """Describe the runs and estimate their time, before they start."""
     checked = asked.scenario.checked
     estimate = budget.estimate(checked, jobs=jobs, max_memory=max_memory)
     count = jobs_at_once(jobs, None)
@@ -168,5 +174,5 @@ def _shares(text: str) -> list[float]:
     try:
         return [float(item.strip().removesuffix("%")) for item in text.split(",") if item.strip()]
     except ValueError:
-        message = f'share: "{text}" is not a list of numbers; expected per cent, such as 100,95,90'
+        message = f'share: "{text}" is not a list of numbers; expected percent, such as 100,95,90'
         raise _core.ScenarioError(message) from None

@@ -32,7 +32,7 @@ COMMANDS = (
     ("import", "importing", "import_"),
     ("store", "store", "store"),
 )
-# What follows the program are its own arguments, also those that begin with a dash.
+# Words after the program are its arguments, even if they begin with a dash.
 SETTINGS: dict[str, dict[str, Any]] = {"live": {"allow_interspersed_args": False}}
 
 

@@ -1,4 +1,4 @@
-"""The commands of Typer, with help that shows no type for flags; imported when they are used."""
+"""Typer commands that are imported when they are used; their help shows no type for flags."""
 
 import ast
 from importlib import import_module
@@ -51,7 +51,7 @@ class Group(TyperGroup):
 
 
 class Deferred(Command):
-    """A subcommand whose module is imported when it is run, or when its parameters are asked for.
+    """A subcommand whose module is imported when it runs, or when its parameters are needed.
 
     The modules of all subcommands take half a second to import. The list of subcommands needs only
     their summaries, which are read from the source.

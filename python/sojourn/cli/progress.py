@@ -1,4 +1,4 @@
-"""Progress of long work: finished runs, rate, remaining time, and what is being run."""
+"""Progress of long work: finished runs, rate, remaining time, and the current arm or point."""
 
 import sys
 import threading
@@ -15,7 +15,7 @@ from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.sweeps.executors import jobs_at_once
 
-# Earlier, an estimate from the speed would be unreliable: elapsed seconds, and finished share.
+# Elapsed seconds and finished share from which the rate gives a reliable estimate.
 FIRST_S = 1.0
 FIRST_SHARE = 0.001
 # Interval of the lines that are printed where there is no terminal, and of updates on a terminal
@@ -28,19 +28,19 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is known of runs before they start.
+    """Runs to execute, as far as they are known before they start.
 
     Parameters
     ----------
     runs
-        Their number.
+        Number of runs.
     expected_s
         How long they are expected to take, in seconds; None if it is unknown.
     share
-        The share of the work that a number of finished runs is; by default all runs take the same
-        time.
+        Returns the finished share of the work for a number of finished runs; by default, all runs
+        take the same time.
     current
-        What is run after a number of finished runs: an arm or a point; empty if it is unknown.
+        Returns the arm or point that is run after a number of finished runs; empty if unknown.
     """
 
     runs: int
@@ -77,7 +77,7 @@ def work_of(scenario: Scenario, *, jobs: int | None, backend: str | None = None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What is shown.
+    """The progress at one time.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Status:
     count
         Finished and planned runs, such as ``"3/40"``.
     left, rate, current
-        The remaining time, the speed, and what is being run; empty if they are unknown.
+        The remaining time, the rate, and the current arm or point; empty if they are unknown.
     """
 
     share: float
@@ -140,7 +140,7 @@ class RunProgress:
         self.tick()
 
     def stored(self, runs: int) -> None:
-        """Record how many of the finished runs were stored, and took no time."""
+        """Record how many of the finished runs were stored, and therefore took no time."""
         self._stored = runs
 
     def tick(self) -> None:
@@ -187,7 +187,7 @@ def remaining(done: float, elapsed_s: float, expected_s: float | None = None) ->
     elapsed_s
         The elapsed time, in seconds.
     expected_s
-        How long the work was expected to take, in seconds; used as long as too little is done.
+        How long the work was expected to take, in seconds; used until the rate is reliable.
 
     Examples
     --------

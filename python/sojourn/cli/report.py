@@ -67,7 +67,10 @@ def report(
         raise typer.BadParameter(message)
     if (folder / derived.SWEEP).exists():
         if table is not None:
-            message = f"--table: {folder} contains a sweep; points.parquet has its means"
+            message = (
+                f"--table: {folder} contains a sweep; expected a result; points.parquet has the "
+                "means of the sweep"
+            )
             raise typer.BadParameter(message)
         swept, file = SweepResult.load(folder), _file(folder, out)
         with derived.claimed(file):

@@ -41,7 +41,7 @@ def rfc7928(
         list[str] | None,
         typer.Option(
             metavar="SECTION",
-            help="Run only these scenarios, such as 8.2.4, or all of a section, such as 8; "
+            help="Run only this scenario, such as 8.2.4, or all scenarios of a section, such as 8; "
             "repeatable.",
         ),
     ] = None,
@@ -49,8 +49,8 @@ def rfc7928(
         bool,
         typer.Option(
             "--full/--quick",
-            help="Durations of ns-3's suite (300 to 620 s) and 10 runs per arm, or short runs and "
-            "5 per arm (default).",
+            help="Durations of ns-3's suite (mostly 300 or 600 s) and 10 runs per arm, or short "
+            "runs and 5 runs per arm (default).",
         ),
     ] = False,
     seed: Annotated[
@@ -70,7 +70,8 @@ def rfc7928(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Exit with code 1 if a direction that the RFC states is not confirmed."
+            "--check",
+            help="Exit with code 1 unless the runs confirm all directions that the RFC states.",
         ),
     ] = False,
     resume: Resume = False,
@@ -83,7 +84,7 @@ def rfc7928(
         _list()
         return 0
     if all_queues and queues:
-        message = "--all runs every queue; expected no queue besides it"
+        message = "--all runs every queue; expected no other queue"
         raise typer.BadParameter(message)
     session.warn_of_bytes(*(queues or ()))
     names = _catalogue() if all_queues else queues or []
@@ -112,11 +113,11 @@ def rfc7928(
 
 
 class _InterruptedError(Exception):
-    """The user interrupted the runs; those that have finished are stored."""
+    """The user interrupted the runs; finished runs are stored."""
 
 
 class _Runs:
-    """Runs scenarios and keeps their finished runs in the store until all reports are written."""
+    """Runs scenarios, and keeps finished runs in the run store until all reports are written."""
 
     def __init__(self, planned: Plan, *, jobs: int | None, resume: bool) -> None:
         self.progress: object | None = None

@@ -1,4 +1,4 @@
-"""What the commands ``tune``, ``sensitivity`` and ``adversary`` share."""
+"""Options and execution shared by the commands ``tune``, ``sensitivity`` and ``adversary``."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,15 +33,14 @@ Parameters = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        metavar="PATH", parser=path, help="Directory to save the result in; created if needed."
-    ),
+    typer.Option(metavar="PATH", parser=path, help="Directory for the result; created if needed."),
 ]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace another result in the output directory.")
 ]
 Arm = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Arm of the scenario, if it has several.")
+    str | None,
+    typer.Option(metavar="NAME", help="Arm of the scenario; required if it has several."),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check the arguments and count the runs; run nothing.")
@@ -70,7 +69,7 @@ def executed(
     backend: str | None,
     max_memory: str | None,
 ) -> Found | None:
-    """Execute a search with progress; its runs are stored.
+    """Execute a search, show its progress and store its runs.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def executed(
     runs
         The most runs that it needs.
     what
-        What it does, in a few words.
+        Description of the search, in a few words.
     scenario
         Its scenario, for the backend.
     jobs, backend, max_memory
@@ -88,7 +87,7 @@ def executed(
     Returns
     -------
     result or None
-        None if a signal ended it.
+        The result; None if a signal ended the search.
     """
     _core.check_backend(scenario, backend)
     processors = jobs_at_once(jobs, backend)

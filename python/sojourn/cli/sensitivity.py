@@ -1,4 +1,4 @@
-"""``sojourn sensitivity``: which parameter decides a metric."""
+"""``sojourn sensitivity``: compute how much each parameter affects a metric."""
 
 import json as js
 from typing import Annotated, Any
@@ -42,7 +42,7 @@ def sensitivity(
         ),
     ] = None,
     replications: Annotated[
-        int, typer.Option(help="Runs per point, whose mean is analysed.")
+        int, typer.Option(help="Runs per point; the analysis uses their mean.")
     ] = analysing.REPLICATIONS,
     change: Change = None,
     arm: searching.Arm = None,
@@ -56,7 +56,7 @@ def sensitivity(
     resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
-    """Compute how much each parameter decides the value of metrics."""
+    """Compute how much each parameter affects metrics."""
     scenario, _ = opened(file, change, replications=None, seed=seed)
     planned = analysing.analysis(
         scenario,
@@ -112,10 +112,10 @@ def _show(result: SensitivityResult) -> None:
             rows,
             title=f"{name}: {metric}, index [95 % interval]",
         )
-        spread = f"{metric}: mean {noise['mean']:.4g}, deviation of the points "
+        spread = f"{metric}: mean {noise['mean']:.4g}, standard deviation between points "
         spread += f"{noise['deviation']:.3g}"
         if noise["noise"] is None:
-            print_note(f"{spread}; noise unknown: it needs --replications of at least 2")
+            print_note(f"{spread}; noise unknown; expected --replications of at least 2")
         else:
             print_note(f"{spread}; at most {100 * noise['noise']:.2g} % of their variance is noise")
         print()

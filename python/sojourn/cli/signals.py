@@ -66,7 +66,7 @@ def ready() -> None:
 def loading() -> Iterator[None]:
     """Make signals end the process at once while modules are imported.
 
-    An import that ``KeyboardInterrupt`` ends may make Python exit as if SIGINT had ended it.
+    If ``KeyboardInterrupt`` ends an import, Python may exit as if SIGINT had ended it.
     """
     before, _State.ready = _State.ready, False
     try:

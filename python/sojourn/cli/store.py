@@ -33,13 +33,13 @@ Place = Annotated[
     typer.Argument(
         metavar="STORE",
         help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --store`. By "
-        "default the store of this user.",
+        "default the run store of the user.",
     ),
 ]
 
 
 class _Store(Protocol):
-    """What the commands need of a store."""
+    """The methods that the commands need from a store."""
 
     @property
     def place(self) -> str: ...
@@ -47,13 +47,13 @@ class _Store(Protocol):
     def scenarios(self) -> list[dict[str, Any]]: ...
 
     def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
-        """Count the records; list the damaged files, how much of them is damaged, and how."""
+        """Count the records; list the damaged files with the number of damaged records and why."""
 
     def collect(self, age_s: float) -> int: ...
 
 
 class _Local:
-    """The store of this user."""
+    """The run store of the user."""
 
     def __init__(self) -> None:
         self._folder = default_folder()
@@ -67,7 +67,7 @@ class _Local:
         return found
 
     def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
-        # Opened, it would be repaired.
+        # Opening a store repairs it.
         if not self._folder.exists():
             return 0, []
         records, damaged = _core.RunStore.verify(self._folder)
@@ -78,7 +78,7 @@ class _Local:
 
 
 class _Shared:
-    """A store that several machines share."""
+    """A shared store."""
 
     def __init__(self, place: str) -> None:
         # Imported here: it loads polars.
@@ -102,7 +102,7 @@ class _Shared:
 
 
 def _opened(place: str | None) -> list[_Store]:
-    """Open a shared store, or that of this user with what a cluster of its processes has stored."""
+    """Open a shared store, or the run store of the user with that of workers on this machine."""
     if place is not None:
         return [_Shared(place)]
     of_cluster = default_folder() / runs.CLUSTER
@@ -111,7 +111,7 @@ def _opened(place: str | None) -> list[_Store]:
 
 @store.command("ls", cls=Command)
 def list_(*, place: Place = None, json: Json = False) -> int:
-    """List the scenarios with stored runs: of sweeps, and of commands that were interrupted."""
+    """List the scenarios with stored runs of sweeps, searches and interrupted commands."""
     found = [(opened.place, opened.scenarios()) for opened in _opened(place)]
     if json:
         print(
@@ -155,13 +155,15 @@ def collect(
     place: Place = None,
     older_than: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Keep runs that were stored later: 0s, 12h, 7d."),
+        typer.Option(
+            metavar="TIME", help="Minimum age of the runs to remove, such as 0s, 12h or 7d."
+        ),
     ] = "7d",
 ) -> int:
     """Remove the runs of executions that ended some time ago; they can no longer be resumed.
 
-    In the store of this user, runs that are 30 days old are removed by any command. In a shared
-    store, this command removes all old runs, and ages are those by the clock of the store.
+    In the run store of the user, every command also removes runs that are 30 days old. In a shared
+    store, only this command removes runs; it uses the clock of the store.
     """
     age = seconds(older_than)
     print(f"removed {size(sum(opened.collect(age) for opened in _opened(place)))}")

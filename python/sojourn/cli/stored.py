@@ -130,7 +130,7 @@ class _Announced:
 
 
 def announce_stored(finished: int, total: int) -> None:
-    """Set what is said if a signal ends the command: the finished runs are stored."""
+    """Set the message for a signal that ends the command: the finished runs are stored."""
     stored = f"{finished} of {total} runs are stored"
     text = f"interrupted: {stored}; to continue: {continuation()}"
     signals.on_exit(_core.printable(text), patient=False)

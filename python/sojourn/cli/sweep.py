@@ -114,8 +114,8 @@ def sweep(
             metavar="PLACE",
             autocompletion=completion.places,
             help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
-            f"default: {_core.backend_names()[0]}), dask (processes of this machine, by Dask "
-            "Distributed) or dask://HOST:PORT (the workers of a scheduler).",
+            f"default: {_core.backend_names()[0]}), dask (processes of Dask "
+            "Distributed on this machine) or dask://HOST:PORT (workers of a running scheduler).",
         ),
     ] = None,
     shared: Annotated[
@@ -124,8 +124,8 @@ def sweep(
             "--store",
             metavar="STORE",
             help="Store that several machines share: s3://bucket/prefix, with address and "
-            "credentials in the variables AWS_*, or a directory. Runs that it contains are not "
-            "repeated. Required by --on dask://HOST:PORT.",
+            "credentials in the variables AWS_*, or a directory. The sweep does not repeat the "
+            "runs in it. Required for --on dask://HOST:PORT.",
         ),
     ] = None,
     max_memory: MaxMemory = None,
@@ -194,7 +194,7 @@ def sweep(
         )
         result, interrupted = _execute(planned, execution, processors[0])
         if out is not None:
-            # Before anything that may fail.
+            # First: the steps below may fail.
             result.save(out, force=force)
         measured = [] if interrupted else expecting.of_sweep(result, planned)
         judgements = expecting.judged(expected, measured)
@@ -226,7 +226,7 @@ def _execute(planned: Plan, execution: Execution, jobs: int | None) -> tuple[Swe
 def _write(
     result: SweepResult, execution: Execution, *, out: Path | None, report: Path | None
 ) -> None:
-    """Write the report; say what was stored and written."""
+    """Write the report; print what was reused, saved and written."""
     if execution.reused:
         session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
     if out is not None:
@@ -238,9 +238,9 @@ def _write(
 
 @contextmanager
 def reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
-    """Show the progress of a sweep, and set what is said if a signal ends the command.
+    """Show the progress of a sweep, and set the message for a signal that ends the command.
 
-    The number of processors, `jobs`, is None if it is not known.
+    `jobs` is the number of processors; None if it is not known.
     """
     if execution.cache is None:
         # Finished runs would be lost.
@@ -277,7 +277,7 @@ def _work(planned: Plan, jobs: int | None) -> Work:
     if jobs is not None:
         expected_s = times[-1] * planned.replications / min(jobs, ends[-1])
     if planned.until is not None:
-        # Nobody knows how many runs each point will need.
+        # The number of runs per point is not known.
         return Work(runs=planned.runs, expected_s=expected_s)
 
     def share(finished: int) -> float:
@@ -340,7 +340,7 @@ def _without_arms(scenario: Scenario) -> Scenario:
 
 
 def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters of the table, of which those of the command line replace some.
+    """Return the parameters of the table that the command line does not replace.
 
     Raises
     ------
@@ -373,7 +373,7 @@ def row_cache(backend: str | None) -> LocalCache | None:
 
 
 def _processors(on: str | None, where_: Place, jobs: int | None) -> tuple[int | None, str]:
-    """Return how many processors a sweep has, if that is known, and how they are called."""
+    """Return the number of processors of a sweep, None if unknown, and their description."""
     if where_.scheduler is not None:
         return None, f"on {on}"
     count = jobs_at_once(jobs, where_.backend)

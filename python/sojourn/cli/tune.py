@@ -22,7 +22,7 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="OBJECTIVE",
-            help="min or max with a metric or an expression of metrics, such as 'min ping_ms_p99' "
+            help="min or max and a metric or an expression of metrics, such as 'min ping_ms_p99' "
             "or 'max goodput_down'; repeatable.",
         ),
     ] = None,
@@ -30,7 +30,7 @@ def tune(
     replications: Annotated[int, typer.Option(help="Runs per trial.")] = tuning.REPLICATIONS,
     intervals: Annotated[
         int,
-        typer.Option(help="Runs per point of the front, with seeds that the search did not use."),
+        typer.Option(help="Runs per trial on the Pareto front, with seeds new to the search."),
     ] = tuning.INTERVALS,
     change: Change = None,
     arm: searching.Arm = None,
@@ -44,7 +44,7 @@ def tune(
     resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
-    """Find the values of parameters that are best in one or several objectives."""
+    """Find the parameter values that are best in one or several objectives."""
     scenario, _ = opened(file, change, replications=None, seed=seed)
     planned = tuning.tuning(
         scenario,
@@ -94,7 +94,7 @@ def _show(result: TuneResult) -> None:
         mark = "proposed" if number == result.best else "dominated" if row["dominated"] else ""
         rows.append(
             [
-                "as it was" if number is None else f"{number}",
+                "original" if number is None else f"{number}",
                 *("" if number is None else row[path] for path in result.parameters),
                 mark,
                 *(_estimate(row, one) for one in result.objectives),
@@ -108,7 +108,7 @@ def _show(result: TuneResult) -> None:
     print_table(
         ["trial", *result.parameters, "note", *result.objectives, *changes],
         rows,
-        title=f"{name}: Pareto front, mean [95 % interval] with fresh seeds",
+        title=f"{name}: Pareto front, mean [95 % interval] with new seeds",
         words=2 + len(result.parameters),
     )
     table = [
@@ -118,7 +118,7 @@ def _show(result: TuneResult) -> None:
     print_table(
         ["objective", "parameter", "importance"],
         table,
-        title="importance for being among the best tenth of the trials, share [95 % interval]",
+        title="importance of the parameters (PED-ANOVA), share [95 % interval]",
         words=2,
     )
     if failed:
@@ -128,7 +128,7 @@ def _show(result: TuneResult) -> None:
         found = result.settings()
         print_note(f"proposed: trial {result.best}")
         for line in [*found.tc, f"sojourn run FILE {found.options}"]:
-            # In one line each, which can be copied.
+            # Not wrapped, so that it can be copied.
             print(f"  {line}")
 
 

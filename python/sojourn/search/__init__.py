@@ -1,4 +1,4 @@
-"""Search in the parameters of a scenario: the best settings, which matter, and the worst case."""
+"""Search the parameters of a scenario: the best settings, sensitivities and the worst case."""
 
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.analysing import sensitivity

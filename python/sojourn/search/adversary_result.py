@@ -12,7 +12,7 @@ from sojourn.search.worst_case import Counterexample, read
 
 KIND = "adversary"
 TABLES = ("trials",)
-# What decides whether two directories have the same search.
+# Keys of the manifest that identify a search.
 IDENTITY = ("scenario", "parameters", "arm", "against", "score", "trials", "replications", "seed")
 _SCENARIO = "worst.toml"
 
@@ -29,7 +29,7 @@ class AdversaryResult:
     trials
         The frame :attr:`trials`.
     worst
-        The scenario that was found, minimised, with its regret.
+        The simplified scenario, with its regret.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class AdversaryResult:
 
     @property
     def regret(self) -> tuple[float, float, float]:
-        """The regret with fresh seeds: mean, and the ends of its 95 % interval."""
+        """The regret with new seeds: mean, and the ends of its 95 % interval."""
         return self.worst.regret, self.worst.regret_low, self.worst.regret_high
 
     def write(self, path: str | Path) -> None:

@@ -1,4 +1,4 @@
-"""Find out which parameters decide a metric."""
+"""Analyse how much each parameter affects a metric."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +30,13 @@ SAMPLES: dict[Method, int] = {"sobol": 64, "morris": 16}
 # At least two, because one run does not show the noise.
 REPLICATIONS = 2
 MAX_SAMPLES = 1 << 16
-# Points that are measured at once: an interrupt loses none of the finished ones.
+# Points per batch: an interrupt does not lose finished points.
 _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """A sensitivity analysis that was checked.
+    """A checked sensitivity analysis.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Analysis:
 
     @property
     def runs(self) -> int:
-        """The most runs that it needs: equal points are run once."""
+        """The most runs that the analysis needs: equal points are run once."""
         return self.points * self.replications
 
     def document(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def analysis(
     Raises
     ------
     ScenarioError
-        Something is not valid.
+        An argument is not valid.
     """
     chosen = SAMPLES[known_method(method)] if samples is None else samples
     bounded("--samples", chosen, 2 if method == "morris" else 4, MAX_SAMPLES)
@@ -139,7 +139,7 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
     ScenarioError
         A point is not a valid scenario, or a metric was not measured at a point.
     SweepInterrupted
-        Ctrl-C ended the runs; those that have finished are in the store.
+        Ctrl-C ended the runs; finished runs are in the store.
     """
     laboratory.planned = planned.runs
     points = planned.design.points
@@ -189,7 +189,7 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
 
 
 def _noise(runs: Sequence[Sequence[float]], means: Sequence[float]) -> float | None:
-    """Return the share of the variance of the means that chance explains."""
+    """Return the share of the variance of the means that is noise."""
     within = [variance(found) / len(found) for found in runs if len(found) > 1]
     total = pvariance(means)
     if not within or total == 0.0:
@@ -213,7 +213,7 @@ def sensitivity(
     store: str | Path | None = None,
     max_memory: str | None = None,
 ) -> SensitivityResult:
-    """Compute how much each parameter decides the value of metrics.
+    """Compute how much each parameter affects metrics.
 
     Parameters
     ----------
@@ -222,18 +222,19 @@ def sensitivity(
     parameters
         Values or ranges by their path, as for :func:`tune`.
     metrics
-        Metrics of runs, or expressions of them.
+        Metrics of runs, or expressions of metrics.
     arm
         Name of the arm, if the scenario has several.
     method
         ``"sobol"``: first and total order indices, from `samples` × (parameters + 2) points;
         ``"morris"``: elementary effects, from `samples` × (parameters + 1) points.
     samples
-        By default 64 with Sobol, where it is a power of two, and 16 with Morris.
+        Number of samples: by default 64 with Sobol, where it must be a power of two, and 16 with
+        Morris.
     replications
-        Runs per point, whose mean is analysed. With one, the noise is unknown.
+        Runs per point; the analysis uses their mean. With one run, the noise is unknown.
     seed
-        Replaces that of the scenario, for the runs, the points and the intervals.
+        Replaces the seed of the scenario, for the runs, the points and the intervals.
     jobs, progress, backend, max_memory
         As for :func:`run`.
     store

@@ -16,16 +16,16 @@ DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One direction of a search.
+    """One dimension of a search.
 
     Parameters
     ----------
     paths
-        The paths that it sets: several change together.
+        The paths that the dimension sets; several paths change together.
     steps
         The values of the paths at each step; empty for a range.
     range
-        The range of values of the only path; None for steps.
+        The range of values of a single path; None for steps.
     """
 
     paths: tuple[str, ...]
@@ -38,11 +38,11 @@ class Dimension:
         return ",".join(self.paths)
 
     def labels(self) -> list[str]:
-        """Name the steps, each differently."""
+        """Return a unique name for each step."""
         return [json.dumps(list(step)) for step in self.steps]
 
     def at(self, share: float) -> dict[str, Value]:
-        """Return the values below which this share of the dimension lies.
+        """Return the values at a position from 0 to 1 on the dimension.
 
         Examples
         --------
@@ -59,7 +59,7 @@ class Dimension:
 
 
 def _rounded(of: Range, share: float) -> Value:
-    """Return a value of a range with few digits: a search needs no more, and `tc` rejects them."""
+    """Return a value of a range with few digits: a search needs no more, and `tc` rejects more."""
     exact = of.at(share)
     found = quantity(exact) if isinstance(exact, str | int | float) else None
     if found is None or of.distribution == "integers":
@@ -75,9 +75,9 @@ def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]
     Parameters
     ----------
     parameters
-        The parameters; one with several paths and ranges has a dimension per path.
+        The parameters; a parameter with several paths and ranges has one dimension per path.
     command
-        What asks, for error messages.
+        The name of the command, for error messages.
 
     Returns
     -------

@@ -17,7 +17,7 @@ _BAR = 0.28
 def pareto(
     trials: pl.DataFrame, front: pl.DataFrame, x: str, y: str | None, best: int | None
 ) -> Figure:
-    """Draw trials and the front with its intervals over two objectives, or one by trial."""
+    """Draw the trials and the front with its intervals: two objectives, or one by trial."""
     figure, axes = _panel(*_SIZE)
     first, second = ("trial", x) if y is None else (x, y)
     axes.scatter(
@@ -27,13 +27,13 @@ def pareto(
     before = front.filter(pl.col("trial").is_null())
     chosen = members.filter(pl.col("trial") == best)
     drawn = [
-        (members, palette.colour(0), "o", "front, fresh seeds (95 % interval)"),
+        (members, palette.colour(0), "o", "front, new seeds (95 % interval)"),
         (chosen, palette.colour(1), "D", f"proposed: trial {best}"),
     ]
     if y is not None:
-        drawn.append((before, palette.colour(2), "s", "as it was, fresh seeds"))
+        drawn.append((before, palette.colour(2), "s", "original, new seeds"))
     elif before[x][0] is not None:
-        axes.axhline(before[x][0], color=palette.colour(2), label="as it was, fresh seeds")
+        axes.axhline(before[x][0], color=palette.colour(2), label="original, new seeds")
     for frame, colour, marker, label in drawn:
         axes.errorbar(
             frame[first],

@@ -28,7 +28,7 @@ from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.traffic import Ping, Tcp, Udp
 
 TRIALS = 128
-# Runs per trial and arm, per step of the minimiser, and of the regret that is printed.
+# Runs per trial and arm, per step of the simplification, and for the printed regret.
 REPLICATIONS = 2
 STEP_RUNS = 4
 INTERVALS = 10
@@ -84,7 +84,7 @@ def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt:
-    """A search for a worst case that was checked.
+    """A checked search for a worst case.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def hunt(
     Raises
     ------
     ScenarioError
-        Something is not valid.
+        An argument is not valid.
     """
     bounded("--trials", trials, 1, MAX_TRIALS)
     bounded("--replications", replications, 1, MAX_RUNS)
@@ -182,7 +182,7 @@ def hunt(
 
 
 def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> AdversaryResult:
-    """Search for a worst case and minimise it.
+    """Search for a worst case and simplify it.
 
     Parameters
     ----------
@@ -191,14 +191,14 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
     laboratory
         Executes the runs.
     command
-        The command that finds it again, for the file.
+        The command that repeats the search, for the file.
 
     Raises
     ------
     ScenarioError
-        No trial is a valid scenario, the score was not measured, or the arm loses in none.
+        No trial is a valid scenario, no trial measured the score, or the arm loses in no trial.
     SweepInterrupted
-        Ctrl-C ended the runs; those that have finished are in the store.
+        Ctrl-C ended the runs; finished runs are in the store.
     """
     laboratory.planned = planned.runs
     faults: dict[str, None] = {}
@@ -272,7 +272,7 @@ Ends = tuple[float, float, float]
 def _minimised(
     planned: Hunt, found: Candidate, laboratory: Laboratory
 ) -> tuple[Ends, tuple[Scenario, Ends]]:
-    """Minimise a candidate; return its regret with fresh seeds, and the simplest with its own."""
+    """Simplify a candidate; return the regrets, with new seeds, of it and of the result."""
     base = planned.scenario
     seed = fresh_seed(planned.seed, "minimiser")
 
@@ -283,7 +283,7 @@ def _minimised(
     whole = regret(found.scenario(base), STEP_RUNS, seed).mean
     if whole is None or whole <= 0.0:
         message = (
-            f"adversary: {planned.contest.arm} loses in no scenario that was tried; expected other "
+            f"adversary: {planned.contest.arm} loses in no scenario of the search; expected other "
             "or wider ranges, or more --trials"
         )
         raise _core.ScenarioError(message)
@@ -293,12 +293,12 @@ def _minimised(
         try:
             mean = regret(scenario, STEP_RUNS, seed).mean
         except _core.ScenarioError:
-            # A metric that the score needs is gone with the traffic.
+            # The score needs a metric of the removed traffic.
             return False
         return mean is not None and mean >= threshold
 
     accepted = minimised(base, found, planned.dimensions, keeps)
-    # Many steps were judged by few runs, so some may have kept the regret by chance.
+    # Few runs judged each step, so some steps may have passed by chance.
     seed = fresh_seed(planned.seed, "check")
     whole = regret(found.scenario(base), planned.intervals, seed).mean or 0.0
     simplest = found
@@ -313,7 +313,7 @@ def _minimised(
     for one in (found, simplest):
         final = regret(one.scenario(base), planned.intervals, seed)
         if final.mean is None:
-            message = "adversary: the score was not measured with fresh seeds"
+            message = "adversary: the score was not measured with new seeds"
             raise _core.ScenarioError(message)
         low = final.mean if final.low is None else final.low
         high = final.mean if final.high is None else final.high
@@ -323,7 +323,7 @@ def _minimised(
 
 
 def _queue_name(option: str, queue: str | Queue) -> str:
-    """Check a queue; name it as the user does."""
+    """Check a queue; errors name its option."""
     try:
         spec = qdisc(queue).spec if isinstance(queue, str) else queue.spec
     except _core.ScenarioError as error:
@@ -352,35 +352,36 @@ def adversary(
 ) -> AdversaryResult:
     """Search for the scenario in which an arm loses most against another, and simplify it.
 
-    Optuna proposes traffic and path. The worst trial is simplified: groups of traffic are left
-    out, parameters get the value of the scenario back, numbers of flows become smaller, numbers are
-    rounded, and runs become shorter, as long as the regret stays. The regret that is returned is
-    that of the simplified scenario with seeds that neither the search nor the minimiser has used.
+    Optuna proposes values of the parameters. The worst trial is then simplified step by step as
+    long as the regret remains: groups of traffic are removed, parameters are reset to their values
+    in the scenario, numbers of flows are reduced, numbers are rounded, and runs are shortened. The
+    returned regret is that of the simplified scenario, with seeds that neither the search nor the
+    simplification has used.
 
     Parameters
     ----------
     scenario
         The scenario; by default a built-in one with a download link.
     parameters
-        Values or ranges by their path, as for :func:`tune`; with the built-in scenario by default
+        Values or ranges by their path, as for :func:`tune`; for the built-in scenario, by default
         rate, RTT, loss, jitter, flows, congestion controls and UDP rate.
     arm, against
         Names of arms of the scenario; with the built-in scenario, queues.
     score
-        ``"min"`` or ``"max"`` with a metric or an expression. The regret is the mean difference of
-        the arms in runs with the same seed, positive if `arm` is worse. By default the negative
-        logarithm of the power, goodput by 99th percentile of the ping: a regret of log 2 = 0.69
-        halves the power.
+        ``"min"`` or ``"max"`` and a metric or an expression. The regret is the mean difference of
+        the arms in runs with the same seed; it is positive if `arm` is worse. By default, the
+        negative logarithm of the power, goodput divided by the 99th percentile of the ping time: a
+        regret of log 2 = 0.69 means half the power.
     trials
         Number of trials.
     replications
         Runs per trial and arm.
     intervals
-        Runs per arm of the regret that is returned.
+        Runs per arm for the returned regret.
     keep
-        Share of the regret that the simplified scenario must have.
+        Share of the regret that the simplified scenario must keep.
     seed
-        Replaces that of the scenario. The same seed gives the same result.
+        Replaces the seed of the scenario. The same seed gives the same result.
     jobs, progress, backend, max_memory
         As for :func:`run`.
     store

@@ -1,4 +1,4 @@
-"""Sensitivity indices by SALib: designs of points, and the analysis of what they gave."""
+"""Sensitivity indices by SALib: designs of points, and the analysis of their results."""
 
 import warnings
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Index:
         The paths of the parameter.
     values
         By name: ``first`` and ``total`` of Sobol; ``mu_star``, ``mu`` and ``sigma`` of Morris.
-        Those with an interval have ``<name>_low`` and ``<name>_high`` too.
+        Indices with an interval also have ``<name>_low`` and ``<name>_high``.
     """
 
     parameter: str
@@ -73,11 +73,11 @@ class Design:
         Parameters
         ----------
         outputs
-            What was measured at each point.
+            The measured value at each point.
         """
         measured = np.array(outputs, dtype=np.float64)
         if np.ptp(measured) == 0.0:
-            # No variance that could be attributed.
+            # There is no variance to attribute.
             names = ("first", "total") if self.method == "sobol" else ("mu_star", "mu", "sigma")
             zero = {f"{name}{end}": 0.0 for name in names for end in ("", "_low", "_high")}
             return [Index(one.name, dict(zero)) for one in self.dimensions]
@@ -131,7 +131,7 @@ def design(
     seed
         The seed.
     command
-        What asks, for error messages.
+        The name of the command, for error messages.
 
     Raises
     ------

@@ -24,14 +24,14 @@ Key = tuple[str, int, str]
 
 
 def fresh_seed(seed: int, purpose: str) -> int:
-    """Return a seed for runs that a search with another seed has not seen.
+    """Return a seed for runs that is new to the search.
 
     Parameters
     ----------
     seed
         The seed of the search.
     purpose
-        What the runs are for: different purposes have different seeds.
+        Purpose of the runs: different purposes have different seeds.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class Laboratory:
     jobs, backend, max_memory
         As for :func:`sojourn.run`.
     cache
-        Stores the metrics of runs and has those of runs that need not be repeated.
+        Stores the metrics of runs, and returns those of stored runs.
     progress
-        Called with the number of finished runs and the number of planned ones.
+        Called with the number of finished runs and the number of planned runs.
     planned
         Number of runs that the search will need, as far as it is known.
     """
@@ -117,7 +117,7 @@ class Laboratory:
         if missing:
             frames = self._execute(seeded, list(missing.values()), replications)
             self._known |= dict(zip(missing, frames, strict=True))
-        # What was known already needs no more runs.
+        # Known points need no runs.
         known = len(changes) - len(missing)
         self.finished += known * replications * len(scenario.checked.arms)
         self._report(0)
@@ -170,7 +170,7 @@ class Laboratory:
             point: frame.select(metrics)
             for (point,), frame in runs.group_by("point", maintain_order=True)
         }
-        # A metric that another point has is no metric of this one.
+        # A metric of another point may not apply to this one.
         return [_measured(by_point[number]) for number in range(len(found))]
 
     def _report(self, more: int) -> None:

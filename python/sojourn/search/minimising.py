@@ -1,7 +1,7 @@
-"""Simplify a scenario step by step as long as what was found in it remains.
+"""Simplify a scenario step by step while a property of it remains.
 
-A greedy form of delta debugging (Zeller and Hildebrandt, 2002): every step is tried, those that
-keep the finding are taken, until no step does.
+A greedy form of delta debugging (Zeller and Hildebrandt, 2002): every step is tried, and a step
+that keeps the property is accepted, until no step keeps it.
 """
 
 import json
@@ -16,7 +16,7 @@ from sojourn.scenario.overrides import Value, overridden
 from sojourn.scenario.quantities import Quantity, in_base_units, quantity
 from sojourn.search.dimensions import Dimension
 
-# A run is not made shorter than this.
+# Least duration of a run, in seconds.
 LEAST_S = 5.0
 MAX_STEPS = 200
 _DIGITS = (1, 2)
@@ -32,7 +32,7 @@ class Candidate:
     changes
         The values that differ, by their path.
     dropped
-        The names of the traffic that it lacks.
+        The names of the removed groups of traffic.
     """
 
     changes: Mapping[str, Value]
@@ -74,14 +74,14 @@ def minimised(
     found
         The candidate.
     dimensions
-        The parameters of the search, whose low ends are the simplest numbers of flows.
+        The parameters of the search; the low ends of their ranges are the least numbers of flows.
     keeps
-        Whether a scenario still has what was found.
+        Whether a scenario still has the property.
 
     Returns
     -------
     list of Candidate
-        The candidate and those that replaced it, each simpler than the one before.
+        The candidate and its successors, each simpler than the one before.
     """
     tried = 0
     seen = {_key(found)}
@@ -119,7 +119,7 @@ def _key(candidate: Candidate) -> str:
 def _without_traffic(
     base: Scenario, current: Candidate, _: Sequence[Dimension]
 ) -> Iterator[Candidate]:
-    """Leave out one group of traffic, but neither pings nor the last load."""
+    """Remove one group of traffic, but neither pings nor the last load."""
     if any(path.startswith("traffic[") for path in current.changes):
         # An index would point to another group.
         return
@@ -134,7 +134,7 @@ def _without_traffic(
 
 
 def _restored(_: Scenario, current: Candidate, __: Sequence[Dimension]) -> Iterator[Candidate]:
-    """Give one parameter the value of the scenario back."""
+    """Reset one parameter to its value in the scenario."""
     for path in current.changes:
         if path in _TIMES:
             # A longer run is not simpler.
@@ -144,7 +144,7 @@ def _restored(_: Scenario, current: Candidate, __: Sequence[Dimension]) -> Itera
 
 
 def _fewer(_: Scenario, current: Candidate, dimensions: Sequence[Dimension]) -> Iterator[Candidate]:
-    """Reduce a whole number: to its least value, or half of the way."""
+    """Reduce a whole number: to its least value, or halfway to it."""
     for one in dimensions:
         if one.range is None or one.range.distribution != "integers":
             continue
@@ -186,5 +186,5 @@ def _with(current: Candidate, path: str, value: Value) -> Candidate:
 
 
 def _plain(value: Any) -> str | float:
-    """Return a number or a text; what is neither is no quantity."""
+    """Return a value if it is a number or a text; other values are not quantities."""
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

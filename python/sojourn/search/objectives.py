@@ -1,4 +1,4 @@
-"""What a search optimises: an expression of the metrics of a run, and a direction."""
+"""Objectives of a search: an expression of the metrics of a run, and a direction."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -43,12 +43,12 @@ class Objective:
 
     @property
     def text(self) -> str:
-        """How it is written: ``min ping_ms_p99``."""
+        """The objective as text, such as ``min ping_ms_p99``."""
         return f"{self.direction} {self.expression.text}"
 
     @property
     def sign(self) -> float:
-        """The factor with which a smaller value is better."""
+        """The factor that makes smaller values better."""
         return 1.0 if self.direction == "min" else -1.0
 
     def values(self, runs: pl.DataFrame, place: str) -> dict[int, float]:
@@ -59,12 +59,12 @@ class Objective:
         runs
             One row per run: ``replication`` and the metrics.
         place
-            What the expression is part of, for error messages.
+            The option and its value, for error messages.
 
         Returns
         -------
         dict
-            The values by replication, without those that are not finite.
+            The values by replication, without values that are not finite.
 
         Raises
         ------
@@ -92,7 +92,7 @@ def expression(text: str, place: str) -> Expression:
     text
         The expression, such as ``ping_ms_p99`` or ``log(ping_ms_p99) - log(goodput_down)``.
     place
-        The option that it is the value of, for error messages.
+        The option that has this value, for error messages.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def expression(text: str, place: str) -> Expression:
     Raises
     ------
     ScenarioError
-        The text is no expression of metrics of runs.
+        The text is not an expression of metrics of runs.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def objective(text: str, place: str = "--objective") -> Objective:
     text
         ``min`` or ``max`` and an expression of metrics, such as ``min ping_ms_p99``.
     place
-        The option that it is the value of, for error messages.
+        The option that has this value, for error messages.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def objective(text: str, place: str = "--objective") -> Objective:
 
 
 def objectives(texts: Sequence[str], place: str = "--objective") -> list[Objective]:
-    """Read several objectives, each different.
+    """Read several different objectives.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Optimisation by Optuna: trials in batches, the Pareto front, and the importance of parameters.
 
-The sampler is the tree-structured Parzen estimator, for several objectives that of Ozaki et al.
-(2022). The importance is PED-ANOVA of Watanabe, Bansal and Hutter (2023): how much the distribution
-of a parameter in the best trials differs from that in all trials.
+The sampler is the tree-structured Parzen estimator; with several objectives, that of Ozaki et al.
+(2022). The importance is the PED-ANOVA of Watanabe, Bansal and Hutter (2023): how much the
+distribution of a parameter in the best trials differs from that in all trials.
 """
 
 import math
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-# Trials that are measured at once: fixed, so that the trials do not depend on the number of jobs.
+# Trials per batch: fixed, so that the trials do not depend on the number of jobs.
 BATCH = 8
-# Trials at random before the estimator has something to learn from.
+# Random trials before the estimator is used.
 FIRST = 16
-# Repetitions of the importance for its interval.
+# Bootstrap resamples for the interval of the importance.
 _RESAMPLES = 50
 _LEVEL = 0.95
 # Means of the objectives of a trial, all to be minimised; None: the trial failed.
@@ -44,7 +44,7 @@ class Trial:
     values
         The values of the parameters.
     costs
-        What was measured; None if it failed.
+        The measured objectives; None if the trial failed.
     """
 
     number: int
@@ -114,7 +114,7 @@ def optimise(
     seed
         The seed of the sampler. The same seed and the same measurements give the same trials.
     command
-        What asks, for error messages.
+        The name of the command, for error messages.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def optimise(
 def front(trials: Sequence[Trial]) -> list[Trial]:
     """List the trials that no other trial dominates, by their first objective.
 
-    Of trials that measured the same, only the first is listed.
+    Of trials with equal results, only the first is listed.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def dominates(one: Costs, other: Costs) -> bool:
 
 
 def compromise(costs: Sequence[Sequence[float]]) -> int:
-    """Return the place of the point nearest to the ideal one, each objective scaled to 0 to 1.
+    """Return the index of the point nearest to the ideal one, each objective scaled to 0 to 1.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def _distribution(dimension: Dimension) -> "BaseDistribution":
     if dimension.range.distribution == "integers":
         low, high = int(dimension.range.low.number), int(dimension.range.high.number)
         return distributions.IntDistribution(low, high)
-    # The share of the distribution of the parameter: a range may be logarithmic.
+    # The position on the dimension: a range may be logarithmic.
     return distributions.FloatDistribution(0.0, 1.0)
 
 

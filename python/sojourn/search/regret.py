@@ -14,19 +14,19 @@ from sojourn.search.objectives import Objective, objective
 # makes differences ratios.
 SCORE = "min log(ping_ms_p99) - log(goodput_down)"
 
-# From this ratio on, decimals say nothing.
+# Ratios from here on are written without decimals.
 _WHOLE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """The score of an arm compared with that of another, over runs with the same seeds.
+    """The difference of the scores of two arms in runs with the same seeds.
 
     Parameters
     ----------
     mean, low, high
-        The mean difference with its 95 % bootstrap interval; positive: the arm is worse. None if
-        it was not measured.
+        The mean difference with its 95 % bootstrap interval; positive if the arm is worse; None
+        if it was not measured.
     runs
         Number of pairs of runs.
     """
@@ -39,7 +39,7 @@ class Regret:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Two arms and the score that they are compared by.
+    """Two arms and the score that compares them.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def check(directory: str | Path, kind: str, manifest: Mapping[str, Any], *, forc
     kind
         The kind of search, such as ``"tune"``.
     manifest
-        What identifies the search: the same one may be replaced.
+        The keys that identify the search; a result of the same search may be replaced.
     force
         Whether another search of the same kind may be replaced.
 
@@ -115,7 +115,7 @@ def load(
     kind
         The kind of search.
     names
-        The tables that it has.
+        The names of its tables.
 
     Returns
     -------

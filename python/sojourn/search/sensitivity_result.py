@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 KIND = "sensitivity"
 TABLES = ("indices", "noise", "points")
-# What decides whether two directories have the same analysis.
+# Keys of the manifest that identify an analysis.
 IDENTITY = ("scenario", "parameters", "metrics", "method", "samples", "replications", "seed")
 
 
 class SensitivityResult:
-    """How much each parameter decides the value of each metric.
+    """How much each parameter affects each metric.
 
     Created by :func:`sojourn.sensitivity` and :meth:`load`.
 
@@ -60,10 +60,11 @@ class SensitivityResult:
         """One row per metric and parameter, the most important first.
 
         ``metric``, ``parameter``, and with Sobol ``first`` (share of the variance that the
-        parameter causes alone) and ``total`` (with its interactions); with Morris ``mu_star`` (mean
-        absolute effect of a step, in the unit of the metric), ``mu`` (mean effect) and ``sigma``
-        (its standard deviation: interactions or curvature). ``_low`` and ``_high`` are the ends of
-        the 95 % interval that SALib computes by a bootstrap over samples.
+        parameter alone causes) and ``total`` (including interactions); with Morris ``mu_star``
+        (mean absolute effect of a step, in the unit of the metric), ``mu`` (mean effect) and
+        ``sigma`` (standard deviation of the effect, caused by interactions or curvature). ``_low``
+        and ``_high`` are the ends of the 95 % interval that SALib computes by a bootstrap over
+        samples.
         """
         return self._indices
 
@@ -71,8 +72,8 @@ class SensitivityResult:
     def noise(self) -> pl.DataFrame:
         """One row per metric: ``mean``, ``deviation`` of the points, and ``noise``.
 
-        ``noise`` is the share of the variance of the points that replications of a point explain:
-        no parameter causes it. It is null for one replication.
+        ``noise`` is the share of the variance between points that the variation between the
+        replications of a point causes, not a parameter. It is null for one replication.
         """
         return self._noise
 

@@ -1,4 +1,4 @@
-"""What a point of a search sets: lines for ``tc``, options of the command, a scenario."""
+"""Settings of a point of a search: lines for ``tc``, options of the command, a scenario."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ class Settings:
     values
         The values of the parameters.
     changes
-        The same with ``*`` expanded.
+        The same values with ``*`` in paths expanded.
     queues
         The queue of each link whose queue the point changes, in the syntax of ``tc``.
     """
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def tc(self) -> list[str]:
-        """A line for ``tc`` per queue; ``$UP`` stands for the device of the link ``up``."""
+        """One line for ``tc`` per queue; ``$UP`` stands for the device of the link ``up``."""
         return [
             f"tc qdisc replace dev ${_variable(link)} root {queue}"
             for link, queue in self.queues.items()
@@ -68,13 +68,13 @@ def settings(scenario: Scenario, values: Values) -> Settings:
 
 
 def changed(scenario: Scenario, values: Values) -> Scenario:
-    """Return a scenario without arms as it is at a point."""
+    """Return a scenario without arms with the values of a point."""
     (point,) = listed(scenario, [values])
     return overridden(scenario, point.changes)
 
 
 def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
-    """Return a scenario without arms: one of them becomes the scenario.
+    """Return a scenario without arms: apply the changes of one arm.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
     arm
         Name of the arm; required if there are several.
     command
-        What asks, for error messages.
+        The name of the command, for error messages.
 
     Raises
     ------
     ScenarioError
-        The arm is unknown, or there are several and none is named.
+        The arm is unknown, or there are several arms and `arm` is None.
     """
     names = scenario.checked.arms
     if arm is None and len(names) > 1:

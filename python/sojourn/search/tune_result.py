@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 KIND = "tune"
 TABLES = ("trials", "front", "importance")
-# What decides whether two directories have the same search.
+# Keys of the manifest that identify a search.
 IDENTITY = ("scenario", "parameters", "objectives", "trials", "replications", "intervals", "seed")
 
 
 class TuneResult:
-    """Trials of settings, and the best of them measured with fresh seeds.
+    """Trials of settings, and measurements of the best trials with new seeds.
 
     Created by :func:`sojourn.tune` and :meth:`load`.
 
@@ -62,20 +62,20 @@ class TuneResult:
     def trials(self) -> pl.DataFrame:
         """One row per trial: ``trial``, the parameters, ``state``, ``front``, and per objective.
 
-        The columns of the objectives are their means over the runs of the search. Of the best of
-        many trials they are too good: use :attr:`front`.
+        The columns of the objectives are means over the runs of the search. For the best of many
+        trials, they are biased: use :attr:`front`.
         """
         return self._trials
 
     @property
     def front(self) -> pl.DataFrame:
-        """One row per trial on the Pareto front, measured again with seeds that are new.
+        """One row per trial on the Pareto front, measured again with new seeds.
 
-        ``trial``, the parameters, ``n``, ``dominated`` (with the new seeds, another one is better
-        in all objectives), and per objective its mean, ``<objective>_low`` and
+        ``trial``, the parameters, ``n``, ``dominated`` (with the new seeds, another trial
+        dominates it), and per objective its mean, ``<objective>_low`` and
         ``<objective>_high``, and ``<objective>_change`` with the same ends: the paired difference
-        to the scenario as it was. The intervals are 95 % bootstrap intervals. The last row, with
-        the trial null, is the scenario as it was.
+        from the original scenario. The intervals are 95 % bootstrap intervals. The last row, whose
+        trial is null, is the original scenario.
         """
         return self._front
 
@@ -83,8 +83,8 @@ class TuneResult:
     def importance(self) -> pl.DataFrame:
         """One row per objective and parameter: ``importance``, ``low`` and ``high``.
 
-        Shares of 1: how much a parameter decides whether a trial is among the best tenth, by
-        PED-ANOVA, with the 95 % interval of a bootstrap over trials.
+        PED-ANOVA: the share of a parameter in the difference between the best tenth of the trials
+        and all trials, from 0 to 1, with the 95 % interval of a bootstrap over trials.
         """
         return self._importance
 
@@ -100,13 +100,13 @@ class TuneResult:
 
     @property
     def best(self) -> int | None:
-        """The trial that is proposed: of the front, the nearest to the best of all objectives."""
+        """The proposed trial: on the front, the nearest to the best values of all objectives."""
         best = self.manifest["best"]
         return None if best is None else int(best)
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario as it was, without arms."""
+        """The original scenario, without arms."""
         return Scenario.from_json(json.dumps(self.manifest["scenario"]))
 
     def values(self, trial: int | None = None) -> dict[str, Value]:

@@ -26,18 +26,18 @@ from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
 
 TRIALS = 100
-# Runs per trial, and per point of the front with fresh seeds.
+# Runs per trial, and per trial on the front with new seeds.
 REPLICATIONS = 3
 INTERVALS = 10
 MAX_TRIALS = 100_000
 MAX_RUNS = 10_000
-# More points on the front than a person compares; the others are not measured again.
+# Most trials of the front that are measured again: more than a person compares.
 MAX_FRONT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """A search for settings that was checked.
+    """A checked search for settings.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Tuning:
     replications
         Runs per trial.
     intervals
-        Runs per point of the front with fresh seeds.
+        Runs per trial on the front, with new seeds.
     """
 
     scenario: Scenario
@@ -103,7 +103,7 @@ def tuning(
     Raises
     ------
     ScenarioError
-        Something is not valid.
+        An argument is not valid.
     """
     bounded("--trials", trials, 1, MAX_TRIALS)
     bounded("--replications", replications, 1, MAX_RUNS)
@@ -140,7 +140,7 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
     ScenarioError
         No trial is a valid scenario, or a metric does not exist.
     SweepInterrupted
-        Ctrl-C ended the runs; those that have finished are in the store.
+        Ctrl-C ended the runs; finished runs are in the store.
     """
     laboratory.planned = planned.runs
     faults: dict[str, None] = {}
@@ -205,7 +205,7 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
 
 
 def _costs(runs: pl.DataFrame, of: Sequence[Objective]) -> Costs:
-    """Return the means of the objectives, a smaller one better; None if one was not measured."""
+    """Return the means of the objectives, smaller is better; None if one was not measured."""
     found = []
     for one in of:
         values = list(one.values(runs, f'--objective "{one.text}"').values())
@@ -216,7 +216,7 @@ def _costs(runs: pl.DataFrame, of: Sequence[Objective]) -> Costs:
 
 
 def _spread(best: Sequence[Trial]) -> list[Trial]:
-    """Select points of the front, equally far apart in its order, with both ends."""
+    """Select trials of the front at equal distances in its order, including both ends."""
     step = (len(best) - 1) / (MAX_FRONT - 1)
     return [best[round(n * step)] for n in range(MAX_FRONT)]
 
@@ -224,7 +224,7 @@ def _spread(best: Sequence[Trial]) -> list[Trial]:
 def _best(
     shown: Sequence[Trial], means: Sequence[tuple[float | None, ...]], of: Sequence[Objective]
 ) -> Trial | None:
-    """Choose the compromise of the front by the means with fresh seeds."""
+    """Choose the proposed trial of the front by the means with new seeds."""
     costs: list[tuple[Trial, list[float]]] = []
     for trial, point in zip(shown, means, strict=True):
         known = [mean for mean in point if mean is not None]
@@ -237,7 +237,7 @@ def _best(
 
 
 def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> list[dict[str, Any]]:
-    """Measure the front, and last the scenario as it was, with fresh seeds."""
+    """Measure the front, then the original scenario, with new seeds."""
     seed = fresh_seed(planned.seed, "intervals")
     frames = laboratory.measure(
         planned.scenario,
@@ -333,10 +333,10 @@ def tune(
     store: str | Path | None = None,
     max_memory: str | None = None,
 ) -> TuneResult:
-    """Search for the values of parameters that are best in one or several objectives.
+    """Search for the parameter values that are best in one or several objectives.
 
-    Optuna proposes the values. The trials on the Pareto front are measured again with seeds that
-    the search has not used, because the best of many trials owes a part of its result to chance.
+    Optuna proposes the values. The trials on the Pareto front are measured again with new seeds,
+    because the best of many trials is partly best by chance.
 
     Parameters
     ----------
@@ -346,18 +346,18 @@ def tune(
         Values or ranges by their path, as for :func:`sweep`: ``"loguniform(1ms,50ms)"``,
         ``"uniform(0,1)"``, ``"integers(1,8)"``, or a list, whose values have no order.
     objectives
-        Each ``"min"`` or ``"max"`` with a metric of runs, or an expression of them:
+        Each ``"min"`` or ``"max"`` and a metric of runs, or an expression of metrics:
         ``"min ping_ms_p99"``, ``"max goodput_down"``.
     arm
         Name of the arm to tune, if the scenario has several.
     trials
-        Number of trials. They come in batches of 8, whatever `jobs` is.
+        Number of trials. They run in batches of 8, with any `jobs`.
     replications
         Runs per trial.
     intervals
-        Runs per point of the front with fresh seeds.
+        Runs per trial on the front, with new seeds.
     seed
-        Replaces that of the scenario. The same seed gives the same trials.
+        Replaces the seed of the scenario. The same seed gives the same trials.
     jobs, progress, backend, max_memory
         As for :func:`run`.
     store

@@ -1,4 +1,4 @@
-"""Worst cases as scenario files: a comment block that can be read again, and the scenario."""
+"""Worst cases as scenario files: a machine-readable comment block, and the scenario."""
 
 import tomllib
 from dataclasses import dataclass, fields
@@ -27,15 +27,15 @@ class Counterexample:
     regret, regret_low, regret_high
         How much worse `arm` is, with the 95 % interval.
     found, found_low, found_high
-        The same in the scenario before it was minimised.
+        The regret of the scenario before it was simplified.
     trials
         Number of trials of the search.
     search_seed
-        Their seed.
+        Seed of the search.
     version
         The version of Sojourn.
     command
-        The command that finds it again; empty if it was found by Python.
+        The command that repeats the search; empty if Python found the scenario.
     """
 
     scenario: Scenario
@@ -88,7 +88,7 @@ def read(path: str | Path) -> Counterexample:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None
     except UnicodeDecodeError:
-        message = f"{path}: not a text; expected a scenario file in UTF-8"
+        message = f"{path}: not valid UTF-8; expected a scenario file"
         raise _core.ResultError(message) from None
     head, *rest = text.splitlines()
     block = []
@@ -102,14 +102,14 @@ def read(path: str | Path) -> Counterexample:
         values = {}
     wanted = {item.name for item in fields(Counterexample)} - {"scenario"}
     if head != TITLE or values.keys() != wanted:
-        message = f"{path}: no worst case; expected a file that `sojourn adversary --save` wrote"
+        message = f"{path}: not a worst case; expected a file written by `sojourn adversary --save`"
         raise _core.ResultError(message)
     return Counterexample(scenario=Scenario.from_toml(text), **values)
 
 
 def _written(value: str | float) -> str:
     if isinstance(value, str):
-        # A basic string of TOML: neither quotes nor line breaks as they are.
+        # A basic string of TOML: quotes and line breaks are escaped.
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
         return f'"{escaped}"'
     return repr(value)

@@ -1,1 +1,1 @@
-"""Stores of finished runs that several machines share: a folder or an S3 bucket."""
+"""Shared stores: finished runs in a directory or an S3 bucket that several machines use."""

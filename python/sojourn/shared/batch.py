@@ -1,8 +1,8 @@
-"""Batches: immutable objects with the rows of some finished runs.
+"""Batches: immutable objects with the rows of finished runs.
 
-A batch is a Parquet file. Its name is the SHA-256 digest of the keys of its runs with their number,
-so that equal batches have equal names and others never conflict. The metadata of the file has the
-digest of the file, so that damage is found.
+A batch is a Parquet file. Its name consists of the SHA-256 digest of the keys of its runs and of
+their number, so equal batches have equal names and different batches never conflict. The metadata
+of the file contains the digest of the file, which detects damage.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import polars as pl
 SUFFIX = ".parquet"
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d{1,9})\.parquet")
 _COLUMNS = ("key", "row", "scenario", "scenario_sha256", "version", "commit")
-# The digest in the metadata, and what stands there while it is computed.
+# The key of the digest in the metadata, and the placeholder while the digest is computed.
 _DIGEST = "sojourn.sha256"
 _BLANK = "0" * 64
 # The lengths of both texts are in the bytes before them (Parquet's metadata is in Thrift).
@@ -24,12 +24,12 @@ _PLACE = re.compile(_DIGEST.encode().replace(b".", rb"\.") + rb"\x18\x40([0-9a-f
 
 
 class DamagedError(Exception):
-    """The content of a batch is not what was written."""
+    """The content of a batch differs from what was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the rows of a batch belong to, for people who look into the store.
+    """The scenario and version of the rows of a batch, for people who inspect the store.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class About:
     scenario_sha256
         Digest of the scenario without its arms and the number of replications.
     version, commit
-        Those of Sojourn.
+        Version and commit of Sojourn.
     """
 
     scenario: str
@@ -55,7 +55,7 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
     rows
         Encoded rows by the keys of their runs.
     about
-        What they belong to.
+        Their scenario and version.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
 
 
 def name_of(keys: Iterable[str]) -> str:
-    """Return the name of the batch that has the runs of these keys."""
+    """Return the name of the batch that contains the runs with these keys."""
     ordered = sorted(keys)
     digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
     return f"{digest}.{len(ordered)}{SUFFIX}"
@@ -106,7 +106,7 @@ def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
     Returns
     -------
     tuple of dict and About
-        Its rows by the keys of their runs, and what they belong to.
+        Its rows by the keys of their runs, and their scenario and version.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def _with_digest(data: bytes, digest: bytes) -> bytes:
 
 
 def _place(data: bytes) -> re.Match[bytes] | None:
-    """Find the digest. The metadata is at the end; whatever is before it belongs to rows."""
+    """Find the digest, which is in the metadata at the end of the file, after the rows."""
     return next(iter([*_PLACE.finditer(data)][-1:]), None)
 
 

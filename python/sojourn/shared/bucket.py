@@ -13,12 +13,12 @@ from sojourn.shared.objects import MAX_OBJECT, Item
 if TYPE_CHECKING:
     from obstore import UpdateVersion
 
-# Attempts of a request, and how long they may take together. obstore's defaults are 10 attempts in
-# 3 minutes, in which a user with a wrong address sees nothing.
+# Attempts per request, and their total time. obstore's defaults are 10 attempts in 3 minutes: a
+# user with a wrong address would see nothing during this time.
 _RETRIES = 4
 _RETRY_TIME = timedelta(seconds=20)
 _CLOCK = "clock"
-# The service that has the credentials of a machine in a cloud, and that other machines do not have.
+# The metadata service, which provides credentials to machines in a cloud; others do not have it.
 _METADATA = "169.254."
 
 
@@ -50,7 +50,7 @@ class Bucket:
             raise _core.UnavailableError(message) from None
         self._obstore = obstore
         self._url = url.rstrip("/")
-        # A plain address is what the user has chosen.
+        # The user has chosen an address without TLS.
         is_plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
         with self._named():
             self._store = S3Store.from_url(
@@ -65,7 +65,7 @@ class Bucket:
         return self._url
 
     def put(self, name: str, data: bytes) -> None:
-        """Create an object; an object of this name with another content is damaged and replaced."""
+        """Create an object; replace an existing object with other content, which is damaged."""
         exists = self._obstore.exceptions.AlreadyExistsError
         with self._named(name):
             try:
@@ -74,7 +74,7 @@ class Bucket:
                 found = self._obstore.get(self._store, name)
                 if bytes(found.bytes()) == data:
                     return
-                # Only this content is replaced: if another writer has done so, it is as wanted.
+                # Replace only this content: another writer may have replaced it already.
                 damaged: UpdateVersion = {"e_tag": found.meta["e_tag"]}
                 with suppress(self._obstore.exceptions.PreconditionError):
                     self._obstore.put(self._store, name, data, mode=damaged, use_multipart=False)
@@ -88,7 +88,7 @@ class Bucket:
                 if "NoSuchBucket" in f"{error}":
                     raise
                 return None
-            # A batch is never so large: what is left of this object does not match its digest.
+            # No batch is this large: the rest of such an object does not match its digest.
             return b"" if found.meta["size"] > MAX_OBJECT else bytes(found.bytes())
 
     def list(self, prefix: str) -> Sequence[Item]:
@@ -114,7 +114,7 @@ class Bucket:
 
     @contextmanager
     def _named(self, name: str = "") -> Iterator[None]:
-        """Name the place in errors of obstore."""
+        """Add the place to errors of obstore."""
         place = f"{self._url}/{name}" if name else self._url
         try:
             yield
@@ -124,7 +124,7 @@ class Bucket:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the server says, without the details of the request.
+    """Return the message of the server, without the details of the request.
 
     Examples
     --------

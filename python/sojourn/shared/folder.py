@@ -1,8 +1,7 @@
-"""A folder of immutable objects, such as one on NFS that several machines mount.
+"""A directory of immutable objects, for example on NFS, that several machines mount.
 
 It needs neither locks nor hard links: an object is written under another name and renamed, which is
-atomic. The name of an object derives from its content, so that two writers of the same name replace
-a file by an equal one.
+atomic. Equal names mean equal content, so a second writer replaces a file by an equal one.
 """
 
 import contextlib
@@ -14,20 +13,20 @@ from pathlib import Path
 from sojourn import _core, files
 from sojourn.shared.objects import MAX_OBJECT, Item
 
-# Names of files that are being written begin so.
+# Prefix of the names of files that are being written.
 _TEMPORARY = ".writing-"
-# Writers are dead if they have not finished after this time.
+# A writer that has not finished after this time is considered dead.
 _PATIENCE_S = 3_600.0
 _CLOCK = "clock"
 
 
 class Folder:
-    """A folder of objects.
+    """A directory of objects.
 
     Parameters
     ----------
     path
-        The folder; it is created when the first object is written.
+        The directory; it is created when the first object is written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +34,7 @@ class Folder:
 
     @property
     def url(self) -> str:
-        """The path of the folder."""
+        """The path of the directory."""
         return f"{self._path}"
 
     def put(self, name: str, data: bytes) -> None:
@@ -58,14 +57,14 @@ class Folder:
             raise self._unusable(error) from None
 
     def list(self, prefix: str) -> Sequence[Item]:
-        """List the objects below a folder."""
+        """List the objects below a directory."""
         try:
             return list(self._below(self._path / prefix))
         except OSError as error:
             raise self._unusable(error) from None
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove objects, and what dead writers have left."""
+        """Remove objects, and files left by dead writers."""
         try:
             for name in names:
                 (self._path / name).unlink(missing_ok=True)
@@ -98,7 +97,7 @@ class Folder:
             if entry.is_dir(follow_symlinks=False):
                 yield from self._below(path)
                 continue
-            # Another process may remove it now.
+            # Another process may have removed it.
             with contextlib.suppress(FileNotFoundError):
                 found = entry.stat()
                 name = path.relative_to(self._path).as_posix()
@@ -122,14 +121,14 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        # The other name means nothing to users.
+        # Users do not know the temporary name.
         error.filename = f"{path}"
         raise
     _sync(path.parent)
 
 
 def _sync(folder: Path) -> None:
-    """Sync the entries of a folder; some file systems cannot."""
+    """Sync the entries of a directory, where the file system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,16 +1,16 @@
-"""Places for immutable objects: the interface of folders and buckets."""
+"""The interface of places for immutable objects: directories and buckets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-# No object is larger: a batch has some thousand rows at most.
+# No object is larger: a batch has at most 4,096 rows.
 MAX_OBJECT = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object in a list.
+    """An entry of a list of objects.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Item:
     size
         Its size in bytes.
     modified_s
-        When it was written, in seconds since 1970 by the clock of the store.
+        Time when it was written, in seconds since 1970, by the clock of the store.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Objects(Protocol):
         """The place, as in ``--store``."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object unless it exists with this content; a damaged one is replaced."""
+        """Write an object unless it exists with this content; replace a damaged object."""
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""
@@ -48,7 +48,7 @@ class Objects(Protocol):
         """List the objects whose names begin with a prefix that ends with ``/``, in any order."""
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove objects; it does not matter whether they exist."""
+        """Remove objects; objects that do not exist are ignored."""
 
     def now_s(self) -> float:
         """Return the time by the clock of the store, which must be writable."""

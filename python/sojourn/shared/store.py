@@ -1,4 +1,4 @@
-"""A store of finished runs that several machines share."""
+"""A shared store of finished runs."""
 
 import hashlib
 import json
@@ -17,23 +17,23 @@ from sojourn.shared.folder import Folder
 from sojourn.shared.objects import Item, Objects
 
 _RUNS = "runs/"
-# Objects that are read at once: most of the time of a request is waiting.
+# Concurrent reads: a request spends most of its time waiting.
 _AT_ONCE = 16
-# Digits of the digest that names the batches of a scenario.
+# Digits of the digest in the prefix of the batches of a scenario.
 _DIGITS = 32
-# An object that another machine has written may be seen a moment later: NFS caches names.
+# Delays between attempts: NFS caches names, so an object of another machine may appear late.
 _DELAYS_S = (0.1, 0.4, 1.5, 3.0)
-# Keys of a scenario that do not decide where its rows are.
+# Keys of a scenario that do not affect the prefix of its batches.
 _OTHER = ("arms", "replications", "name", "duration", "warmup")
 
 
 class SharedStore:
-    """A store of finished runs in a folder or a bucket.
+    """A store of finished runs in a directory or a bucket.
 
     Parameters
     ----------
     objects
-        The folder or the bucket.
+        The directory or the bucket.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -45,10 +45,10 @@ class SharedStore:
         return self._objects.url
 
     def rows_of(self, scenario: _core.Scenario) -> "Rows":
-        """Return the rows of a scenario that this version has stored.
+        """Return the rows of a scenario that this version of Sojourn has stored.
 
-        Scenarios that differ only in their arms, their duration or warm-up, as those do that one
-        sweep consists of, have the same rows.
+        Scenarios that differ only in their arms, duration or warm-up, such as those of one sweep,
+        have the same prefix.
         """
         document = json.loads(scenario.to_json())
         rest = {key: value for key, value in document.items() if key not in _OTHER}
@@ -76,7 +76,7 @@ class SharedStore:
                 "commit": "" if about is None else about.commit,
                 "runs": sum(_count(item) for item in items),
                 "bytes": sum(item.size for item in items),
-                # The clocks of two machines differ.
+                # The clock of this machine may differ from that of the store.
                 "age_s": max(now - max(item.modified_s for item in items), 0.0),
                 "active": False,
             }
@@ -85,9 +85,9 @@ class SharedStore:
         return sorted(found, key=lambda one: -one["age_s"])
 
     def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
-        """Read all batches: the number of rows, and the damaged batches.
+        """Read all batches; return the number of rows, and the damaged batches.
 
-        Of each damaged batch: its place, the number of its rows and what is wrong.
+        A damaged batch is listed with its place, the number of its rows and the fault.
         """
         items = list(self._batches())
         with ThreadPoolExecutor(_AT_ONCE) as executor:
@@ -100,9 +100,9 @@ class SharedStore:
         return sum(_count(item) for item in items), damaged
 
     def collect(self, age_s: float) -> int:
-        """Remove the batches that are at least `age_s` seconds old; return their bytes.
+        """Remove the batches that are at least `age_s` seconds old; return their size in bytes.
 
-        Ages are differences of times by the clock of the store, whatever that of this machine says.
+        Ages are computed with the clock of the store, not that of this machine.
         """
         now = self._objects.now_s()
         old = [item for item in self._batches() if now - item.modified_s >= age_s]
@@ -117,7 +117,7 @@ class SharedStore:
     def _fault(self, item: Item) -> str | None:
         data = self._objects.get(item.name)
         if data is None:
-            # Removed meanwhile.
+            # Removed in the meantime.
             return None
         try:
             batch.decode(_base(item.name), data)
@@ -126,7 +126,7 @@ class SharedStore:
         return None
 
     def _about(self, items: Sequence[Item]) -> About | None:
-        """Return what batches belong to, from the first that is not damaged."""
+        """Return the scenario and version of batches, from the first that is not damaged."""
         for item in items:
             try:
                 return batch.decode(_base(item.name), self._objects.get(item.name) or b"")[1]
@@ -141,9 +141,9 @@ class Rows:
     Parameters
     ----------
     objects
-        The folder or the bucket.
+        The directory or the bucket.
     about
-        What the rows belong to.
+        Scenario and version of the rows.
     """
 
     def __init__(self, objects: Objects, about: About) -> None:
@@ -154,21 +154,21 @@ class Rows:
         self._prefix = f"{_RUNS}{digest}/"
         self._known: set[str] = set()
         self._rows: dict[str, bytes] = {}
-        # Batches that are damaged, with their places and what is wrong.
+        # The place and fault of each damaged batch.
         self.damaged: list[str] = []
 
     @property
     def prefix(self) -> str:
-        """What the names of the batches begin with; equal for equal scenarios and versions."""
+        """The prefix of the names of the batches; equal for equal scenarios and versions."""
         return self._prefix
 
     @property
     def about(self) -> About:
-        """What the rows belong to."""
+        """Scenario and version of the rows."""
         return self._about
 
     def has(self, name: str) -> bool:
-        """Whether a batch exists and is whole; false also if the store cannot be read."""
+        """Whether a batch exists and is undamaged; also false if the store cannot be read."""
         try:
             data = self._objects.get(self._prefix + name)
             return data is not None and bool(batch.decode(name, data))
@@ -210,7 +210,7 @@ class Rows:
         return name
 
     def load(self, name: str) -> bool:
-        """Read a batch that another process has just written; false if it is not whole.
+        """Read a batch that another process has just written; return false if it is damaged.
 
         Raises
         ------
@@ -234,7 +234,7 @@ class Rows:
         try:
             self._rows.update(batch.decode(name, data)[0])
         except DamagedError as error:
-            # It may be replaced by one of the same name.
+            # A batch of the same name may replace it.
             self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
             return False
         self._known.add(name)
@@ -242,7 +242,7 @@ class Rows:
 
 
 def opened(place: str) -> SharedStore:
-    """Open a shared store; its place is read when it is first used.
+    """Open a shared store; its place is first read when the store is used.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def opened(place: str) -> SharedStore:
     Raises
     ------
     ScenarioError
-        It is neither of them.
+        The place is neither of them.
     UnavailableError
         A package is missing.
 
@@ -266,7 +266,7 @@ def opened(place: str) -> SharedStore:
     """
     scheme, separator, rest = place.partition("://")
     if not separator and place:
-        # Workers on this machine have another working directory.
+        # Absolute: workers on this machine have another working directory.
         return SharedStore(Folder(Path(place).absolute()))
     if scheme != "s3" or not rest.split("/")[0]:
         message = f"--store: {place or 'empty'}; expected s3://bucket/prefix or a directory"

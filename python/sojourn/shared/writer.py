@@ -1,4 +1,4 @@
-"""Write rows to a shared store in batches, beside the runs."""
+"""Write rows to a shared store in batches, concurrently with the runs."""
 
 import threading
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Protocol, Self
 
 from sojourn import _core
 
-# Rows that finish within this time become one batch: a crash loses no more, and 100,000 short runs
-# become some thousand objects.
+# Rows that finish within this time become one batch: a crash loses at most these, and 100,000 short
+# runs become some thousand objects.
 INTERVAL_S = 2.0
-# Rows of a batch.
+# Most rows per batch.
 MOST_ROWS = 4_096
-# Time until the next attempt after a store could not be written.
+# Time until the next attempt to write after an error.
 RETRY_S = 10.0
 
 
 class Batches(Protocol):
-    """Where batches are written: the rows of a scenario in a store."""
+    """The destination of batches: the rows of a scenario in a store."""
 
     def add(self, rows: Mapping[str, bytes]) -> object:
-        """Write rows; raises ``ResultError`` if that is not possible."""
+        """Write rows; raises ``ResultError`` if that fails."""
 
 
 class Writer:
@@ -31,9 +31,9 @@ class Writer:
     Parameters
     ----------
     rows
-        Where they are written.
+        The destination of the rows.
     interval_s
-        How long rows wait for others.
+        How long rows wait for further rows, in seconds.
     """
 
     def __init__(self, rows: Batches, interval_s: float = INTERVAL_S) -> None:
@@ -61,7 +61,7 @@ class Writer:
 
     @property
     def failure(self) -> str | None:
-        """Why rows are not in the store; None if all are that were written so far."""
+        """Why rows are not in the store; None if all rows so far are."""
         with self._changed:
             return self._failure
 
@@ -72,13 +72,13 @@ class Writer:
             return self._written
 
     def append(self, key: str, row: bytes) -> None:
-        """Store a row soon."""
+        """Queue a row for the next batch."""
         with self._changed:
             self._pending[key] = row
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Write what waits, with one more attempt if the last one failed, and end the thread."""
+        """Write the waiting rows, with one more attempt after a failure, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

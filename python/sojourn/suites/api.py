@@ -36,7 +36,7 @@ class Plan:
     Parameters
     ----------
     form
-        How long and how often they are run.
+        Durations and number of runs.
     numbers
         The numbers of scenarios and discussions.
     queues
@@ -66,7 +66,7 @@ def plan(
     Raises
     ------
     ScenarioError
-        A queue or a number is unknown, there is no queue, or a queue is given twice.
+        A queue or a number is unknown, no queue is given, or a queue is given twice.
     """
     chosen = selected(numbers)
     tested = [QueueUnderTest(queue) for queue in queues]
@@ -84,7 +84,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rfc7928Report:
-    """What the suite of RFC 7928 found out about one queue.
+    """The results of the suite of RFC 7928 for one queue.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Rfc7928Report:
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """One row per direction that the RFC states: the verdict, with the quotation."""
+        """One row per direction that the RFC states: the verdict and the quotation."""
         rows = [
             (
                 self.queue,
@@ -127,7 +127,7 @@ class Rfc7928Report:
 
     @property
     def file_name(self) -> str:
-        """Name of its report."""
+        """File name of the report."""
         return f"{re.sub('[^a-z0-9_.]+', '-', self.queue.lower()).strip('-.')}.html"
 
     def save(self, folder: str | Path) -> Path:
@@ -164,7 +164,7 @@ def report_on(
     Parameters
     ----------
     tested, built
-        A queue of the plan and its cases.
+        A queue of the plan, and its cases.
     planned
         The plan.
     runner

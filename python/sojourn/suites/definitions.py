@@ -1,4 +1,4 @@
-"""The shape of a scenario of the suite: what the RFC states, what ns-3's suite uses, our choice."""
+"""Definition of a scenario of the suite: parameters of the RFC, of ns-3's suite, and our own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class Direction:
     Parameters
     ----------
     quotation
-        Where the RFC states it.
+        The statement in the RFC.
     expectation
-        The comparison; ``{queue}`` and ``{tail}`` stand for the names of the arms, ``{without}``
-        and ``{marked}`` for the arms without and with ECN.
+        The comparison that checks it; ``{queue}`` and ``{tail}`` stand for the names of the arms,
+        ``{without}`` and ``{marked}`` for the arms without and with ECN.
     signal
-        What the queue must do in the runs for the statement to apply to it: drop or mark as an
-        AQM, or mark.
+        What the queue must do in the runs so that the statement applies: drop or mark as an AQM,
+        or mark.
     """
 
     quotation: Quotation
@@ -38,16 +38,17 @@ class Definition:
     Parameters
     ----------
     number
-        Its number: that of the section, and a further one for each experiment of the section.
+        Number of its section, with a further number for each experiment of the section.
     title
         Its title.
     weight
-        The requirement of figure 4 in section 13 of the RFC; empty if the figure does not name it.
+        The requirement in figure 4 of section 13 of the RFC; empty if the figure does not name the
+        scenario.
     quotation
-        What the RFC asks for.
+        The request of the RFC.
     rfc, suite, ours
-        Parameters that the RFC states, those of ns-3's AQM evaluation suite, and those that neither
-        states and we chose.
+        Parameters that the RFC states, those of ns-3's AQM evaluation suite, and our own choices
+        where neither states a value.
     build
         Builds its cases.
     directions

@@ -1,8 +1,7 @@
 """Sections 4.6, 8.3, 11 and 12 of RFC 7928: tables for a discussion, from the catalogue of queues.
 
-When a queue drops packets is observed: packets of equal size arrive at a constant interval that
-differs from their transmission time, so that the time of a drop is that of an arrival or that of a
-departure.
+A run shows when a queue drops packets: packets of equal size arrive at a constant interval that
+differs from their transmission time, so each drop coincides with either an arrival or a departure.
 """
 
 from collections.abc import Sequence
@@ -28,9 +27,9 @@ QUOTED: dict[str, Quotation] = {
 _GAP_S = 0.8e-3
 _RATE = "14720kbit"
 _DURATION_S = 3.0
-# Half of it, after which packets arrive, is a multiple of the interval.
+# Packets arrive after half of this time, which is a multiple of the interval.
 _RTT = "80ms"
-# Larger than the rounding of times, smaller than the distance of arrivals and departures.
+# Larger than the rounding of times, smaller than the time between an arrival and a departure.
 _TOLERANCE_S = 1e-6
 
 
@@ -43,7 +42,7 @@ class Discussion:
     number
         Number of the section.
     quotation
-        What the RFC asks for.
+        The request of the RFC.
     head, rows
         The table.
     """
@@ -124,7 +123,7 @@ def _tuning(tested: QueueUnderTest) -> Table:
 
 
 def drop_times(tested: QueueUnderTest) -> str:
-    """Observe whether a queue under constant overload drops at arrivals or at departures.
+    """Find out whether a queue under constant overload drops at arrivals or at departures.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The metrics of section 2 of RFC 7928, per run: of all traffic, of each class, of each phase."""
+"""The metrics of section 2 of RFC 7928, per run: all traffic, each class, each phase."""
 
 from collections.abc import Iterator
 
@@ -53,21 +53,21 @@ METRICS = (
         label="loss",
         unit="%",
         digits=2,
-        description="Section 2.3: data packets dropped on their way, of those sent.",
+        description="Section 2.3: share of the sent data packets that were dropped on their path.",
     ),
     Metric(
         column="mark_percent",
         label="marks",
         unit="%",
         digits=2,
-        description="Packets marked at the bottleneck, of those that it sent.",
+        description="Marked packets as a share of the packets that the bottleneck sent.",
     ),
     Metric(
         column="retransmit_percent",
         label="retransmissions",
         unit="%",
         digits=2,
-        description="Retransmitted segments, of those sent.",
+        description="Retransmitted segments as a share of the segments sent.",
     ),
     Metric(
         column="utilisation_percent",
@@ -164,7 +164,7 @@ def measure(result: Result, case: Case) -> pl.DataFrame:
 
 
 def acted(result: Result, case: Case, arm: str, *, marks: bool) -> bool:
-    """Whether the AQM of an arm dropped or marked a packet, or marked one, in any run."""
+    """Whether the AQM of an arm dropped or marked a packet (or only: marked one) in any run."""
     links = result.links.filter(pl.col("arm") == arm, pl.col("link") == case.bottleneck)
     names = ["marks_aqm", "marks_ce_threshold", *([] if marks else ["drops_aqm"])]
     return bool(links.select(pl.sum_horizontal(names).sum()).item())

@@ -19,7 +19,7 @@ from sojourn.suites.quotations import Quotation
 from sojourn.suites.setups import DROP_TAIL
 from sojourn.suites.suite import Characterisation, Measurement
 
-# An ellipse shows the variation of at least this many runs.
+# Least number of runs for an ellipse.
 _LEAST_RUNS = 2
 
 
@@ -68,7 +68,7 @@ def html(found: Characterisation, discussions: Sequence[Discussion], build: str)
     Parameters
     ----------
     found
-        What was measured.
+        The measurements.
     discussions
         The tables of the sections that ask for a discussion.
     build
@@ -136,7 +136,7 @@ def _verdicts(found: Characterisation) -> str:
     return (
         f"<h2>Directions that the RFC states</h2>{_text_table(head_, rows)}"
         '<p class="note">A comparison passes if the 95 % interval of the paired difference lies on '
-        "the stated side, fails if it lies on the other, and is undecided if it contains 0. "
+        "the stated side, fails if it lies on the other side, and is undecided if it contains 0. "
         "It does not apply to a queue that did not act as an AQM in the runs. The RFC states no "
         "direction for the other scenarios.</p>"
     )

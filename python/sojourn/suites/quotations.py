@@ -1,7 +1,7 @@
-"""Quotations from RFC 7928 that the suite refers to, each stored once.
+"""Quotations from RFC 7928 that the suite uses, each stored once.
 
-The text is that of the RFC; line breaks are spaces. The copyright of the text is held by the IETF
-Trust and the authors of RFC 7928.
+The text is that of the RFC, with spaces instead of line breaks. The IETF Trust and the authors of
+RFC 7928 hold the copyright of the text.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Quotation:
     section
         Number of the section that contains it.
     text
-        Its words, with single spaces.
+        The text, with single spaces.
     """
 
     section: str

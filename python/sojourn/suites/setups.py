@@ -1,4 +1,4 @@
-"""What all scenarios of the suite share: rates, buffers, forms, and the queue under test."""
+"""Common parts of all scenarios of the suite: rates, buffers, forms, the queue under test."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from sojourn.qdisc import qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.traffic import Ping, Tcp, Traffic
 
-# Name of the arm that RFC 7928 section 1.2 compares with: without AQM, with a BDP-sized buffer.
+# Name of the baseline arm of RFC 7928 section 1.2: drop-tail with a BDP-sized buffer.
 DROP_TAIL = "droptail"
 # Ours: RFC 7928 states no rate, except in section 8.2.6.
 RATE_MBIT = 10.0
@@ -18,7 +18,7 @@ RATE_MBIT = 10.0
 RTT_MS = 100.0
 # Size of a full packet: IP, TCP and payload.
 PACKET_BYTES = 1500
-# The same with the Ethernet header, which limits in bytes count.
+# The same with the Ethernet header: limits in bytes include it.
 FRAME_BYTES = 1514
 # RFC 7928 section 2.7: goodput is measured every K * minRTT, with K = 10.
 SAMPLE_MS = 10 * RTT_MS
@@ -27,7 +27,7 @@ PROBE = "probe"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """How long and how often the scenarios are run.
+    """Durations and numbers of runs of the scenarios.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Case:
     Parameters
     ----------
     name
-        What distinguishes it from the other cases; empty if there is one case.
+        Name that distinguishes it from the other cases; empty for a single case.
     scenario
         The simulation; its first arm is drop-tail.
     classes
@@ -170,7 +170,7 @@ class QueueUnderTest:
         object.__setattr__(self, "units", units)
 
     def spec(self, packets: int) -> str:
-        """Write the queue with a buffer of `packets`, unless it sets its limit or has none."""
+        """Write the queue with a buffer of `packets`, unless it sets its limit or has no limit."""
         return self._with("limit", limit_value(self.units.get("limit"), packets))
 
     def marking(self, packets: int) -> str:
@@ -181,7 +181,7 @@ class QueueUnderTest:
         return f"{text} ecn" if has_flag else text
 
     def other_parameters(self, packets: int) -> tuple[str, str]:
-        """Write the queue with another target, or else another limit; say what differs."""
+        """Write the queue with another target, or else another limit; describe the change."""
         text = self.spec(packets)
         words = qdisc(text).spec.split()
         if self.units.get("target") == "time" and "target" in words:
@@ -191,7 +191,7 @@ class QueueUnderTest:
         value = limit_value(self.units.get("limit"), 2 * packets)
         if value is not None:
             return _replaced(text, "limit", value), "limit doubled at router L"
-        return text, "no target and no limit to change: identical parameters"
+        return text, "neither target nor limit to change: identical parameters"
 
     def _with(self, key: str, value: str | None) -> str:
         if value is None or key in self.text.split():
@@ -291,7 +291,7 @@ def dumbbell(
     tested
         The queue.
     form
-        How long and how often.
+        Durations and numbers of runs.
     traffic
         The traffic, without the probe.
     measured_s

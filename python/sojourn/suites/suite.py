@@ -37,7 +37,7 @@ class Checked:
     text
         The comparison.
     measured
-        The two values, or why there are none.
+        The two values, or the reason why there are none.
     """
 
     direction: Direction
@@ -92,14 +92,14 @@ class Measurement:
 
 @dataclass(slots=True, kw_only=True)
 class Characterisation:
-    """What the suite found out about one queue.
+    """The results of the suite for one queue.
 
     Parameters
     ----------
     tested
         The queue.
     form
-        How long and how often the scenarios were run.
+        Durations and number of runs.
     measurements
         The measurements by the number of the scenario.
     figures
@@ -137,7 +137,7 @@ class Characterisation:
 def cases(
     tested: QueueUnderTest, form: Form, numbers: Sequence[str], seed: int
 ) -> dict[str, list[Case]]:
-    """Build the cases of scenarios, all before the first run."""
+    """Build the cases of all scenarios before the first run."""
     return {
         number: [_seeded(case, seed) for case in DEFINITIONS[number].build(tested, form)]
         for number in numbers
@@ -157,14 +157,14 @@ def characterise(
     runner: Runner = run_scenario,
     drawn: Callable[[Result, Measurement], list[str]] | None = None,
 ) -> Characterisation:
-    """Run scenarios and reduce their results.
+    """Run scenarios and compute their metrics.
 
     Parameters
     ----------
     tested
         The queue.
     form
-        How long and how often the scenarios are run.
+        Durations and number of runs.
     built
         The cases of :func:`cases`.
     runner

@@ -1,4 +1,4 @@
-"""Keep the metrics of finished runs, so that they are not repeated."""
+"""Stores of the metrics of finished runs, so that these runs are not repeated."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,15 +15,15 @@ class RowCache(Protocol):
     """A store of rows.
 
     The methods raise :class:`ResultError` or :class:`OSError` if the store fails. The sweep then
-    goes on without it.
+    continues without it.
     """
 
     def finished(self, carrier: Carrier) -> set[int]:
-        """Begin with a carrier, and return the numbers of the runs whose rows are stored."""
+        """Begin a carrier, and return the numbers of the runs whose rows are stored."""
         ...
 
     def read(self, carrier: Carrier, numbers: Iterable[int]) -> Iterator[Row]:
-        """Yield stored rows; damaged ones may be left out, and are executed again in any case."""
+        """Yield stored rows; damaged rows may be left out. Their runs are executed again."""
         ...
 
     def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
@@ -31,7 +31,7 @@ class RowCache(Protocol):
         ...
 
     def close(self, carrier: Carrier) -> None:
-        """Sync the rows of a carrier, of which there are no more."""
+        """Sync the rows of a carrier that has ended."""
         ...
 
 

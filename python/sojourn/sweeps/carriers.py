@@ -17,8 +17,8 @@ from sojourn.document import plain
 from sojourn.scenario import Scenario
 from sojourn.sweeps.space import Point
 
-# Runs and least number of arms of a carrier. At its end, one run after the other finishes and
-# processors are idle; the time to begin one grows with the number of carriers in the store.
+# Runs and least number of arms of a carrier. At the end of a carrier, processors become idle one
+# after the other; the time to begin one grows with the number of carriers in the store.
 _RUNS = 1024
 _LEAST_ARMS = 8
 # Keys that a result has only once, so that arms of a carrier must share them.

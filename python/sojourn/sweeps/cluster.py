@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
 SCHEME = "dask"
-# Time of a task: long compared with the milliseconds that the scheduler needs for one, short
-# compared with what a lost worker may cost.
+# Time of a task in seconds: much longer than the milliseconds of scheduling, but short, because a
+# lost worker loses it.
 TASK_S = 2.0
 LEAST_TASK_S = 1.0
 MOST_RUNS = 4_096
-# Tasks that wait per thread of a worker, so that no worker idles.
+# Waiting tasks per thread of a worker, so that no worker is idle.
 _AHEAD = 2
-# How long to wait for the scheduler, and for its first worker.
+# Longest time to wait for the scheduler, and for its first worker.
 _CONNECT_S = 10.0
 _WORKERS_S = 30.0
-# How often to try to start the workers of this machine.
+# Attempts to start the workers on this machine.
 _STARTS = 3
-# How often a task is tried whose workers have ended: a run may be what ends them. Its runs are then
-# tried one by one, as often.
+# Attempts of a task whose workers ended: one of its runs may end them. The runs are then tried one
+# by one, with as many attempts.
 ATTEMPTS = 4
-# How often a run is repeated whose row the store does not return.
+# Repetitions of a run whose row the store does not return.
 _REPEATS = 3
-# How long to wait for a task before the caller may do something else.
+# Longest time to wait for a task before control returns to the caller.
 _MOMENT_S = 0.1
-# How often the threads of the workers are counted, which may join and leave.
+# Interval at which the threads of the workers are counted: workers may join and leave.
 _COUNT_S = 1.0
 _MAX_PORT = 65_535
 _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
@@ -52,7 +52,7 @@ _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that a cluster is to execute.
+    """A run to execute on a cluster.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ class Run:
 
 
 def address(text: str) -> str | None:
-    """Read where the scheduler of ``--on dask`` is.
+    """Read the address of the scheduler from the value of ``--on``.
 
     Returns
     -------
     str or None
-        Its address, such as ``tcp://scheduler:8786``; None for a cluster of this machine.
+        The address, such as ``tcp://scheduler:8786``; None for a cluster on this machine.
 
     Raises
     ------
     ScenarioError
-        It is neither ``dask`` nor ``dask://HOST:PORT``.
+        The value is neither ``dask`` nor ``dask://HOST:PORT``.
 
     Examples
     --------
@@ -108,14 +108,14 @@ class Cluster:
     Parameters
     ----------
     scheduler
-        Address of the scheduler; None: workers of this machine are started and stopped.
+        Address of the scheduler; None to start and stop workers on this machine.
     store, rows
-        The store in which the workers put the rows, which all must reach at the same place, and
-        the rows of the sweep in it.
+        The store for the rows, which all workers must access at the same place, and the rows of
+        the sweep in it.
     text
-        Returns the scenario of a carrier, by its number, as tasks have it.
+        Returns the scenario of a carrier, by its number, in the form for tasks.
     jobs
-        Number of workers of this machine; by default one per processor.
+        Number of workers on this machine; by default one per processor.
     backend
         Name of the backend; by default the first.
 
@@ -144,29 +144,29 @@ class Cluster:
         self._local: LocalCluster | None = None
         self._waiting = _Waiting()
         self._under_way: dict[Future, list[Run]] = {}
-        # Tasks that have ended; Dask calls back in a thread of its own.
+        # Tasks that have ended; the callbacks of Dask run on another thread.
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         # The task of a run that may end its worker.
         self._suspect: Future | None = None
         self._repeated: Counter[str] = Counter()
         self._threads = 1
         self._counted_s = -math.inf
-        # Measured relative to estimated time of runs.
+        # Ratio of the measured to the estimated time of runs.
         self._factor = 1.0
-        # Those of Dask, with their levels before.
+        # The loggers of Dask, with their previous levels.
         self._levels: dict[logging.Logger, int] = {}
         self._client = self._connected()
 
     def close(self) -> None:
-        """Give up the tasks that have not finished, and end the workers of this machine."""
+        """Cancel the unfinished tasks, and end the workers on this machine."""
         with suppress(Exception):
             self._client.cancel(list(self._under_way), force=True)
         for nanny in self._local.workers.values() if self._local is not None else ():
-            # A run that nobody waits for may take minutes. What is stored is whole in any case.
+            # Do not wait for a cancelled run: it may take minutes. Stored batches are complete.
             nanny.auto_restart = False
             with suppress(OSError, TypeError):
                 os.kill(nanny.pid, signal.SIGKILL)
-        # Errors while a cluster ends concern no result.
+        # Errors while a cluster ends do not affect results.
         with suppress(Exception):
             self._client.close(timeout=2)
         if self._local is not None:
@@ -176,23 +176,23 @@ class Cluster:
             logger.setLevel(level)
 
     def add(self, runs: Sequence[Run], *, first: bool = False) -> None:
-        """Have runs executed, before the others that wait if `first` is set."""
+        """Queue runs for execution; if `first` is set, before the other waiting runs."""
         self._waiting.add(runs, first=first)
 
     def take(self) -> list[tuple[Run, bytes, bool]]:
-        """Wait a moment for a task to end, and begin others.
+        """Wait briefly for a task to end, and submit others.
 
         Returns
         -------
         list of tuples of Run, bytes and bool
-            Finished runs with their rows, and whether these are in the store.
+            Finished runs with their rows, and whether the rows are in the store.
 
         Raises
         ------
         QueueError
             A queue written in Python failed, or several workers in succession ended during a run.
         ResultError
-            The store returns no rows although workers have written them.
+            The store does not return rows that workers have written.
         UnavailableError
             The connection to the scheduler was lost, or a worker has another build of Sojourn.
         """
@@ -213,7 +213,7 @@ class Cluster:
             if isolated:
                 message = (
                     f"{part[0].name}: {counted(ATTEMPTS, 'worker')} ended during this run (memory "
-                    "exhausted, os._exit or a crash in a queue, or they were killed)"
+                    "exhausted, os._exit or a crash in a queue, or killed)"
                 )
                 raise _core.QueueError(message) from error
             self._waiting.alone(part)
@@ -226,7 +226,7 @@ class Cluster:
             if self._repeated[missing[0].key] > _REPEATS:
                 message = (
                     f"store {self._rows.damaged[-1]}, also after {_REPEATS} repetitions; expected "
-                    "a store that all workers reach at the same place"
+                    "a store that all workers access at the same place"
                 )
                 raise _core.ResultError(message)
             self.add(missing, first=True)
@@ -234,12 +234,12 @@ class Cluster:
         return [(run, found[run.key], in_store) for run in part if run.key in found]
 
     def _fill(self) -> None:
-        """Keep enough tasks with the scheduler that no worker idles."""
+        """Submit enough tasks that no worker is idle."""
         now = time.monotonic()
         if now - self._counted_s > _COUNT_S:
             self._counted_s = now
             self._threads = max(sum(self._client.nthreads().values()), 1)
-        # While a run that may end its worker is under way, no other is, which could be blamed.
+        # Execute a run that may end its worker alone, so that no other run is blamed.
         while self._suspect is None and (
             not self._under_way
             if self._waiting.isolates
@@ -277,7 +277,7 @@ class Cluster:
             done.failed.reraise()
         if done.executed:
             estimated = sum(run.cost_s for run in part)
-            # Smoothed: the first tasks of a worker also load the program.
+            # Smoothed: the first tasks of a worker include the time to load the program.
             self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
         name = batch.name_of(run.key for run in part)
         if done.data is not None:
@@ -306,8 +306,8 @@ class Cluster:
             raise
         except (FutureCancelledError, OSError):
             message = (
-                f"{self._name}: the connection to the scheduler was lost; what has finished is "
-                "stored, and the same sweep continues when the scheduler is back"
+                f"{self._name}: the connection to the scheduler was lost; finished runs are "
+                "stored, and the same command continues when the scheduler is back"
             )
             raise _core.UnavailableError(message) from None
         except Exception as error:  # noqa: BLE001 - other errors of Dask have no common class
@@ -326,7 +326,7 @@ class Cluster:
         except ModuleNotFoundError:
             message = "--on dask: requires Dask; install it with: pip install 'sojourn[dask]'"
             raise _core.UnavailableError(message) from None
-        # What matters is said once, in a sentence.
+        # Errors are reported once, as one line.
         for name in [*logging.Logger.manager.loggerDict]:
             if name.partition(".")[0] == "distributed":
                 logger = logging.getLogger(name)
@@ -362,14 +362,14 @@ class Cluster:
                 with dask.config.set(
                     {
                         "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
-                        # It interrupts each worker 100 times per second.
+                        # The profiler interrupts each worker 100 times per second.
                         "distributed.worker.profile.enabled": False,
                     }
                 ):
                     self._local = LocalCluster(
                         n_workers=self._jobs,
                         threads_per_worker=1,
-                        # Another cluster may have the usual port.
+                        # Another cluster may use the default port.
                         dashboard_address="127.0.0.1:0",
                         silence_logs=logging.CRITICAL,
                         # Sojourn checks the memory of all runs before the first one.
@@ -404,15 +404,15 @@ class _Waiting:
 
     @property
     def isolates(self) -> bool:
-        """Whether the next run is to be alone."""
+        """Whether the next run is to be executed alone."""
         return bool(self._alone)
 
     def alone(self, runs: Sequence[Run]) -> None:
-        """Have runs executed in tasks of their own, to find out which one ends its workers."""
+        """Queue runs as separate tasks, to find out which run ends its workers."""
         self._alone.extend(runs)
 
     def take(self, factor: float, threads: int) -> list[Run]:
-        """Take the runs of a task, fewer at the end, so that all workers end at the same time."""
+        """Take the runs of a task, fewer at the end, so that all workers finish together."""
         if self._alone:
             return [self._alone.popleft()]
         rest_s = self._cost_s * factor

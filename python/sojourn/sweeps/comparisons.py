@@ -1,7 +1,7 @@
 """Many comparisons at once: intervals and verdicts that account for their number.
 
-At a confidence level of 95 %, one of twenty differences that do not exist appears to exist. Two
-remedies are used:
+At a confidence level of 95 %, on average one of twenty differences that are really zero appears to
+exist. Two methods correct for this:
 
 * To find the best of many points, the intervals are those of Bonferroni: with a probability of at
   least 95 %, all of them are correct. A point may be the best unless another one is better in a
@@ -14,7 +14,7 @@ remedies are used:
   Confidence Intervals for Selected Parameters", Journal of the American Statistical Association
   100, 2005): an interval excludes 0 if and only if its difference is selected.
 
-All of them use Student's t distribution for the mean of paired differences.
+All intervals and tests use Student's t distribution for the mean of paired differences.
 """
 
 import math
@@ -88,7 +88,7 @@ def selected(samples: Sequence[Sequence[float]]) -> list[Difference]:
 
 
 def against_first(rows: Numbers, place: int) -> Difference:
-    """Estimate the difference of a row to the first one, simultaneously with all other rows.
+    """Estimate the difference of a row from the first one, simultaneously with all other rows.
 
     Parameters
     ----------

@@ -17,16 +17,16 @@ from sojourn.sweeps.sharing import SharedCache, keys
 class ClusterExecutor:
     """Executes runs on the workers of Dask Distributed; a context manager.
 
-    Tasks have runs of several carriers, so that carriers with few short runs cost nothing more.
+    A task may contain runs of several carriers, so carriers with few short runs add no overhead.
 
     Parameters
     ----------
     scheduler
-        Address of the scheduler; None: workers of this machine.
+        Address of the scheduler; None for workers on this machine.
     cache
-        The store in which the workers put the rows.
+        The store for the rows of the workers.
     jobs
-        Number of workers of this machine.
+        Number of workers on this machine.
     backend
         Name of the backend; by default the first.
     """
@@ -39,12 +39,12 @@ class ClusterExecutor:
     _carriers: list[Carrier] = field(default_factory=list)
     _places: dict[Carrier, int] = field(default_factory=dict)
     _texts: dict[int, str | bytes] = field(default_factory=dict)
-    # Of each carrier: runs that were given to the cluster, and rows that nobody has asked for.
+    # Per carrier: runs submitted to the cluster, and rows that were not requested yet.
     _given: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _ready: dict[int, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
 
     def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
-        """Begin with runs of which the sweep will ask for."""
+        """Submit runs that the sweep will request."""
         for carrier, numbers in work:
             self._give(carrier, numbers, first=False)
 
@@ -63,7 +63,7 @@ class ClusterExecutor:
         self._texts.pop(place, None)
 
     def close(self) -> None:
-        """Give up the runs that have not finished."""
+        """Cancel the unfinished runs."""
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
@@ -101,7 +101,7 @@ class ClusterExecutor:
         return self._texts[place]
 
     def _opened(self, carrier: Carrier) -> Cluster:
-        """Start the cluster when the first run is missing."""
+        """Start the cluster when the first run is needed."""
         if self._cluster is None:
             self._cluster = Cluster(
                 self.scheduler,
@@ -115,6 +115,6 @@ class ClusterExecutor:
 
 
 def _name(carrier: Carrier, number: int) -> str:
-    """Name a run as the errors of queues do, so that the sweep can add its point."""
+    """Name a run as in the errors of queues, so that the sweep can add its point."""
     cell, replication = divmod(number, carrier.most)
     return f'arm "{carrier.scenario.arms[cell]}", replication {replication}'

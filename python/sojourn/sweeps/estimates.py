@@ -16,9 +16,9 @@ from sojourn.sweeps import comparisons
 from sojourn.sweeps.executors import jobs_at_once
 
 KEYS = ("point", "arm")
-# Samples for which a thread is worth its start.
+# Least number of samples per thread.
 _LEAST_SAMPLES = 100
-# Shown by default beside the main metrics.
+# Shown by default in addition to the main metrics.
 _USUAL = {"ping_ms_p99"}
 
 
@@ -43,7 +43,7 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
         ``point``, the parameters, ``arm``, ``n``, and per metric its mean, ``<metric>_low`` and
         ``<metric>_high``: the 95 % bootstrap interval, null for fewer than two runs.
     """
-    # Lists, because a frame per cell would take most of the time.
+    # Lists, because one frame per cell would be slow.
     data = {name: runs[name].to_list() for name in (*KEYS, *paths, *names)}
     cells: dict[tuple[int, str], list[int]] = {}
     for place, cell in enumerate(zip(data["point"], data["arm"], strict=True)):
@@ -89,7 +89,7 @@ def _estimates(samples: Sequence[Sequence[float]]) -> list[metrics.Interval]:
 def ranked(
     runs: pl.DataFrame, paths: Sequence[str], name: str, *, largest: bool, count: int
 ) -> pl.DataFrame:
-    """Rank points by the mean of a metric, with the paired differences to the best one.
+    """Rank points by the mean of a metric, with the paired differences from the best one.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def ranked(
     -------
     polars.DataFrame
         ``point``, the parameters, ``arm``, ``n``, the metric with its interval, ``difference``,
-        ``difference_low`` and ``difference_high``: the mean of the differences to the best point
+        ``difference_low`` and ``difference_high``: the mean of the differences from the best point
         over runs with the same seed, and ``may_be_best``. The intervals and ``may_be_best`` account
         for the number of points.
     """
@@ -135,7 +135,7 @@ def ranked(
 
 
 def in_order(values: pl.Series) -> list[object]:
-    """List the different values of a parameter: quantities by their size, others as they come.
+    """List the distinct values of a parameter: quantities by size, others in given order.
 
     Examples
     --------

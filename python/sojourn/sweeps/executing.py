@@ -19,7 +19,7 @@ _STORE_ERRORS = (_core.ResultError, OSError)
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
-    """How the runs of a sweep are executed, and their metrics so far.
+    """The execution of a sweep, and the metrics so far.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ class Execution:
     backend
         Name of the backend of the executor; by default the first.
     cache
-        Stores the metrics of runs and has those of runs that need not be repeated.
+        Stores the metrics of runs, and returns those of stored runs.
     progress
-        Called with the number of finished runs and the number of runs that are planned.
+        Called with the number of finished runs and the number of planned runs.
     total
-        Number of runs that are planned.
+        Number of planned runs.
     """
 
     replications: int
@@ -52,7 +52,7 @@ class Execution:
     frames: list[pl.DataFrame] = field(default_factory=list)
     # The first error that prevented storing a run.
     failure: str | None = None
-    # What was stored of carriers when the executor asked for the work.
+    # The stored runs of carriers when the executor requested the work.
     _prepared: dict[Carrier, set[int]] = field(default_factory=dict)
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
@@ -61,7 +61,7 @@ class Execution:
         Raises
         ------
         KeyboardInterrupt
-            Ctrl-C ended the runs; those that have finished are in `frames`.
+            Ctrl-C ended the runs; `frames` has the finished runs.
         """
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
@@ -106,7 +106,7 @@ class Execution:
                 return
             values = _values(carrier, rows, self.until, self.backend)
             open_cells = [cell for cell in open_cells if not self.until.met(values[cell])]
-            # Half as many again: few rounds, and few runs that were not needed.
+            # Half as many again: few rounds, and few unnecessary runs.
             first, after = after, after + max(self.replications // 2, 1)
             if first < carrier.most:
                 self.total += len(open_cells) * (min(after, carrier.most) - first)
@@ -126,11 +126,11 @@ class Execution:
         for finished in self.executor.execute(carrier, missing):
             if not all(accepts(number, row) for number, row in finished):
                 message = (
-                    f"the executor returned a run of another build or scenario; expected those of "
+                    f"the executor returned a run of another build or scenario; expected runs of "
                     f"Sojourn {_core.version()} ({_core.commit()[:12]})"
                 )
                 raise _core.SojournError(message)
-            # Stored first: a run that has finished is not lost, whatever happens next.
+            # Store first, so that errors below lose no finished run.
             self._append(carrier, finished)
             rows.update(finished)
             self.finished += len(finished)
@@ -146,7 +146,7 @@ class Execution:
         return stored
 
     def _read(self, carrier: Carrier, numbers: Sequence[int]) -> dict[int, bytes]:
-        """Read stored rows; what cannot be read is executed again."""
+        """Read stored rows; runs whose rows cannot be read are executed again."""
         rows: dict[int, bytes] = {}
         with self._using(carrier) as cache:
             if cache is not None and numbers:
@@ -167,7 +167,7 @@ class Execution:
 
     @contextmanager
     def _using(self, carrier: Carrier) -> Iterator[RowCache | None]:
-        """Use the store; if it fails, go on without it."""
+        """Use the store; if it fails, continue without it."""
         try:
             yield self.cache
         except _STORE_ERRORS as error:
@@ -175,7 +175,7 @@ class Execution:
             cache, self.cache = self.cache, None
             if cache is not None:
                 with suppress(*_STORE_ERRORS):
-                    # What it has accepted is kept.
+                    # Rows that the store has accepted are kept.
                     cache.close(carrier)
 
     def _report(self) -> None:
@@ -213,7 +213,7 @@ def _values(
 ) -> list[list[float]]:
     """Return the values of the metric of `until` per cell, in the order of the replications.
 
-    The order of completion has no influence: sums of the same values in another order may differ.
+    The order is fixed, because sums of the same values in another order may differ.
     """
     frame = _table(carrier, rows, backend)
     column = metric_column(until.metric, frame.columns[2:], "--until")

@@ -1,4 +1,4 @@
-"""Execute runs of carriers, and compute their metrics where the runs are executed."""
+"""Execute runs of carriers, and compute their metrics on the same threads or workers."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +14,16 @@ Row = tuple[int, bytes]
 
 
 class Executor(Protocol):
-    """Something that executes runs."""
+    """Executes runs."""
 
     def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
-        """Get the runs that it will be asked for, so that it may begin early.
+        """Receive the runs that will be requested, so that they can start early.
 
         Parameters
         ----------
         work
-            The carriers with the numbers of their first runs that are not stored; computed when it
-            is iterated over.
+            The carriers with the numbers of their first runs that are not stored; computed during
+            iteration.
         """
         ...
 
@@ -35,27 +35,27 @@ class Executor(Protocol):
         carrier
             The carrier.
         numbers
-            The numbers of the runs. Those at the front begin first.
+            The numbers of the runs, which start in this order.
 
         Yields
         ------
         sequence of Row
-            The rows of the runs that have finished since the last ones, at most some ten times per
-            second, in any order; it may be empty. Closing the iterator ends the runs.
+            The rows of the runs that have finished since the last yield, at most about ten times
+            per second, in any order; may be empty. Closing the iterator ends the runs.
 
         Raises
         ------
         QueueError
-            A queue written in Python failed; the rows of finished runs are yielded before.
+            A queue written in Python failed; the rows of finished runs are yielded first.
         KeyboardInterrupt
-            Ctrl-C; the rows of finished runs are yielded before.
+            Ctrl-C; the rows of finished runs are yielded first.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalExecutor:
-    """Executes runs on threads; on processes if queues are written in Python.
+    """Executes runs on threads, or on processes if queues are written in Python.
 
     Parameters
     ----------

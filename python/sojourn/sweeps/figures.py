@@ -17,14 +17,14 @@ from sojourn.sweeps.scales import Scale, is_wide
 _SIZE = (6.0, 4.0)
 # Inches per column and row of a heat map.
 _COLUMN, _ROW = 0.75, 0.45
-# Cells of a heat map that have room for their value.
+# Largest number of cells of a heat map that show their values.
 _NUMBERED = 150
 _LETTERS = 50
-# Values that have a tick each, and the longest names that stand side by side.
+# Most values with one tick each, and the longest names that fit side by side.
 _TICKS = 8
 _LEVEL_LETTERS = 56
 _LEGEND = 12
-# Luminance (ITU-R BT.601) of a cell from which its number is black.
+# Luminance (ITU-R BT.601) of a cell above which its number is black.
 _LIGHT = 0.5
 _LUMINANCE = (0.299, 0.587, 0.114)
 _DASHES = ("-", "--", ":")
@@ -86,7 +86,7 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
             means,
             yerr=(below.to_numpy(), above.to_numpy()),
             color=palette.colour(index),
-            # Names have no order in which a line could join them.
+            # Names have no order, so no line joins them.
             linestyle=_DASHES[turn % len(_DASHES)] if x.numbers else "none",
             marker=_MARKERS[index % len(_MARKERS)],
             markersize=4,
@@ -144,7 +144,7 @@ def _panel(width: float = _SIZE[0], height: float = _SIZE[1]) -> tuple[Figure, A
 
 
 def _legend(axes: Axes, count: int, title: str) -> None:
-    """Put the legend above the panel, where it hides nothing."""
+    """Put the legend above the panel."""
     columns = min(count, 4)
     axes.legend(
         title=title or None,

@@ -17,12 +17,12 @@ from sojourn.sweeps import comparisons, panels
 from sojourn.sweeps.estimates import main_metrics
 from sojourn.sweeps.result import SweepResult
 
-# Rows of the table of all points, and of best points. `points.parquet` has all.
+# Most rows of the table of all points, and of best points. `points.parquet` has all points.
 _MOST_ROWS = 2000
 _BEST = 10
-# Values of a parameter that are listed.
+# Most listed values of a parameter.
 _MOST_VALUES = 40
-# What is better, by the unit of a metric: more of a rate, less of a time; else nothing is.
+# Whether larger or smaller is better, by unit: larger rates, smaller times; else neither.
 _LARGEST = {"Mbit/s": True, "ms": False}
 _WORDS = {True: "yes", False: "no", None: "–"}
 
@@ -38,7 +38,7 @@ def html(result: SweepResult) -> str:
     Returns
     -------
     str
-        A self-contained HTML page, which is complete without its script.
+        A self-contained HTML page; it is complete without its script.
     """
     name = escape(result.scenario.checked.name)
     digest = result.manifest_sha256
@@ -112,9 +112,9 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
     for metric in metrics:
         curves, more = panels.multiples(result, metric, of)
         maps, more_maps = panels.heat_maps(result, metric, of)
-        note = "Points are means over runs, bars their 95 % bootstrap intervals."
+        note = "Points are means over runs; bars are their 95 % bootstrap intervals."
         if of.sampled:
-            note = "A dot is the mean of a sample over its runs."
+            note = "Each dot is the mean of a sample over its runs."
         hidden = [
             formatting.counted(number, what)
             for number, what in ((more, "panel"), (more_maps, "heat map"))
@@ -131,7 +131,7 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
 
 
 def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
-    """Write the best points of each metric that has a better side."""
+    """Write the best points of each metric for which larger or smaller is better."""
     count = result.points.height
     parts = []
     for metric in metrics:
@@ -214,8 +214,8 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
         f"Means of paired differences. * marks {chosen} of {count} differences, selected so that "
         f"at most 5 % of the marked ones, {comparisons.ERRORS * chosen:.1f}, are expected to be "
         "wrong (Benjamini and Hochberg, 1995); the intervals are adjusted accordingly (Benjamini "
-        "and Yekutieli, 2005). If no difference existed, intervals of 95 % would mark about "
-        f"{comparisons.ERRORS * count:.1f} of them."
+        "and Yekutieli, 2005). If all differences were really zero, "
+        f"unadjusted 95 % intervals would mark about {comparisons.ERRORS * count:.1f} of them."
     )
     return (
         f"<section><h2>{escape(title)}</h2>{sortable(title, heads, cells)}"
@@ -232,8 +232,8 @@ def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
         for row in table.iter_rows(named=True)
     ]
     note = (
-        "Means over n runs; below each, its own 95 % bootstrap interval. The headings sort the "
-        "table where scripts run."
+        "Means over n runs; below each, its own 95 % bootstrap interval. Click a heading to sort "
+        "the table (requires scripts)."
     )
     return (
         f"<section><h2>All points</h2>{sortable('All points', heads, rows)}"
@@ -242,7 +242,7 @@ def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
 
 
 def _cut(rows: int) -> str:
-    """Say how many rows a table leaves out."""
+    """State how many rows a table omits."""
     more = rows - _MOST_ROWS
     return f" {more} more rows are in points.parquet." if more > 0 else ""
 
@@ -306,8 +306,8 @@ def _provenance(result: SweepResult) -> str:
     return (
         f'<section><h2>Provenance</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
         "<p>A run depends only on the scenario with the values of its point, the seed and the "
-        "version. A sweep keeps the metrics of its runs: validity is judged by "
-        "<code>sojourn run</code>, for example with the values of a point.</p>"
+        "version. A sweep keeps only the metrics of its runs and has no validity "
+        "findings; <code>sojourn run</code> with the values of a point reports them.</p>"
         "<details><summary>Scenario</summary>"
         f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )

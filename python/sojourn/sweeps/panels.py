@@ -1,6 +1,6 @@
 """The figures of a report on a sweep: small multiples and heat maps, as SVG.
 
-All panels of a metric have the same axes, or the same colours, so that they can be compared.
+All panels of a metric have the same axes or colours, so they can be compared.
 """
 
 import itertools
@@ -20,9 +20,9 @@ from sojourn.sweeps.estimates import in_order
 from sojourn.sweeps.result import SweepResult
 from sojourn.sweeps.scales import Scale, is_wide, scale
 
-# Panels of a metric; more do not fit a page that a person reads.
+# Most panels per metric: more would make the page too long to read.
 MOST_PANELS = 12
-# Lines of a panel, and cells along a side of a heat map.
+# Most lines per panel, and most cells along a side of a heat map.
 _MOST_LINES = 24
 _MOST_CELLS = 64
 _TWO = 2
@@ -31,12 +31,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which parameters the figures of a sweep show where.
+    """The assignment of parameters to the axes, lines and panels of the figures of a sweep.
 
     Parameters
     ----------
     axes
-        The parameters with a grid of values: one path of those that change together.
+        The parameters with a grid of values; one path of parameters that change together.
     sampled
         The parameters from whose ranges samples were drawn.
     arms
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def line(self) -> str | None:
-        """The column that tells lines, or the colours of dots, apart."""
+        """The column that distinguishes lines, or colours of dots."""
         if self.arms:
             return "arm"
         rest = self.axes if self.sampled else self.axes[1:]
@@ -62,14 +62,14 @@ class Layout:
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The columns that tell the panels apart."""
+        """The columns that distinguish panels."""
         if self.sampled:
             return ()
         return self.axes[1:] if self.arms else self.axes[2:]
 
     @property
     def maps(self) -> tuple[str, ...]:
-        """The columns that tell heat maps apart."""
+        """The columns that distinguish heat maps."""
         return (*self.axes[2:], *(("arm",) if self.arms else ()))
 
 
@@ -78,7 +78,7 @@ def layout(result: SweepResult) -> Layout:
     axes, sampled = [], []
     for paths, values in result.manifest["space"]["parameters"].items():
         if all(isinstance(value, str) for value in values):
-            # The ranges of parameters that change together have samples of their own.
+            # Of parameters that change together, each range has separate samples.
             sampled += [path for path in paths.split(",") if path in result.parameters]
         elif len(values) > 1:
             axes.append(paths.split(",")[0])
@@ -88,7 +88,7 @@ def layout(result: SweepResult) -> Layout:
 
 
 def legend(result: SweepResult, of: Layout) -> tuple[str, list[str]]:
-    """Return what lines and colours stand for, and their names; no names for a single one."""
+    """Return the meaning of lines and colours, and their names; no names for a single line."""
     if of.line is None:
         return "", []
     what = "Arms" if of.line == "arm" else of.line
@@ -105,12 +105,12 @@ def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str
     metric
         The metric.
     of
-        Which parameters are shown where.
+        The assignment of parameters.
 
     Returns
     -------
     tuple
-        The figures, and how many panels were left out.
+        The figures, and the number of omitted panels.
     """
     table = result.points.drop_nulls(metric.column)
     if table.is_empty():
@@ -134,7 +134,7 @@ def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a line shows."""
+    """The data of a line."""
 
     result: SweepResult
     metric: Metric
@@ -191,8 +191,8 @@ def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str
     Returns
     -------
     tuple
-        The figures, and how many were left out; none with fewer than two such parameters, with too
-        many values, or with samples.
+        The figures, and the number of omitted figures; no figures with fewer than two such
+        parameters, with too many values, or with samples.
     """
     table = result.points.drop_nulls(metric.column)
     if len(of.axes) < _TWO or of.sampled or table.is_empty():

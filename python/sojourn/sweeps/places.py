@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are executed and stored: ``--on`` and ``--store``."""
+"""Places where runs of a sweep are executed and stored: ``--on`` and ``--store``."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,9 +26,9 @@ class Place:
     backend
         Name of the backend; by default the first.
     clustered
-        Whether they are executed on a cluster.
+        Whether the runs are executed on a cluster.
     scheduler
-        Address of the scheduler of the cluster; None: it is one of this machine.
+        Address of the scheduler; None for a cluster on this machine.
     """
 
     backend: str | None = None
@@ -42,7 +42,7 @@ def place(text: str | None) -> Place:
     Raises
     ------
     ScenarioError
-        It is neither.
+        The place is neither.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
     Raises
     ------
     ScenarioError
-        The workers of other machines need one.
+        Workers on other machines require a shared store.
     """
     if shared is not None:
         return f"{shared}"
@@ -74,8 +74,8 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
         return None
     if on.scheduler is not None:
         message = (
-            "--on dask://HOST:PORT: requires --store, which all workers reach: "
-            "s3://bucket/prefix or a directory"
+            "--on dask://HOST:PORT: requires --store; expected s3://bucket/prefix or a directory "
+            "that all workers can access"
         )
         raise _core.ScenarioError(message)
     return f"{default_folder() / CLUSTER}"
@@ -83,16 +83,16 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
 
 @dataclass(slots=True, kw_only=True)
 class Opened:
-    """What executes and stores the runs of a sweep.
+    """The executor and the store of a sweep.
 
     Parameters
     ----------
     executor
-        Executes them.
+        Executes the runs.
     cache
-        Stores them.
+        Stores their rows.
     warnings
-        What the user should know about the shared store when the sweep has ended.
+        Warnings about the shared store, to print when the sweep has ended.
     """
 
     executor: Executor
@@ -100,7 +100,7 @@ class Opened:
     warnings: list[str] = field(default_factory=list)
 
     def all_warnings(self, execution: Execution) -> list[str]:
-        """Return what the user should know about the stores after an execution."""
+        """Return the warnings about the stores after an execution."""
         failure = execution.failure
         own = [] if failure is None else [f"not all finished runs could be stored: {failure}"]
         return [*self.warnings, *own]
@@ -115,7 +115,7 @@ def placed(
     local: RowCache | None,
     jobs: int | None,
 ) -> Iterator[Opened]:
-    """Open what executes and stores the runs of a sweep, and close it afterwards.
+    """Open the executor and the store of a sweep, and close them afterwards.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def placed(
     store
         The shared store, from :func:`store_of`.
     local
-        The store of the user.
+        The run store of the user.
     jobs
-        Number of threads or workers of this machine; by default one per processor.
+        Number of threads or workers on this machine; by default one per processor.
 
     Yields
     ------

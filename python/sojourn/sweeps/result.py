@@ -29,7 +29,7 @@ class SweepResult:
     Parameters
     ----------
     manifest
-        Scenario, parameters, version: what describes the sweep.
+        Description of the sweep: scenario, parameters and version.
     runs
         The frame :attr:`runs`.
     points
@@ -153,7 +153,7 @@ class SweepResult:
     ) -> pl.DataFrame:
         """Rank the points by the mean of a metric.
 
-        All points have the same seeds, so that their runs are compared as pairs. The intervals of
+        All points have the same seeds, so their runs are compared as pairs. The intervals of
         the differences are those of Bonferroni for the number of points and arms that are ranked:
         with a probability of at least 95 %, all of them are correct. With the same probability, the
         best point is among those with ``may_be_best``, of which there may be more than `count`
@@ -175,7 +175,7 @@ class SweepResult:
         polars.DataFrame
             The best points, the best first: ``point``, the parameters, ``arm``, ``n``, the metric
             with its own 95 % interval, ``difference``, ``difference_low`` and ``difference_high``:
-            the mean difference to the first one over pairs of runs with the same seed, and
+            the mean difference from the first one over pairs of runs with the same seed, and
             ``may_be_best``. They are null for fewer than two pairs.
 
         Raises
@@ -401,7 +401,7 @@ class SweepResult:
         return table.filter(pl.col("arm") == arm)
 
     def _varying(self, table: pl.DataFrame, x: str) -> Sequence[str]:
-        """List the columns other than `x` that tell lines apart."""
+        """List the columns other than `x` that distinguish lines."""
         return [
             path for path in [*self.parameters, "arm"] if path != x and table[path].n_unique() > 1
         ]

@@ -44,7 +44,7 @@ class SweepInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A sweep that was checked and can be executed.
+    """A checked sweep, which can be executed.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Plan:
     replications
         Number of runs per point and arm, or of the first ones if `until` is set.
     until
-        When replications are no longer added.
+        The precision at which no more replications are added.
     most
         The most runs per point and arm.
     """
@@ -136,14 +136,14 @@ def plan(
     Raises
     ------
     ScenarioError
-        Something is not valid.
+        An argument is not valid.
     """
     stop = None if until_ is None else until.until(until_)
     if stop is not None and not is_possible(stop.metric):
         message = f'--until: unknown metric "{stop.metric}"; docs/metrics.md lists those of runs'
         raise _core.ScenarioError(message)
     if most is not None and stop is None:
-        message = "--most: only with --until, such as --until 'ping_ms_p99 ±5 %'"
+        message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
     first = scenario.checked.replications if replications is None else replications
     if stop is not None:
@@ -172,7 +172,7 @@ def execute(planned: Plan, execution: Execution) -> SweepResult:
     planned
         The sweep.
     execution
-        How, with the number of replications of `planned`.
+        The execution, with the number of replications of `planned`.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def sweep(
     """Run a scenario at many points of its parameters.
 
     Only the metrics of each run are kept in memory. Replication `k` has the same seed at all
-    points, so that differences between points are paired.
+    points, so differences between points are paired.
 
     Parameters
     ----------
@@ -281,14 +281,14 @@ def sweep(
     jobs, progress, backend, max_memory
         As for :func:`run`.
     store
-        Directory in which each run is stored when it finishes; runs that it contains are not
-        repeated. By default, runs are not stored.
+        Directory in which each run is stored when it finishes; stored runs are not repeated. By
+        default, runs are not stored.
     on
-        ``"dask"``: execute the runs on `jobs` processes of Dask Distributed, or
-        ``"dask://head:8786"``: on the workers of that scheduler. By default on threads.
+        ``"dask"`` executes the runs on `jobs` processes of Dask Distributed,
+        ``"dask://head:8786"`` on the workers of that scheduler. By default, threads are used.
     shared
-        A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Runs that it
-        contains are not repeated. The workers of a scheduler need one.
+        A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Its runs are
+        not repeated. Required for the workers of a scheduler.
 
     Returns
     -------
@@ -337,7 +337,7 @@ def sweep(
         most=most,
     )
     if on is not None and backend is not None:
-        message = f"on: {on} with backend {backend}; expected one of them"
+        message = f"on: {on}: given with backend {backend}; expected only one of them"
         raise _core.ScenarioError(message)
     where_ = place(on or backend)
     for carrier in planned.carriers:

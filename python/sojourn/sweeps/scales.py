@@ -17,19 +17,18 @@ _UNITS: dict[str, tuple[tuple[str, float], ...]] = {
     "size": (("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0)),
 }
 _NAMES = {"p": "packets"}
-# Ratio of the largest and the smallest of two values from which their axis is logarithmic, and of
-# more values at about equal ratios.
+# An axis is logarithmic from this ratio of the largest and the smallest value: of two values, and
+# of more values at about equal ratios.
 _LOGARITHMIC = 20.0
 _LEAST = 4.0
 _TWO = 2
-# Ratio of the largest and the smallest mean of a metric from which axes and colours are
-# logarithmic.
+# Axes and colours are logarithmic from this ratio of the largest and the smallest mean of a metric.
 _WIDE = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The values of a parameter, and where they are on an axis.
+    """The values of a parameter, and their positions on an axis.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ class Scale:
     values
         Its values, in order.
     numbers
-        The same as numbers in `unit`; None if they are not quantities of one kind.
+        The values as numbers in `unit`; None if they are not quantities of one kind.
     unit
         The unit; empty for plain numbers and for names.
     logarithmic
@@ -79,7 +78,8 @@ def scale(path: str, values: pl.Series) -> Scale:
     Returns
     -------
     Scale
-        The scale. It is logarithmic if the values are at more equal ratios than distances.
+        The scale. It is logarithmic if the ratios of successive values are more equal than the
+        distances.
 
     Examples
     --------

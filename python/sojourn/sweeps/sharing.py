@@ -1,4 +1,4 @@
-"""Keep the metrics of finished runs in a store that several machines share."""
+"""Keep the metrics of finished runs in a shared store."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executors import Row
 
-# Carriers whose keys are kept: a cluster executes the runs of many at once.
+# Most carriers whose keys are kept: a cluster executes runs of many carriers at once.
 _KEPT = 1_024
 
 
@@ -23,13 +23,13 @@ def keys(scenario: _core.Scenario, backend: str | None) -> list[str]:
     Raises
     ------
     ScenarioError
-        Equal keys would not mean equal runs, since the backend is not deterministic.
+        The backend is not deterministic, so equal keys would not mean equal runs.
     """
     found = runs.meter(scenario, backend).shared_keys(runs.binary())
     if found is None:
         message = (
-            f"--store: runs of the backend {backend} differ each time, so they are not shared; "
-            "expected --on without it, or no --store"
+            f"--store: runs of the backend {backend} differ each time, so they cannot be shared; "
+            "expected another --on, or no --store"
         )
         raise _core.ScenarioError(message)
     return found
@@ -37,9 +37,10 @@ def keys(scenario: _core.Scenario, backend: str | None) -> list[str]:
 
 @dataclass(slots=True, kw_only=True)
 class SharedCache:
-    """A shared store as a store of rows, in front of the store of this user.
+    """A shared store as a store of rows, in front of the run store of the user.
 
-    Rows that cannot be written stay in memory and in the store of the user, and are tried again.
+    Rows that cannot be written to it stay in memory and in the run store of the user; the sweep
+    tries again later.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class SharedCache:
     backend
         Name of the backend of the runs; by default the first.
     local
-        Has the rows at once, and those that the shared store lacks.
+        The run store of the user, which gets all rows at once.
     failure
-        The first error of the store of the user.
+        The first error of the run store of the user.
     """
 
     store: SharedStore
@@ -62,7 +63,7 @@ class SharedCache:
     _named: set[str] = field(default_factory=set)
 
     def open(self, carriers: Sequence[Carrier]) -> None:
-        """Read what is stored of the runs of a sweep.
+        """Read the stored runs of a sweep.
 
         Raises
         ------
@@ -77,7 +78,7 @@ class SharedCache:
             self.rows_of(carrier)
 
     def rows_of(self, carrier: Carrier) -> Rows:
-        """Return the rows in the shared store to which those of a carrier belong."""
+        """Return the rows in the shared store for a carrier."""
         return self._opened(carrier)[0]
 
     def finished(self, carrier: Carrier) -> set[int]:
@@ -88,7 +89,7 @@ class SharedCache:
         return shared | self._local_finished(carrier)
 
     def read(self, carrier: Carrier, numbers: Iterable[int]) -> Iterator[Row]:
-        """Yield stored rows; those that only the store of the user has are shared."""
+        """Yield stored rows, and share those that only the run store of the user has."""
         rows, writer = self._opened(carrier)
         known = keys(carrier.scenario, self.backend)
         meter = runs.meter(carrier.scenario, self.backend)
@@ -105,7 +106,7 @@ class SharedCache:
                 yield number, row
 
     def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
-        """Store rows: at once in the store of the user, within seconds in the shared store."""
+        """Store rows: at once in the run store of the user, within seconds in the shared store."""
         stored, writer = self._opened(carrier)
         known = keys(carrier.scenario, self.backend)
         if self.local is not None:
@@ -114,7 +115,7 @@ class SharedCache:
             except (_core.ResultError, OSError) as error:
                 self._give_up(error)
         for number, row in rows:
-            # Workers of a cluster have stored theirs.
+            # Workers of a cluster have already stored their rows.
             if stored.find(known[number]) is None:
                 writer.append(known[number], row)
 
@@ -125,7 +126,7 @@ class SharedCache:
             writer.append(key, row)
 
     def close(self, carrier: Carrier) -> None:
-        """Sync the rows of a carrier in the store of the user."""
+        """Sync the rows of a carrier in the run store of the user."""
         self._open.pop(carrier, None)
         if self.local is not None:
             try:
@@ -134,14 +135,14 @@ class SharedCache:
                 self._give_up(error)
 
     def end(self) -> str | None:
-        """Write what waits; return why rows are not in the shared store, or None if all are."""
+        """Write the waiting rows; return why rows are not in the shared store, None if all are."""
         writers = [writer for _, writer in self._rows.values()]
         for writer in writers:
             writer.close()
         return next((w.failure for w in writers if w.failure is not None), self.failure)
 
     def damaged(self) -> list[str]:
-        """Return the damaged objects that were found since the last call, and what is wrong."""
+        """Return the damaged objects found since the last call, and their faults."""
         found = [fault for rows, _ in self._rows.values() for fault in rows.damaged]
         new = [fault for fault in dict.fromkeys(found) if fault not in self._named]
         self._named.update(new)
@@ -166,6 +167,6 @@ class SharedCache:
             return set()
 
     def _give_up(self, error: Exception) -> None:
-        """Go on without the store of the user."""
+        """Continue without the run store of the user."""
         self.failure = self.failure or f"{error}"
         self.local = None

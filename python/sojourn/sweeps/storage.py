@@ -23,7 +23,7 @@ MAX_TABLE = 2 << 30
 # point in points.parquet, which has an interval for every mean (90 points of 3 runs, 25 November
 # 2026). A saved sweep is smaller than this if points have several runs.
 _BYTES_PER_RUN = 400
-# What decides whether two directories have the same sweep.
+# Keys of the manifest that identify a sweep.
 IDENTITY = ("scenario", "space", "until", "replications", "most")
 
 
@@ -131,7 +131,7 @@ def save(
 
 
 def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
-    """Raise a ResultError if a saved sweep would be replaced by a less complete one."""
+    """Raise a ResultError if a less complete sweep would replace a saved one."""
     if complete or not (place / MANIFEST).exists():
         return
     found = _manifest(place)

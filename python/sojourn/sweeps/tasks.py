@@ -1,8 +1,8 @@
-"""Tasks of a cluster: some runs of a sweep, whose rows their worker stores.
+"""Tasks of a cluster: runs of a sweep, whose rows the worker stores.
 
-A worker gets the text of scenarios, never objects, and returns how many runs it has executed: their
-rows are in the shared store, in the batch that the task names. If the store cannot be written, the
-worker returns the batch itself, so that nothing is lost.
+A worker receives scenarios as text, not as objects, and returns the number of runs that it has
+executed. It puts their rows into the shared store, in the batch that the task names. If the store
+cannot be written, the worker returns the batch itself.
 """
 
 import time
@@ -15,7 +15,7 @@ from sojourn.shared import batch
 from sojourn.shared.store import SharedStore, opened
 from sojourn.sweeps.sharing import keys
 
-# Scenarios that a worker keeps: those of the tasks that it is likely to get next.
+# Most scenarios that a worker keeps for its next tasks.
 _KEPT = 8
 
 
@@ -26,7 +26,7 @@ class Part:
     Parameters
     ----------
     scenario
-        The scenario in JSON; pickled with their classes if it has queues written in Python.
+        The scenario in JSON; if it has queues written in Python, pickled with their classes.
     numbers
         The numbers of the runs, counted arm by arm.
     """
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Some runs of a sweep.
+    """Runs of a sweep for one worker.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Task:
     backend
         Name of the backend; by default the first.
     build
-        The build of Sojourn that has made the task.
+        The build of Sojourn that created the task.
     """
 
     parts: tuple[Part, ...]
@@ -62,18 +62,18 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a worker says about a task.
+    """The report of a worker on a task.
 
     Parameters
     ----------
     executed
-        Number of runs that were executed: none if their batch was in the store.
+        Number of executed runs; 0 if their batch was in the store.
     seconds
-        How long they took.
+        Execution time of these runs.
     data
         The batch, if the store could not be written.
     failed
-        What a queue written in Python raised.
+        The exception of a queue written in Python.
     """
 
     executed: int
@@ -109,7 +109,7 @@ def run(task: Task) -> Done:
         raise _core.UnavailableError(message)
     rows = _opened(task.store).rows_of(scenarios[0])
     if rows.has(task.batch):
-        # Its first worker was lost after it had stored them.
+        # A lost worker had already stored them.
         return Done(executed=0, seconds=0.0)
     try:
         found = {
@@ -141,7 +141,7 @@ def _scenario(scenario: str | bytes) -> _core.Scenario:
 
 
 def scenario_of(scenario: _core.Scenario) -> str | bytes:
-    """Return a scenario as tasks have it.
+    """Return a scenario in the form for tasks.
 
     Raises
     ------

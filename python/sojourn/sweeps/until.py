@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sojourn import _core
 from sojourn.result.student import mean_and_interval
 
-# Of fewer runs, the interval says little.
+# With fewer runs, the interval is unreliable.
 LEAST_RUNS = 3
 MAX_MOST = 100_000
 _UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)")
@@ -15,7 +15,7 @@ _UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """A metric and the half-width of its 95 % interval that is wanted.
+    """A metric and the required half-width of its 95 % interval.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Until:
 
     @property
     def text(self) -> str:
-        """How it is written: ``ping_ms_p99 ±5 %``."""
+        """The precision as text, such as ``ping_ms_p99 ±5 %``."""
         return f"{self.metric} ±{self.width * 100 if self.relative else self.width:g}" + (
             " %" if self.relative else ""
         )
@@ -51,7 +51,7 @@ class Until:
         Raises
         ------
         ScenarioError
-            No run measured the metric: more runs would not either.
+            No run measured the metric, so more runs would not help.
         """
         if not values:
             message = (
