@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sojourn._core import ScenarioError
 from sojourn.search import adversary
 from sojourn.search.hunting import TRIALS
 from sojourn.search.regret import times
@@ -63,9 +64,16 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.search:
         for queue, against in PAIRS:
-            result = adversary(arm=queue, against=against, trials=arguments.trials)
             FOLDER.mkdir(exist_ok=True)
-            result.write(FOLDER / f"{queue.split()[0]}.toml")
+            file = FOLDER / f"{queue.split()[0]}.toml"
+            try:
+                result = adversary(arm=queue, against=against, trials=arguments.trials)
+            except ScenarioError as error:
+                # The queue loses nowhere: the page says so.
+                file.unlink(missing_ok=True)
+                print(f"{queue}: {error}", flush=True)
+                continue
+            result.write(file)
             print(f"{queue}: {result!r}", flush=True)
     text = page()
     if arguments.check:
@@ -80,9 +88,14 @@ def main() -> int:
 def page() -> str:
     """Compose the page."""
     files = [FOLDER / f"{queue.split()[0]}.toml" for queue, _ in PAIRS]
-    cases = [read(file) for file in files if file.exists()]
-    head = HEAD.format(trials=cases[0].trials, runs=cases[0].scenario.checked.replications)
-    return head + "".join(row(one) for one in cases)
+    cases = [read(file) if file.exists() else None for file in files]
+    found = next(one for one in cases if one is not None)
+    head = HEAD.format(trials=found.trials, runs=found.scenario.checked.replications)
+    rows = (
+        f"| `{queue}` | `{against}` | it lost in no trial | |\n" if one is None else row(one)
+        for one, (queue, against) in zip(cases, PAIRS, strict=True)
+    )
+    return head + "".join(rows)
 
 
 def row(one: Counterexample) -> str:
