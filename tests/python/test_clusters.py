@@ -236,7 +236,7 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
         (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
         (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
-        (("--on", "dask://head:8786"), "requires --store, which all workers reach"),
+        (("--on", "dask://head:8786"), "requires --store; expected s3"),
         (("--store", "gs://bucket"), "^--store: gs://bucket; expected s3://bucket/prefix or a"),
     ],
 )

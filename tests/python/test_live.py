@@ -303,7 +303,7 @@ def test_a_run_within_a_run_has_the_server_of_the_outermost_one(folder: Path) ->
     inner = (*COMMAND, "live", "--server", "sleep 9", "--", "true")
     done = needed().run("live", "--", *inner, folder=folder)
     assert done.returncode == 3
-    assert "a run within another one has the server of the outermost run" in done.stderr
+    assert "a nested run uses the server of the outermost run" in done.stderr
 
 
 def test_a_scenario_of_the_simulator_runs_with_real_sockets(folder: Path) -> None:

@@ -54,7 +54,7 @@ const PIECE: u64 = 160_000;
 /// The metrics of a run whose tables are not kept, as a row and in the table of all runs, and what each link adds.
 const METRICS: (u64, u64) = (800, 60);
 
-/// What is kept of a run until all runs have ended.
+/// The data of a run that is kept until all runs have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// Its tables.

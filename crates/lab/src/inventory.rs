@@ -76,8 +76,7 @@ pub fn stored_scenarios(store: &RunStore) -> io::Result<Vec<StoredScenario>> {
     Ok(scenarios)
 }
 
-/// Reads every record in the folder of a store and compares its checksum. Nothing is repaired before
-/// or after that.
+/// Reads every record in the directory of a store and compares its checksum. Repairs nothing.
 ///
 /// # Errors
 /// If the store cannot be read.

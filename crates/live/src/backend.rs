@@ -231,11 +231,11 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
     used.map(|(key, _, what)| (key, what.into()))
 }
 
-/// A congestion control that the kernel does not have now. Its module has this name: the kernel asks for it, too.
+/// Message for a congestion control that is not loaded. The kernel requests the same module name.
 fn not_loaded(name: &str) -> String {
     format!(
         "a congestion control that the kernel has not loaded (as root: modprobe tcp_{name}; `sojourn doctor` lists \
-         those that it has)"
+         the loaded ones)"
     )
 }
 

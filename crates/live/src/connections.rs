@@ -1,7 +1,7 @@
 //! The TCP connections of programs: which congestion controls they use, and whether they negotiated ECN.
 //!
-//! The sockets belong to the programs, so the kernel is asked for them at intervals while the run lasts. A connection
-//! that begins and ends between two of these moments is not seen.
+//! The sockets belong to the programs, so the run asks the kernel for them at intervals. It misses a connection that
+//! begins and ends between two samples.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use crate::side::flow_at;
 use crate::sock_diag::{Connection, SockDiag};
 use crate::space::{Addresses, End, Space};
 
-/// Shortest time between two samples: the kernel searches its table of all connections for each.
+/// Shortest time between two samples: for each sample, the kernel searches its table of all connections.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// The connections of the programs of a run.
@@ -35,10 +35,10 @@ struct AtEnd {
     seen: Seen,
 }
 
-/// What was seen of the connections of one end.
+/// The connections seen at one end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Number of connections by congestion control; one that changes it counts for each of them.
+    /// Number of connections by congestion control; a connection that changes it counts once for each.
     pub(crate) controls: BTreeMap<String, u64>,
     /// Connections that negotiated ECN.
     pub(crate) with_ecn: u64,
@@ -52,7 +52,7 @@ impl Seen {
         self.last.len() as u64
     }
 
-    /// A connection was listed.
+    /// Records a listed connection.
     pub(crate) fn add(&mut self, cookie: u64, control: &str, ecn: bool) {
         match self.last.get_mut(&cookie) {
             Some(last) if last == control => return,
@@ -66,11 +66,11 @@ impl Seen {
     }
 }
 
-/// What was seen at the client and at the server, or why the kernel does not list connections.
+/// The connections seen at the client and at the server, or why the kernel does not list connections.
 pub(crate) type Watched = Result<[Seen; 2], String>;
 
 impl Connections {
-    /// Watches both ends of a network with this many built-in flows; a sample is taken `every` so often.
+    /// Watches both ends of a network with this many built-in flows, and takes a sample `every` interval.
     pub(crate) fn watch(space: &Space, every: Duration, flows: usize) -> Self {
         let opened = AtEnd::open(&space.client, flows)
             .and_then(|client| Ok([client, AtEnd::open(&space.server, flows)?]));
@@ -80,8 +80,8 @@ impl Connections {
         }
     }
 
-    /// Takes samples until the sender of `ended` is dropped, and one then: before the connections of programs that have
-    /// ended are closed. Returns what was seen.
+    /// Takes samples until the sender of `ended` is dropped, and a last one then, before the connections of ended
+    /// programs are closed. Returns the connections seen.
     pub(crate) fn run(mut self, ended: &Receiver<()>) -> Watched {
         while self.ends.is_ok() && ended.recv_timeout(self.every) == Err(RecvTimeoutError::Timeout)
         {

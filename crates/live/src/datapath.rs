@@ -218,7 +218,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         Ok(read)
     }
 
-    /// Reads a packet for which no buffer is free: it is lost, and the run is invalid.
+    /// Reads a packet when no buffer is free: the packet is lost, and the run is invalid.
     fn discard(&mut self, port: &Port) -> io::Result<usize> {
         let read = port.read(&mut self.incoming.scratch, &mut [0])?;
         self.counted.lost += read as u64;

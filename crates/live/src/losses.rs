@@ -1,7 +1,6 @@
 //! Packets that the hosts of a run discard at their sockets: counters of the kernel in each network namespace.
 //!
-//! Their meaning is that of `Documentation/networking/snmp_counter.rst` of the kernel, and of the commits that added
-//! them.
+//! Sources: `Documentation/networking/snmp_counter.rst` of the kernel, and the commits that added the counters.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +10,7 @@ use crate::namespace::Namespace;
 
 /// A counter of packets: the file of `/proc/net`, the group of lines and the column that hold it, and what it counts.
 ///
-/// `RcvPruned` is not among them: what it counts is in `TCPRcvQDrop` or `TCPOFODrop` again.
+/// `RcvPruned` is not included: `TCPRcvQDrop` or `TCPOFODrop` also count its packets.
 const COUNTERS: [(&str, &str, &str, &str); 9] = [
     ("snmp", "Udp:", "RcvbufErrors", "UDP receive buffers"),
     ("snmp", "Udp:", "SndbufErrors", "UDP send buffers"),
@@ -42,7 +41,7 @@ impl SocketLosses {
         namespace.inside(|| {
             let file = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
             let (snmp, netstat) = (file("snmp")?, file("netstat")?);
-            // A kernel without IPv6 has no counters of it.
+            // A kernel without IPv6 does not have this file.
             let snmp6 = file("snmp6").unwrap_or_default();
             Ok(Self::of(|name| match name {
                 "snmp" => &snmp,
@@ -52,7 +51,7 @@ impl SocketLosses {
         })
     }
 
-    /// Adds up the counters in the text of each file; one that the kernel lacks counts nothing.
+    /// Adds up the counters in the text of each file; a counter that the kernel lacks is 0.
     fn of<'a>(text: impl Fn(&str) -> &'a str) -> Self {
         let mut places = BTreeMap::new();
         for (file, group, column, place) in COUNTERS {
@@ -62,7 +61,7 @@ impl SocketLosses {
         Self(places)
     }
 
-    /// What was added since `before`.
+    /// The packets discarded since `before`.
     #[must_use]
     pub(crate) fn since(&self, before: &Self) -> Self {
         let earlier = |place| before.0.get(place).copied().unwrap_or(0);
@@ -73,7 +72,7 @@ impl SocketLosses {
         Self(added.collect())
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub(crate) fn and(mut self, other: &Self) -> Self {
         for (place, count) in &other.0 {
@@ -87,7 +86,7 @@ impl SocketLosses {
         self.0.values().sum()
     }
 
-    /// The places that lost packets, with the number of these.
+    /// The places that lost packets, with the number of lost packets.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0
             .iter()

@@ -113,7 +113,7 @@ pub fn run(
                 .run(end, stop)
                 .map_err(|e| failure(format!("the datapath cannot read: {e}")))
         });
-        // A search takes more than a millisecond where the kernel's table is large: it must not delay applications.
+        // On a thread: the search of a large table takes more than a millisecond, which would delay applications.
         let (programs_end, ended) = channel();
         let listing = connections.map(|connections| scope.spawn(move || connections.run(&ended)));
         // Also if this thread panics; otherwise the scope would wait for the other thread forever.
@@ -152,7 +152,7 @@ pub fn run(
         return Ok(ended);
     }
     let finished = hosts.finish(stopped);
-    // After what had arrived was read.
+    // After all packets that had arrived were read.
     let lost = space.lost();
     let mut facts = validity::facts(&counted, &links, &finished, (lost.as_ref(), space.devices));
     if program.is_some() {
@@ -173,7 +173,7 @@ pub fn run(
     Ok(ended)
 }
 
-/// What a thread returned; if it has panicked, this thread does, too.
+/// The value that a thread returned; if the thread has panicked, this one panics, too.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     let done = thread.join();
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -231,7 +231,7 @@ fn start_server(
         return Ok(None);
     };
     if space.level > 0 {
-        let reason = "a run within another one has the server of the outermost run";
+        let reason = "a nested run uses the server of the outermost run";
         return Err(LiveError::Program {
             name: "the server".to_owned(),
             reason: reason.to_owned(),

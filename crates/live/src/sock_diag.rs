@@ -15,7 +15,7 @@ const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
 const FAMILIES: [u8; 2] = [2, 10];
 
-/// States of an established connection, also while it closes: all but those before the handshake has ended,
+/// States of an established or closing connection: all except the states before the end of the handshake,
 /// `TIME_WAIT`, `CLOSE` and `LISTEN`.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
@@ -23,7 +23,7 @@ const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 const INFO: u16 = 2;
 const CONTROL: u16 = 4;
 
-/// Bytes of a reply that are read at once: the kernel sends no longer parts of a dump.
+/// Size of the read buffer in bytes: the kernel sends no longer parts of a dump.
 const REPLY: usize = 32 << 10;
 /// Length of `struct inet_diag_msg`.
 const HEAD: usize = 72;

@@ -44,8 +44,7 @@ pub(crate) struct End {
     pub(crate) addresses: Addresses,
     /// Name of its device.
     device: String,
-    /// Packets that its sockets had discarded when the run began: a nested run shares a namespace with the one around
-    /// it.
+    /// Packets that its sockets had discarded when the run began: a nested run shares a namespace with the outer run.
     before: SocketLosses,
 }
 
@@ -65,7 +64,7 @@ impl End {
         found.unwrap_or(false)
     }
 
-    /// Packets that its device had no room for.
+    /// Packets that its device dropped.
     fn lost_at_device(&self) -> io::Result<u64> {
         match &self.port {
             Port::Tun(_) => self.namespace.inside(|| dropped_packets(&self.device)),
@@ -84,7 +83,7 @@ impl End {
 /// Packets lost outside the links, except by the datapath.
 #[derive(Debug, Default)]
 pub(crate) struct Lost {
-    /// Packets that the devices had no room for before the datapath read them.
+    /// Packets that the devices dropped before the datapath read them.
     pub(crate) at_devices: u64,
     /// Packets that the hosts discarded at their sockets.
     pub(crate) at_sockets: SocketLosses,
@@ -154,8 +153,7 @@ impl Space {
         ]
     }
 
-    /// Packets that were lost since the network was created, as far as the datapath has not counted them; `None`: not
-    /// known.
+    /// Packets lost since the network was created and not counted by the datapath; `None` if unknown.
     pub(crate) fn lost(&self) -> Option<Lost> {
         let mut lost = Lost::default();
         for end in [&self.client, &self.server] {

@@ -1,4 +1,4 @@
-//! The timers of a network: when each is due, and which one is first.
+//! The timers of a network: when each is due, and which is due first.
 
 use sojourn_net::Instant;
 

@@ -16,7 +16,7 @@ const MOST_LATE_NANOS: u64 = 1_000_000;
 /// Limit of the processor time of the datapath, in percent of one processor.
 const MOST_CPU: u64 = 90;
 
-/// The facts of a run with devices of this kind; `lost`: what the datapath has not counted.
+/// The facts of a run with devices of this kind; `lost` are the packets that the datapath has not counted.
 pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
@@ -67,7 +67,7 @@ pub(crate) fn facts(
     facts
 }
 
-/// Packets lost anywhere but at a queue or on a wire, in total and at each place.
+/// Packets lost elsewhere than at a queue or on a wire, in total and at each place.
 fn lost_outside_queue(counted: &Counted, lost: Option<&Lost>) -> ValidityFact {
     const NAME: &str = "lost_outside_queue";
     let Some(lost) = lost else {

@@ -1,4 +1,4 @@
-//! Values of a column of an Arrow table, whichever type holds them.
+//! Values of a column of an Arrow table, independent of its type.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};

@@ -14,7 +14,7 @@ pub(super) const SIGNALS: [&str; 2] = ["drops", "marks"];
 /// Kinds of flows that have a connection of their own, with a congestion window.
 const CONNECTIONS: [&str; 2] = ["tcp", "quic"];
 
-/// What decides in which metrics a flow counts.
+/// Properties of a flow that determine the metrics to which it contributes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity<'a> {
     pub(super) flow: &'a str,
@@ -43,8 +43,8 @@ pub(super) struct Columns {
     pub(super) links: Vec<String>,
     /// Directions that have several flows with a connection.
     pub(super) shared: Vec<String>,
-    /// Whether any flow with a connection is endless: finite transfers then have no part in
-    /// fairness, since the goodput of a transfer that ends is not comparable.
+    /// Whether any flow with a connection is endless: fairness then excludes finite transfers, whose
+    /// goodput is not comparable.
     pub(super) only_endless: bool,
 }
 
@@ -102,12 +102,12 @@ impl Columns {
         Self::of(flows, links.map(|link| link.name.as_str()))
     }
 
-    /// Whether a flow has a part in the fairness of its direction.
+    /// Whether the fairness of its direction includes a flow.
     pub(super) fn is_compared(&self, flow: &Identity<'_>) -> bool {
         flow.has_connection() && !(self.only_endless && flow.is_finite)
     }
 
-    /// What decides the metrics of a run beside its own records.
+    /// Identifies what determines the metrics of a run, other than its own records.
     pub(super) fn identity(&self) -> String {
         format!("{} {}", self.only_endless, self.names().join(" "))
     }

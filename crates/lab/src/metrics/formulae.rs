@@ -93,7 +93,7 @@ impl Run<'_> {
             sum += rate;
             squares += rate * rate;
         }
-        // Flows that got nothing have no fairness.
+        // Without any goodput, fairness is undefined.
         Cell::of((squares > 0.0).then(|| sum * sum / (count * squares)))
     }
 }

@@ -18,7 +18,7 @@ use crate::run::threads;
 /// The number of a run and its row.
 pub type Row = (usize, Vec<u8>);
 
-/// Calls what it is given, once, on each thread that runs anything.
+/// Calls its argument once, on each thread that executes runs.
 pub type OnThread = fn(&(dyn Fn() + Sync));
 
 /// What ends runs early.
@@ -35,7 +35,7 @@ struct Shared {
     numbers: Vec<usize>,
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Rows that nobody has taken yet, in the order of completion.
+    /// Rows not taken yet, in the order of completion.
     rows: Mutex<Vec<Row>>,
     failure: Mutex<Option<Failure>>,
 }
@@ -119,7 +119,7 @@ impl Measurements {
         }
     }
 
-    /// Ends the runs, and returns the rows of finished ones that were not taken.
+    /// Ends the runs, and returns the rows of finished runs that were not taken.
     pub fn stop(&mut self) -> Vec<Row> {
         self.shared.stopped.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

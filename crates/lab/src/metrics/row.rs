@@ -1,15 +1,15 @@
 //! The metrics of one run as bytes.
 //!
-//! The layout is that of one version of Sojourn: the version of the layout, the first bytes of the
-//! key of the row, two bits per metric that tell whether it has a value, and the values. The key
-//! covers the version of Sojourn and the names of the metrics, which a row does not contain.
+//! A row contains the version of the layout, the first bytes of its key, two bits per metric that
+//! state whether it has a value, and the values. The key covers the version of Sojourn and the names
+//! of the metrics, which a row does not contain.
 
 use sojourn_store::Key;
 
 /// Incremented when the layout changes.
 pub(crate) const FORMAT: u8 = 1;
 
-/// Bytes of the key that a row contains: enough to tell rows apart, for few bytes.
+/// Bytes of the key in a row: few, but enough to distinguish rows.
 const KEY: usize = 16;
 
 /// A metric of a run.
