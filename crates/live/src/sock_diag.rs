@@ -117,13 +117,12 @@ fn request(family: u8) -> Message {
 pub(crate) fn read_part(bytes: &[u8], each: &mut impl FnMut(Connection<'_>)) -> io::Result<Part> {
     for (kind, body) in messages(bytes) {
         match kind {
-            DONE => return Ok(Part::Last),
-            ERROR => {
-                let code = body
-                    .first_chunk()
-                    .map_or(0, |code| i32::from_ne_bytes(*code));
-                return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-            }
+            // The end of a dump contains the error that ended it: `ENOENT` without `tcp_diag`.
+            DONE => match code(body) {
+                0.. => return Ok(Part::Last),
+                failed => return Err(io::Error::from_raw_os_error(failed.saturating_neg())),
+            },
+            ERROR => return Err(io::Error::from_raw_os_error(code(body).saturating_neg())),
             BY_FAMILY => {
                 if let Some(connection) = connection(body) {
                     each(connection);
@@ -133,6 +132,12 @@ pub(crate) fn read_part(bytes: &[u8], each: &mut impl FnMut(Connection<'_>)) -> 
         }
     }
     Ok(Part::More)
+}
+
+/// The code at the begin of a message: 0, or a negative error number.
+fn code(body: &[u8]) -> i32 {
+    body.first_chunk()
+        .map_or(0, |code| i32::from_ne_bytes(*code))
 }
 
 /// Reads `struct inet_diag_msg` and its attributes; `None`: incomplete, or a connection without congestion control.

@@ -97,9 +97,11 @@ fn the_control_and_the_options_of_connections_are_read() {
 
 #[test]
 fn an_error_of_the_kernel_and_a_cut_part_end_a_dump() {
-    let missing = message(ERROR, &(-libc::ENOENT).to_ne_bytes());
-    let error = listed(&missing).1.unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    for kind in [ERROR, DONE] {
+        let missing = message(kind, &(-libc::ENOENT).to_ne_bytes());
+        let error = listed(&missing).1.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    }
     let whole = reply(2, [&[100, 64, 0, 1], &[100, 64, 0, 2]], b"cubic\0", 0);
     for cut in 0..whole.len() {
         let (all, part) = listed(&whole[..cut]);
