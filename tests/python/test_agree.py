@@ -53,6 +53,7 @@ class Stand(sj.Result):
 
     def __init__(self, result: sj.Result, facts: list[dict[str, Any]]) -> None:
         self._result = result
+        self._outcome = result._outcome  # noqa: SLF001 - metrics are computed from it
         self.facts = facts
 
     @property

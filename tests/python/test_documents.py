@@ -179,7 +179,7 @@ def pages() -> list[Path]:
 
 def test_every_target_of_make_in_a_document_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):(?!=)", makefile, re.MULTILINE))
     assert {"test", "reference", "new-queue"} <= targets
     named = {
         (file.relative_to(ROOT).as_posix(), target)
@@ -193,8 +193,13 @@ def test_every_target_of_make_in_a_document_exists() -> None:
 def makes(text: str) -> list[str]:
     """The targets of make that a document names, in code spans and at the start of a command."""
     blocks = re.findall(r"^ *```(?:sh|console)?\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
-    commands = [re.findall(r"^ *(?:\$ )?make ([a-z-]+)", block, re.MULTILINE) for block in blocks]
-    return [*re.findall(r"`make\s+([a-z-]+)", text), *(name for each in commands for name in each)]
+    target = "([a-z0-9-]+)"
+    commands = [
+        name
+        for block in blocks
+        for name in re.findall(rf"^ *(?:\$ )?make {target}", block, re.MULTILINE)
+    ]
+    return [*re.findall(rf"`make\s+{target}", text), *commands]
 
 
 def test_targets_of_make_are_found_in_spans_and_shell_blocks() -> None:
