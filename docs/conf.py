@@ -59,9 +59,16 @@ nitpick_ignore = [
     ("py:class", "sojourn._core.Invocation"),
     ("py:class", "sojourn._core.Outcome"),
     ("py:class", "sojourn._core.Scenario"),
+    ("py:class", "sojourn.advice.advice.Question"),
+    ("py:class", "sojourn.advice.candidates.Candidate"),
+    ("py:class", "sojourn.advice.grades.Scale"),
     ("py:class", "sojourn.agreement.comparison.FailedCheck"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.qdisc.base.Text"),
+    ("py:class", "sojourn.search.settings.Settings"),
+    ("py:class", "sojourn.search.worst_case.Counterexample"),
+    ("py:class", "sojourn.suites.discussions.Discussion"),
+    ("py:class", "sojourn.suites.suite.Characterisation"),
 ]
 
 # MyST
