@@ -221,3 +221,7 @@ def test_a_quantile_needs_runs_on_both_sides_of_it(name: str, least: int) -> Non
 def test_an_empty_list_of_arms_is_refused() -> None:
     with pytest.raises(sj.ScenarioError, match="empty; expected the name of an arm"):
         expectations([{"that": "drops < 1", "arm": []}])
+
+
+def test_the_help_shows_the_brackets_of_the_tables(sojourn: Command) -> None:
+    assert "Scenario files with [[expect]]." in sojourn("test", "--help").stdout

@@ -46,7 +46,8 @@ def test(
     *,
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", parser=path, help="Scenario files with [[expect]]."),
+        # The backslash: Typer reads the help as markup of Rich.
+        typer.Argument(metavar="FILE...", parser=path, help=r"Scenario files with [\[expect]]."),
     ],
     change: Change = None,
     replications: Replications = None,
