@@ -225,3 +225,16 @@ def test_an_empty_list_of_arms_is_refused() -> None:
 
 def test_the_help_shows_the_brackets_of_the_tables(sojourn: Command) -> None:
     assert "Scenario files with [[expect]]." in sojourn("test", "--help").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_unknown_arms_are_refused_before_the_runs(
+    sojourn: Command, store: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    words = ("compare", "pfifo", "codel", "--out", "saved", *more)
+    run = sojourn(*words, "--expect", 'drops < drops["pifo"]')
+    assert run.returncode == 2
+    assert 'unknown arm "pifo"; expected one of pfifo, codel' in run.stderr
+    assert run.stdout == ""
+    assert not (tmp_path / "saved").exists()
+    assert not list(store.glob("*"))

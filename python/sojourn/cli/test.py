@@ -25,7 +25,7 @@ from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
 from sojourn.cli.sweep import reported, row_cache
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import Judgement, failed
+from sojourn.expectations.judging import Judgement, check_arms, failed
 from sojourn.expectations.junit import junit
 from sojourn.result import budget
 from sojourn.scenario import Scenario
@@ -115,6 +115,7 @@ def _test(
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
+    check_arms(expected, scenario.checked.arms)
     return file, scenario, table.plan(scenario) if is_sweep else None, expected
 
 

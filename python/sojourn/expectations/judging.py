@@ -161,7 +161,7 @@ def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judge
     """
     found = []
     for one in expectations:
-        for arm in _subjects(one, measured):
+        for arm in _subjects(one, measured.arms):
             with np.errstate(all="ignore"):
                 found.append(_judged(one, arm, measured))
     return found
@@ -195,6 +195,25 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
                 raise _core.ScenarioError(message)
 
 
+def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:
+    """Check the names of arms before the first run.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    arms
+        The arms that will run.
+
+    Raises
+    ------
+    ScenarioError
+        An arm is unknown, or there is no other arm to compare.
+    """
+    for one in expectations:
+        _subjects(one, arms)
+
+
 def failed(judgements: Sequence[Judgement]) -> bool:
     """Whether any expectation failed or is undecided."""
     return any(one.verdict != "pass" for one in judgements)
@@ -204,9 +223,8 @@ def _place(one: Expectation) -> str:
     return f'expectation "{one.text}"'
 
 
-def _subjects(one: Expectation, measured: Measured) -> list[str | None]:
+def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
     """List the arms that an expectation is judged for; None: it names all its arms itself."""
-    known = measured.arms
     for arm in [*one.named_arms, *(one.arms or ())]:
         if arm not in known:
             message = f'{_place(one)}: unknown arm "{arm}"; expected one of {", ".join(known)}'
