@@ -238,3 +238,24 @@ def test_unknown_arms_are_refused_before_the_runs(
     assert run.stdout == ""
     assert not (tmp_path / "saved").exists()
     assert not list(store.glob("*"))
+
+
+def test_an_unknown_metric_is_refused_with_its_file_place_and_the_nearest_name(
+    sojourn: Command, good: Path
+) -> None:
+    wrong = good.parent / "te.toml"
+    for that, problem in (
+        ("pingms_p99 < 40", 'unknown metric "pingms_p99"; did you mean "ping_ms_p99"?'),
+        ("colour < 4", 'unknown metric "colour"; expected one such as ping_ms_p99, goodput_down,'),
+        ('drops["pfifo"] < 40', 'unknown arm "pfifo"; expected one of'),
+    ):
+        wrong.write_text(f"{TEXT}[[expect]]\nthat = '{that}'\n", encoding="utf-8")
+        run = sojourn("test", f"{good}", "te.toml")
+        assert run.returncode == 2
+        assert run.stderr.startswith(f'sojourn: te.toml: expect[0].that "{that}": {problem}')
+        assert run.stdout == ""
+
+
+def test_a_metric_that_a_result_lacks_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(sj.ScenarioError, match='did you mean "goodput_down_mbit_per_s"'):
+        verdicts("goodput_dwn < 3", measured([1.0, 2.0]))

@@ -109,7 +109,13 @@ def _test(
     is_sweep = table != SweepTable()
     if is_sweep and replications is not None:
         table = replace(table, replications=replications)
-    expected = expecting.all_expectations(None, tables, groups=not is_sweep)
+    try:
+        expected = expecting.all_expectations(None, tables, groups=not is_sweep)
+    except _core.ScenarioError as error:
+        message = f"{file}: {error}"
+        raise _core.ScenarioError(message) from None
+    # Also for errors after the runs.
+    expected = [replace(one, place=f"{file}: {one.place}") for one in expected]
     if not expected:
         message = (
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'

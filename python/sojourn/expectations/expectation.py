@@ -32,11 +32,14 @@ class Expectation:
         Its name in tables; by default its text.
     arms
         The arms that it is about; by default all.
+    place
+        Where it stands, for error messages.
     """
 
     expression: Expression
     name: str | None = None
     arms: tuple[str, ...] | None = None
+    place: str = "expectation"
 
     @property
     def text(self) -> str:
@@ -121,7 +124,9 @@ def expectation(
             f'{place} "{text}": expected one comparison by <, <=, > or >=, such as ping_ms_p99 < 40'
         )
         raise _core.ScenarioError(message)
-    checked = Expectation(expression=found, name=name, arms=None if arms is None else tuple(arms))
+    checked = Expectation(
+        expression=found, name=name, arms=None if arms is None else tuple(arms), place=place
+    )
     if not checked.metrics:
         message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
         raise _core.ScenarioError(message)

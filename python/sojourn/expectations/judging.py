@@ -19,7 +19,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
-from sojourn.result.naming import is_possible, metric_column
+from sojourn.result.naming import instead_of, is_possible, metric_column
 from sojourn.result.student import mean_and_interval
 
 Verdict = Literal["pass", "fail", "undecided"]
@@ -189,8 +189,8 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
                 raise _core.ScenarioError(message)
             if "." not in reference.name and not is_possible(reference.name):
                 message = (
-                    f'{_place(one)}: unknown metric "{reference.name}"; docs/metrics.md lists '
-                    "those of runs"
+                    f'{_place(one)}: unknown metric "{reference.name}"; '
+                    f"{instead_of(reference.name)}"
                 )
                 raise _core.ScenarioError(message)
 
@@ -220,7 +220,7 @@ def failed(judgements: Sequence[Judgement]) -> bool:
 
 
 def _place(one: Expectation) -> str:
-    return f'expectation "{one.text}"'
+    return f'{one.place} "{one.text}"'
 
 
 def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
