@@ -259,3 +259,20 @@ def test_an_unknown_metric_is_refused_with_its_file_place_and_the_nearest_name(
 def test_a_metric_that_a_result_lacks_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(sj.ScenarioError, match='did you mean "goodput_down_mbit_per_s"'):
         verdicts("goodput_dwn < 3", measured([1.0, 2.0]))
+
+
+def test_the_file_of_verdicts_is_checked_before_the_runs(
+    sojourn: Command, good: Path, store: Path
+) -> None:
+    (good.parent / "folder").mkdir()
+    for name, problem in (
+        ("folder", "not a regular file"),
+        ("good.toml", "verdicts are XML; expected a name such as results.xml"),
+        ("good.toml/x.xml", "good.toml is not a directory"),
+    ):
+        run = sojourn("test", f"{good}", "--junit", name)
+        assert (run.returncode, run.stdout) == (3, "")
+        assert run.stderr.startswith(f"sojourn: cannot write {name}: ")
+        assert problem in run.stderr
+    assert not list(store.glob("*"))
+    assert good.read_text(encoding="utf-8") == TEXT + EXPECT
