@@ -1,7 +1,9 @@
 """Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +14,8 @@ from shell import Command
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import expectation, expectations
 from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
+from sojourn.expressions import parse
+from sojourn.search.objectives import expression
 from test_sweeps import TEXT
 
 CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
@@ -87,7 +91,7 @@ def test_an_expectation_may_be_about_some_arms() -> None:
         ("1 < 2", "no metric"),
         ("max(drops) < 2", "unknown function max"),
         ("drops.__class__() < 2", "not accepted"),
-        ("drops < ", "invalid expression"),
+        ("drops < ", "invalid expression; expected one such as ping_ms_p99 < 40"),
     ],
 )
 def test_a_wrong_expectation_is_refused_in_one_line(text: str, part: str) -> None:
@@ -276,3 +280,14 @@ def test_the_file_of_verdicts_is_checked_before_the_runs(
         assert problem in run.stderr
     assert not list(store.glob("*"))
     assert good.read_text(encoding="utf-8") == TEXT + EXPECT
+
+
+def test_the_example_in_an_error_fits_the_option() -> None:
+    for read, example in (
+        (parse, "links.down.rate >= 2 * 10mbit"),
+        (partial(expression, place="--objective"), "ping_ms_p99 / 2"),
+        (expectation, "ping_ms_p99 < 40"),
+    ):
+        with pytest.raises(sj.ScenarioError, match=re.escape(f"expected one such as {example}")):
+            read("drops < ")
+        read(example)
