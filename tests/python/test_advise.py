@@ -136,6 +136,25 @@ def test_link_layers(name: str, overhead: int, mpu: int, framing: str) -> None:
         ({"preset": "adsl", "layer": "dialup"}, ['layer "dialup"', "docsis"]),
         ({"preset": "adsl", "buffer": "100/x"}, ["buffer"]),
         ({"preset": "adsl", "shares": [120.0]}, ["share: 120", "1 to 100"]),
+        (
+            {"link": "1000gbit", "layer": "docsis"},
+            ['link: "1000gbit" is out of range; expected 10kbit to 100gbit'],
+        ),
+        ({"link": "10mbit/1bit", "layer": "docsis"}, ['link: "10mbit/1bit" is out of range']),
+        (
+            {"link": "100gbit", "layer": "docsis", "buffer": "1s"},
+            ['buffer: "1s" at 100', "12500000000 bytes; expected at most 4294967296 bytes"],
+        ),
+        ({"preset": "adsl", "shares": [95.0, 95.0]}, ["share: 95 is given twice"]),
+        (
+            {"link": "10kbit", "layer": "docsis", "shares": [1.0]},
+            ["share: 1 % of the rate is too low; expected at least 1kbit"],
+        ),
+        (
+            {"preset": "adsl", "queues": ["cake nat overhead 44"]},
+            ['qdisc: "cake nat overhead 44": the link layer', "expected --layer"],
+        ),
+        ({"preset": "adsl", "queues": ["cake docsis"]}, ["docsis", "expected --layer"]),
         ({"preset": "adsl", "shares": []}, ["share: empty"]),
         ({"preset": "adsl", "queues": []}, ["qdisc: empty"]),
         ({"preset": "adsl", "queues": ["cake", " cake"]}, ["given twice"]),
@@ -329,6 +348,8 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
         (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
         (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
+        (["--preset", "adsl", "--replications", "0"], ["--replications 0: expected 1 to 10000"]),
+        (["--preset", "adsl", "--jobs", "0"], ["--jobs 0: expected 1 to 4096"]),
     ],
 )
 def test_a_wrong_command_line(sojourn: Command, options: list[str], parts: list[str]) -> None:

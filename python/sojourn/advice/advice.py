@@ -23,6 +23,7 @@ from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 
 REPLICATIONS = 5
+MAX_RUNS = 10_000
 # Better grades do not justify a lower rate.
 ENOUGH = "A"
 RULE = (

@@ -7,7 +7,7 @@ import typer
 
 from sojourn import _core
 from sojourn.advice import lines
-from sojourn.advice.advice import Advice, Question, question
+from sojourn.advice.advice import MAX_RUNS, REPLICATIONS, Advice, Question, question
 from sojourn.advice.present import read
 from sojourn.cli import advice_tables, session
 from sojourn.cli.options import (
@@ -21,6 +21,7 @@ from sojourn.cli.options import (
     ReportFile,
     Resume,
     path,
+    within,
 )
 from sojourn.result import budget
 from sojourn.result.formatting import counted
@@ -102,7 +103,13 @@ def advise(
             f"default {DEVICE}).",
         ),
     ] = None,
-    replications: Annotated[int, typer.Option(min=1, help="Number of runs per configuration.")] = 5,
+    replications: Annotated[
+        int,
+        typer.Option(
+            callback=within("--replications", 1, MAX_RUNS),
+            help=f"Number of runs per configuration, 1 to {MAX_RUNS}.",
+        ),
+    ] = REPLICATIONS,
     seed: Annotated[
         int,
         typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
