@@ -1,5 +1,6 @@
 """Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
 
+import contextlib
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -14,7 +15,9 @@ from shell import Command
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import expectation, expectations
 from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
+from sojourn.expectations.junit import VERDICTS
 from sojourn.expressions import parse
+from sojourn.result.derived import check_replaced
 from sojourn.search.objectives import expression
 from test_sweeps import TEXT
 
@@ -278,6 +281,12 @@ def test_the_file_of_verdicts_is_checked_before_the_runs(
         assert (run.returncode, run.stdout) == (3, "")
         assert run.stderr.startswith(f"sojourn: cannot write {name}: ")
         assert problem in run.stderr
+    for text, is_replaced in (("<testsuite/>", True), ("notes", False), ("", True)):
+        file = good.parent / "junit.xml"
+        file.write_text(text, encoding="utf-8")
+        refused = pytest.raises(sj.ResultError, match="it exists and is not a Sojourn")
+        with contextlib.nullcontext() if is_replaced else refused:
+            check_replaced(file, VERDICTS)
     assert not list(store.glob("*"))
     assert good.read_text(encoding="utf-8") == TEXT + EXPECT
 

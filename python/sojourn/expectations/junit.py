@@ -9,7 +9,7 @@ from sojourn.result.derived import Kind
 
 VERDICTS = Kind(
     name="file of verdicts",
-    mark=b"<testsuites",
+    mark=b"<testsuite",
     named="verdicts are XML; expected a name such as results.xml",
 )
 
