@@ -23,6 +23,7 @@ _WITH_UNIT = re.compile(
     r"""(?P<text>"[^"]*"|'[^']*')|(?<![\w.])(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"""
     r"(?P<unit>%|(?![eE][+-]?\d)[a-zA-Z]+)"
 )
+_CONDITION, _METRICS = "links.down.rate >= 2 * 10mbit", "ping_ms_p99 / 2"
 # Operators of Python, which may follow a number at once.
 _WORDS = {"and", "or", "in", "is", "if", "else", "not"}
 
@@ -123,7 +124,13 @@ class Expression:
         return tree if isinstance(tree, ast.Compare) and len(tree.ops) == 1 else None
 
 
-def parse(text: str, *, functions: frozenset[str] = frozenset(), units: bool = True) -> Expression:
+def parse(
+    text: str,
+    *,
+    functions: frozenset[str] = frozenset(),
+    units: bool = True,
+    example: str | None = None,
+) -> Expression:
     """Parse an expression.
 
     Parameters
@@ -134,6 +141,9 @@ def parse(text: str, *, functions: frozenset[str] = frozenset(), units: bool = T
         The names of the functions that it may call, with one argument.
     units
         Whether numbers may have units, which convert them to base units.
+    example
+        What error messages give as an example; by default a condition on parameters, or an
+        expression of metrics if numbers may not have units.
 
     Returns
     -------
@@ -165,7 +175,8 @@ def parse(text: str, *, functions: frozenset[str] = frozenset(), units: bool = T
             warnings.simplefilter("ignore")
             tree = ast.parse(_WITH_UNIT.sub(_number, text.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        message = f'"{text}": invalid expression; expected one such as ping_ms_p99 < 40'
+        such = example or (_CONDITION if units else _METRICS)
+        message = f'"{text}": invalid expression; expected one such as {such}'
         raise _core.ScenarioError(message) from None
     references: dict[Reference, None] = {}
     try:

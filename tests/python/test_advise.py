@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
+from router_files import SQM
 from shell import Command
 from sojourn.advice import lines as writing
 from sojourn.advice.access import access
@@ -21,35 +22,6 @@ from sojourn.advice.routers import ROUTERS
 from sojourn.scenario.link_layers import layer
 from sojourn.scenario.link_presets import link_presets
 
-SQM = """
-config queue 'eth1'
-\toption enabled '1'
-\toption interface 'eth1'
-\toption download '14400'
-\toption upload '900'
-\toption qdisc 'cake'
-\toption script 'piece_of_cake.qos'
-\toption linklayer 'atm'
-\toption overhead '40'
-\toption qdisc_really_really_advanced '1'
-\toption eqdisc_opts 'nat dual-srchost'
-"""
-TC_CAKE = """
-qdisc noqueue 0: dev lo root refcnt 2
-qdisc cake 8009: dev eth1 root refcnt 2 bandwidth 900Kbit besteffort dual-srchost nat nowash \
-no-ack-filter split-gso rtt 100ms atm overhead 40
- Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
-qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
-qdisc cake 800a: dev ifb4eth1 root refcnt 2 bandwidth 14400Kbit besteffort triple-isolate nonat \
-nowash no-ack-filter split-gso rtt 100ms atm overhead 40
-"""
-TC_HTB = """
-qdisc htb 1: dev eth1 root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0 ver 3.17
- linklayer atm overhead 26 mtu 2047 tsize 512
-qdisc fq_codel 110: dev eth1 parent 1:10 limit 1001p flows 1024 quantum 300 target 14ms \
-interval 109ms memory_limit 4Mb drop_batch 64
-class htb 1:10 parent 1:1 leaf 110: prio 0 rate 900Kbit ceil 900Kbit burst 1599b cburst 1599b
-"""
 ATM = {"link": "16/1mbit", "rtt": "40ms", "layer": "pppoe-atm"}
 
 
@@ -152,66 +124,6 @@ def test_link_layers(name: str, overhead: int, mpu: int, framing: str) -> None:
     assert (again.overhead, again.mpu, again.framing) == (overhead, mpu, framing)
 
 
-def test_sqm_and_tc_read_the_same_configuration() -> None:
-    shown = "\n".join(
-        "sqm.eth1." + re.sub(r"\s*option (\S+) ", r"\1=", line)
-        for line in SQM.splitlines()
-        if "option" in line
-    )
-    up, down = present(SQM, "sqm")
-    assert (up.bits_per_s, down.bits_per_s) == (900_000, 14_400_000)
-    assert "dual-srchost nat" in up.queue
-    assert "atm overhead 40b" in up.queue
-    assert present(shown, "shown") == (up, down)
-    from_tc = present(TC_CAKE, "tc")
-    assert [one.queue for one in from_tc] == [up.queue, down.queue]
-
-
-def test_the_options_of_sqm_override_those_of_its_script() -> None:
-    text = SQM.replace("nat dual-srchost", "diffserv4 overhead 44 mpu 96 ptm")
-    up, down = present(text, "sqm")
-    assert "diffserv4 triple-isolate no-ack-filter rtt 100ms ptm overhead 44b mpu 96b" in up.queue
-    assert "besteffort triple-isolate" in down.queue
-
-
-def test_htb_is_read_with_its_class_and_its_size_table() -> None:
-    up, down = present(TC_HTB, "tc")
-    assert up.bits_per_s == 900_000
-    assert up.queue.startswith("fq_codel")
-    assert up.layer is not None
-    # The size table counts from the Ethernet frame.
-    assert (up.layer.overhead, up.layer.framing) == (40, "atm")
-    assert up.of_link("x")["links.x.overhead"] == "26b"
-    assert down.bits_per_s is None
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("hello", ["F: no shaper found", "expected /etc/config/sqm"]),
-        ("qdisc fq_codel 0: dev eth0 root refcnt 2", ["no queue with a rate"]),
-        ("qdisc htb 1: dev eth0 root refcnt 2 r2q 10", ["eth0", "tc class show dev eth0"]),
-        ("qdisc cake 1: dev eth0 root bandwidth 1Mbit colour red", ["F: cake", "colour"]),
-        ("config queue 'a'\n option enabled '0'", ["no queue is enabled", "a", "enabled '1'"]),
-        ("config queue 'a'\n option enabled '1", ["line 2", "not closed"]),
-        ("config queue 'a'\n option enabled 1\n option upload x", ["queue a: upload", '"x"']),
-        (
-            "config queue 'a'\n option enabled 1\n option upload 9\n option linklayer fdi",
-            ['linklayer "fdi"', "none, ethernet or atm"],
-        ),
-        (
-            "config queue 'a'\n option enabled 1\n option upload 9\n option qdisc fq_kodel",
-            ["queue a", "fq_kodel"],
-        ),
-    ],
-)
-def test_a_wrong_configuration_is_refused_with_its_place(text: str, parts: list[str]) -> None:
-    with pytest.raises(sj.ScenarioError) as caught:
-        present(text, "F")
-    for part in parts:
-        assert part in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
@@ -224,6 +136,25 @@ def test_a_wrong_configuration_is_refused_with_its_place(text: str, parts: list[
         ({"preset": "adsl", "layer": "dialup"}, ['layer "dialup"', "docsis"]),
         ({"preset": "adsl", "buffer": "100/x"}, ["buffer"]),
         ({"preset": "adsl", "shares": [120.0]}, ["share: 120", "1 to 100"]),
+        (
+            {"link": "1000gbit", "layer": "docsis"},
+            ['link: "1000gbit" is out of range; expected 10kbit to 100gbit'],
+        ),
+        ({"link": "10mbit/1bit", "layer": "docsis"}, ['link: "10mbit/1bit" is out of range']),
+        (
+            {"link": "100gbit", "layer": "docsis", "buffer": "1s"},
+            ['buffer: "1s" at 100', "12500000000 bytes; expected at most 4294967296 bytes"],
+        ),
+        ({"preset": "adsl", "shares": [95.0, 95.0]}, ["share: 95 is given twice"]),
+        (
+            {"link": "10kbit", "layer": "docsis", "shares": [1.0]},
+            ["share: 1 % of the rate is too low; expected at least 1kbit"],
+        ),
+        (
+            {"preset": "adsl", "queues": ["cake nat overhead 44"]},
+            ['qdisc: "cake nat overhead 44": the link layer', "expected --layer"],
+        ),
+        ({"preset": "adsl", "queues": ["cake docsis"]}, ["docsis", "expected --layer"]),
         ({"preset": "adsl", "shares": []}, ["share: empty"]),
         ({"preset": "adsl", "queues": []}, ["qdisc: empty"]),
         ({"preset": "adsl", "queues": ["cake", " cake"]}, ["given twice"]),
@@ -247,7 +178,8 @@ def test_the_lines_are_read_back_as_what_was_simulated(queue: str, name: str) ->
     link = access(link="50/10mbit", layer_name=name)
     chosen = candidates(link, queues=[queue], shares=[90])[1]
     tc, sqm, *rest = writing.lines(link, chosen, "eth1")
-    read = present("\n".join(line.removeprefix("uci set ") for line in sqm.text.splitlines()), "F")
+    found = present("\n".join(line.removeprefix("uci set ") for line in sqm.text.splitlines()), "F")
+    read = (found.up, found.down)
     framing = layer(name).framing
     for direction, wanted in zip(read, (chosen.up, chosen.down), strict=True):
         share = 64 / 65 if framing == "ptm" else 1.0
@@ -377,7 +309,8 @@ def test_the_command_prints_advice_as_json_and_saves_the_result(
     assert document["link"]["up_buffer"]["assumed"] is True
     assert document["link"]["up"] == {"value": "1mbit", "source": "given", "assumed": False}
     assert any("dev eth1 root cake" in text for text in document["lines"].values())
-    assert re.search(r"^4 configurations, 4 runs of 38 s; about", done.stderr)
+    assert "read from sqm: up cake 900 kbit/s, down cake 14400 kbit/s\n" in done.stderr
+    assert re.search(r"(?m)^4 configurations, 4 runs of 38 s; about", done.stderr)
     saved = sj.Result.load(tmp_path / "saved")
     assert saved.complete
     assert saved.arms[1] == "present configuration"
@@ -415,6 +348,8 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
         (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
         (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
+        (["--preset", "adsl", "--replications", "0"], ["--replications 0: expected 1 to 10000"]),
+        (["--preset", "adsl", "--jobs", "0"], ["--jobs 0: expected 1 to 4096"]),
     ],
 )
 def test_a_wrong_command_line(sojourn: Command, options: list[str], parts: list[str]) -> None:

@@ -1,7 +1,10 @@
 """Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
 
+import contextlib
 import json
+import re
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +15,10 @@ from shell import Command
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import expectation, expectations
 from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
+from sojourn.expectations.junit import VERDICTS
+from sojourn.expressions import parse
+from sojourn.result.derived import check_replaced
+from sojourn.search.objectives import expression
 from test_sweeps import TEXT
 
 CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
@@ -87,7 +94,7 @@ def test_an_expectation_may_be_about_some_arms() -> None:
         ("1 < 2", "no metric"),
         ("max(drops) < 2", "unknown function max"),
         ("drops.__class__() < 2", "not accepted"),
-        ("drops < ", "invalid expression"),
+        ("drops < ", "invalid expression; expected one such as ping_ms_p99 < 40"),
     ],
 )
 def test_a_wrong_expectation_is_refused_in_one_line(text: str, part: str) -> None:
@@ -221,3 +228,75 @@ def test_a_quantile_needs_runs_on_both_sides_of_it(name: str, least: int) -> Non
 def test_an_empty_list_of_arms_is_refused() -> None:
     with pytest.raises(sj.ScenarioError, match="empty; expected the name of an arm"):
         expectations([{"that": "drops < 1", "arm": []}])
+
+
+def test_the_help_shows_the_brackets_of_the_tables(sojourn: Command) -> None:
+    assert "Scenario files with [[expect]]." in sojourn("test", "--help").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_unknown_arms_are_refused_before_the_runs(
+    sojourn: Command, store: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    words = ("compare", "pfifo", "codel", "--out", "saved", *more)
+    run = sojourn(*words, "--expect", 'drops < drops["pifo"]')
+    assert run.returncode == 2
+    assert 'unknown arm "pifo"; expected one of pfifo, codel' in run.stderr
+    assert run.stdout == ""
+    assert not (tmp_path / "saved").exists()
+    assert not list(store.glob("*"))
+
+
+def test_an_unknown_metric_is_refused_with_its_file_place_and_the_nearest_name(
+    sojourn: Command, good: Path
+) -> None:
+    wrong = good.parent / "te.toml"
+    for that, problem in (
+        ("pingms_p99 < 40", 'unknown metric "pingms_p99"; did you mean "ping_ms_p99"?'),
+        ("colour < 4", 'unknown metric "colour"; expected one such as ping_ms_p99, goodput_down,'),
+        ('drops["pfifo"] < 40', 'unknown arm "pfifo"; expected one of'),
+    ):
+        wrong.write_text(f"{TEXT}[[expect]]\nthat = '{that}'\n", encoding="utf-8")
+        run = sojourn("test", f"{good}", "te.toml")
+        assert run.returncode == 2
+        assert run.stderr.startswith(f'sojourn: te.toml: expect[0].that "{that}": {problem}')
+        assert run.stdout == ""
+
+
+def test_a_metric_that_a_result_lacks_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(sj.ScenarioError, match='did you mean "goodput_down_mbit_per_s"'):
+        verdicts("goodput_dwn < 3", measured([1.0, 2.0]))
+
+
+def test_the_file_of_verdicts_is_checked_before_the_runs(
+    sojourn: Command, good: Path, store: Path
+) -> None:
+    (good.parent / "folder").mkdir()
+    for name, problem in (
+        ("folder", "not a regular file"),
+        ("good.toml", "verdicts are XML; expected a name such as results.xml"),
+        ("good.toml/x.xml", "good.toml is not a directory"),
+    ):
+        run = sojourn("test", f"{good}", "--junit", name)
+        assert (run.returncode, run.stdout) == (3, "")
+        assert run.stderr.startswith(f"sojourn: cannot write {name}: ")
+        assert problem in run.stderr
+    for text, is_replaced in (("<testsuite/>", True), ("notes", False), ("", True)):
+        file = good.parent / "junit.xml"
+        file.write_text(text, encoding="utf-8")
+        refused = pytest.raises(sj.ResultError, match="it exists and is not a Sojourn")
+        with contextlib.nullcontext() if is_replaced else refused:
+            check_replaced(file, VERDICTS)
+    assert not list(store.glob("*"))
+    assert good.read_text(encoding="utf-8") == TEXT + EXPECT
+
+
+def test_the_example_in_an_error_fits_the_option() -> None:
+    for read, example in (
+        (parse, "links.down.rate >= 2 * 10mbit"),
+        (partial(expression, place="--objective"), "ping_ms_p99 / 2"),
+        (expectation, "ping_ms_p99 < 40"),
+    ):
+        with pytest.raises(sj.ScenarioError, match=re.escape(f"expected one such as {example}")):
+            read("drops < ")
+        read(example)

@@ -16,7 +16,17 @@ from sojourn.suites import api, page, quotations
 from sojourn.suites.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS, selected
 from sojourn.suites.discussions import discuss, drop_times
 from sojourn.suites.measuring import measure
-from sojourn.suites.setups import DROP_TAIL, Case, Form, QueueUnderTest, bulk, dumbbell, flows
+from sojourn.suites.setups import (
+    DROP_TAIL,
+    FULL,
+    QUICK,
+    Case,
+    Form,
+    QueueUnderTest,
+    bulk,
+    dumbbell,
+    flows,
+)
 from sojourn.suites.suite import cases, characterise
 
 DATA = Path(__file__).parent / "data"
@@ -297,3 +307,31 @@ def test_the_command_prints_tables_and_lists_scenarios(sojourn: Command, tmp_pat
     again = sojourn("rfc7928", "codel", "--number", "5.1.1", "--out", str(tmp_path), "--json")
     (document,) = json.loads(again.stdout)
     assert document["verdicts"][0]["verdict"] == "pass"
+
+
+def test_full_and_quick_exclude_each_other(sojourn: Command) -> None:
+    run = sojourn("rfc7928", "codel", "--number", "5.1.1", "--full", "--quick")
+    assert run.returncode == 2
+    assert "--full and --quick exclude each other; expected one of them" in run.stderr
+
+
+def test_the_guide_states_the_durations() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "howto" / "rfc7928.md"
+    text = " ".join(guide.read_text(encoding="utf-8").split())
+
+    def durations(form: Form) -> dict[str, set[float]]:
+        built = api.plan(["codel"], None, form, seed=1).queues[0][1]
+        return {
+            number: {case.scenario.checked.duration_s for case in of_number}
+            for number, of_number in built.items()
+        }
+
+    full = durations(FULL)
+    assert "10 runs of 300 s; of 600 s in 4.5 and 6.2, 320 s in 8.2.5, 220 s in 8.2.6.1" in text
+    assert "and 80 s in 8.2.6.2" in text
+    others = {"4.5": 600.0, "6.2": 600.0, "8.2.5": 320.0, "8.2.6.1": 220.0, "8.2.6.2": 80.0}
+    assert full == {number: {others.get(number, 300.0)} for number in full}
+    quick = durations(QUICK)
+    assert "5 runs of 30 to 65 s (15 s in 8.2.6.2)" in text
+    assert quick.pop("8.2.6.2") == {15.0}
+    assert (min(map(min, quick.values())), max(map(max, quick.values()))) == (30.0, 65.0)

@@ -19,6 +19,10 @@ _OPTIONAL = {
     "period": Sourced("10s", "no effect without a dip", assumed=True),
     "subscribers": Sourced(1, "one household"),
 }
+# Rates of lines that the model represents.
+LOWEST_RATE, HIGHEST_RATE = "10kbit", "100gbit"
+# Limit of `bfifo`.
+MOST_BUFFER = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,26 @@ def access(
     if buffer is not None:
         given |= _buffers(buffer)
     title = base.title if preset is not None else "your line"
-    return Access(title, {**_OPTIONAL, **base.values, **given}, wifi)
+    described = Access(title, {**_OPTIONAL, **base.values, **given}, wifi)
+    _check(described, link)
+    return described
+
+
+def _check(described: Access, link: str | None) -> None:
+    """Check the ranges of rates and buffers."""
+    lowest, highest = (bits_per_s(text, "link") for text in (LOWEST_RATE, HIGHEST_RATE))
+    if not all(lowest <= rate <= highest for rate in (described.down, described.up)):
+        message = f'link: "{link}" is out of range; expected {LOWEST_RATE} to {HIGHEST_RATE}'
+        raise _core.ScenarioError(message)
+    for direction in ("down", "up"):
+        size = described.buffer_bytes(direction)
+        if size > MOST_BUFFER:
+            given = described.sourced[f"{direction}_buffer"].value
+            message = (
+                f'buffer: "{given}" at {described.sourced[direction].value} is {size} bytes; '
+                f"expected at most {MOST_BUFFER} bytes"
+            )
+            raise _core.ScenarioError(message)
 
 
 def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPreset:

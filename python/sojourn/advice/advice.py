@@ -15,14 +15,15 @@ from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
 from sojourn.advice.experiment import experiment
 from sojourn.advice.grades import SCALES, Scale
 from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estimates, measures
+from sojourn.advice.present import Present, read
 from sojourn.advice.present import present as read_present
-from sojourn.advice.present import read
 from sojourn.advice.routers import too_slow
 from sojourn.result import Result, run
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 
 REPLICATIONS = 5
+MAX_RUNS = 10_000
 # Better grades do not justify a lower rate.
 ENOUGH = "A"
 RULE = (
@@ -45,11 +46,14 @@ class Question:
         The candidates; the first one has no shaper.
     scenario
         The experiment.
+    present
+        The present configuration, if it was given.
     """
 
     access: Access
     compared: tuple[Candidate, ...]
     scenario: Scenario
+    present: Present | None = None
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,7 @@ def question(
     queues: Sequence[str] = QUEUES,
     shares: Sequence[float] | None = None,
     present: tuple[str, str] | None = None,
+    interface: str | None = None,
     replications: int = REPLICATIONS,
     seed: int = 1,
 ) -> Question:
@@ -243,6 +248,8 @@ def question(
         As for :func:`advise`.
     present
         Text of the present configuration, and its place for messages.
+    interface
+        The device whose shaper the present configuration is; not needed if there is only one.
 
     Raises
     ------
@@ -255,10 +262,11 @@ def question(
     described = access(
         preset=preset, link=link, rtt=rtt, layer_name=layer, buffer=buffer, wifi=wifi
     )
-    configured = None if present is None else read_present(*present)
-    compared = candidates(described, queues=queues, shares=shares, present=configured)
+    configured = None if present is None else read_present(*present, interface)
+    shapers = None if configured is None else (configured.up, configured.down)
+    compared = candidates(described, queues=queues, shares=shares, present=shapers)
     scenario = experiment(described, compared, replications=replications, seed=seed)
-    return Question(described, tuple(compared), scenario)
+    return Question(described, tuple(compared), scenario, configured)
 
 
 def advise(
@@ -272,6 +280,7 @@ def advise(
     queues: Sequence[str] = QUEUES,
     shares: Sequence[float] | None = None,
     present: str | Path | None = None,
+    interface: str | None = None,
     replications: int = REPLICATIONS,
     seed: int = 1,
     jobs: int | None = None,
@@ -307,6 +316,8 @@ def advise(
     present
         The present configuration, to compare with: the text of ``/etc/config/sqm``, the output of
         ``tc -d qdisc show``, or the path of a file with one of them.
+    interface
+        The device whose shaper the present configuration is; not needed if there is only one.
     replications, seed
         Number of runs per candidate, and the seed of their random numbers.
     jobs, progress, max_memory
@@ -343,6 +354,7 @@ def advise(
         queues=queues,
         shares=shares,
         present=configured,
+        interface=interface,
         replications=replications,
         seed=seed,
     )

@@ -1,5 +1,6 @@
 """Candidates: the shapers that are compared on an access link."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,10 @@ ASYMMETRY = 10
 LOWEST_SHARE, STEP = 20.0, 10.0
 # If the rate of the line varies, the lowest share is this part of the lowest rate.
 MARGIN = 0.9
+# Lowest rate of a shaper in bit/s, which is printed in kbit/s.
+LOWEST_RATE = 1000
+# The link layer in the canonical form of `cake`.
+_LAYER = re.compile(r"\b(?:noatm|atm|ptm)\b.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,18 @@ def _queues(queues: Sequence[str]) -> list[str]:
         if name.startswith("cake ") and "bandwidth" in name.split():
             message = f'qdisc: "{name}" has a bandwidth; expected none, because the shares set it'
             raise _core.ScenarioError(message)
+        if name.startswith("cake ") and _sets_layer(name):
+            message = f'qdisc: "{name}": the link layer is not part of a queue; expected --layer'
+            raise _core.ScenarioError(message)
     return names
+
+
+def _sets_layer(cake: str) -> bool:
+    """Whether the keywords of `cake` contain those of a link layer."""
+    found, default = (_LAYER.search(qdisc(text).spec) for text in (cake, "cake"))
+    differs = found is not None and default is not None and found[0] != default[0]
+    # The default framing, which the given one would contradict.
+    return differs or "noatm" in cake.split()
 
 
 def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
@@ -127,10 +143,16 @@ def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
         if not 1.0 <= share <= 100.0:  # noqa: PLR2004 - per cent
             message = f"share: {share:g} is out of range; expected 1 to 100, in percent"
             raise _core.ScenarioError(message)
+        if given.count(share) > 1:
+            message = f"share: {share:g} is given twice; expected each share once"
+            raise _core.ScenarioError(message)
+        if share / 100 * min(access.down, access.up) < LOWEST_RATE:
+            message = f"share: {share:g} % of the rate is too low; expected at least 1kbit"
+            raise _core.ScenarioError(message)
     if not given:
         message = "share: empty; expected percent of the rate, such as 90"
         raise _core.ScenarioError(message)
-    return sorted(set(given), reverse=True)
+    return sorted(given, reverse=True)
 
 
 def _candidate(access: Access, queue: str, percent: float, *, is_right: bool) -> Candidate:

@@ -1,12 +1,15 @@
 """Read the present configuration of a router: ``/etc/config/sqm``, or output of ``tc``."""
 
+import difflib
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn import _core, files
+from sojourn.advice.lines import intermediate
 from sojourn.advice.shaping import NONE, Shaping, bits_per_s, rate, shaped
 from sojourn.qdisc import qdisc
 from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer, layer
@@ -17,6 +20,42 @@ EXPECTED = (
 )
 # Scripts of sqm-scripts that ignore `qdisc`, with the queue and the keyword that they use.
 _SCRIPTS = {"piece_of_cake.qos": ("cake", "besteffort"), "layer_cake.qos": ("cake", "diffserv3")}
+# Options of a section: run-openwrt.sh of sqm-scripts, and those that only its page of LuCI uses.
+_OPTIONS = frozenset(
+    {
+        "enabled",
+        "interface",
+        "upload",
+        "download",
+        "linklayer_adaptation_mechanism",
+        "linklayer",
+        "overhead",
+        "tcMTU",
+        "tcTSIZE",
+        "tcMPU",
+        "ilimit",
+        "elimit",
+        "itarget",
+        "etarget",
+        "ingress_ecn",
+        "egress_ecn",
+        "iqdisc_opts",
+        "eqdisc_opts",
+        "target",
+        "shaper_burst",
+        "htb_quantum_function",
+        "qdisc",
+        "script",
+        "squash_dscp",
+        "squash_ingress",
+        "debug_logging",
+        "verbosity",
+        "qdisc_advanced",
+        "qdisc_really_really_advanced",
+        "linklayer_advanced",
+        "use_mq",
+    }
+)
 _SHAPERS = ("htb", "cake")
 _TINS = ("besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8")
 _FRAMINGS = ("atm", "ptm", "noatm")
@@ -30,7 +69,13 @@ _ROOT = re.compile(
 )
 _CLASS = re.compile(r"class htb \S+ (?:dev (?P<dev>\S+) )?.*?\brate (?P<rate>\S+)")
 _STAB = re.compile(r"\s*linklayer (?P<linklayer>\S+)(?: overhead (?P<overhead>-?\d+))?(?P<rest>.*)")
+# A queue of another kind that has a rate.
+_WITH_RATE = re.compile(r"\b(?:rate|bandwidth) \d")
+_UNLIMITED = re.compile(r"\bbandwidth unlimited\b")
 _INTERMEDIATE = "ifb"
+_NUMBERED = re.compile(r"ifb\d+")
+# `tc qdisc show dev DEVICE` does not print the device.
+_UNNAMED = "unnamed device"
 
 Options = Mapping[str, str]
 
@@ -72,7 +117,35 @@ def read(path: Path) -> tuple[str, str]:
         raise _core.ScenarioError(message) from None
 
 
-def present(text: str, place: str) -> tuple[Shaping, Shaping]:
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The shapers of a router.
+
+    Parameters
+    ----------
+    up, down
+        The shapers of both directions.
+    place
+        The name of the file, for messages.
+    notes
+        What was not read.
+    """
+
+    up: Shaping
+    down: Shaping
+    place: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """What was read, in a line."""
+        sides = (("up", self.up), ("down", self.down))
+        return f"read from {self.place}: " + ", ".join(
+            f"{side} {_described(shaping)}" for side, shaping in sides
+        )
+
+
+def present(text: str, place: str, device: str | None = None) -> Present:
     """Read the shapers of both directions.
 
     Parameters
@@ -81,36 +154,76 @@ def present(text: str, place: str) -> tuple[Shaping, Shaping]:
         The configuration of SQM, or the output of ``tc``.
     place
         The name of the file, for messages.
+    device
+        The device that shapes the upload; not needed if the text has the shapers of one device.
 
     Returns
     -------
-    tuple
+    Present
         The up and down shapers.
 
     Raises
     ------
     ScenarioError
-        The text has another format or no shaper, or a queue is unknown.
+        The text has another format, no shaper or those of several devices, lacks a rate, or a
+        queue is unknown.
     """
     if re.search(r"^\s*qdisc ", text, re.MULTILINE):
-        return _of_tc(text, place)
+        return _of_tc(text, place, device)
     if re.search(r"^\s*config\s+['\"]?queue\b|^sqm\.", text, re.MULTILINE):
-        return _of_sqm(text, place)
+        return _of_sqm(text, place, device)
     message = f"{place}: no shaper found; {EXPECTED}"
     raise _core.ScenarioError(message)
 
 
-def _of_sqm(text: str, place: str) -> tuple[Shaping, Shaping]:
-    """Read the first queue that is enabled."""
+def _described(shaping: Shaping) -> str:
+    if shaping.bits_per_s is None:
+        return "none"
+    return f"{shaping.queue.split()[0]} {shaping.bits_per_s / 1000:.15g} kbit/s"
+
+
+def _of_sqm(text: str, place: str, device: str | None) -> Present:
+    """Read the queue of a device that is enabled."""
     queues = _sections(text, place)
     enabled = [(name, options) for name, options in queues if options.get("enabled", "0") == "1"]
     if not enabled:
         names = ", ".join(name for name, _ in queues) or "none"
         message = f"{place}: no queue is enabled (queues: {names}); expected one with enabled '1'"
         raise _core.ScenarioError(message)
-    name, options = enabled[0]
+    of_device: dict[str, tuple[str, dict[str, str]]] = {}
+    for name, options in enabled:
+        of_device.setdefault(options.get("interface", name), (name, options))
+    name, options = of_device[_chosen(list(of_device), device, place)]
     at = f"{place}: queue {name}"
-    return _sqm_shaping(options, "upload", at), _sqm_shaping(options, "download", at)
+    notes = tuple(
+        f"{at}: unknown option {key}; {_instead(key)}" for key in options if key not in _OPTIONS
+    )
+    up, down = (_sqm_shaping(options, direction, at) for direction in ("upload", "download"))
+    return Present(up, down, place, notes)
+
+
+def _instead(key: str) -> str:
+    """Write which option may be meant, or that the option has no effect."""
+    near = difflib.get_close_matches(key, _OPTIONS, n=1)
+    return f'did you mean "{near[0]}"?' if near else "it is not read"
+
+
+def _chosen(devices: list[str], device: str | None, place: str) -> str:
+    """Return the device whose shapers are read: the given one, or the only one."""
+    known = ", ".join(one or _UNNAMED for one in devices)
+    if device is None:
+        if len(devices) == 1:
+            return devices[0]
+        message = (
+            f"{place}: shapers of several devices: {known}; expected --interface with one of them"
+        )
+        raise _core.ScenarioError(message)
+    if device in devices:
+        return device
+    if devices == [""]:
+        return ""
+    message = f"{place}: no shaper of {device}; expected --interface with one of: {known}"
+    raise _core.ScenarioError(message)
 
 
 def _sections(text: str, place: str) -> list[tuple[str, dict[str, str]]]:
@@ -140,7 +253,10 @@ def _sections(text: str, place: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _sqm_shaping(options: Options, direction: str, place: str) -> Shaping:
-    kbit = options.get(direction, "0")
+    if direction not in options:
+        message = f"{place}: {direction}: missing; expected kbit/s, or 0 for no shaper"
+        raise _core.ScenarioError(message)
+    kbit = options[direction]
     if not kbit.isdigit():
         message = f'{place}: {direction}: "{kbit}" is not a rate; expected kbit/s, such as 19000'
         raise _core.ScenarioError(message)
@@ -200,51 +316,114 @@ def _layer(linklayer: str, overhead: str, mpu: str, added: int, place: str) -> L
         raise _core.ScenarioError(message) from None
 
 
-def _of_tc(text: str, place: str) -> tuple[Shaping, Shaping]:
+def _of_tc(text: str, place: str, device: str | None) -> Present:
     """Read the shapers of a device and of its intermediate device for the other direction."""
-    up, down = NONE, NONE
-    shapers = dict(_shapers(text.splitlines(), place))
-    for device, shaping in shapers.items():
-        if device.startswith(_INTERMEDIATE):
-            down = shaping if down is NONE else down
-        else:
-            up = shaping if up is NONE else up
-    if up is NONE and down is NONE:
-        message = f"{place}: no queue with a rate at the root of a device; {EXPECTED}"
+    lines = text.splitlines()
+    roots = _roots(lines, place)
+    shaping = {name: root for name, root in roots.items() if root.shapes}
+    others = {name: root.kind for name, root in roots.items() if not root.shapes}
+    if not shaping:
+        listed = "; ".join(_not_read(name, kind) for name, kind in others.items())
+        problem = listed or f"no queue with a rate at the root of a device; {EXPECTED}"
+        message = f"{place}: {problem}"
         raise _core.ScenarioError(message)
-    return up, down
+    pairs = _pairs(list(shaping))
+    up, down = pairs[_chosen(list(pairs), device, place)]
+    for name in (up, down):
+        if name in others:
+            message = f"{place}: {_not_read(name, others[name])}"
+            raise _core.ScenarioError(message)
+    notes = tuple(f"{place}: {_not_read(name, kind)}" for name, kind in others.items())
+    found = [
+        _tc_shaping(shaping[name], lines, place) if name in shaping else NONE for name in (up, down)
+    ]
+    return Present(found[0], found[1], place, notes)
 
 
-def _shapers(lines: list[str], place: str) -> Iterable[tuple[str, Shaping]]:
-    """Yield the device and the shaper of each root that shapes."""
+def _pairs(devices: list[str]) -> dict[str, tuple[str, str]]:
+    """Pair devices with the intermediate devices of their other direction."""
+    named = [one for one in devices if not one.startswith(_INTERMEDIATE)]
+    # `ifb4wan` is that of `wan`, also if only the download is shaped.
+    prefix = intermediate("")
+    of_named = {intermediate(one) for one in named}
+    named += [
+        one.removeprefix(prefix)
+        for one in devices
+        if one.startswith(prefix) and one != prefix and one not in of_named
+    ]
+    numbered = [one for one in devices if _NUMBERED.fullmatch(one)]
+    pairs = {one: (one, intermediate(one)) for one in named}
+    if not numbered:
+        return pairs
+    if len(numbered) == 1 and len(named) <= 1 and not any(p[1] in devices for p in pairs.values()):
+        one = named[0] if named else numbered[0]
+        return {one: (one if named else "", numbered[0])}
+    return {**pairs, **{one: ("", one) for one in numbered}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A queue with a rate at the root of a device."""
+
+    number: int
+    device: str
+    kind: str
+    handle: str
+    options: str
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it is a shaper that can be read."""
+        return self.kind in _SHAPERS
+
+
+def _not_read(device: str, kind: str) -> str:
+    name = device or _UNNAMED
+    return f"{kind} at {name} has a rate and is not read; expected {' or '.join(_SHAPERS)}"
+
+
+def _roots(lines: list[str], place: str) -> dict[str, _Root]:
+    """Return the queues with a rate at the root of devices."""
+    roots: dict[str, _Root] = {}
+    for number, line in enumerate(lines):
+        found = _ROOT.match(line.strip())
+        if found is None or found["parent"] is not None:
+            continue
+        kind, options, device = found["kind"], found["options"], found["dev"] or ""
+        has_rate = kind in _SHAPERS or _WITH_RATE.search(options) is not None
+        if not has_rate or _UNLIMITED.search(options) is not None:
+            continue
+        if device in roots:
+            message = (
+                f"{place}: line {number + 1}: another queue at the root of {device or _UNNAMED}; "
+                "expected the output of 'tc -d qdisc show', with one per device"
+            )
+            raise _core.ScenarioError(message)
+        roots[device] = _Root(number, device, kind, found["handle"], options)
+    return roots
+
+
+def _tc_shaping(root: _Root, lines: list[str], place: str) -> Shaping:
+    """Read the shaper at the root of a device."""
+    at = f"{place}: {root.kind} at {root.device or _UNNAMED}"
+    if root.kind == "cake":
+        if (bandwidth := re.search(r"\bbandwidth (\S+)", root.options)) is None:
+            message = f"{at}: no bandwidth; {EXPECTED}"
+            raise _core.ScenarioError(message)
+        return _checked(f"cake {root.options}", bits_per_s(bandwidth[1], place), None, place)
     rates: dict[str, str] = {}
     for line in lines:
         if (found := _CLASS.match(line.strip())) is not None:
             rates.setdefault(found["dev"] or "", found["rate"])
-    for number, line in enumerate(lines):
-        found = _ROOT.match(line.strip())
-        if found is None or found["parent"] is not None or found["kind"] not in _SHAPERS:
-            continue
-        device = found["dev"] or ""
-        if found["kind"] == "cake":
-            if (bandwidth := re.search(r"\bbandwidth (\S+)", found["options"])) is None:
-                message = f"{place}: cake at {device}: no bandwidth; {EXPECTED}"
-                raise _core.ScenarioError(message)
-            if bandwidth[1] == "unlimited":
-                continue
-            text = f"cake {found['options']}"
-            yield device, _checked(text, bits_per_s(bandwidth[1], place), None, place)
-            continue
-        shown = rates.get(device, rates.get("") if len(rates) == 1 else None)
-        if shown is None:
-            at = f"{place}: htb at {device}"
-            message = (
-                f"{at}: its rate is missing; append the output of 'tc class show dev {device}'"
-            )
-            raise _core.ScenarioError(message)
-        leaf = _leaf(lines, device, found["handle"])
-        stab = _stab(lines[number + 1 :], place)
-        yield device, _checked(leaf, bits_per_s(shown, place), stab, place)
+    shown = rates.get(root.device, rates.get("") if len(rates) == 1 else None)
+    if shown is None:
+        message = (
+            f"{at}: its rate is missing; append the output of 'tc class show dev {root.device}'"
+        )
+        raise _core.ScenarioError(message)
+    leaf = _leaf(lines, root.device, root.handle)
+    stab = _stab(lines[root.number + 1 :], place)
+    return _checked(leaf, bits_per_s(shown, place), stab, place)
 
 
 def _leaf(lines: list[str], device: str, handle: str) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from sojourn import _core
 from sojourn.advice import lines
-from sojourn.advice.advice import Advice, Question, question
+from sojourn.advice.advice import MAX_RUNS, REPLICATIONS, Advice, Question, question
 from sojourn.advice.present import read
 from sojourn.cli import advice_tables, session
 from sojourn.cli.options import (
@@ -21,12 +21,16 @@ from sojourn.cli.options import (
     ReportFile,
     Resume,
     path,
+    within,
 )
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.scenario.link_presets import link_presets
 from sojourn.sweeps.executors import jobs_at_once
+
+# The device of OpenWrt towards the modem.
+DEVICE = "wan"
 
 
 def _names(incomplete: str) -> list[tuple[str, str]]:
@@ -92,12 +96,20 @@ def advise(
         ),
     ] = None,
     interface: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="DEVICE", help="Network device towards the modem, for the printed lines."
+            metavar="DEVICE",
+            help="Network device towards the modem, for --from and for the printed lines (by "
+            f"default {DEVICE}).",
         ),
-    ] = "wan",
-    replications: Annotated[int, typer.Option(min=1, help="Number of runs per configuration.")] = 5,
+    ] = None,
+    replications: Annotated[
+        int,
+        typer.Option(
+            callback=within("--replications", 1, MAX_RUNS),
+            help=f"Number of runs per configuration, 1 to {MAX_RUNS}.",
+        ),
+    ] = REPLICATIONS,
     seed: Annotated[
         int,
         typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
@@ -115,7 +127,8 @@ def advise(
     dry_run: DryRun = False,
 ) -> int:
     """Recommend a shaper for an access link, and print its configuration for tc and OpenWrt."""
-    lines.check_device(interface)
+    device = DEVICE if interface is None else interface
+    lines.check_device(device)
     asked = question(
         preset=preset,
         link=link,
@@ -126,14 +139,18 @@ def advise(
         queues=[item for item in qdisc.split(",") if item.strip()],
         shares=None if share is None else _shares(share),
         present=None if present is None else read(present),
+        interface=interface,
         replications=replications,
         seed=seed,
     )
     session.warn_of_bytes(link or "", qdisc)
+    if asked.present is not None:
+        session.say_notes(list(asked.present.notes))
+        session.say(asked.present.description)
 
     def show(result: Result) -> None:
         advice = Advice(asked, result)
-        advice_tables.show(advice, device=interface, as_json=json, everything=everything)
+        advice_tables.show(advice, device=device, as_json=json, everything=everything)
 
     plan = session.Plan(
         scenario=asked.scenario,

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,18 @@ def _known_backend(name: str | None) -> str | None:
     """Refuse an unknown backend before anything else is done."""
     _core.backend_concurrency(name)
     return name
+
+
+def within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
+    """Return a check of the range of a number."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not least <= value <= most:
+            message = f"{option} {value}: expected {least} to {most}"
+            raise _core.ScenarioError(message)
+        return value
+
+    return check
 
 
 def path(text: str) -> Path:
@@ -62,10 +75,9 @@ Replications = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        max=MAX_JOBS,
-        help="Number of threads (processes if a queue is written in Python); by default one per "
-        "processor.",
+        callback=within("--jobs", 1, MAX_JOBS),
+        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}; by "
+        "default one per processor.",
     ),
 ]
 MaxMemory = Annotated[

@@ -48,10 +48,13 @@ def rfc7928(
     full: Annotated[
         bool,
         typer.Option(
-            "--full/--quick",
-            help="Durations of ns-3's suite (mostly 300 or 600 s) and 10 runs per arm, or short "
-            "runs and 5 runs per arm (default).",
+            "--full",
+            help="Durations of ns-3's suite (mostly 300 or 600 s) and 10 runs per arm.",
         ),
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Short runs and 5 runs per arm; the default."),
     ] = False,
     seed: Annotated[
         int,
@@ -83,6 +86,9 @@ def rfc7928(
     if listed:
         _list()
         return 0
+    if full and quick:
+        message = "--full and --quick exclude each other; expected one of them"
+        raise typer.BadParameter(message)
     if all_queues and queues:
         message = "--all runs every queue; expected no other queue"
         raise typer.BadParameter(message)

@@ -1,13 +1,14 @@
 """``sojourn test``: run scenario files and judge their expectations."""
 
 import json as js
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sojourn import _core, files
+from sojourn import _core
 from sojourn.cli import expecting, session, signals, stored
 from sojourn.cli.options import (
     Backend,
@@ -25,9 +26,9 @@ from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
 from sojourn.cli.sweep import reported, row_cache
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import Judgement, failed
-from sojourn.expectations.junit import junit
-from sojourn.result import budget
+from sojourn.expectations.judging import Judgement, check_arms, failed
+from sojourn.expectations.junit import VERDICTS, junit
+from sojourn.result import budget, derived
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executing import Execution
@@ -46,7 +47,8 @@ def test(
     *,
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", parser=path, help="Scenario files with [[expect]]."),
+        # The backslash: Typer reads the help as markup of Rich.
+        typer.Argument(metavar="FILE...", parser=path, help=r"Scenario files with [\[expect]]."),
     ],
     change: Change = None,
     replications: Replications = None,
@@ -74,29 +76,37 @@ def test(
             _core.check_backend(one, backend)
             budget.check(one, jobs=jobs, max_memory=max_memory)
     found: dict[str, list[Judgement]] = {}
-    try:
-        for file, scenario, planned, expected in tests:
-            run = _scenario if planned is None else _sweep
-            judgements = run(scenario, planned, expected, jobs=jobs, backend=backend)
-            found[f"{file}"] = judgements
-            if not json:
-                with tolerated():
-                    expecting.show(judgements, title=f"{file}")
-    except _InterruptedError:
-        session.say(f"interrupted; to continue: {stored.continuation()}")
-        return signals.exit_code()
-    if json:
-        documents = {name: [one.document() for one in part] for name, part in found.items()}
-        with tolerated():
-            print(js.dumps(documents, indent=2))
-    if junit_file is not None:
-        junit_file.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(junit_file, junit(found))
-        session.say(f"wrote verdicts to {junit_file}")
+    with _claimed(junit_file):
+        try:
+            for file, scenario, planned, expected in tests:
+                run = _scenario if planned is None else _sweep
+                judgements = run(scenario, planned, expected, jobs=jobs, backend=backend)
+                found[f"{file}"] = judgements
+                if not json:
+                    with tolerated():
+                        expecting.show(judgements, title=f"{file}")
+        except _InterruptedError:
+            session.say(f"interrupted; to continue: {stored.continuation()}")
+            return signals.exit_code()
+        if json:
+            documents = {name: [one.document() for one in part] for name, part in found.items()}
+            with tolerated():
+                print(js.dumps(documents, indent=2))
+        if junit_file is not None:
+            derived.write(junit_file, junit(found), None)
+            session.say(f"wrote verdicts to {junit_file}")
     every = [one for part in found.values() for one in part]
     if len(found) > 1:
         session.say(expecting.summary(every))
     return expecting.FAILED if failed(every) else 0
+
+
+def _claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:
+    """Check that verdicts can be written to a file."""
+    if junit_file is not None and junit_file.exists() and not junit_file.is_file():
+        message = f"cannot write {junit_file}: not a regular file; expected a name such as out.xml"
+        raise _core.ResultError(message)
+    return derived.claimed(junit_file, VERDICTS)
 
 
 def _test(
@@ -108,12 +118,19 @@ def _test(
     is_sweep = table != SweepTable()
     if is_sweep and replications is not None:
         table = replace(table, replications=replications)
-    expected = expecting.all_expectations(None, tables, groups=not is_sweep)
+    try:
+        expected = expecting.all_expectations(None, tables, groups=not is_sweep)
+    except _core.ScenarioError as error:
+        message = f"{file}: {error}"
+        raise _core.ScenarioError(message) from None
+    # Also for errors after the runs.
+    expected = [replace(one, place=f"{file}: {one.place}") for one in expected]
     if not expected:
         message = (
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
+    check_arms(expected, scenario.checked.arms)
     return file, scenario, table.plan(scenario) if is_sweep else None, expected
 
 

@@ -18,6 +18,7 @@ FUNCTIONS = frozenset({"mean", "abs", *QUANTILES})
 _SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _KEYS = ("that", "name", "arm")
 CAPACITY = "capacity"
+EXAMPLE = "ping_ms_p99 < 40"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +33,14 @@ class Expectation:
         Its name in tables; by default its text.
     arms
         The arms that it is about; by default all.
+    place
+        Where it stands, for error messages.
     """
 
     expression: Expression
     name: str | None = None
     arms: tuple[str, ...] | None = None
+    place: str = "expectation"
 
     @property
     def text(self) -> str:
@@ -111,17 +115,17 @@ def expectation(
     [Reference(name='ping_ms_p99', arm=None)]
     """
     try:
-        found = parse(text, functions=FUNCTIONS, units=False)
+        found = parse(text, functions=FUNCTIONS, units=False, example=EXAMPLE)
     except _core.ScenarioError as error:
         message = f"{place} {error}"
         raise _core.ScenarioError(message) from None
     tree = found.comparison
     if tree is None or type(tree.ops[0]) not in _SIGNS or _compares(tree):
-        message = (
-            f'{place} "{text}": expected one comparison by <, <=, > or >=, such as ping_ms_p99 < 40'
-        )
+        message = f'{place} "{text}": expected one comparison by <, <=, > or >=, such as {EXAMPLE}'
         raise _core.ScenarioError(message)
-    checked = Expectation(expression=found, name=name, arms=None if arms is None else tuple(arms))
+    checked = Expectation(
+        expression=found, name=name, arms=None if arms is None else tuple(arms), place=place
+    )
     if not checked.metrics:
         message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
         raise _core.ScenarioError(message)
@@ -181,7 +185,7 @@ def _of_table(place: str, table: object) -> Expectation:
             message = f"{place}.{key}: unknown key; expected one of {', '.join(_KEYS)}"
             raise _core.ScenarioError(message)
     if "that" not in keys:
-        message = f'{place}.that: missing; expected a comparison such as "ping_ms_p99 < 40"'
+        message = f'{place}.that: missing; expected a comparison such as "{EXAMPLE}"'
         raise _core.ScenarioError(message)
     needs(f"{place}.that", keys["that"], str, "a comparison")
     if "name" in keys:

@@ -19,7 +19,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
-from sojourn.result.naming import is_possible, metric_column
+from sojourn.result.naming import instead_of, is_possible, metric_column
 from sojourn.result.student import mean_and_interval
 
 Verdict = Literal["pass", "fail", "undecided"]
@@ -161,7 +161,7 @@ def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judge
     """
     found = []
     for one in expectations:
-        for arm in _subjects(one, measured):
+        for arm in _subjects(one, measured.arms):
             with np.errstate(all="ignore"):
                 found.append(_judged(one, arm, measured))
     return found
@@ -189,10 +189,29 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
                 raise _core.ScenarioError(message)
             if "." not in reference.name and not is_possible(reference.name):
                 message = (
-                    f'{_place(one)}: unknown metric "{reference.name}"; docs/metrics.md lists '
-                    "those of runs"
+                    f'{_place(one)}: unknown metric "{reference.name}"; '
+                    f"{instead_of(reference.name)}"
                 )
                 raise _core.ScenarioError(message)
+
+
+def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:
+    """Check the names of arms before the first run.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    arms
+        The arms that will run.
+
+    Raises
+    ------
+    ScenarioError
+        An arm is unknown, or there is no other arm to compare.
+    """
+    for one in expectations:
+        _subjects(one, arms)
 
 
 def failed(judgements: Sequence[Judgement]) -> bool:
@@ -201,12 +220,11 @@ def failed(judgements: Sequence[Judgement]) -> bool:
 
 
 def _place(one: Expectation) -> str:
-    return f'expectation "{one.text}"'
+    return f'{one.place} "{one.text}"'
 
 
-def _subjects(one: Expectation, measured: Measured) -> list[str | None]:
+def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
     """List the arms that an expectation is judged for; None: it names all its arms itself."""
-    known = measured.arms
     for arm in [*one.named_arms, *(one.arms or ())]:
         if arm not in known:
             message = f'{_place(one)}: unknown arm "{arm}"; expected one of {", ".join(known)}'

@@ -5,6 +5,13 @@ from collections.abc import Mapping, Sequence
 
 from sojourn import _core
 from sojourn.expectations.judging import Judgement
+from sojourn.result.derived import Kind
+
+VERDICTS = Kind(
+    name="file of verdicts",
+    mark=b"<testsuite",
+    named="verdicts are XML; expected a name such as results.xml",
+)
 
 
 def junit(suites: Mapping[str, Sequence[Judgement]]) -> bytes:

@@ -1,5 +1,6 @@
 """Names of metrics as users write them."""
 
+import difflib
 from collections.abc import Sequence
 
 from sojourn import _core
@@ -7,6 +8,11 @@ from sojourn.result.catalogue import METRICS
 
 # Ends of names of metrics that are units; users may leave them out.
 _UNITS = ("_mbit_per_s", "_ms", "_percent", "_s")
+# Directions, and names of links in most scenarios.
+_SIDES = ("up", "down")
+_EXAMPLES = ("ping_ms_p99", "goodput_down", "drops")
+# Names that are less similar are not suggested.
+_NEAR = 0.75
 
 
 def metric_column(name: str, columns: Sequence[str], place: str) -> str:
@@ -40,8 +46,45 @@ def metric_column(name: str, columns: Sequence[str], place: str) -> str:
     for column in (name, *(f"{name}{unit}" for unit in _UNITS)):
         if column in columns:
             return column
-    message = f'{place}: unknown metric "{name}"; expected one of {", ".join(columns)}'
+    instead = suggestion(name, columns) or f"expected one of {', '.join(columns)}"
+    message = f'{place}: unknown metric "{name}"; {instead}'
     raise _core.ScenarioError(message)
+
+
+def suggestion(name: str, columns: Sequence[str]) -> str | None:
+    """Write which of `columns` may be meant; None if none has a similar name.
+
+    Examples
+    --------
+    >>> suggestion("pingms_p99", ["drops", "ping_ms_p99"])
+    'did you mean "ping_ms_p99"?'
+    """
+    by_name = {short: column for column in columns for short in (_without_unit(column), column)}
+    near = difflib.get_close_matches(name, by_name, n=1, cutoff=_NEAR)
+    return f'did you mean "{by_name[near[0]]}"?' if near else None
+
+
+def instead_of(name: str) -> str:
+    """Write which metric of runs may be meant, or which there are, in any scenario.
+
+    Examples
+    --------
+    >>> instead_of("goodptu_up")
+    'did you mean "goodput_up_mbit_per_s"?'
+    """
+    columns = [
+        column.replace("{direction}", side).replace("{link}", side)
+        for column in (metric.column for metric in METRICS if metric.kind == "run")
+        for side in (_SIDES if "{" in column else _SIDES[:1])
+    ]
+    return suggestion(name, columns) or f"expected one such as {', '.join(_EXAMPLES)}"
+
+
+def _without_unit(column: str) -> str:
+    for unit in _UNITS:
+        if column.endswith(unit):
+            return column.removesuffix(unit)
+    return column
 
 
 def is_possible(name: str) -> bool:
