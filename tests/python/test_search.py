@@ -17,6 +17,7 @@ from sojourn.cli import signals
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import analysing, hunting, tuning
 from sojourn.search.dimensions import dimensions
+from sojourn.search.hunting import NeverLosesError
 from sojourn.search.laboratory import Laboratory, fresh_seed
 from sojourn.search.minimising import Candidate, minimised
 from sojourn.search.objectives import objective
@@ -139,8 +140,7 @@ def test_an_objective_is_an_expression_of_the_metrics_of_a_run() -> None:
         {"replication": [0, 1, 2], "ping_ms_p99": [math.e, 1.0, 0.0], "drops": [1.0, 2.0, 3.0]}
     )
     found = objective("min log(ping_ms_p99) + drops").values(runs, "--objective")
-    # The logarithm of 0 is not finite.
-    assert found == {0: 2.0, 1: 2.0}
+    assert found == {0: 2.0, 1: 2.0, 2: -math.inf}
 
 
 def test_tuning_finds_the_known_front_and_the_parameter_that_matters(base: sj.Scenario) -> None:
@@ -242,6 +242,64 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
         sj.tune(base, {"links.up.qdisc": ["codel limit 0"]}, "min drops", trials=2)
 
 
+def test_a_trial_without_the_metric_fails_and_the_search_continues(base: sj.Scenario) -> None:
+    # With this loss, no ping is answered.
+    values = {"links.down.loss": ["100%", "0%"]}
+    found = sj.tune(base, values, "min ping_ms_p99", trials=8, replications=1, intervals=2)
+    states = dict(found.trials.select("links.down.loss", "state").iter_rows())
+    assert states == {"100%": "failed", "0%": "complete"}
+    assert found.values() == {"links.down.loss": "0%"}
+
+
+def test_a_trial_fails_if_one_run_lacks_the_objective(base: sj.Scenario) -> None:
+    def known(x: Sequence[float], n: int) -> dict[str, float]:
+        # The smallest mean of the runs that have a value is that of the trials that fail.
+        return {"ping_ms_p99": math.nan if n == 1 and x[0] < 0.5 else x[0]}
+
+    planned = tuning.tuning(base, parameters(XYZ), ["min ping_ms_p99"], trials=32)
+    found = tuning.execute(planned, Known(known)).trials
+    assert (found["state"] == "failed").any()
+    for row in found.iter_rows(named=True):
+        failed = in_base_units(row["links.up.rate"]) < 0.5e6
+        assert (row["state"] == "failed") == failed
+
+
+def test_a_run_in_which_only_one_arm_has_a_score_is_the_worst() -> None:
+    def regret(score: str, **metrics: Sequence[float | None]) -> float | None:
+        runs = pl.DataFrame({"arm": ["a", "b"], "replication": [0, 0], **metrics})
+        return contest(["a", "b"], "a", "b", score).regret(runs).mean
+
+    power = "min log(ping_ms_p99) - log(goodput_down)"
+    goodput, ping = "goodput_down_mbit_per_s", "ping_ms_p99"
+    assert regret(power, **{ping: [60.0, 60.0], goodput: [0.0, 1.0]}) == pytest.approx(
+        math.log(1e3)
+    )
+    assert regret(power, **{ping: [None, 60.0], goodput: [1.0, 1.0]}) == pytest.approx(
+        math.log(1e3)
+    )
+    assert regret(power, **{ping: [60.0, None], goodput: [1.0, 1.0]}) == pytest.approx(
+        -math.log(1e3)
+    )
+    assert regret("max drops", drops=[None, 5.0]) == 1e6
+    assert regret("max drops", drops=[5.0, None]) == -1e6
+    assert regret("max drops", drops=[None, None]) is None
+
+
+def test_an_arm_without_answered_pings_loses_most() -> None:
+    arms = 'arms = [{ name = "a", set = { "links.down.loss" = "100%" } }, { name = "b" }]'
+    found = sj.adversary(
+        sj.Scenario.from_toml(f"{TEXT}{arms}"),
+        {"rtt": ["20ms", "30ms"]},
+        arm="a",
+        against="b",
+        score="min ping_ms_p99",
+        trials=2,
+        replications=1,
+        intervals=2,
+    )
+    assert 50_000 < found.regret[0] <= 60_000
+
+
 def ishigami(x: Sequence[float], n: int) -> dict[str, float]:
     """Compute the function of Ishigami and Homma (1990), for which the Sobol indices are known."""
     a, b, c = (math.pi * (2 * share - 1) for share in x)
@@ -330,15 +388,39 @@ def test_the_page_of_worst_cases_follows_from_their_files(
     monkeypatch.setattr("sys.argv", ["worst_cases.py"])
     assert worst_cases.main() == 0
     text = page.read_text(encoding="utf-8")
-    (row,) = [line for line in text.splitlines() if line.startswith("| `")]
+    row, *others = [line for line in text.splitlines() if line.startswith("| `pfifo`")]
+    assert not others
     rate = json.loads(worst.scenario.checked.to_json())["links"]["down"]["rate"]
     assert row.startswith("| `pfifo` | `fq_codel` | ")
     assert f"[{rate}, RTT " in row
     assert row.endswith("(worst_cases/pfifo.toml) |")
     monkeypatch.setattr("sys.argv", ["worst_cases.py", "--check"])
     assert worst_cases.main() == 0
-    page.write_text(text.replace("pfifo", "red"), encoding="utf-8")
+    page.write_text(text.replace(rate, "1bit"), encoding="utf-8")
     assert worst_cases.main() == 1
+
+
+@pytest.mark.parametrize("error", [NeverLosesError("loses nowhere"), sj.ScenarioError("wrong")])
+def test_only_a_queue_that_never_loses_has_no_file(
+    error: sj.ScenarioError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(worst_cases, "FOLDER", tmp_path)
+    monkeypatch.setattr(worst_cases, "adversary", search)
+    monkeypatch.setattr(worst_cases, "page", lambda: "")
+    monkeypatch.setattr(worst_cases, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["worst_cases.py", "--search"])
+    for queue, _ in worst_cases.PAIRS:
+        (tmp_path / f"{queue}.toml").touch()
+    if isinstance(error, NeverLosesError):
+        assert worst_cases.main() == 0
+        assert not list(tmp_path.glob("*.toml"))
+    else:
+        with pytest.raises(sj.ScenarioError, match="wrong"):
+            worst_cases.main()
+        assert len(list(tmp_path.glob("*.toml"))) == len(worst_cases.PAIRS)
 
 
 def test_the_same_seed_finds_the_same_worst_case(worst: sj.AdversaryResult) -> None:

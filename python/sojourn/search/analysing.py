@@ -156,11 +156,13 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
     indices, noise = [], []
     for metric in planned.metrics:
         place = f'--metric "{metric.text}"'
-        runs = [list(Objective("min", metric).values(frame, place).values()) for frame in frames]
-        for values, found in zip(points, runs, strict=True):
-            if not found:
-                message = f"{place}: not measured at the point {dims.label(values)}"
+        runs = []
+        for values, frame in zip(points, frames, strict=True):
+            measured = Objective("min", metric).measured(frame, place)
+            if measured is None:
+                message = f"{place}: not measured in all runs at the point {dims.label(values)}"
                 raise _core.ScenarioError(message)
+            runs.append(list(measured.values()))
         means = [fmean(found) for found in runs]
         described[metric.text] = means  # type: ignore[assignment]
         rows = [

@@ -82,6 +82,10 @@ def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
     )
 
 
+class NeverLosesError(_core.ScenarioError):
+    """The arm loses in no scenario of a search."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt:
     """A checked search for a worst case.
@@ -196,7 +200,9 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
     Raises
     ------
     ScenarioError
-        No trial is a valid scenario, no trial measured the score, or the arm loses in no trial.
+        No trial is a valid scenario, or no trial measured the score.
+    NeverLosesError
+        The arm loses in no trial.
     SweepInterrupted
         Ctrl-C ended the runs; finished runs are in the store.
     """
@@ -286,7 +292,7 @@ def _minimised(
             f"adversary: {planned.contest.arm} loses in no scenario of the search; expected other "
             "or wider ranges, or more --trials"
         )
-        raise _core.ScenarioError(message)
+        raise NeverLosesError(message)
     threshold = planned.keep * whole
 
     def keeps(scenario: Scenario) -> bool:
@@ -371,7 +377,10 @@ def adversary(
         ``"min"`` or ``"max"`` and a metric or an expression. The regret is the mean difference of
         the arms in runs with the same seed; it is positive if `arm` is worse. By default, the
         negative logarithm of the power, goodput divided by the 99th percentile of the ping time: a
-        regret of log 2 = 0.69 means half the power.
+        regret of log 2 = 0.69 means half the power. In scores, a rate is at least 0.001 Mbit/s
+        and a time at most 60 s. In a run in which only one arm has a score, the other arm failed:
+        its rates count as 0.001 Mbit/s, its times as 60 s, and if the score is still not finite,
+        the difference counts as 1000000. Runs in which neither arm has a score do not count.
     trials
         Number of trials.
     replications

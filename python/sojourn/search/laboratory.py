@@ -9,6 +9,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import budget
+from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
 from sojourn.search.dimensions import Values
@@ -76,6 +77,8 @@ class Laboratory:
     # The first error that prevented storing a run.
     failure: str | None = None
     _known: dict[Key, pl.DataFrame] = field(default_factory=dict)
+    # The metrics that runs at any point may have.
+    _metrics: dict[str, None] = field(default_factory=dict)
 
     def measure(
         self, scenario: Scenario, changes: Sequence[Values], *, replications: int, seed: int
@@ -98,7 +101,8 @@ class Laboratory:
         Returns
         -------
         list of polars.DataFrame
-            Per point one row per run: ``arm``, ``replication`` and the metrics.
+            Per point one row per run: ``arm``, ``replication`` and all metrics that the scenario
+            or an earlier point may have. A metric that a run did not measure is null.
 
         Raises
         ------
@@ -121,7 +125,7 @@ class Laboratory:
         known = len(changes) - len(missing)
         self.finished += known * replications * len(scenario.checked.arms)
         self._report(0)
-        return [self._known[key] for key in found]
+        return [self._with_metrics(self._known[key]) for key in found]
 
     def invalid(self, scenario: Scenario, values: Values) -> str | None:
         """Return what is wrong with a point; None if it is valid."""
@@ -166,12 +170,17 @@ class Laboratory:
             self.reused += execution.reused
             self.failure = self.failure or execution.failure
         metrics = [name for name in runs.columns if name != "point"]
+        for one in (scenario.checked, *(carrier.scenario for carrier in carried)):
+            self._metrics |= dict.fromkeys(meter(one, self.backend).metrics)
         by_point = {
             point: frame.select(metrics)
             for (point,), frame in runs.group_by("point", maintain_order=True)
         }
-        # A metric of another point may not apply to this one.
-        return [_measured(by_point[number]) for number in range(len(found))]
+        return [by_point[number] for number in range(len(found))]
+
+    def _with_metrics(self, frame: pl.DataFrame) -> pl.DataFrame:
+        missing = [name for name in self._metrics if name not in frame.columns]
+        return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
 
     def _report(self, more: int) -> None:
         if self.progress is not None:
@@ -199,7 +208,3 @@ def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[P
         return [Point({}, {}) for _ in changes]
     steps = tuple(tuple(values[path] for path in paths) for values in changes)
     return points(Space(parameters=(Parameter(paths, values=steps),)), scenario)
-
-
-def _measured(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(column for column in frame if column.null_count() < frame.height)

@@ -205,13 +205,13 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
 
 
 def _costs(runs: pl.DataFrame, of: Sequence[Objective]) -> Costs:
-    """Return the means of the objectives, smaller is better; None if one was not measured."""
+    """Return the means of the objectives, smaller is better; None if a run lacks one."""
     found = []
     for one in of:
-        values = list(one.values(runs, f'--objective "{one.text}"').values())
-        if not values:
+        values = one.measured(runs, f'--objective "{one.text}"')
+        if values is None:
             return None
-        found.append(one.sign * fmean(values))
+        found.append(one.sign * fmean(values.values()))
     return tuple(found)
 
 
@@ -253,7 +253,8 @@ def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> l
         row["values"] = {} if trial is None else trial.values
         for one in planned.objectives:
             place = f'--objective "{one.text}"'
-            values, before = (one.values(frame, place) for frame in (runs, frames[-1]))
+            # No estimate if a run lacks the objective.
+            values, before = (one.measured(frame, place) or {} for frame in (runs, frames[-1]))
             shared = sorted(values.keys() & before.keys())
             differences = [values[run] - before[run] for run in shared]
             name = one.text
