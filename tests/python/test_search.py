@@ -265,7 +265,7 @@ def test_a_trial_fails_if_one_run_lacks_the_objective(base: sj.Scenario) -> None
 
 
 def test_a_run_in_which_only_one_arm_has_a_score_is_the_worst() -> None:
-    def regret(score: str, **metrics: Sequence[float | None]) -> float | None:
+    def regret(score: str, **metrics: Any) -> float | None:
         runs = pl.DataFrame({"arm": ["a", "b"], "replication": [0, 0], **metrics})
         return contest(["a", "b"], "a", "b", score).regret(runs).mean
 
@@ -298,6 +298,25 @@ def test_an_arm_without_answered_pings_loses_most() -> None:
         intervals=2,
     )
     assert 50_000 < found.regret[0] <= 60_000
+
+
+def test_new_seeds_do_not_choose_the_proposed_trial(base: sj.Scenario) -> None:
+    class Reversed(Known):
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            frames = super().measure(*arguments, **options)
+            # With the new seeds, a trial at one end of the front is the best in both objectives.
+            sign = 1 if options["seed"] == 1 else -1
+            return [frame.with_columns(pl.col("ping_ms_p99") * sign) for frame in frames]
+
+    def known(x: Sequence[float], n: int) -> dict[str, float]:
+        return {"ping_ms_p99": x[0] + 0 * n, "drops": (x[0] - 0.2) ** 2}
+
+    objectives = ["min ping_ms_p99", "min drops"]
+    planned = tuning.tuning(base, parameters(XYZ), objectives, trials=32)
+    one, other = (tuning.execute(planned, kind(known)) for kind in (Known, Reversed))
+    assert one.front.height > 3
+    assert one.trials.equals(other.trials)
+    assert one.best == other.best
 
 
 def ishigami(x: Sequence[float], n: int) -> dict[str, float]:
@@ -398,6 +417,25 @@ def test_the_page_of_worst_cases_follows_from_their_files(
     assert worst_cases.main() == 0
     page.write_text(text.replace(rate, "1bit"), encoding="utf-8")
     assert worst_cases.main() == 1
+
+
+@pytest.mark.parametrize("purpose", ["check", "intervals"])
+def test_a_regret_needs_two_pairs_of_runs_with_new_seeds(purpose: str) -> None:
+    scenario = sj.Scenario.from_toml(TEXT + ARMS)
+    new = fresh_seed(1, purpose)
+
+    class Failing(Known):
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            kept = {"check": 0, "intervals": 1}[purpose] if options["seed"] == new else 99
+            value = pl.when(pl.col("replication") < kept).then(pl.col("arm") == "a")
+            frames = super().measure(*arguments, **options)
+            return [frame.with_columns(value.cast(pl.Float64).alias("drops")) for frame in frames]
+
+    planned = hunting.hunt(
+        scenario, parameters(XYZ), arm="a", against="b", score="min drops", trials=2, intervals=2
+    )
+    with pytest.raises(sj.ScenarioError, match="fewer than two pairs of runs"):
+        hunting.execute(planned, Failing(lambda _x, _n: {}))
 
 
 @pytest.mark.parametrize("error", [NeverLosesError("loses nowhere"), sj.ScenarioError("wrong")])

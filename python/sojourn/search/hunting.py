@@ -82,6 +82,12 @@ def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
     )
 
 
+_NOT_MEASURED = (
+    "adversary: fewer than two pairs of runs with new seeds measured the score; expected more "
+    "--intervals, or a score that more runs measure"
+)
+
+
 class NeverLosesError(_core.ScenarioError):
     """The arm loses in no scenario of a search."""
 
@@ -306,7 +312,9 @@ def _minimised(
     accepted = minimised(base, found, planned.dimensions, keeps)
     # Few runs judged each step, so some steps may have passed by chance.
     seed = fresh_seed(planned.seed, "check")
-    whole = regret(found.scenario(base), planned.intervals, seed).mean or 0.0
+    whole = regret(found.scenario(base), planned.intervals, seed).mean
+    if whole is None:
+        raise _core.ScenarioError(_NOT_MEASURED)
     simplest = found
     for candidate in reversed(accepted[1:]):
         mean = regret(candidate.scenario(base), planned.intervals, seed).mean
@@ -318,12 +326,10 @@ def _minimised(
     ends = []
     for one in (found, simplest):
         final = regret(one.scenario(base), planned.intervals, seed)
-        if final.mean is None:
-            message = "adversary: the score was not measured with new seeds"
-            raise _core.ScenarioError(message)
-        low = final.mean if final.low is None else final.low
-        high = final.mean if final.high is None else final.high
-        ends.append((final.mean, low, high))
+        if final.mean is None or final.low is None or final.high is None:
+            # An interval needs at least two pairs of runs.
+            raise _core.ScenarioError(_NOT_MEASURED)
+        ends.append((final.mean, final.low, final.high))
     scenario = simplest.scenario(base).replace(seed=seed, replications=planned.intervals)
     return ends[0], (scenario, ends[1])
 

@@ -175,11 +175,11 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
     shown = best if len(best) <= MAX_FRONT else _spread(best)
     laboratory.planned = laboratory.finished + (len(shown) + 1) * planned.intervals
     measured = _front(planned, shown, laboratory)
-    means = [tuple(row[one.text] for one in planned.objectives) for row in measured]
-    chosen = _best(shown, means[:-1], planned.objectives)
+    # By the seeds of the search: choosing by the new seeds would bias their intervals.
+    chosen = shown[compromise([one.costs or () for one in shown])]
     manifest = {
         **planned.document(),
-        "best": None if chosen is None else chosen.number,
+        "best": chosen.number,
         "points": {f"{one.number}": dict(one.values) for one in shown},
         "invalid": list(faults),
     }
@@ -219,21 +219,6 @@ def _spread(best: Sequence[Trial]) -> list[Trial]:
     """Select trials of the front at equal distances in its order, including both ends."""
     step = (len(best) - 1) / (MAX_FRONT - 1)
     return [best[round(n * step)] for n in range(MAX_FRONT)]
-
-
-def _best(
-    shown: Sequence[Trial], means: Sequence[tuple[float | None, ...]], of: Sequence[Objective]
-) -> Trial | None:
-    """Choose the proposed trial of the front by the means with new seeds."""
-    costs: list[tuple[Trial, list[float]]] = []
-    for trial, point in zip(shown, means, strict=True):
-        known = [mean for mean in point if mean is not None]
-        if len(known) == len(of):
-            signed = [one.sign * mean for one, mean in zip(of, known, strict=True)]
-            costs.append((trial, signed))
-    if not costs:
-        return None
-    return costs[compromise([cost for _, cost in costs])][0]
 
 
 def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> list[dict[str, Any]]:
