@@ -1,5 +1,6 @@
 """Searches: tuning, sensitivity, worst cases, their files, and the commands."""
 
+import errno
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -417,6 +418,61 @@ def test_the_page_of_worst_cases_follows_from_their_files(
     assert worst_cases.main() == 0
     page.write_text(text.replace(rate, "1bit"), encoding="utf-8")
     assert worst_cases.main() == 1
+
+
+def test_a_saved_result_is_replaced_as_a_whole(
+    worst: sj.AdversaryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    worst.save(out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    manifest = {**worst.manifest, "keep": 0.5}
+    other = sj.AdversaryResult(manifest, worst.trials.head(3), worst.worst)
+    with pytest.raises(sj.ResultError, match="contains another result"):
+        other.save(out)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", _full)
+        with pytest.raises(sj.ResultError, match="cannot write"):
+            other.save(out, force=True)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    # A process that was killed after the commit, before it moved the files.
+    with monkeypatch.context() as patch:
+        patch.setattr("sojourn.folder._finish", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            other.save(out, force=True)
+    assert sj.AdversaryResult.load(out).trials.height == 3
+    for other_commit in ({"version": "0", "commit": "a"}, {"version": "0", "commit": "b"}):
+        third = sj.AdversaryResult({**manifest, "sojourn": other_commit}, worst.trials, worst.worst)
+        with pytest.raises(sj.ResultError, match="contains another result"):
+            third.save(out)
+    other.save(out)
+    (out / "worst.toml").write_text(f"{worst.worst.to_toml()}\n", encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError, match=r"worst\.toml: damaged: its digest"):
+        sj.AdversaryResult.load(out)
+
+
+def _full(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_result_without_a_proposed_trial_has_no_scenario(
+    base: sj.Scenario, tmp_path: Path
+) -> None:
+    found = sj.tune(base, TARGET, "min drops", trials=1, replications=1, intervals=2)
+    found.save(tmp_path)
+    best = tmp_path / "best.toml"
+    text = best.read_text(encoding="utf-8")
+    best.write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError, match=r"best\.toml: damaged: its digest"):
+        sj.TuneResult.load(tmp_path)
+    manifest = {**found.manifest, "best": None}
+    sj.TuneResult(manifest, found.trials, found.front, found.importance).save(tmp_path)
+    assert not best.exists()
+    assert sj.TuneResult.load(tmp_path).best is None
 
 
 @pytest.mark.parametrize("purpose", ["check", "intervals"])
