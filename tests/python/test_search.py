@@ -4,6 +4,7 @@ import errno
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,13 @@ def test_fresh_seeds_differ_by_purpose_and_seed() -> None:
         ("min 3", "no metric"),
         ('min drops["a"]', "expected metrics without arms"),
         ("min sin(drops)", "unknown function sin"),
+        (
+            "min ping_ms_p99 < 3",
+            '"ping_ms_p99 < 3": a comparison; expected a metric or an expression of metrics',
+        ),
+        ("min 2 * (drops < 3 and marks < 2)", "a comparison; expected a metric or"),
+        ("min not drops", "a comparison; expected a metric or"),
+        ('min drops + "a"', "a text; expected a metric or"),
     ],
 )
 def test_a_wrong_objective_is_refused_in_one_line(text: str, part: str) -> None:
@@ -239,8 +247,57 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
     assert failed["links.up.qdisc"].unique().to_list() == ["codel limit 0"]
     assert 0 < failed.height < 8
     assert "limit" in result.manifest["invalid"][0]
-    with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: .*limit"):
+    ranges["links.up.qdisc.target"] = "uniform(1ms,5ms)"
+    planned = tuning.tuning(base, parameters(ranges), ["min drops"], trials=1)
+    # The only trial is one of those that are wrong.
+    planned = replace(planned, dimensions=(replace(planned.dimensions[0], steps=(("x",),)),))
+    with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: links\.up\.qdisc: "):
+        tuning.execute(planned, Laboratory())
+    with pytest.raises(sj.ScenarioError, match="limit"):
         sj.tune(base, {"links.up.qdisc": ["codel limit 0"]}, "min drops", trials=2)
+
+
+@pytest.mark.parametrize("command", ["tune", "sensitivity", "adversary"])
+def test_outputs_and_paths_are_checked_before_the_first_run(
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signals, "install", lambda: None)
+    file = tmp_path / "searched.toml"
+    file.write_text(TEXT + ARMS.replace('"links.up.qdisc" = "pfifo"', '"rtt" = "30ms"'))
+    options = {
+        "tune": ["--arm", "a", "--objective", "min drops"],
+        "sensitivity": ["--arm", "a", "--metric", "drops"],
+        "adversary": ["--arm", "a", "--against", "b", "--score", "min drops"],
+    }[command]
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["sojourn", command, f"{file}", *options, *words])
+        code = cli.main()
+        error = capsys.readouterr().err
+        assert error.count("\n") == (1 if code else 0)
+        return code, error
+
+    target = ("-p", "links.up.qdisc.target=uniform(1ms,2ms)", "--dry-run")
+    assert run(*target) == (0, "")
+    unwritable = file / "out"
+    code, error = run(*target, "--out", f"{unwritable}")
+    assert code == 3
+    assert f"cannot write {unwritable}: " in error
+    if command == "adversary":
+        for path in (unwritable, tmp_path, tmp_path / "none" / "worst.toml"):
+            code, error = run(*target, "--force", "--save", f"{path}")
+            assert code == 3
+            assert f"cannot write {path}: " in error
+    for path in ("links.up.qdisc.targt", "links.upp.rate"):
+        code, error = run("-p", f"{path}=uniform(1ms,2ms)", "--dry-run")
+        assert code == 2
+        assert error.startswith(f"sojourn: {path}: ")
+    # One of the queues has this parameter.
+    queues = ("-p", "links.up.qdisc=codel,pfifo")
+    assert run(*queues, *target) == (0, "")
 
 
 def test_a_trial_without_the_metric_fails_and_the_search_continues(base: sj.Scenario) -> None:

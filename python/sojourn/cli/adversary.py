@@ -125,6 +125,8 @@ def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force:
     if save is not None and save.exists() and not force:
         message = f"--save {save}: exists; expected --force or another file"
         raise _core.ResultError(message)
+    if save is not None:
+        saving.check_file(save)
     if out is not None:
         document = planned.document()
         identity = {key: document[key] for key in adversary_result.IDENTITY}

@@ -16,7 +16,7 @@ from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import Dimension, dimensions
 from sojourn.search.indices import Design, Method, count, design, known_method
-from sojourn.search.laboratory import Laboratory
+from sojourn.search.laboratory import Laboratory, check_paths
 from sojourn.search.objectives import Objective, expression
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
@@ -112,6 +112,7 @@ def analysis(
         raise _core.ScenarioError(message)
     base = of_arm(scenario, arm, "sensitivity")
     found = dimensions(parameters, "sensitivity")
+    check_paths(base, found)
     seed = int(json.loads(base.checked.to_json())["seed"])
     return Analysis(
         scenario=base,

@@ -15,7 +15,7 @@ from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.dimensions import Dimension, Values, dimensions
-from sojourn.search.laboratory import Laboratory, fresh_seed, listed
+from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed, listed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
 from sojourn.search.optimising import Costs, front, optimise
@@ -180,9 +180,11 @@ def hunt(
     if scenario is None and not parameters:
         given = read_parameters(SPACE)
     chosen = base.replace(arms=[one for one in base.arms if one.name in names])
+    found = dimensions(given, "adversary")
+    check_paths(chosen, found)
     return Hunt(
         scenario=chosen if seed is None else chosen.replace(seed=seed),
-        dimensions=tuple(dimensions(given, "adversary")),
+        dimensions=tuple(found),
         contest=of,
         trials=trials,
         replications=replications,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from sojourn.result import budget
 from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
-from sojourn.search.dimensions import Values
+from sojourn.search.dimensions import Dimension, Values
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.executing import Execution
@@ -22,6 +23,8 @@ from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.space import Point, Space, points
 
 Key = tuple[str, int, str]
+# Points that are tried to find a valid one.
+_TRIED = 64
 
 
 def fresh_seed(seed: int, purpose: str) -> int:
@@ -186,6 +189,42 @@ class Laboratory:
         if self.progress is not None:
             done = self.finished + more
             self.progress(done, max(self.planned, done))
+
+
+def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
+    """Check that the paths of a search exist, before its first run.
+
+    A path that does not exist is wrong at all points, so points from the whole space are tried
+    until one is valid or two have different faults.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    of
+        The dimensions of the search.
+
+    Raises
+    ------
+    ScenarioError
+        All points are wrong in the same path; the message is that of a sweep.
+    """
+    drawn = random.Random(1)  # noqa: S311 - for samples
+    fault = ""
+    for number in range(_TRIED):
+        values: dict[str, Value] = {}
+        for one in of:
+            # Both ends first.
+            values |= one.at(float(number) if number <= 1 else drawn.random())
+        try:
+            list(carriers(scenario, listed(scenario, [values]), 1))
+        except _core.ScenarioError as error:
+            fault = fault or f"{error}"
+            if f"{error}".split(": ")[0] != fault.split(": ")[0]:
+                return
+        else:
+            return
+    raise _core.ScenarioError(fault)
 
 
 def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:

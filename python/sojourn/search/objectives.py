@@ -1,5 +1,6 @@
 """Objectives of a search: an expression of the metrics of a run, and a direction."""
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,6 +140,10 @@ def expression(text: str, place: str) -> Expression:
     except _core.ScenarioError as error:
         message = f"{place} {error}"
         raise _core.ScenarioError(message) from None
+    wrong = next(filter(None, map(_not_a_number, ast.walk(found.tree))), None)
+    if wrong is not None:
+        message = f'{place} "{text}": {wrong}; expected a metric or an expression of metrics'
+        raise _core.ScenarioError(message)
     if not found.references:
         message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
         raise _core.ScenarioError(message)
@@ -155,6 +160,21 @@ def expression(text: str, place: str) -> Expression:
             )
             raise _core.ScenarioError(message)
     return found
+
+
+def _not_a_number(node: ast.AST) -> str | None:
+    """Return what a node is if an expression with it has no number as its value."""
+    match node:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return "a comparison"
+        case ast.BinOp(left=ast.Constant(value=str())) | ast.BinOp(right=ast.Constant(value=str())):
+            return "a text"
+        case (
+            ast.UnaryOp(operand=ast.Constant(value=str()))
+            | ast.Call(args=[ast.Constant(value=str())])
+        ):
+            return "a text"
+    return None
 
 
 def objective(text: str, place: str = "--objective") -> Objective:

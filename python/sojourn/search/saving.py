@@ -71,8 +71,8 @@ def check_file(file: str | Path) -> None:
         It cannot.
     """
     place = Path(file)
-    if place.is_dir():
-        message = f"cannot write {place}: it is a directory"
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        message = f"cannot write {place}: it exists and is not a regular file"
         raise _core.ResultError(message)
     if not place.parent.is_dir():
         message = f"cannot write {place}: {place.parent} is not a directory"

@@ -15,7 +15,7 @@ from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import Dimension, Values, dimensions
-from sojourn.search.laboratory import Laboratory, fresh_seed
+from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
 from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
@@ -108,9 +108,12 @@ def tuning(
     bounded("--trials", trials, 1, MAX_TRIALS)
     bounded("--replications", replications, 1, MAX_RUNS)
     bounded("--intervals", intervals, 2, MAX_RUNS)
+    base = of_arm(scenario, arm, "tune")
+    found = dimensions(parameters, "tune")
+    check_paths(base, found)
     return Tuning(
-        scenario=of_arm(scenario, arm, "tune"),
-        dimensions=tuple(dimensions(parameters, "tune")),
+        scenario=base,
+        dimensions=tuple(found),
         objectives=tuple(read_objectives(texts)),
         trials=trials,
         replications=replications,
