@@ -381,7 +381,9 @@ def ishigami(x: Sequence[float], n: int) -> dict[str, float]:
     """Compute the function of Ishigami and Homma (1990), for which the Sobol indices are known."""
     a, b, c = (math.pi * (2 * share - 1) for share in x)
     value = math.sin(a) + 7 * math.sin(b) ** 2 + 0.1 * c**4 * math.sin(a)
-    return {"ping_ms_p99": value + (0.1 if n else -0.1)}
+    # The second seed adds 5 at all points, and noise of ±0.1, whose sign differs between points.
+    noise = 0.1 if round(1e3 * sum(x)) % 2 == n else -0.1
+    return {"ping_ms_p99": value + 5 * n + noise}
 
 
 def test_sobol_indices_of_a_known_function(base: sj.Scenario) -> None:
@@ -612,6 +614,44 @@ def test_the_minimiser_keeps_only_what_the_finding_needs() -> None:
     assert all(keeps(one.scenario(scenario)) for one in accepted[1:])
 
 
+def test_a_search_for_a_worst_case_needs_at_most_the_announced_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def simplified(_: object, found: Candidate, *__: object) -> list[Candidate]:
+        return [found] * (1 + hunting.MAX_STEPS)
+
+    monkeypatch.setattr(hunting, "minimised", simplified)
+    planned = hunting.hunt(
+        sj.Scenario.from_toml(TEXT + ARMS),
+        parameters(XYZ),
+        arm="a",
+        against="b",
+        score="min drops",
+        trials=2,
+        replications=1,
+    )
+
+    class Counted(Known):
+        runs = 0
+        checks = 0
+
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            found = super().measure(*arguments, **options)
+            self.runs += sum(frame.height for frame in found)
+            lost = pl.col("arm") == "a"
+            if options["seed"] == fresh_seed(1, "check"):
+                self.checks += 1
+                # No step keeps the regret of the first scenario.
+                lost &= pl.lit(self.checks == 1)
+            return [frame.with_columns(lost.cast(pl.Float64).alias("drops")) for frame in found]
+
+    laboratory = Counted(lambda _x, _n: {})
+    hunting.execute(planned, laboratory)
+    assert laboratory.checks == 8
+    # The steps of the minimiser were not run.
+    assert laboratory.runs == planned.runs - 2 * hunting.MAX_STEPS * hunting.STEP_RUNS
+
+
 def test_an_arm_that_never_loses_has_no_worst_case(base: sj.Scenario) -> None:
     scenario = sj.Scenario.from_toml(TEXT + ARMS)
     assert not base.arms
@@ -675,6 +715,12 @@ def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_
     )
     assert "tc qdisc replace dev $UP root codel limit 1000 target " in tuned.stdout
     assert "original" in tuned.stdout
+    assert f"sojourn run {searched_file} -s links.up.qdisc.target=" in tuned.stdout
+    planned = sojourn(
+        *("tune", searched_file, "-p", target, "--objective", "min drops"),
+        *("--trials", "1", "--dry-run"),
+    )
+    assert planned.stdout == "tune: 1 trial, at most 173 runs\n"
     assert (tmp_path / "t" / "best.toml").exists()
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, pvariance, variance
+from statistics import fmean, pvariance
 from typing import Any
 
 import polars as pl
@@ -192,12 +192,23 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
 
 
 def _noise(runs: Sequence[Sequence[float]], means: Sequence[float]) -> float | None:
-    """Return the share of the variance of the means that is noise."""
-    within = [variance(found) / len(found) for found in runs if len(found) > 1]
+    """Return the share of the variance of the means that is noise; None if it is unknown.
+
+    Replication `k` has the same seed at all points. What a seed adds at all points is no variance
+    between points, so the noise is what remains without the means of points and of replications.
+    """
     total = pvariance(means)
-    if not within or total == 0.0:
+    count = len(runs[0])
+    if count < 2 or len(runs) < 2 or total == 0.0:  # noqa: PLR2004 - no residuals
         return None
-    return min(fmean(within) / total, 1.0)
+    of_seed = [fmean(column) for column in zip(*runs, strict=True)]
+    center = fmean(means)
+    squares = sum(
+        (value - mean - shared + center) ** 2
+        for found, mean in zip(runs, means, strict=True)
+        for value, shared in zip(found, of_seed, strict=True)
+    )
+    return min(squares / ((len(runs) - 1) * (count - 1)) / count / total, 1.0)
 
 
 def sensitivity(

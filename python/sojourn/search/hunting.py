@@ -124,9 +124,10 @@ class Hunt:
     @property
     def runs(self) -> int:
         """The most runs that the search needs."""
-        return 2 * (
-            self.trials * self.replications + (MAX_STEPS + 1) * STEP_RUNS + 2 * self.intervals
-        )
+        of_steps = (MAX_STEPS + 1) * STEP_RUNS
+        # The original trial and some steps are checked, then two scenarios are measured.
+        of_intervals = (1 + len(_undone(MAX_STEPS)) + 2) * self.intervals
+        return 2 * (self.trials * self.replications + of_steps + of_intervals)
 
     def document(self) -> dict[str, Any]:
         """Describe the search, for the manifest."""
@@ -283,6 +284,17 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
 Ends = tuple[float, float, float]
 
 
+def _undone(steps: int) -> list[int]:
+    """List how many of some steps are undone in each check: none, then twice as many each time.
+
+    Examples
+    --------
+    >>> _undone(9)
+    [0, 1, 3, 7]
+    """
+    return [2**number - 1 for number in range(steps.bit_length())]
+
+
 def _minimised(
     planned: Hunt, found: Candidate, laboratory: Laboratory
 ) -> tuple[Ends, tuple[Scenario, Ends]]:
@@ -318,7 +330,7 @@ def _minimised(
     if whole is None:
         raise _core.ScenarioError(_NOT_MEASURED)
     simplest = found
-    for candidate in reversed(accepted[1:]):
+    for candidate in (accepted[-1 - undone] for undone in _undone(len(accepted) - 1)):
         mean = regret(candidate.scenario(base), planned.intervals, seed).mean
         if mean is not None and mean >= planned.keep * whole:
             simplest = candidate

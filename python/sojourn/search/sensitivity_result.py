@@ -75,8 +75,9 @@ class SensitivityResult:
     def noise(self) -> pl.DataFrame:
         """One row per metric: ``mean``, ``deviation`` of the points, and ``noise``.
 
-        ``noise`` is the share of the variance between points that the variation between the
-        replications of a point causes, not a parameter. It is null for one replication.
+        ``noise`` estimates the share of the variance between points that is due to the seeds, not
+        to a parameter: the variance of the runs without the means of points and of replications,
+        because all points have the same seeds. It is null for one replication.
         """
         return self._noise
 
