@@ -291,7 +291,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
             code, error = run(*target, "--force", "--save", f"{path}")
             assert code == 3
             assert f"cannot write {path}: " in error
-    for path in ("links.up.qdisc.targt", "links.upp.rate"):
+    for path in ("links.up.qdisc.goal", "links.upp.rate"):
         code, error = run("-p", f"{path}=uniform(1ms,2ms)", "--dry-run")
         assert code == 2
         assert error.startswith(f"sojourn: {path}: ")
