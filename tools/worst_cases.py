@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sojourn._core import ScenarioError
 from sojourn.search import adversary
-from sojourn.search.hunting import TRIALS
+from sojourn.search.hunting import TRIALS, NeverLosesError
 from sojourn.search.regret import times
 from sojourn.search.worst_case import Counterexample, read
 
@@ -68,7 +67,7 @@ def main() -> int:
             file = FOLDER / f"{queue.split()[0]}.toml"
             try:
                 result = adversary(arm=queue, against=against, trials=arguments.trials)
-            except ScenarioError as error:
+            except NeverLosesError as error:
                 # The queue loses nowhere: the page says so.
                 file.unlink(missing_ok=True)
                 print(f"{queue}: {error}", flush=True)

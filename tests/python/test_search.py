@@ -1,8 +1,10 @@
 """Searches: tuning, sensitivity, worst cases, their files, and the commands."""
 
+import errno
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from sojourn.cli import signals
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import analysing, hunting, tuning
 from sojourn.search.dimensions import dimensions
+from sojourn.search.hunting import NeverLosesError
 from sojourn.search.laboratory import Laboratory, fresh_seed
 from sojourn.search.minimising import Candidate, minimised
 from sojourn.search.objectives import objective
@@ -124,6 +127,13 @@ def test_fresh_seeds_differ_by_purpose_and_seed() -> None:
         ("min 3", "no metric"),
         ('min drops["a"]', "expected metrics without arms"),
         ("min sin(drops)", "unknown function sin"),
+        (
+            "min ping_ms_p99 < 3",
+            '"ping_ms_p99 < 3": a comparison; expected a metric or an expression of metrics',
+        ),
+        ("min 2 * (drops < 3 and marks < 2)", "a comparison; expected a metric or"),
+        ("min not drops", "a comparison; expected a metric or"),
+        ('min drops + "a"', "a text; expected a metric or"),
     ],
 )
 def test_a_wrong_objective_is_refused_in_one_line(text: str, part: str) -> None:
@@ -139,8 +149,7 @@ def test_an_objective_is_an_expression_of_the_metrics_of_a_run() -> None:
         {"replication": [0, 1, 2], "ping_ms_p99": [math.e, 1.0, 0.0], "drops": [1.0, 2.0, 3.0]}
     )
     found = objective("min log(ping_ms_p99) + drops").values(runs, "--objective")
-    # The logarithm of 0 is not finite.
-    assert found == {0: 2.0, 1: 2.0}
+    assert found == {0: 2.0, 1: 2.0, 2: -math.inf}
 
 
 def test_tuning_finds_the_known_front_and_the_parameter_that_matters(base: sj.Scenario) -> None:
@@ -238,15 +247,143 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
     assert failed["links.up.qdisc"].unique().to_list() == ["codel limit 0"]
     assert 0 < failed.height < 8
     assert "limit" in result.manifest["invalid"][0]
-    with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: .*limit"):
+    ranges["links.up.qdisc.target"] = "uniform(1ms,5ms)"
+    planned = tuning.tuning(base, parameters(ranges), ["min drops"], trials=1)
+    # The only trial is one of those that are wrong.
+    planned = replace(planned, dimensions=(replace(planned.dimensions[0], steps=(("x",),)),))
+    with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: links\.up\.qdisc: "):
+        tuning.execute(planned, Laboratory())
+    with pytest.raises(sj.ScenarioError, match="limit"):
         sj.tune(base, {"links.up.qdisc": ["codel limit 0"]}, "min drops", trials=2)
+
+
+@pytest.mark.parametrize("command", ["tune", "sensitivity", "adversary"])
+def test_outputs_and_paths_are_checked_before_the_first_run(
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signals, "install", lambda: None)
+    file = tmp_path / "searched.toml"
+    file.write_text(TEXT + ARMS.replace('"links.up.qdisc" = "pfifo"', '"rtt" = "30ms"'))
+    options = {
+        "tune": ["--arm", "a", "--objective", "min drops"],
+        "sensitivity": ["--arm", "a", "--metric", "drops"],
+        "adversary": ["--arm", "a", "--against", "b", "--score", "min drops"],
+    }[command]
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["sojourn", command, f"{file}", *options, *words])
+        code = cli.main()
+        error = capsys.readouterr().err
+        assert error.count("\n") == (1 if code else 0)
+        return code, error
+
+    target = ("-p", "links.up.qdisc.target=uniform(1ms,2ms)", "--dry-run")
+    assert run(*target) == (0, "")
+    unwritable = file / "out"
+    code, error = run(*target, "--out", f"{unwritable}")
+    assert code == 3
+    assert f"cannot write {unwritable}: " in error
+    if command == "adversary":
+        for path in (unwritable, tmp_path, tmp_path / "none" / "worst.toml"):
+            code, error = run(*target, "--force", "--save", f"{path}")
+            assert code == 3
+            assert f"cannot write {path}: " in error
+    for path in ("links.up.qdisc.goal", "links.upp.rate"):
+        code, error = run("-p", f"{path}=uniform(1ms,2ms)", "--dry-run")
+        assert code == 2
+        assert error.startswith(f"sojourn: {path}: ")
+    # One of the queues has this parameter.
+    queues = ("-p", "links.up.qdisc=codel,pfifo")
+    assert run(*queues, *target) == (0, "")
+
+
+def test_a_trial_without_the_metric_fails_and_the_search_continues(base: sj.Scenario) -> None:
+    # With this loss, no ping is answered.
+    values = {"links.down.loss": ["100%", "0%"]}
+    found = sj.tune(base, values, "min ping_ms_p99", trials=8, replications=1, intervals=2)
+    states = dict(found.trials.select("links.down.loss", "state").iter_rows())
+    assert states == {"100%": "failed", "0%": "complete"}
+    assert found.values() == {"links.down.loss": "0%"}
+
+
+def test_a_trial_fails_if_one_run_lacks_the_objective(base: sj.Scenario) -> None:
+    def known(x: Sequence[float], n: int) -> dict[str, float]:
+        # The smallest mean of the runs that have a value is that of the trials that fail.
+        return {"ping_ms_p99": math.nan if n == 1 and x[0] < 0.5 else x[0]}
+
+    planned = tuning.tuning(base, parameters(XYZ), ["min ping_ms_p99"], trials=32)
+    found = tuning.execute(planned, Known(known)).trials
+    assert (found["state"] == "failed").any()
+    for row in found.iter_rows(named=True):
+        failed = in_base_units(row["links.up.rate"]) < 0.5e6
+        assert (row["state"] == "failed") == failed
+
+
+def test_a_run_in_which_only_one_arm_has_a_score_is_the_worst() -> None:
+    def regret(score: str, **metrics: Any) -> float | None:
+        runs = pl.DataFrame({"arm": ["a", "b"], "replication": [0, 0], **metrics})
+        return contest(["a", "b"], "a", "b", score).regret(runs).mean
+
+    power = "min log(ping_ms_p99) - log(goodput_down)"
+    goodput, ping = "goodput_down_mbit_per_s", "ping_ms_p99"
+    assert regret(power, **{ping: [60.0, 60.0], goodput: [0.0, 1.0]}) == pytest.approx(
+        math.log(1e3)
+    )
+    assert regret(power, **{ping: [None, 60.0], goodput: [1.0, 1.0]}) == pytest.approx(
+        math.log(1e3)
+    )
+    assert regret(power, **{ping: [60.0, None], goodput: [1.0, 1.0]}) == pytest.approx(
+        -math.log(1e3)
+    )
+    assert regret("max drops", drops=[None, 5.0]) == 1e6
+    assert regret("max drops", drops=[5.0, None]) == -1e6
+    assert regret("max drops", drops=[None, None]) is None
+
+
+def test_an_arm_without_answered_pings_loses_most() -> None:
+    arms = 'arms = [{ name = "a", set = { "links.down.loss" = "100%" } }, { name = "b" }]'
+    found = sj.adversary(
+        sj.Scenario.from_toml(f"{TEXT}{arms}"),
+        {"rtt": ["20ms", "30ms"]},
+        arm="a",
+        against="b",
+        score="min ping_ms_p99",
+        trials=2,
+        replications=1,
+        intervals=2,
+    )
+    assert 50_000 < found.regret[0] <= 60_000
+
+
+def test_new_seeds_do_not_choose_the_proposed_trial(base: sj.Scenario) -> None:
+    class Reversed(Known):
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            frames = super().measure(*arguments, **options)
+            # With the new seeds, a trial at one end of the front is the best in both objectives.
+            sign = 1 if options["seed"] == 1 else -1
+            return [frame.with_columns(pl.col("ping_ms_p99") * sign) for frame in frames]
+
+    def known(x: Sequence[float], n: int) -> dict[str, float]:
+        return {"ping_ms_p99": x[0] + 0 * n, "drops": (x[0] - 0.2) ** 2}
+
+    objectives = ["min ping_ms_p99", "min drops"]
+    planned = tuning.tuning(base, parameters(XYZ), objectives, trials=32)
+    one, other = (tuning.execute(planned, kind(known)) for kind in (Known, Reversed))
+    assert one.front.height > 3
+    assert one.trials.equals(other.trials)
+    assert one.best == other.best
 
 
 def ishigami(x: Sequence[float], n: int) -> dict[str, float]:
     """Compute the function of Ishigami and Homma (1990), for which the Sobol indices are known."""
     a, b, c = (math.pi * (2 * share - 1) for share in x)
     value = math.sin(a) + 7 * math.sin(b) ** 2 + 0.1 * c**4 * math.sin(a)
-    return {"ping_ms_p99": value + (0.1 if n else -0.1)}
+    # The second seed adds 5 at all points, and noise of ±0.1, whose sign differs between points.
+    noise = 0.1 if round(1e3 * sum(x)) % 2 == n else -0.1
+    return {"ping_ms_p99": value + 5 * n + noise}
 
 
 def test_sobol_indices_of_a_known_function(base: sj.Scenario) -> None:
@@ -330,15 +467,113 @@ def test_the_page_of_worst_cases_follows_from_their_files(
     monkeypatch.setattr("sys.argv", ["worst_cases.py"])
     assert worst_cases.main() == 0
     text = page.read_text(encoding="utf-8")
-    (row,) = [line for line in text.splitlines() if line.startswith("| `")]
+    row, *others = [line for line in text.splitlines() if line.startswith("| `pfifo`")]
+    assert not others
     rate = json.loads(worst.scenario.checked.to_json())["links"]["down"]["rate"]
     assert row.startswith("| `pfifo` | `fq_codel` | ")
     assert f"[{rate}, RTT " in row
     assert row.endswith("(worst_cases/pfifo.toml) |")
     monkeypatch.setattr("sys.argv", ["worst_cases.py", "--check"])
     assert worst_cases.main() == 0
-    page.write_text(text.replace("pfifo", "red"), encoding="utf-8")
+    page.write_text(text.replace(rate, "1bit"), encoding="utf-8")
     assert worst_cases.main() == 1
+
+
+def test_a_saved_result_is_replaced_as_a_whole(
+    worst: sj.AdversaryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    worst.save(out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    manifest = {**worst.manifest, "keep": 0.5}
+    other = sj.AdversaryResult(manifest, worst.trials.head(3), worst.worst)
+    with pytest.raises(sj.ResultError, match="contains another result"):
+        other.save(out)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", _full)
+        with pytest.raises(sj.ResultError, match="cannot write"):
+            other.save(out, force=True)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    # A process that was killed after the commit, before it moved the files.
+    with monkeypatch.context() as patch:
+        patch.setattr("sojourn.folder._finish", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            other.save(out, force=True)
+    assert sj.AdversaryResult.load(out).trials.height == 3
+    for other_commit in ({"version": "0", "commit": "a"}, {"version": "0", "commit": "b"}):
+        third = sj.AdversaryResult({**manifest, "sojourn": other_commit}, worst.trials, worst.worst)
+        with pytest.raises(sj.ResultError, match="contains another result"):
+            third.save(out)
+    other.save(out)
+    (out / "worst.toml").write_text(f"{worst.worst.to_toml()}\n", encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError, match=r"worst\.toml: damaged: its digest"):
+        sj.AdversaryResult.load(out)
+
+
+def _full(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_result_without_a_proposed_trial_has_no_scenario(
+    base: sj.Scenario, tmp_path: Path
+) -> None:
+    found = sj.tune(base, TARGET, "min drops", trials=1, replications=1, intervals=2)
+    found.save(tmp_path)
+    best = tmp_path / "best.toml"
+    text = best.read_text(encoding="utf-8")
+    best.write_text(f"{text}\n", encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError, match=r"best\.toml: damaged: its digest"):
+        sj.TuneResult.load(tmp_path)
+    manifest = {**found.manifest, "best": None}
+    sj.TuneResult(manifest, found.trials, found.front, found.importance).save(tmp_path)
+    assert not best.exists()
+    assert sj.TuneResult.load(tmp_path).best is None
+
+
+@pytest.mark.parametrize("purpose", ["check", "intervals"])
+def test_a_regret_needs_two_pairs_of_runs_with_new_seeds(purpose: str) -> None:
+    scenario = sj.Scenario.from_toml(TEXT + ARMS)
+    new = fresh_seed(1, purpose)
+
+    class Failing(Known):
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            kept = {"check": 0, "intervals": 1}[purpose] if options["seed"] == new else 99
+            value = pl.when(pl.col("replication") < kept).then(pl.col("arm") == "a")
+            frames = super().measure(*arguments, **options)
+            return [frame.with_columns(value.cast(pl.Float64).alias("drops")) for frame in frames]
+
+    planned = hunting.hunt(
+        scenario, parameters(XYZ), arm="a", against="b", score="min drops", trials=2, intervals=2
+    )
+    with pytest.raises(sj.ScenarioError, match="fewer than two pairs of runs"):
+        hunting.execute(planned, Failing(lambda _x, _n: {}))
+
+
+@pytest.mark.parametrize("error", [NeverLosesError("loses nowhere"), sj.ScenarioError("wrong")])
+def test_only_a_queue_that_never_loses_has_no_file(
+    error: sj.ScenarioError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(worst_cases, "FOLDER", tmp_path)
+    monkeypatch.setattr(worst_cases, "adversary", search)
+    monkeypatch.setattr(worst_cases, "page", lambda: "")
+    monkeypatch.setattr(worst_cases, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["worst_cases.py", "--search"])
+    for queue, _ in worst_cases.PAIRS:
+        (tmp_path / f"{queue}.toml").touch()
+    if isinstance(error, NeverLosesError):
+        assert worst_cases.main() == 0
+        assert not list(tmp_path.glob("*.toml"))
+    else:
+        with pytest.raises(sj.ScenarioError, match="wrong"):
+            worst_cases.main()
+        assert len(list(tmp_path.glob("*.toml"))) == len(worst_cases.PAIRS)
 
 
 def test_the_same_seed_finds_the_same_worst_case(worst: sj.AdversaryResult) -> None:
@@ -377,6 +612,44 @@ def test_the_minimiser_keeps_only_what_the_finding_needs() -> None:
     assert keeps(simplest.scenario(scenario))
     assert accepted[0] == found
     assert all(keeps(one.scenario(scenario)) for one in accepted[1:])
+
+
+def test_a_search_for_a_worst_case_needs_at_most_the_announced_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def simplified(_: object, found: Candidate, *__: object) -> list[Candidate]:
+        return [found] * (1 + hunting.MAX_STEPS)
+
+    monkeypatch.setattr(hunting, "minimised", simplified)
+    planned = hunting.hunt(
+        sj.Scenario.from_toml(TEXT + ARMS),
+        parameters(XYZ),
+        arm="a",
+        against="b",
+        score="min drops",
+        trials=2,
+        replications=1,
+    )
+
+    class Counted(Known):
+        runs = 0
+        checks = 0
+
+        def measure(self, *arguments: Any, **options: Any) -> list[pl.DataFrame]:
+            found = super().measure(*arguments, **options)
+            self.runs += sum(frame.height for frame in found)
+            lost = pl.col("arm") == "a"
+            if options["seed"] == fresh_seed(1, "check"):
+                self.checks += 1
+                # No step keeps the regret of the first scenario.
+                lost &= pl.lit(self.checks == 1)
+            return [frame.with_columns(lost.cast(pl.Float64).alias("drops")) for frame in found]
+
+    laboratory = Counted(lambda _x, _n: {})
+    hunting.execute(planned, laboratory)
+    assert laboratory.checks == 8
+    # The steps of the minimiser were not run.
+    assert laboratory.runs == planned.runs - 2 * hunting.MAX_STEPS * hunting.STEP_RUNS
 
 
 def test_an_arm_that_never_loses_has_no_worst_case(base: sj.Scenario) -> None:
@@ -442,6 +715,12 @@ def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_
     )
     assert "tc qdisc replace dev $UP root codel limit 1000 target " in tuned.stdout
     assert "original" in tuned.stdout
+    assert f"sojourn run {searched_file} -s links.up.qdisc.target=" in tuned.stdout
+    planned = sojourn(
+        *("tune", searched_file, "-p", target, "--objective", "min drops"),
+        *("--trials", "1", "--dry-run"),
+    )
+    assert planned.stdout == "tune: 1 trial, at most 173 runs\n"
     assert (tmp_path / "t" / "best.toml").exists()
 
 

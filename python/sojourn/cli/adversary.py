@@ -16,6 +16,7 @@ from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.stored import RESUME
 from sojourn.cli.tables import print_note, print_table
+from sojourn.result.formatting import counted
 from sojourn.search import AdversaryResult, adversary_result, hunting, regret, saving
 
 
@@ -91,13 +92,13 @@ def adversary(
     )
     _check(planned, out, save, force=force)
     if dry_run:
-        print(f"adversary: {trials} trials, at most {planned.runs} runs")
+        print(f"adversary: {counted(trials, 'trial')}, at most {counted(planned.runs, 'run')}")
         return 0
     command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != RESUME)])
     result = searching.executed(
         lambda laboratory: hunting.execute(planned, laboratory, command=command),
         runs=planned.runs,
-        what=f"adversary: {trials} trials",
+        what=f"adversary: {counted(trials, 'trial')}",
         scenario=planned.scenario.checked,
         jobs=jobs,
         backend=backend,
@@ -125,6 +126,8 @@ def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force:
     if save is not None and save.exists() and not force:
         message = f"--save {save}: exists; expected --force or another file"
         raise _core.ResultError(message)
+    if save is not None:
+        saving.check_file(save)
     if out is not None:
         document = planned.document()
         identity = {key: document[key] for key in adversary_result.IDENTITY}

@@ -11,6 +11,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
+from sojourn.result.formatting import counted
 from sojourn.search import SensitivityResult, analysing, saving, sensitivity_result
 
 _SHOWN = {
@@ -72,12 +73,13 @@ def sensitivity(
         identity = {key: document[key] for key in sensitivity_result.IDENTITY}
         saving.check(out, sensitivity_result.KIND, identity, force=force)
     if dry_run:
-        print(f"sensitivity: {planned.points} points, {planned.runs} runs")
+        points, runs = counted(planned.points, "point"), counted(planned.runs, "run")
+        print(f"sensitivity: {points}, {runs}")
         return 0
     result = searching.executed(
         lambda laboratory: analysing.execute(planned, laboratory),
         runs=planned.runs,
-        what=f"sensitivity: {planned.points} points",
+        what=f"sensitivity: {counted(planned.points, 'point')}",
         scenario=planned.scenario.checked,
         jobs=jobs,
         backend=backend,
@@ -117,7 +119,7 @@ def _show(result: SensitivityResult) -> None:
         if noise["noise"] is None:
             print_note(f"{spread}; noise unknown; expected --replications of at least 2")
         else:
-            print_note(f"{spread}; at most {100 * noise['noise']:.2g} % of their variance is noise")
+            print_note(f"{spread}; about {100 * noise['noise']:.2g} % of their variance is noise")
         print()
 
 

@@ -1,6 +1,8 @@
 """``sojourn tune``: find the best settings."""
 
 import json as js
+import shlex
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
+from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, saving, tune_result, tuning
 
 
@@ -60,12 +63,12 @@ def tune(
         identity = {key: document[key] for key in tune_result.IDENTITY}
         saving.check(out, tune_result.KIND, identity, force=force)
     if dry_run:
-        print(f"tune: {trials} trials, at most {planned.runs} runs")
+        print(f"tune: {counted(trials, 'trial')}, at most {counted(planned.runs, 'run')}")
         return 0
     result = searching.executed(
         lambda laboratory: tuning.execute(planned, laboratory),
         runs=planned.runs,
-        what=f"tune: {trials} trials",
+        what=f"tune: {counted(trials, 'trial')}",
         scenario=planned.scenario.checked,
         jobs=jobs,
         backend=backend,
@@ -79,13 +82,13 @@ def tune(
         if json:
             print(js.dumps(_document(result), indent=2))
         else:
-            _show(result)
+            _show(result, file)
     if out is not None:
         session.say(f"saved result to {out}")
     return 0
 
 
-def _show(result: TuneResult) -> None:
+def _show(result: TuneResult, file: Path) -> None:
     name = result.scenario.checked.name
     failed = result.trials.filter(result.trials["state"] == "failed").height
     rows = []
@@ -123,11 +126,11 @@ def _show(result: TuneResult) -> None:
     )
     if failed:
         reason = next(iter(result.manifest["invalid"]), "an objective was not measured")
-        print_note(f"{failed} of {result.trials.height} trials failed: {reason}")
+        print_note(f"{failed} of {counted(result.trials.height, 'trial')} failed: {reason}")
     if result.best is not None:
         found = result.settings()
         print_note(f"proposed: trial {result.best}")
-        for line in [*found.tc, f"sojourn run FILE {found.options}"]:
+        for line in [*found.tc, f"sojourn run {shlex.quote(f'{file}')} {found.options}"]:
             # Not wrapped, so that it can be copied.
             print(f"  {line}")
 

@@ -8,12 +8,15 @@ import polars as pl
 from sojourn import _core, files
 from sojourn.scenario import Scenario
 from sojourn.search import saving
-from sojourn.search.worst_case import Counterexample, read
+from sojourn.search.worst_case import Counterexample, parsed
 
 KIND = "adversary"
 TABLES = ("trials",)
 # Keys of the manifest that identify a search.
-IDENTITY = ("scenario", "parameters", "arm", "against", "score", "trials", "replications", "seed")
+IDENTITY = (
+    *("sojourn", "scenario", "parameters", "arm", "against", "score"),
+    *("trials", "replications", "intervals", "keep", "seed"),
+)
 _SCENARIO = "worst.toml"
 
 
@@ -73,7 +76,7 @@ class AdversaryResult:
         try:
             files.replace(path, self.worst.to_toml().encode())
         except OSError as error:
-            message = f"{path}: {error.strerror}"
+            message = f"cannot write {path}: {error.strerror}"
             raise _core.ResultError(message) from None
 
     def save(self, directory: str | Path, *, force: bool = False) -> None:
@@ -91,10 +94,9 @@ class AdversaryResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        identity = {key: self.manifest[key] for key in IDENTITY}
-        saving.check(directory, KIND, identity, force=force)
         texts = {_SCENARIO: self.worst.to_toml()}
-        saving.save(directory, KIND, self.manifest, {"trials": self.trials}, texts)
+        tables = {"trials": self.trials}
+        saving.save(directory, KIND, self.manifest, tables, texts, identity=IDENTITY, force=force)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -105,5 +107,9 @@ class AdversaryResult:
         ResultError
             The directory contains no search for a worst case, or a damaged one.
         """
-        manifest, tables = saving.load(directory, KIND, TABLES)
-        return cls(manifest, tables["trials"], read(Path(directory) / _SCENARIO))
+        saved = saving.load(directory, KIND, TABLES, [_SCENARIO])
+        if _SCENARIO not in saved.texts:
+            message = f"{directory}: damaged: no {_SCENARIO}"
+            raise _core.DamagedResultError(message)
+        worst = parsed(saved.texts[_SCENARIO], Path(directory) / _SCENARIO)
+        return cls(saved.manifest, saved.tables["trials"], worst)

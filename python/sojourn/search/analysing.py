@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, pvariance, variance
+from statistics import fmean, pvariance
 from typing import Any
 
 import polars as pl
@@ -16,7 +16,7 @@ from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import Dimension, dimensions
 from sojourn.search.indices import Design, Method, count, design, known_method
-from sojourn.search.laboratory import Laboratory
+from sojourn.search.laboratory import Laboratory, check_paths
 from sojourn.search.objectives import Objective, expression
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
@@ -112,6 +112,7 @@ def analysis(
         raise _core.ScenarioError(message)
     base = of_arm(scenario, arm, "sensitivity")
     found = dimensions(parameters, "sensitivity")
+    check_paths(base, found)
     seed = int(json.loads(base.checked.to_json())["seed"])
     return Analysis(
         scenario=base,
@@ -156,11 +157,13 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
     indices, noise = [], []
     for metric in planned.metrics:
         place = f'--metric "{metric.text}"'
-        runs = [list(Objective("min", metric).values(frame, place).values()) for frame in frames]
-        for values, found in zip(points, runs, strict=True):
-            if not found:
-                message = f"{place}: not measured at the point {dims.label(values)}"
+        runs = []
+        for values, frame in zip(points, frames, strict=True):
+            measured = Objective("min", metric).measured(frame, place)
+            if measured is None:
+                message = f"{place}: not measured in all runs at the point {dims.label(values)}"
                 raise _core.ScenarioError(message)
+            runs.append(list(measured.values()))
         means = [fmean(found) for found in runs]
         described[metric.text] = means  # type: ignore[assignment]
         rows = [
@@ -189,12 +192,23 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
 
 
 def _noise(runs: Sequence[Sequence[float]], means: Sequence[float]) -> float | None:
-    """Return the share of the variance of the means that is noise."""
-    within = [variance(found) / len(found) for found in runs if len(found) > 1]
+    """Return the share of the variance of the means that is noise; None if it is unknown.
+
+    Replication `k` has the same seed at all points. What a seed adds at all points is no variance
+    between points, so the noise is what remains without the means of points and of replications.
+    """
     total = pvariance(means)
-    if not within or total == 0.0:
+    count = len(runs[0])
+    if count < 2 or len(runs) < 2 or total == 0.0:  # noqa: PLR2004 - no residuals
         return None
-    return min(fmean(within) / total, 1.0)
+    of_seed = [fmean(column) for column in zip(*runs, strict=True)]
+    center = fmean(means)
+    squares = sum(
+        (value - mean - shared + center) ** 2
+        for found, mean in zip(runs, means, strict=True)
+        for value, shared in zip(found, of_seed, strict=True)
+    )
+    return min(squares / ((len(runs) - 1) * (count - 1)) / count / total, 1.0)
 
 
 def sensitivity(

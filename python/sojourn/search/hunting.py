@@ -15,7 +15,7 @@ from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.dimensions import Dimension, Values, dimensions
-from sojourn.search.laboratory import Laboratory, fresh_seed, listed
+from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed, listed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
 from sojourn.search.optimising import Costs, front, optimise
@@ -82,6 +82,16 @@ def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
     )
 
 
+_NOT_MEASURED = (
+    "adversary: fewer than two pairs of runs with new seeds measured the score; expected more "
+    "--intervals, or a score that more runs measure"
+)
+
+
+class NeverLosesError(_core.ScenarioError):
+    """The arm loses in no scenario of a search."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt:
     """A checked search for a worst case.
@@ -114,9 +124,10 @@ class Hunt:
     @property
     def runs(self) -> int:
         """The most runs that the search needs."""
-        return 2 * (
-            self.trials * self.replications + (MAX_STEPS + 1) * STEP_RUNS + 2 * self.intervals
-        )
+        of_steps = (MAX_STEPS + 1) * STEP_RUNS
+        # The original trial and some steps are checked, then two scenarios are measured.
+        of_intervals = (1 + len(_undone(MAX_STEPS)) + 2) * self.intervals
+        return 2 * (self.trials * self.replications + of_steps + of_intervals)
 
     def document(self) -> dict[str, Any]:
         """Describe the search, for the manifest."""
@@ -170,9 +181,11 @@ def hunt(
     if scenario is None and not parameters:
         given = read_parameters(SPACE)
     chosen = base.replace(arms=[one for one in base.arms if one.name in names])
+    found = dimensions(given, "adversary")
+    check_paths(chosen, found)
     return Hunt(
         scenario=chosen if seed is None else chosen.replace(seed=seed),
-        dimensions=tuple(dimensions(given, "adversary")),
+        dimensions=tuple(found),
         contest=of,
         trials=trials,
         replications=replications,
@@ -196,7 +209,9 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
     Raises
     ------
     ScenarioError
-        No trial is a valid scenario, no trial measured the score, or the arm loses in no trial.
+        No trial is a valid scenario, or no trial measured the score.
+    NeverLosesError
+        The arm loses in no trial.
     SweepInterrupted
         Ctrl-C ended the runs; finished runs are in the store.
     """
@@ -269,6 +284,17 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
 Ends = tuple[float, float, float]
 
 
+def _undone(steps: int) -> list[int]:
+    """List how many of some steps are undone in each check: none, then twice as many each time.
+
+    Examples
+    --------
+    >>> _undone(9)
+    [0, 1, 3, 7]
+    """
+    return [2**number - 1 for number in range(steps.bit_length())]
+
+
 def _minimised(
     planned: Hunt, found: Candidate, laboratory: Laboratory
 ) -> tuple[Ends, tuple[Scenario, Ends]]:
@@ -286,7 +312,7 @@ def _minimised(
             f"adversary: {planned.contest.arm} loses in no scenario of the search; expected other "
             "or wider ranges, or more --trials"
         )
-        raise _core.ScenarioError(message)
+        raise NeverLosesError(message)
     threshold = planned.keep * whole
 
     def keeps(scenario: Scenario) -> bool:
@@ -300,9 +326,11 @@ def _minimised(
     accepted = minimised(base, found, planned.dimensions, keeps)
     # Few runs judged each step, so some steps may have passed by chance.
     seed = fresh_seed(planned.seed, "check")
-    whole = regret(found.scenario(base), planned.intervals, seed).mean or 0.0
+    whole = regret(found.scenario(base), planned.intervals, seed).mean
+    if whole is None:
+        raise _core.ScenarioError(_NOT_MEASURED)
     simplest = found
-    for candidate in reversed(accepted[1:]):
+    for candidate in (accepted[-1 - undone] for undone in _undone(len(accepted) - 1)):
         mean = regret(candidate.scenario(base), planned.intervals, seed).mean
         if mean is not None and mean >= planned.keep * whole:
             simplest = candidate
@@ -312,12 +340,10 @@ def _minimised(
     ends = []
     for one in (found, simplest):
         final = regret(one.scenario(base), planned.intervals, seed)
-        if final.mean is None:
-            message = "adversary: the score was not measured with new seeds"
-            raise _core.ScenarioError(message)
-        low = final.mean if final.low is None else final.low
-        high = final.mean if final.high is None else final.high
-        ends.append((final.mean, low, high))
+        if final.mean is None or final.low is None or final.high is None:
+            # An interval needs at least two pairs of runs.
+            raise _core.ScenarioError(_NOT_MEASURED)
+        ends.append((final.mean, final.low, final.high))
     scenario = simplest.scenario(base).replace(seed=seed, replications=planned.intervals)
     return ends[0], (scenario, ends[1])
 
@@ -371,7 +397,10 @@ def adversary(
         ``"min"`` or ``"max"`` and a metric or an expression. The regret is the mean difference of
         the arms in runs with the same seed; it is positive if `arm` is worse. By default, the
         negative logarithm of the power, goodput divided by the 99th percentile of the ping time: a
-        regret of log 2 = 0.69 means half the power.
+        regret of log 2 = 0.69 means half the power. In scores, a rate is at least 0.001 Mbit/s
+        and a time at most 60 s. In a run in which only one arm has a score, the other arm failed:
+        its rates count as 0.001 Mbit/s, its times as 60 s, and if the score is still not finite,
+        the difference counts as 1000000. Runs in which neither arm has a score do not count.
     trials
         Number of trials.
     replications

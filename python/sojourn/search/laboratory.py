@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,9 +10,10 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import budget
+from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
-from sojourn.search.dimensions import Values
+from sojourn.search.dimensions import Dimension, Values
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.executing import Execution
@@ -21,6 +23,8 @@ from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.space import Point, Space, points
 
 Key = tuple[str, int, str]
+# Points that are tried to find a valid one.
+_TRIED = 64
 
 
 def fresh_seed(seed: int, purpose: str) -> int:
@@ -76,6 +80,8 @@ class Laboratory:
     # The first error that prevented storing a run.
     failure: str | None = None
     _known: dict[Key, pl.DataFrame] = field(default_factory=dict)
+    # The metrics that runs at any point may have.
+    _metrics: dict[str, None] = field(default_factory=dict)
 
     def measure(
         self, scenario: Scenario, changes: Sequence[Values], *, replications: int, seed: int
@@ -98,7 +104,8 @@ class Laboratory:
         Returns
         -------
         list of polars.DataFrame
-            Per point one row per run: ``arm``, ``replication`` and the metrics.
+            Per point one row per run: ``arm``, ``replication`` and all metrics that the scenario
+            or an earlier point may have. A metric that a run did not measure is null.
 
         Raises
         ------
@@ -121,7 +128,7 @@ class Laboratory:
         known = len(changes) - len(missing)
         self.finished += known * replications * len(scenario.checked.arms)
         self._report(0)
-        return [self._known[key] for key in found]
+        return [self._with_metrics(self._known[key]) for key in found]
 
     def invalid(self, scenario: Scenario, values: Values) -> str | None:
         """Return what is wrong with a point; None if it is valid."""
@@ -166,17 +173,58 @@ class Laboratory:
             self.reused += execution.reused
             self.failure = self.failure or execution.failure
         metrics = [name for name in runs.columns if name != "point"]
+        for one in (scenario.checked, *(carrier.scenario for carrier in carried)):
+            self._metrics |= dict.fromkeys(meter(one, self.backend).metrics)
         by_point = {
             point: frame.select(metrics)
             for (point,), frame in runs.group_by("point", maintain_order=True)
         }
-        # A metric of another point may not apply to this one.
-        return [_measured(by_point[number]) for number in range(len(found))]
+        return [by_point[number] for number in range(len(found))]
+
+    def _with_metrics(self, frame: pl.DataFrame) -> pl.DataFrame:
+        missing = [name for name in self._metrics if name not in frame.columns]
+        return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
 
     def _report(self, more: int) -> None:
         if self.progress is not None:
             done = self.finished + more
             self.progress(done, max(self.planned, done))
+
+
+def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
+    """Check that the paths of a search exist, before its first run.
+
+    A path that does not exist is wrong at all points, so points from the whole space are tried
+    until one is valid or two have different faults.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    of
+        The dimensions of the search.
+
+    Raises
+    ------
+    ScenarioError
+        All points are wrong in the same path; the message is that of a sweep.
+    """
+    drawn = random.Random(1)  # noqa: S311 - for samples
+    fault = ""
+    for number in range(_TRIED):
+        values: dict[str, Value] = {}
+        for one in of:
+            # Both ends first.
+            values |= one.at(float(number) if number <= 1 else drawn.random())
+        try:
+            list(carriers(scenario, listed(scenario, [values]), 1))
+        except _core.ScenarioError as error:
+            fault = fault or f"{error}"
+            if f"{error}".split(": ")[0] != fault.split(": ")[0]:
+                return
+        else:
+            return
+    raise _core.ScenarioError(fault)
 
 
 def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
@@ -199,7 +247,3 @@ def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[P
         return [Point({}, {}) for _ in changes]
     steps = tuple(tuple(values[path] for path in paths) for values in changes)
     return points(Space(parameters=(Parameter(paths, values=steps),)), scenario)
-
-
-def _measured(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.select(column for column in frame if column.null_count() < frame.height)

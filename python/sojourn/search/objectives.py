@@ -1,5 +1,6 @@
 """Objectives of a search: an expression of the metrics of a run, and a direction."""
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -51,7 +52,31 @@ class Objective:
         """The factor that makes smaller values better."""
         return 1.0 if self.direction == "min" else -1.0
 
-    def values(self, runs: pl.DataFrame, place: str) -> dict[int, float]:
+    def measured(self, runs: pl.DataFrame, place: str) -> dict[int, float] | None:
+        """Compute the expression in each run of one arm; None if a run lacks a finite value.
+
+        Runs without a value are no reason to ignore them: they may be the worst ones.
+
+        Parameters
+        ----------
+        runs, place
+            As for :meth:`values`.
+
+        Raises
+        ------
+        ScenarioError
+            The runs cannot have a metric.
+        """
+        found = self.values(runs, place)
+        complete = found and all(math.isfinite(value) for value in found.values())
+        return found if complete else None
+
+    def values(
+        self,
+        runs: pl.DataFrame,
+        place: str,
+        limited: Callable[[str, Numbers], Numbers] = lambda _, values: values,
+    ) -> dict[int, float]:
         """Compute the expression in each run of one arm.
 
         Parameters
@@ -60,28 +85,29 @@ class Objective:
             One row per run: ``replication`` and the metrics.
         place
             The option and its value, for error messages.
+        limited
+            Limits the values of a metric, given its column and its values.
 
         Returns
         -------
         dict
-            The values by replication, without values that are not finite.
+            The values by replication; NaN in runs that did not measure a metric.
 
         Raises
         ------
         ScenarioError
-            The runs do not have a metric.
+            The runs cannot have a metric.
         """
         columns = [name for name in runs.columns if name not in _KEYS]
 
         def lookup(reference: Reference) -> Numbers:
             column = metric_column(reference.name, columns, place)
-            return runs[column].cast(pl.Float64).to_numpy().astype(np.float64)
+            return limited(column, runs[column].cast(pl.Float64).to_numpy().astype(np.float64))
 
         with np.errstate(all="ignore"):
             found = self.expression.value(lookup, _FUNCTIONS)
         numbers = np.broadcast_to(np.asarray(found, dtype=np.float64), runs.height).tolist()
-        pairs = zip(runs["replication"].to_list(), numbers, strict=True)
-        return {replication: value for replication, value in pairs if math.isfinite(value)}
+        return dict(zip(runs["replication"].to_list(), numbers, strict=True))
 
 
 def expression(text: str, place: str) -> Expression:
@@ -114,6 +140,10 @@ def expression(text: str, place: str) -> Expression:
     except _core.ScenarioError as error:
         message = f"{place} {error}"
         raise _core.ScenarioError(message) from None
+    wrong = next(filter(None, map(_not_a_number, ast.walk(found.tree))), None)
+    if wrong is not None:
+        message = f'{place} "{text}": {wrong}; expected a metric or an expression of metrics'
+        raise _core.ScenarioError(message)
     if not found.references:
         message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
         raise _core.ScenarioError(message)
@@ -130,6 +160,21 @@ def expression(text: str, place: str) -> Expression:
             )
             raise _core.ScenarioError(message)
     return found
+
+
+def _not_a_number(node: ast.AST) -> str | None:
+    """Return what a node is if an expression with it has no number as its value."""
+    match node:
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return "a comparison"
+        case ast.BinOp(left=ast.Constant(value=str())) | ast.BinOp(right=ast.Constant(value=str())):
+            return "a text"
+        case (
+            ast.UnaryOp(operand=ast.Constant(value=str()))
+            | ast.Call(args=[ast.Constant(value=str())])
+        ):
+            return "a text"
+    return None
 
 
 def objective(text: str, place: str = "--objective") -> Objective:

@@ -4,15 +4,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from sojourn import _core
 from sojourn.result.metrics import mean_and_interval
-from sojourn.search.objectives import Objective, objective
+from sojourn.search.objectives import Numbers, Objective, objective
 
 # The power of Giessler et al. (1978) and Kleinrock (1979) is throughput by delay; its logarithm
 # makes differences ratios.
 SCORE = "min log(ping_ms_p99) - log(goodput_down)"
+
+# Limits of the metrics in scores, so that logarithms are finite: a rate is at least FLOOR_MBIT, and
+# a time at most CEILING_MS. A run without answered pings counts as one with the highest time.
+FLOOR_MBIT = 0.001
+CEILING_MS = 60_000.0
+# The difference in a run in which the score of one arm is still not finite.
+WORST = 1e6
 
 # Ratios from here on are written without decimals.
 _WHOLE = 10.0
@@ -56,19 +64,51 @@ class Contest:
     def regret(self, runs: pl.DataFrame) -> Regret:
         """Return the regret in some runs of both arms.
 
+        A run in which only one arm has a score counts: the other arm failed. Its rates count as
+        :data:`FLOOR_MBIT`, its times as :data:`CEILING_MS`, and if its score is still not finite,
+        the difference counts as :data:`WORST`. Runs in which neither arm has a score do not count.
+
         Raises
         ------
         ScenarioError
-            The runs do not have a metric of the score.
+            The runs cannot have a metric of the score.
         """
-        place = f'--score "{self.score.text}"'
         own, other = (
-            self.score.values(runs.filter(pl.col("arm") == arm), place)
-            for arm in (self.arm, self.against)
+            self._scores(runs.filter(pl.col("arm") == arm)) for arm in (self.arm, self.against)
         )
-        shared = sorted(own.keys() & other.keys())
-        differences = [self.score.sign * (own[run] - other[run]) for run in shared]
+        differences = [
+            _difference(own[run][1], other[run][1])
+            for run in sorted(own.keys() & other.keys())
+            if any(math.isfinite(scores[run][0]) for scores in (own, other))
+        ]
         return Regret(*mean_and_interval(differences), len(differences))
+
+    def _scores(self, runs: pl.DataFrame) -> dict[int, tuple[float, float]]:
+        """Return the score of each run, smaller is better: as measured, and with limits."""
+        place = f'--score "{self.score.text}"'
+        measured = self.score.values(runs, place)
+        limits = self.score.values(runs, place, _limited)
+        sign = self.score.sign
+        return {run: (sign * measured[run], sign * limits[run]) for run in measured}
+
+
+def _limited(column: str, values: Numbers) -> Numbers:
+    if column.endswith("_mbit_per_s"):
+        return np.maximum(np.nan_to_num(values, nan=FLOOR_MBIT), FLOOR_MBIT)
+    if "_ms" in column:
+        return np.minimum(np.nan_to_num(values, nan=CEILING_MS), CEILING_MS)
+    return values
+
+
+def _difference(own: float, other: float) -> float:
+    """Return the difference of two scores; a score that is NaN or infinite is the worst."""
+    failed = [not math.isfinite(score) and score != -math.inf for score in (own, other)]
+    if failed[0] != failed[1]:
+        return WORST if failed[0] else -WORST
+    difference = own - other
+    if math.isnan(difference):
+        return 0.0
+    return min(max(difference, -WORST), WORST)
 
 
 def contest(arms: Sequence[str], arm: str, against: str, score: str) -> Contest:

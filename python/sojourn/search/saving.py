@@ -3,21 +3,42 @@
 import hashlib
 import io
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sojourn import _core, files
+from sojourn import _core, files, folder
 
 FORMAT = 1
 MAX_MANIFEST = 64 << 20
 MAX_TABLE = 1 << 30
 
 
-def check(directory: str | Path, kind: str, manifest: Mapping[str, Any], *, force: bool) -> None:
-    """Check that a result may be saved in a directory.
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A saved result.
+
+    Parameters
+    ----------
+    manifest
+        The manifest.
+    tables
+        The tables by name.
+    texts
+        The other files by name.
+    """
+
+    manifest: dict[str, Any]
+    tables: dict[str, pl.DataFrame]
+    texts: dict[str, str]
+
+
+def check(directory: str | Path, kind: str, identity: Mapping[str, Any], *, force: bool) -> None:
+    """Check that a result may be saved in a directory, and that it can be written.
 
     Parameters
     ----------
@@ -25,34 +46,70 @@ def check(directory: str | Path, kind: str, manifest: Mapping[str, Any], *, forc
         The directory; it need not exist.
     kind
         The kind of search, such as ``"tune"``.
-    manifest
-        The keys that identify the search; a result of the same search may be replaced.
+    identity
+        The keys of the manifest that identify the search; a result of the same search may be
+        replaced.
     force
         Whether another search of the same kind may be replaced.
 
     Raises
     ------
     ResultError
-        The directory contains other files or another search.
+        The directory contains other files or another search, or cannot be written.
     """
     place = Path(directory)
+    _check_content(place, kind, identity, force=force)
+    _check_writable(place, place)
+
+
+def check_file(file: str | Path) -> None:
+    """Check that a file can be written.
+
+    Raises
+    ------
+    ResultError
+        It cannot.
+    """
+    place = Path(file)
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        message = f"cannot write {place}: it exists and is not a regular file"
+        raise _core.ResultError(message)
+    if not place.parent.is_dir():
+        message = f"cannot write {place}: {place.parent} is not a directory"
+        raise _core.ResultError(message)
+    _check_writable(place, place.parent)
+
+
+def _check_writable(place: Path, directory: Path) -> None:
+    nearest = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        message = f"cannot write {place}: {nearest}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+def _check_content(place: Path, kind: str, identity: Mapping[str, Any], *, force: bool) -> None:
     try:
         names = {entry.name for entry in place.iterdir()}
     except FileNotFoundError:
         return
     except OSError as error:
-        message = f"{place}: {error.strerror}"
+        message = f"cannot write {place}: {error.strerror}"
         raise _core.ResultError(message) from None
-    names = {name for name in names if not name.startswith(files.TEMPORARY)}
-    if not names:
+    hidden = {folder.NEW, folder.COMMIT}
+    names = {name for name in names - hidden if not name.startswith(files.TEMPORARY)}
+    exists = folder.current(place, f"{kind}.json").exists()
+    if not names and not exists:
         return
-    if f"{kind}.json" not in names:
+    if not exists:
         message = f"{place}: contains other files; expected an empty directory or a new one"
         raise _core.ResultError(message)
     if force:
         return
-    found = _manifest(place, kind)
-    if any(found.get(key) != value for key, value in manifest.items()):
+    found, _ = _manifest(place, kind)
+    if any(found.get(key) != value for key, value in identity.items()):
         message = f"{place}: contains another result; expected --force or another directory"
         raise _core.ResultError(message)
 
@@ -62,9 +119,12 @@ def save(
     kind: str,
     manifest: Mapping[str, Any],
     tables: Mapping[str, pl.DataFrame],
-    texts: Mapping[str, str],
+    texts: Mapping[str, str | None],
+    *,
+    identity: Sequence[str],
+    force: bool,
 ) -> None:
-    """Write a result; the manifest is written last and has the digests of the tables.
+    """Write a result, all of its files or none; the manifest has the digests of the others.
 
     Parameters
     ----------
@@ -77,35 +137,44 @@ def save(
     tables
         The tables by name: ``<name>.parquet``.
     texts
-        Other files by name, such as scenarios.
+        Other files by name, such as scenarios; None removes the file of an earlier result.
+    identity
+        The keys of the manifest that identify the search.
+    force
+        As for :func:`check`.
 
     Raises
     ------
     ResultError
-        The directory cannot be written.
+        The directory cannot be written, or contains other files or another search.
     """
     place = Path(directory)
+    own = {key: manifest[key] for key in identity}
+    # Before the directory is created.
+    check(place, kind, own, force=force)
+    contents = {name: text.encode() for name, text in texts.items() if text is not None}
+    for name, frame in tables.items():
+        stream = io.BytesIO()
+        frame.write_parquet(stream, compression="zstd")
+        contents[f"{name}.parquet"] = stream.getvalue()
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    whole = {"format": FORMAT, **manifest, "files": digests}
+    text = json.dumps(whole, indent=1, ensure_ascii=False)
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        digests = {}
-        for name, frame in tables.items():
-            stream = io.BytesIO()
-            frame.write_parquet(stream, compression="zstd")
-            files.replace(place / f"{name}.parquet", stream.getvalue())
-            digests[name] = hashlib.sha256(stream.getvalue()).hexdigest()
-        for name, text in texts.items():
-            files.replace(place / name, text.encode())
-        whole = {"format": FORMAT, **manifest, "files": digests}
-        text = json.dumps(whole, indent=1, ensure_ascii=False)
-        files.replace(place / f"{kind}.json", text.encode())
+        with folder.locked(place):
+            # Another process may have saved a result in the meantime.
+            _check_content(place, kind, own, force=force)
+            folder.commit(place, {**contents, f"{kind}.json": text.encode()})
+            for name in texts.keys() - contents.keys():
+                (place / name).unlink(missing_ok=True)
     except OSError as error:
-        message = f"{error.filename or place}: {error.strerror}"
+        message = f"cannot write {error.filename or place}: {error.strerror}"
         raise _core.ResultError(message) from None
 
 
 def load(
-    directory: str | Path, kind: str, names: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    directory: str | Path, kind: str, tables: Sequence[str], texts: Sequence[str] = ()
+) -> Saved:
     """Read a result.
 
     Parameters
@@ -114,13 +183,15 @@ def load(
         The directory.
     kind
         The kind of search.
-    names
+    tables
         The names of its tables.
+    texts
+        The names of its other files; those that the result does not have are left out.
 
     Returns
     -------
-    tuple
-        The manifest and the tables by name.
+    Saved
+        The result.
 
     Raises
     ------
@@ -130,17 +201,29 @@ def load(
         A file is damaged.
     """
     place = Path(directory)
-    manifest = _manifest(place, kind)
-    digests = manifest.pop("files")
-    tables = {name: _table(place / f"{name}.parquet", digests.get(name)) for name in names}
-    del manifest["format"]
-    return manifest, tables
+    manifest, digest = _manifest(place, kind)
+    while True:
+        digests = manifest["files"]
+        try:
+            found = Saved(
+                {key: value for key, value in manifest.items() if key not in {"files", "format"}},
+                {name: _table(place, f"{name}.parquet", digests) for name in tables},
+                {name: _text(place, name, digests) for name in texts if name in digests},
+            )
+        except _core.ResultError:
+            # Another process may have replaced the result in the meantime.
+            before, (manifest, digest) = digest, _manifest(place, kind)
+            if digest == before:
+                raise
+        else:
+            return found
 
 
-def _manifest(place: Path, kind: str) -> dict[str, Any]:
-    path = place / f"{kind}.json"
+def _manifest(place: Path, kind: str) -> tuple[dict[str, Any], str]:
+    """Return the manifest and its SHA-256."""
+    path = folder.current(place, f"{kind}.json")
     try:
-        manifest = files.read_json(path, MAX_MANIFEST)
+        manifest, digest = files.read_json_digest(path, MAX_MANIFEST)
     except FileNotFoundError:
         message = f"{place}: no result of {kind}; expected a directory with {path.name}"
         raise _core.ResultError(message) from None
@@ -156,20 +239,34 @@ def _manifest(place: Path, kind: str) -> dict[str, Any]:
     if not isinstance(manifest.get("files"), dict):
         message = f"{path}: damaged: no files"
         raise _core.DamagedResultError(message)
-    return manifest
+    return manifest, digest
 
 
-def _table(path: Path, digest: object) -> pl.DataFrame:
+def _read(place: Path, name: str, digests: Mapping[str, object]) -> bytes:
+    """Read a file whose digest is in the manifest."""
+    path = folder.current(place, name)
     try:
         data = files.head(path, MAX_TABLE)
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None
-    if hashlib.sha256(data).hexdigest() != digest:
+    if hashlib.sha256(data).hexdigest() != digests.get(name):
         message = f"{path}: damaged: its digest is not that in the manifest"
         raise _core.DamagedResultError(message)
+    return data
+
+
+def _text(place: Path, name: str, digests: Mapping[str, object]) -> str:
     try:
-        return pl.read_parquet(io.BytesIO(data))
+        return _read(place, name, digests).decode()
+    except UnicodeDecodeError:
+        message = f"{place / name}: damaged: not valid UTF-8"
+        raise _core.DamagedResultError(message) from None
+
+
+def _table(place: Path, name: str, digests: Mapping[str, object]) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(io.BytesIO(_read(place, name, digests)))
     except pl.exceptions.PolarsError as error:
-        message = f"{path}: damaged: {error}"
+        message = f"{place / name}: damaged: {error}"
         raise _core.DamagedResultError(message) from None

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 KIND = "sensitivity"
 TABLES = ("indices", "noise", "points")
 # Keys of the manifest that identify an analysis.
-IDENTITY = ("scenario", "parameters", "metrics", "method", "samples", "replications", "seed")
+IDENTITY = (
+    *("sojourn", "scenario", "parameters", "metrics"),
+    *("method", "samples", "replications", "seed"),
+)
 
 
 class SensitivityResult:
@@ -72,8 +75,9 @@ class SensitivityResult:
     def noise(self) -> pl.DataFrame:
         """One row per metric: ``mean``, ``deviation`` of the points, and ``noise``.
 
-        ``noise`` is the share of the variance between points that the variation between the
-        replications of a point causes, not a parameter. It is null for one replication.
+        ``noise`` estimates the share of the variance between points that is due to the seeds, not
+        to a parameter: the variance of the runs without the means of points and of replications,
+        because all points have the same seeds. It is null for one replication.
         """
         return self._noise
 
@@ -130,10 +134,8 @@ class SensitivityResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        identity = {key: self.manifest[key] for key in IDENTITY}
-        saving.check(directory, KIND, identity, force=force)
         tables = {name: getattr(self, name) for name in TABLES}
-        saving.save(directory, KIND, self.manifest, tables, {})
+        saving.save(directory, KIND, self.manifest, tables, {}, identity=IDENTITY, force=force)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -154,5 +156,5 @@ class SensitivityResult:
         ResultError
             The directory contains no sensitivity analysis, or a damaged one.
         """
-        manifest, tables = saving.load(directory, KIND, TABLES)
-        return cls(manifest, **tables)
+        saved = saving.load(directory, KIND, TABLES)
+        return cls(saved.manifest, **saved.tables)

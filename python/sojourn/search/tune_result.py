@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 KIND = "tune"
 TABLES = ("trials", "front", "importance")
 # Keys of the manifest that identify a search.
-IDENTITY = ("scenario", "parameters", "objectives", "trials", "replications", "intervals", "seed")
+IDENTITY = (
+    *("sojourn", "scenario", "parameters", "objectives"),
+    *("trials", "replications", "intervals", "seed"),
+)
+_BEST = "best.toml"
 
 
 class TuneResult:
@@ -203,11 +207,9 @@ class TuneResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        identity = {key: self.manifest[key] for key in IDENTITY}
-        saving.check(directory, KIND, identity, force=force)
         tables = {name: getattr(self, name) for name in TABLES}
-        texts = {} if self.best is None else {"best.toml": self.tuned().to_toml()}
-        saving.save(directory, KIND, self.manifest, tables, texts)
+        texts = {_BEST: None if self.best is None else self.tuned().to_toml()}
+        saving.save(directory, KIND, self.manifest, tables, texts, identity=IDENTITY, force=force)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -228,8 +230,8 @@ class TuneResult:
         ResultError
             The directory contains no result of tuning, or a damaged one.
         """
-        manifest, tables = saving.load(directory, KIND, TABLES)
-        return cls(manifest, **tables)
+        saved = saving.load(directory, KIND, TABLES, [_BEST])
+        return cls(saved.manifest, **saved.tables)
 
     def _objective(self, name: str | None, place: int) -> str:
         if name is None:

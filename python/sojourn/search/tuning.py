@@ -15,7 +15,7 @@ from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import Dimension, Values, dimensions
-from sojourn.search.laboratory import Laboratory, fresh_seed
+from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
 from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
@@ -108,9 +108,12 @@ def tuning(
     bounded("--trials", trials, 1, MAX_TRIALS)
     bounded("--replications", replications, 1, MAX_RUNS)
     bounded("--intervals", intervals, 2, MAX_RUNS)
+    base = of_arm(scenario, arm, "tune")
+    found = dimensions(parameters, "tune")
+    check_paths(base, found)
     return Tuning(
-        scenario=of_arm(scenario, arm, "tune"),
-        dimensions=tuple(dimensions(parameters, "tune")),
+        scenario=base,
+        dimensions=tuple(found),
         objectives=tuple(read_objectives(texts)),
         trials=trials,
         replications=replications,
@@ -175,11 +178,11 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
     shown = best if len(best) <= MAX_FRONT else _spread(best)
     laboratory.planned = laboratory.finished + (len(shown) + 1) * planned.intervals
     measured = _front(planned, shown, laboratory)
-    means = [tuple(row[one.text] for one in planned.objectives) for row in measured]
-    chosen = _best(shown, means[:-1], planned.objectives)
+    # By the seeds of the search: choosing by the new seeds would bias their intervals.
+    chosen = shown[compromise([one.costs or () for one in shown])]
     manifest = {
         **planned.document(),
-        "best": None if chosen is None else chosen.number,
+        "best": chosen.number,
         "points": {f"{one.number}": dict(one.values) for one in shown},
         "invalid": list(faults),
     }
@@ -205,13 +208,13 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
 
 
 def _costs(runs: pl.DataFrame, of: Sequence[Objective]) -> Costs:
-    """Return the means of the objectives, smaller is better; None if one was not measured."""
+    """Return the means of the objectives, smaller is better; None if a run lacks one."""
     found = []
     for one in of:
-        values = list(one.values(runs, f'--objective "{one.text}"').values())
-        if not values:
+        values = one.measured(runs, f'--objective "{one.text}"')
+        if values is None:
             return None
-        found.append(one.sign * fmean(values))
+        found.append(one.sign * fmean(values.values()))
     return tuple(found)
 
 
@@ -219,21 +222,6 @@ def _spread(best: Sequence[Trial]) -> list[Trial]:
     """Select trials of the front at equal distances in its order, including both ends."""
     step = (len(best) - 1) / (MAX_FRONT - 1)
     return [best[round(n * step)] for n in range(MAX_FRONT)]
-
-
-def _best(
-    shown: Sequence[Trial], means: Sequence[tuple[float | None, ...]], of: Sequence[Objective]
-) -> Trial | None:
-    """Choose the proposed trial of the front by the means with new seeds."""
-    costs: list[tuple[Trial, list[float]]] = []
-    for trial, point in zip(shown, means, strict=True):
-        known = [mean for mean in point if mean is not None]
-        if len(known) == len(of):
-            signed = [one.sign * mean for one, mean in zip(of, known, strict=True)]
-            costs.append((trial, signed))
-    if not costs:
-        return None
-    return costs[compromise([cost for _, cost in costs])][0]
 
 
 def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> list[dict[str, Any]]:
@@ -253,7 +241,8 @@ def _front(planned: Tuning, shown: Sequence[Trial], laboratory: Laboratory) -> l
         row["values"] = {} if trial is None else trial.values
         for one in planned.objectives:
             place = f'--objective "{one.text}"'
-            values, before = (one.values(frame, place) for frame in (runs, frames[-1]))
+            # No estimate if a run lacks the objective.
+            values, before = (one.measured(frame, place) or {} for frame in (runs, frames[-1]))
             shared = sorted(values.keys() & before.keys())
             differences = [values[run] - before[run] for run in shared]
             name = one.text

@@ -90,7 +90,20 @@ def read(path: str | Path) -> Counterexample:
     except UnicodeDecodeError:
         message = f"{path}: not valid UTF-8; expected a scenario file"
         raise _core.ResultError(message) from None
-    head, *rest = text.splitlines()
+    return parsed(text, path)
+
+
+def parsed(text: str, path: str | Path) -> Counterexample:
+    """Read a worst case from its text; `path` is its file, for error messages.
+
+    Raises
+    ------
+    ResultError
+        The text has no comment block of a worst case.
+    ScenarioError
+        The scenario is not valid.
+    """
+    head, *rest = text.splitlines() or [""]
     block = []
     for line in rest:
         if not line.startswith("# "):
