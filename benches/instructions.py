@@ -136,7 +136,7 @@ def rust_version() -> str:
 def build() -> Path:
     """Build the benchmark and return its path."""
     command = ["cargo", "build", "--release", "--quiet", "--package", "sojourn-bench"]
-    command += ["--message-format", "json"]
+    command += ["--bin", "sojourn-bench", "--message-format", "json"]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     messages = map(json.loads, done.stdout.splitlines())
     programs = [message["executable"] for message in messages if message.get("executable")]
