@@ -7,7 +7,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import obstore
@@ -195,6 +195,20 @@ def test_a_writer_that_ends_says_why_rows_are_missing(tmp_path: Path) -> None:
         writing.append("a", b"1")
     assert (writing.failure or "").startswith(f"store {place}/runs")
     assert (writing.failure or "").endswith("Not a directory")
+
+
+def test_a_writer_survives_any_error_and_counts_lost_rows() -> None:
+    class Broken:
+        def add(self, _rows: Mapping[str, bytes]) -> None:
+            message = "no such codec"
+            raise ValueError(message)
+
+    writing = Writer(Broken(), 0.01)
+    writing.append("a", b"1")
+    writing.append("b", b"2")
+    assert writing.close() == 2
+    assert writing.failure == "ValueError: no such codec"
+    assert writing.written == 0
 
 
 def test_a_full_folder_has_no_part_of_a_batch(mounted: Callable[..., Path]) -> None:

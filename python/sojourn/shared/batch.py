@@ -89,8 +89,8 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
 
 
 def name_of(keys: Iterable[str]) -> str:
-    """Return the name of the batch that contains the runs with these keys."""
-    ordered = sorted(keys)
+    """Return the name of the batch with the runs of these keys; equal keys count once."""
+    ordered = sorted(set(keys))
     digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
     return f"{digest}.{len(ordered)}{SUFFIX}"
 

@@ -43,7 +43,6 @@ class Writer:
         self._pending: dict[str, bytes] = {}
         self._failure: str | None = None
         self._closing = False
-        self._hurry = False
         self._written = 0
         self._thread = threading.Thread(target=self._write, name="shared store", daemon=True)
         self._thread.start()
@@ -77,12 +76,19 @@ class Writer:
             self._pending[key] = row
             self._changed.notify_all()
 
-    def close(self) -> None:
-        """Write the waiting rows, with one more attempt after a failure, and end the thread."""
+    def close(self) -> int:
+        """Write the waiting rows, with one more attempt after a failure, and end the thread.
+
+        Returns
+        -------
+        int
+            Number of rows that were never written; :attr:`failure` gives the reason.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._thread.join()
+        return len(self._pending)
 
     def _write(self) -> None:
         # Ends when the writer is closed.
@@ -101,9 +107,10 @@ class Writer:
             if rows:
                 try:
                     self._rows.add(rows)
-                except _core.ResultError as error:
+                except Exception as error:  # noqa: BLE001 - the thread must not end with rows left
+                    known = isinstance(error, _core.ResultError)
                     with self._changed:
-                        self._failure = f"{error}"
+                        self._failure = f"{error}" if known else f"{type(error).__name__}: {error}"
                     if closing:
                         return
                     continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.result.formatting import counted
+from sojourn.result.processes import Failed
 from sojourn.shared import batch
 from sojourn.shared.store import Rows
 from sojourn.sweeps import tasks
@@ -149,6 +150,8 @@ class Cluster:
         # The task of a run that may end its worker.
         self._suspect: Future | None = None
         self._repeated: Counter[str] = Counter()
+        # The exception of a queue written in Python.
+        self._failed: Failed | None = None
         self._threads = 1
         self._counted_s = -math.inf
         # Ratio of the measured to the estimated time of runs.
@@ -200,6 +203,8 @@ class Cluster:
             return self._take()
 
     def _take(self) -> list[tuple[Run, bytes, bool]]:
+        if self._failed is not None:
+            self._failed.reraise()
         self._fill()
         try:
             future = self._ended.get(timeout=_MOMENT_S)
@@ -220,7 +225,7 @@ class Cluster:
             self._fill()
             return []
         missing = [run for run in part if run.key not in found]
-        if missing:
+        if missing and self._failed is None:
             # A batch that was damaged or removed.
             self._repeated.update(run.key for run in missing)
             if self._repeated[missing[0].key] > _REPEATS:
@@ -273,16 +278,17 @@ class Cluster:
     def _taken(self, future: "Future", part: Sequence[Run]) -> tuple[dict[str, bytes], bool]:
         """Return the rows of a task that has ended, and whether they are in the store."""
         done = self._done(future)
-        if done.failed is not None:
-            done.failed.reraise()
-        if done.executed:
+        # Raised by the next call: the finished runs come first.
+        self._failed = self._failed or done.failed
+        if done.batch is None:
+            return {}, True
+        if done.executed and done.failed is None:
             estimated = sum(run.cost_s for run in part)
             # Smoothed: the first tasks of a worker include the time to load the program.
             self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
-        name = batch.name_of(run.key for run in part)
         if done.data is not None:
-            return batch.decode(name, done.data)[0], False
-        self._rows.load(name)
+            return batch.decode(done.batch, done.data)[0], False
+        self._rows.load(done.batch)
         found = {run.key: self._rows.find(run.key) for run in part}
         return {key: row for key, row in found.items() if row is not None}, True
 

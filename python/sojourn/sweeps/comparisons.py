@@ -3,10 +3,11 @@
 At a confidence level of 95 %, on average one of twenty differences that are really zero appears to
 exist. Two methods correct for this:
 
-* To find the best of many points, the intervals are those of Bonferroni: with a probability of at
-  least 95 %, all of them are correct. A point may be the best unless another one is better in a
-  one-sided test (Edwards and Hsu, "Multiple Comparisons with the Best Treatment", Journal of the
-  American Statistical Association 78, 1983).
+* To find the best of many points, the intervals are those of Bonferroni for the differences of all
+  pairs: the best point of the sample is chosen from the same runs, so it may be any point. With a
+  probability of at least 95 %, all intervals are correct. A point may be the best unless another
+  one is better in a one-sided test (Edwards and Hsu, "Multiple Comparisons with the Best
+  Treatment", Journal of the American Statistical Association 78, 1983).
 * In tables of differences, those that differ from 0 are selected so that at most 5 % of them are
   expected to be wrong (Benjamini and Hochberg, "Controlling the False Discovery Rate", Journal of
   the Royal Statistical Society B 57, 1995). The intervals have the level 1 - 0.05 R / m if R of m
@@ -88,7 +89,10 @@ def selected(samples: Sequence[Sequence[float]]) -> list[Difference]:
 
 
 def against_first(rows: Numbers, place: int) -> Difference:
-    """Estimate the difference of a row from the first one, simultaneously with all other rows.
+    """Estimate the difference of a row from the first one, simultaneously with those of all pairs.
+
+    The first row may be chosen by its mean, because the intervals cover the differences of all
+    pairs.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ def against_first(rows: Numbers, place: int) -> Difference:
     values = differences[~np.isnan(differences)].tolist()
     if len(values) <= 1:
         return Difference(mean=values[0] if values else None)
-    level = 1.0 - ERRORS / max(len(rows) - 1, 1)
+    level = 1.0 - ERRORS / max(math.comb(len(rows), 2), 1)
     mean, low, high = student.mean_and_interval(values, level)
     return Difference(mean=mean, low=low, high=high, significant=low > 0.0 or high < 0.0)
 

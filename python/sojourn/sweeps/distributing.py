@@ -42,6 +42,8 @@ class ClusterExecutor:
     # Per carrier: runs submitted to the cluster, and rows that were not requested yet.
     _given: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     _ready: dict[int, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    # Carriers and numbers that wait for a submitted run, by its key: samples may be equal.
+    _waiting: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
         """Submit runs that the sweep will request."""
@@ -77,15 +79,20 @@ class ClusterExecutor:
         known = keys(carrier.scenario, self.backend)
         estimate = json.loads(_core.estimate(carrier.scenario, metrics=True))
         cost_s = estimate["cpu_s"] / len(known)
-        runs = [
-            Run(place, number, known[number], cost_s, name=_name(carrier, number)) for number in new
-        ]
+        runs = []
+        for number in new:
+            key = known[number]
+            # Equal runs are executed once.
+            if key not in self._waiting:
+                runs.append(Run(place, number, key, cost_s, name=_name(carrier, number)))
+            self._waiting.setdefault(key, []).append((place, number))
         self._opened(carrier).add(runs, first=first)
 
     def _take(self) -> None:
         assert self._cluster is not None  # noqa: S101 - runs were given to it
         for run, row, in_store in self._cluster.take():
-            self._ready[run.carrier][run.number] = row
+            for carrier, number in self._waiting.pop(run.key):
+                self._ready[carrier][number] = row
             if not in_store:
                 self.cache.keep(self._carriers[run.carrier], {run.key: row})
 

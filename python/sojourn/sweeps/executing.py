@@ -79,6 +79,8 @@ class Execution:
     def _first(self, carrier: Carrier) -> list[int]:
         """Return the runs of the first round of a carrier that are not stored."""
         stored = self._prepared[carrier] = self._stored(carrier)
+        # An open carrier has file descriptors, and a sweep may have thousands of carriers.
+        self._close(carrier)
         numbers = self._round(carrier, range(len(carrier.cells)), 0, self.replications)
         return [number for number in numbers if number not in stored]
 
@@ -93,9 +95,9 @@ class Execution:
 
     def _carry(self, carrier: Carrier, rows: dict[int, bytes]) -> None:
         """Execute rounds of runs until every cell has enough."""
-        stored = self._prepared.pop(carrier, None)
-        if stored is None:
-            stored = self._stored(carrier)
+        stored = self._stored(carrier)
+        # Runs that the executor has finished since then are not reused.
+        stored = self._prepared.pop(carrier, stored)
         open_cells = list(range(len(carrier.cells)))
         first, after = 0, self.replications
         while open_cells and first < carrier.most:

@@ -154,9 +154,9 @@ class SweepResult:
         """Rank the points by the mean of a metric.
 
         All points have the same seeds, so their runs are compared as pairs. The intervals of
-        the differences are those of Bonferroni for the number of points and arms that are ranked:
-        with a probability of at least 95 %, all of them are correct. With the same probability, the
-        best point is among those with ``may_be_best``, of which there may be more than `count`
+        the differences are those of Bonferroni for all pairs of the ranked points and arms: with a
+        probability of at least 95 %, all of them are correct. With the same probability, the best
+        point is among those with ``may_be_best``, of which there may be more than `count`
         (Edwards and Hsu, 1983). Both assume that differences are normally distributed.
 
         Parameters

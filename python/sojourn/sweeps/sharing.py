@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from sojourn import _core
 from sojourn.result import runs
+from sojourn.result.formatting import counted
 from sojourn.shared.store import Rows, SharedStore
 from sojourn.shared.writer import Writer
 from sojourn.sweeps.caches import RowCache
@@ -137,9 +138,11 @@ class SharedCache:
     def end(self) -> str | None:
         """Write the waiting rows; return why rows are not in the shared store, None if all are."""
         writers = [writer for _, writer in self._rows.values()]
-        for writer in writers:
-            writer.close()
-        return next((w.failure for w in writers if w.failure is not None), self.failure)
+        missing = sum(writer.close() for writer in writers)
+        failure = next((w.failure for w in writers if w.failure is not None), None)
+        if failure is None:
+            return self.failure
+        return f"{failure} ({counted(missing, 'run')} missing in the store)"
 
     def damaged(self) -> list[str]:
         """Return the damaged objects found since the last call, and their faults."""

@@ -6,6 +6,7 @@ cannot be written, the worker returns the batch itself.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -67,17 +68,21 @@ class Done:
     Parameters
     ----------
     executed
-        Number of executed runs; 0 if their batch was in the store.
+        Number of executed runs; 0 if their batch was in the store, or if the first one failed.
     seconds
         Execution time of these runs.
+    batch
+        Name of the batch with the rows; another one than that of the task if a queue failed, and
+        None if no run finished.
     data
         The batch, if the store could not be written.
     failed
-        The exception of a queue written in Python.
+        The exception of a queue written in Python, which ended the task.
     """
 
     executed: int
     seconds: float
+    batch: str | None = None
     data: bytes | None = None
     failed: processes.Failed | None = None
 
@@ -101,7 +106,8 @@ def run(task: Task) -> Done:
         for scenario, part in zip(scenarios, task.parts, strict=True)
         for number in part.numbers
     }
-    if batch.name_of(wanted) != task.batch:
+    # Builds with equal commits may have other uncommitted changes, and therefore other keys.
+    if task.build != build() or batch.name_of(wanted) != task.batch:
         message = (
             f"a worker has Sojourn {build()}; expected {task.build}, as this process has: install "
             "the same build on all machines"
@@ -110,22 +116,37 @@ def run(task: Task) -> Done:
     rows = _opened(task.store).rows_of(scenarios[0])
     if rows.has(task.batch):
         # A lost worker had already stored them.
-        return Done(executed=0, seconds=0.0)
-    try:
-        found = {
-            key: runs.meter(scenario, task.backend).measure(number)
-            for key, (scenario, number) in wanted.items()
-        }
-    except _core.QueueError as error:
-        failed = processes.Failed(f"{error}", error.__cause__)
-        return Done(executed=0, seconds=0.0, failed=failed)
+        return Done(executed=0, seconds=0.0, batch=task.batch)
+    found, failure = _measured(wanted, task.backend)
+    if not found:
+        return Done(executed=0, seconds=0.0, failed=failure)
     seconds = time.perf_counter() - begun
+    name, data = batch.encode(found, rows.about)
+    is_stored = True
     try:
         rows.add(found)
     except _core.ResultError:
-        data = batch.encode(found, rows.about)[1]
-        return Done(executed=len(found), seconds=seconds, data=data)
-    return Done(executed=len(found), seconds=seconds)
+        is_stored = False
+    return Done(
+        executed=len(found),
+        seconds=seconds,
+        batch=name,
+        data=None if is_stored else data,
+        failed=failure,
+    )
+
+
+def _measured(
+    wanted: Mapping[str, tuple[_core.Scenario, int]], backend: str | None
+) -> tuple[dict[str, bytes], processes.Failed | None]:
+    """Execute runs until the queue of one fails; return the rows of the finished runs."""
+    found: dict[str, bytes] = {}
+    for key, (scenario, number) in wanted.items():
+        try:
+            found[key] = runs.meter(scenario, backend).measure(number)
+        except _core.QueueError as error:
+            return found, processes.Failed(f"{error}", error.__cause__)
+    return found, None
 
 
 def build() -> str:
