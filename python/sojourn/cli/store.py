@@ -182,7 +182,10 @@ def verify(*, place: Place = None) -> int:
         all_records += records
         for file, count, what in damaged:
             all_damaged += count
-            say(f"error: {file}: {count} {what}; the next sweep or --resume repeats their runs")
+            say(
+                f"error: {file}: {count} {what}; the next sweep or --resume repeats runs that are "
+                "stored nowhere else; the file stays until `sojourn store gc` removes it"
+            )
     print(f"{all_records} records, {all_damaged} damaged")
     return DAMAGED if all_damaged else 0
 

@@ -130,6 +130,17 @@ def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
     return dict(zip(frame["key"].to_list(), frame["row"].to_list(), strict=True)), about
 
 
+def is_undamaged(name: str, data: bytes | None) -> bool:
+    """Whether the content of an object is the batch of this name; false without content.
+
+    Versions of the Parquet writer differ, so other bytes may be the same batch.
+    """
+    try:
+        return data is not None and bool(decode(name.rpartition("/")[2], data))
+    except DamagedError:
+        return False
+
+
 def _with_digest(data: bytes, digest: bytes) -> bytes:
     """Replace the digest in the metadata of a batch."""
     place = _place(data)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sojourn import _core
+from sojourn.shared import batch
 from sojourn.shared.objects import MAX_OBJECT, Item
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ class Bucket:
         return self._url
 
     def put(self, name: str, data: bytes) -> None:
-        """Create an object; replace an existing object with other content, which is damaged."""
+        """Create a batch; replace an existing object only if it is damaged."""
         exists = self._obstore.exceptions.AlreadyExistsError
         with self._named(name):
             try:
                 self._obstore.put(self._store, name, data, mode="create", use_multipart=False)
             except exists:
                 found = self._obstore.get(self._store, name)
-                if bytes(found.bytes()) == data:
+                if batch.is_undamaged(name, bytes(found.bytes())):
                     return
                 # Replace only this content: another writer may have replaced it already.
                 damaged: UpdateVersion = {"e_tag": found.meta["e_tag"]}

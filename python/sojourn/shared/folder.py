@@ -1,7 +1,7 @@
 """A directory of immutable objects, for example on NFS, that several machines mount.
 
 It needs neither locks nor hard links: an object is written under another name and renamed, which is
-atomic. Equal names mean equal content, so a second writer replaces a file by an equal one.
+atomic. Equal names mean equal rows, so a second writer changes nothing.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sojourn import _core, files
+from sojourn.shared import batch
 from sojourn.shared.objects import MAX_OBJECT, Item
 
 # Prefix of the names of files that are being written.
@@ -38,10 +39,10 @@ class Folder:
         return f"{self._path}"
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object, synced to disk."""
+        """Write a batch, synced to disk; replace an existing object only if it is damaged."""
         path = self._path / name
         try:
-            if path.exists() and path.stat().st_size == len(data) and self.get(name) == data:
+            if batch.is_undamaged(name, self.get(name)):
                 return
             _write(path, data)
         except OSError as error:

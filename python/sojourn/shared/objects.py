@@ -39,7 +39,7 @@ class Objects(Protocol):
         """The place, as in ``--store``."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object unless it exists with this content; replace a damaged object."""
+        """Write a batch unless an undamaged one of this name exists; replace a damaged one."""
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""

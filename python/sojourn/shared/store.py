@@ -170,9 +170,8 @@ class Rows:
     def has(self, name: str) -> bool:
         """Whether a batch exists and is undamaged; also false if the store cannot be read."""
         try:
-            data = self._objects.get(self._prefix + name)
-            return data is not None and bool(batch.decode(name, data))
-        except (_core.ResultError, DamagedError):
+            return batch.is_undamaged(name, self._objects.get(self._prefix + name))
+        except _core.ResultError:
             return False
 
     def refresh(self) -> None:
@@ -234,7 +233,7 @@ class Rows:
         try:
             self._rows.update(batch.decode(name, data)[0])
         except DamagedError as error:
-            # A batch of the same name may replace it.
+            # A batch of the same runs may replace it.
             self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
             return False
         self._known.add(name)

@@ -168,7 +168,8 @@ def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
         f"replication. Their intervals are those of Bonferroni for all pairs of {count} points and "
         "arms: all of them are correct with a probability of at least 95 %. With the same "
         "probability, the best point is among those that may be the best, which no other point "
-        "exceeds in a one-sided test (Edwards and Hsu, 1983); the table may not show all of them.</p></section>"
+        "exceeds in a one-sided test (Edwards and Hsu, 1983); the table may not show all of "
+        "them.</p></section>"
     )
 
 
