@@ -12,6 +12,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command, environment
+from sojourn.result import student
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import storage
 from sojourn.sweeps.parameters import parameter, parameters
@@ -235,8 +236,16 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
     found = sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="ping_ms_p95 ±0.01 %", most=7)
     assert found.points["n"].to_list() == [7]
     wide = sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", most=7)
-    assert wide.points["n"].to_list() == [3]
-    assert wide.runs.equals(found.runs.filter(pl.col("replication") < 3))
+    assert wide.points["n"].to_list() == [6]
+    assert wide.runs.equals(found.runs.filter(pl.col("replication") < 6))
+    # The interval in the table is the one that decided.
+    values = wide.runs["goodput_up_mbit_per_s"].to_list()
+    row = wide.points.row(0, named=True)
+    shown = [row[f"goodput_up_mbit_per_s{end}"] for end in ("", "_low", "_high")]
+    assert shown == list(student.mean_and_interval(values))
+    assert wide.best("goodput_up").row(0, named=True)["goodput_up_mbit_per_s_low"] == shown[1]
+    with pytest.raises(sj.ScenarioError, match="--most: 1; expected at least 6, the number of"):
+        sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", most=1)
     assert until("drops ±2").relative is False
     for text in ("drops", "drops ±0", "±5 %"):
         with pytest.raises(sj.ScenarioError, match="--until"):

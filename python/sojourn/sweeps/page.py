@@ -112,7 +112,7 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
     for metric in metrics:
         curves, more = panels.multiples(result, metric, of)
         maps, more_maps = panels.heat_maps(result, metric, of)
-        note = "Points are means over runs; bars are their 95 % bootstrap intervals."
+        note = f"Points are means over runs; bars are their 95 % {result.interval}s."
         if of.sampled:
             note = "Each dot is the mean of a sample over its runs."
         hidden = [
@@ -233,7 +233,7 @@ def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
         for row in table.iter_rows(named=True)
     ]
     note = (
-        "Means over n runs; below each, its own 95 % bootstrap interval. Click a heading to sort "
+        f"Means over n runs; below each, its own 95 % {result.interval}. Click a heading to sort "
         "the table (requires scripts)."
     )
     return (
