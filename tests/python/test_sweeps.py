@@ -1,6 +1,7 @@
 """Sweeps: parameters, points, execution through the run store, figures, and the command."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -122,6 +123,40 @@ def test_points_are_combined_and_meet_the_conditions(base: sj.Scenario) -> None:
         points(space(given, ["links.up.rate > 1gbit"]), base)
     with pytest.raises(sj.ScenarioError, match=r"unknown name links\.up\.raet"):
         points(space(given, ["links.up.raet > 1gbit"]), base)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("links.down.rate >= 1ms", "compares a rate with a time; expected units of the same kind"),
+        ("rtt < 1s and not rtt + 1mbit < 2mbit", "compares a time with a rate"),
+        ("2 * links.up.rate > 5", "compares a rate with a plain number"),
+        ("links.up.rate / 2 == rtt / 2", "compares a rate with a time"),
+        ("links.down.rate", "not true or false; expected a comparison, such as links.down.rate"),
+        ("rtt > 1ms or 5", "not true or false"),
+        ("rtt + 5ms", "not true or false"),
+    ],
+)
+def test_conditions_compare_values_of_the_same_kind(
+    base: sj.Scenario, text: str, said: str
+) -> None:
+    with pytest.raises(sj.ScenarioError, match=f'^--where "{re.escape(text)}": {said}'):
+        points(space([parameter(RATES)], [text]), base)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "links.up.rate / links.down.rate < 20",
+        "links.up.rate * rtt > 1kb",
+        "links.up.rate > 0",
+        "-rtt < 2 * rtt - 1ms",
+        "traffic[0].count * 2 >= 1 and not traffic[0].ecn",
+        "traffic[0].cc == 'cubic'",
+    ],
+)
+def test_conditions_with_arithmetic_are_accepted(base: sj.Scenario, text: str) -> None:
+    assert points(space([parameter(RATES)], [text]), base)
 
 
 @pytest.mark.parametrize(
