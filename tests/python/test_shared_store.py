@@ -316,3 +316,17 @@ def test_the_store_commands_take_a_shared_store(
     # The size depends on the name of the commit.
     assert re.fullmatch(r"removed 2\.\d kB\n", run("gc", store.url, "--older-than", "0s")[1])
     assert "no runs" in run("ls", store.url)[1]
+    assert run("verify", store.url)[:2] == (0, "0 records, 0 damaged\n")
+
+
+@pytest.mark.parametrize("command", ["ls", "du", "verify", "gc"])
+def test_a_place_without_a_store_is_named(tmp_path: Path, command: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("text", encoding="utf-8")
+    for name, said in (("none", "does not exist"), ("other", "is not a store")):
+        place = tmp_path / name
+        expected = f"^store {place}: {said}; expected one that `sojourn sweep --store` has created$"
+        with pytest.raises(_core.ResultError, match=expected):
+            app(["store", command, f"{place}"], standalone_mode=False)
+    assert not (tmp_path / "none").exists()
+    assert len(list((tmp_path / "other").iterdir())) == 1

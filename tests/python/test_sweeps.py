@@ -13,6 +13,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command, environment
+from sojourn.cli.app import app
 from sojourn.result import student
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import storage
@@ -393,6 +394,41 @@ def test_the_command_repeats_nothing(sojourn: Command, swept_file: Path, store: 
     assert set(document["points"][0]["metrics"]) == {"goodput_up_mbit_per_s"}
     loaded = sj.SweepResult.load(swept_file.parent / "out")
     assert loaded.points["n"].to_list() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.up.qdisc=pie"),
+        (("--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
+        (
+            ("--link", "10/1mbit"),
+            "--link: requires a preset; expected -s links.down.rate=10mbit -s links.up.rate=1mbit",
+        ),
+        (("-s", "rtt=5ms", "-p", "rtt=9ms"), "-s rtt=5ms: each point of the sweep sets rtt; expec"),
+        (
+            ("-s", "links.up.qdisc.target=5ms", "-p", "links.*.qdisc=codel,pie"),
+            "-s links.up.qdisc.target=5ms: each point of the sweep sets links.up.qdisc; expected",
+        ),
+        (("--metric", "goodptu"), '--metric: unknown metric "goodptu"; docs/metrics.md lists'),
+        (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
+    ],
+)
+def test_options_without_an_effect_are_refused(
+    swept_file: Path, words: tuple[str, ...], said: str
+) -> None:
+    # Longer than the test may take. The command ends with exit code 2 after a ScenarioError.
+    base = ("-s", "duration=9000s", "--replications", "2")
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(["sweep", f"{swept_file}", "-p", RATES, *base, *words], standalone_mode=False)
+
+
+def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:
+    words = ("sweep", f"{swept_file}", "-p", RATES, "--store", "team")
+    first, again = sojourn(*words), sojourn(*words)
+    assert first.returncode == again.returncode == 0, first.stderr
+    assert f"created store {swept_file.parent / 'team'}" in first.stderr
+    assert "created store" not in again.stderr
 
 
 def test_the_table_of_a_file_and_a_preset(sojourn: Command, swept_file: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import _core
 from sojourn.shared import batch
-from sojourn.shared.objects import MAX_OBJECT, Item
+from sojourn.shared.objects import CLOCK, MAX_OBJECT, Item
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # user with a wrong address would see nothing during this time.
 _RETRIES = 4
 _RETRY_TIME = timedelta(seconds=20)
-_CLOCK = "clock"
 # The metadata service, which provides credentials to machines in a cloud; others do not have it.
 _METADATA = "169.254."
 
@@ -109,9 +108,9 @@ class Bucket:
 
     def now_s(self) -> float:
         """Return the time by the clock of the server."""
-        with self._named(_CLOCK):
-            self._obstore.put(self._store, _CLOCK, b"", use_multipart=False)
-            return self._obstore.head(self._store, _CLOCK)["last_modified"].timestamp()
+        with self._named(CLOCK):
+            self._obstore.put(self._store, CLOCK, b"", use_multipart=False)
+            return self._obstore.head(self._store, CLOCK)["last_modified"].timestamp()
 
     @contextmanager
     def _named(self, name: str = "") -> Iterator[None]:

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from sojourn import _core, files
 from sojourn.shared import batch
-from sojourn.shared.objects import MAX_OBJECT, Item
+from sojourn.shared.objects import CLOCK, MAX_OBJECT, Item
 
 # Prefix of the names of files that are being written.
 _TEMPORARY = ".writing-"
 # A writer that has not finished after this time is considered dead.
 _PATIENCE_S = 3_600.0
-_CLOCK = "clock"
 
 
 class Folder:
@@ -79,7 +78,7 @@ class Folder:
 
     def now_s(self) -> float:
         """Return the time by the clock of the file server."""
-        path = self._path / _CLOCK
+        path = self._path / CLOCK
         try:
             _write(path, b"")
             return path.stat().st_mtime

@@ -6,6 +6,8 @@ from typing import Protocol
 
 # No object is larger: a batch has at most 4,096 rows.
 MAX_OBJECT = 256 << 20
+# An object that is written to read the clock of the store.
+CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from sojourn.shared import batch
 from sojourn.shared.batch import About, DamagedError
 from sojourn.shared.bucket import Bucket
 from sojourn.shared.folder import Folder
-from sojourn.shared.objects import Item, Objects
+from sojourn.shared.objects import CLOCK, Item, Objects
 
 _RUNS = "runs/"
 # Concurrent reads: a request spends most of its time waiting.
@@ -108,6 +108,23 @@ class SharedStore:
         old = [item for item in self._batches() if now - item.modified_s >= age_s]
         self._objects.remove([item.name for item in old])
         return sum(item.size for item in old)
+
+    def check(self) -> None:
+        """Check that the place is a store.
+
+        Raises
+        ------
+        ResultError
+            It does not exist or has no objects of a store.
+        """
+        if self._objects.get(CLOCK) is not None or self._objects.list(_RUNS):
+            return
+        exists = "://" in self.url or Path(self.url).exists()
+        fault = "is not a store" if exists else "does not exist"
+        message = (
+            f"store {self.url}: {fault}; expected one that `sojourn sweep --store` has created"
+        )
+        raise _core.ResultError(message)
 
     def _batches(self) -> Iterable[Item]:
         return (
