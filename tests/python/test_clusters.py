@@ -149,10 +149,13 @@ def test_damaged_batches_are_named_and_repeated(
     assert len(batches) > 3
     batches[0].write_bytes(batches[0].read_bytes()[:-50])
     batches[1].write_bytes(batches[2].read_bytes())
-    with pytest.warns(UserWarning, match="it stays until `sojourn store gc`") as warned:
+    with pytest.warns(UserWarning, match="runs that no other batch has were repeated") as warned:
         found = sj.sweep(base, GIVEN, on=workers.address, shared=store)
     named = " ".join(f"{one.message}" for one in warned)
     assert all(path.name in named for path in batches[:2])
+    # A batch that was replaced does not stay.
+    stays = sum("it stays until `sojourn store gc`" in f"{one.message}" for one in warned)
+    assert stays == len(opened(f"{store}").verify()[1])
     assert found.runs.equals(local.runs)
 
 

@@ -107,7 +107,9 @@ def test_a_damaged_batch_is_named_ignored_and_written_again(store: SharedStore) 
     # It was read only.
     assert store.verify()[1]
     assert store.scenarios()[0]["commit"] == _core.commit()
+    assert read.remains(fault)
     assert read.add({"a": b"1"}) == name
+    assert not read.remains(fault)
     assert store.verify() == (2, [])
     assert other.load(name)
     assert other.find("a") == b"1"

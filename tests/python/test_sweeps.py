@@ -405,7 +405,10 @@ def test_the_command_repeats_nothing(sojourn: Command, swept_file: Path, store: 
             ("--link", "10/1mbit"),
             "--link: requires a preset; expected -s links.down.rate=10mbit -s links.up.rate=1mbit",
         ),
-        (("-s", "rtt=5ms", "-p", "rtt=9ms"), "-s rtt=5ms: each point of the sweep sets rtt; expec"),
+        (
+            ("-s", "rtt=5ms", "-p", "rtt=9ms"),
+            "-s rtt=5ms: each point of the sweep sets rtt; expected",
+        ),
         (
             ("-s", "links.up.qdisc.target=5ms", "-p", "links.*.qdisc=codel,pie"),
             "-s links.up.qdisc.target=5ms: each point of the sweep sets links.up.qdisc; expected",

@@ -173,6 +173,8 @@ class Rows:
         self._rows: dict[str, bytes] = {}
         # The place and fault of each damaged batch.
         self.damaged: list[str] = []
+        # Their names.
+        self._damaged: dict[str, str] = {}
 
     @property
     def prefix(self) -> str:
@@ -242,7 +244,7 @@ class Rows:
             time.sleep(delay_s)
             data = self._objects.get(self._prefix + name)
         if data is None:
-            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: does not exist")
+            self._add_fault(name, "does not exist")
             return False
         return self._accept(name, data)
 
@@ -251,10 +253,27 @@ class Rows:
             self._rows.update(batch.decode(name, data)[0])
         except DamagedError as error:
             # A batch of the same runs may replace it.
-            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
+            self._add_fault(name, f"{error}")
             return False
         self._known.add(name)
         return True
+
+    def remains(self, fault: str) -> bool:
+        """Whether the batch of an item of `damaged` is still there and damaged.
+
+        Also true if the store cannot be read.
+        """
+        name = self._damaged[fault]
+        try:
+            data = self._objects.get(self._prefix + name)
+        except _core.ResultError:
+            return True
+        return data is not None and not batch.is_undamaged(name, data)
+
+    def _add_fault(self, name: str, fault: str) -> None:
+        text = f"{self._objects.url}/{self._prefix}{name}: {fault}"
+        self.damaged.append(text)
+        self._damaged[text] = name
 
 
 def opened(place: str) -> SharedStore:

@@ -161,10 +161,6 @@ def placed(
         if isinstance(executor, ClusterExecutor):
             executor.close()
         failure = shared.end()
-        found.warnings += [
-            f"{fault}; it is ignored, and runs that no other batch has were repeated; it stays "
-            "until `sojourn store gc` removes it"
-            for fault in shared.damaged()
-        ]
+        found.warnings += shared.damaged()
         if failure is not None:
             found.warnings.append(f"not all finished runs could be stored: {failure}")

@@ -145,11 +145,16 @@ class SharedCache:
         return f"{failure} ({counted(missing, 'run')} missing in the store)"
 
     def damaged(self) -> list[str]:
-        """Return the damaged objects found since the last call, and their faults."""
-        found = [fault for rows, _ in self._rows.values() for fault in rows.damaged]
-        new = [fault for fault in dict.fromkeys(found) if fault not in self._named]
+        """Return the damaged objects found since the last call, their faults and what follows."""
+        found = {fault: rows for rows, _ in self._rows.values() for fault in rows.damaged}
+        new = {fault: rows for fault, rows in found.items() if fault not in self._named}
         self._named.update(new)
-        return new
+        stays = "; it stays until `sojourn store gc` removes it"
+        return [
+            f"{fault}; runs that no other batch has were repeated"
+            f"{stays if rows.remains(fault) else ''}"
+            for fault, rows in new.items()
+        ]
 
     def _opened(self, carrier: Carrier) -> tuple[Rows, Writer]:
         if carrier not in self._open:
