@@ -9,8 +9,11 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 # Holds files that are not committed.
 NEW = ".sojourn-new"
@@ -37,6 +40,33 @@ def current(directory: Path, name: str) -> Path:
     # A link could lead to files of another directory.
     is_real = committed.is_dir() and not committed.is_symlink()
     return committed / name if is_real and (committed / name).exists() else directory / name
+
+
+def read(directory: Path, name: str, reader: Callable[[Path], _T]) -> _T:
+    """Read the current file of a name, even if a writer moves it in the meantime.
+
+    Parameters
+    ----------
+    directory, name
+        As for :func:`current`.
+    reader
+        Reads the file of a path.
+
+    Returns
+    -------
+    object
+        The result of `reader`.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    """
+    try:
+        return reader(current(directory, name))
+    except FileNotFoundError:
+        # Between the search for the file and its reading, a commit may have moved it.
+        return reader(current(directory, name))
 
 
 @contextlib.contextmanager

@@ -149,10 +149,13 @@ def test_damaged_batches_are_named_and_repeated(
     assert len(batches) > 3
     batches[0].write_bytes(batches[0].read_bytes()[:-50])
     batches[1].write_bytes(batches[2].read_bytes())
-    with pytest.warns(UserWarning, match="its runs were repeated") as warned:
+    with pytest.warns(UserWarning, match="runs that no other batch has were repeated") as warned:
         found = sj.sweep(base, GIVEN, on=workers.address, shared=store)
     named = " ".join(f"{one.message}" for one in warned)
     assert all(path.name in named for path in batches[:2])
+    # A batch that was replaced does not stay.
+    stays = sum("it stays until `sojourn store gc`" in f"{one.message}" for one in warned)
+    assert stays == len(opened(f"{store}").verify()[1])
     assert found.runs.equals(local.runs)
 
 
@@ -213,8 +216,72 @@ def test_a_task_whose_batch_is_stored_executes_nothing(base: sj.Scenario, tmp_pa
     )
     assert tasks.run(task).executed == 2
     # As after its first worker was lost.
-    assert tasks.run(task) == tasks.Done(executed=0, seconds=0.0)
+    assert tasks.run(task) == tasks.Done(executed=0, seconds=0.0, batch=task.batch)
     assert opened(f"{tmp_path}").verify() == (2, [])
+
+
+def test_equal_samples_are_executed_once(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    # Two whole numbers for six samples.
+    given = {"traffic.bulk.count": "integers(1,2)"}
+    found = sj.sweep(
+        base, given, sample="lhs:6", replications=1, on=workers.address, shared=tmp_path
+    )
+    assert found.runs.height == 6
+    assert found.runs.equals(sj.sweep(base, given, sample="lhs:6", replications=1).runs)
+    assert opened(f"{tmp_path}").verify() == (2, [])
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_failing_queue_loses_no_finished_run_of_its_task(
+    base: sj.Scenario, tmp_path: Path, *, writable: bool
+) -> None:
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Failing)},
+        replications=1,
+        arms=[sj.Arm(name="works", set={"links.up.qdisc": "codel"}), sj.Arm(name="fails", set={})],
+    ).checked
+    place = tmp_path / "store"
+    if not writable:
+        place.write_text("no directory", encoding="utf-8")
+    names = sharing.keys(scenario, None)
+    task = tasks.Task(
+        parts=(tasks.Part(tasks.scenario_of(scenario), (0, 1)),),
+        store=f"{place}",
+        batch=batch.name_of(names),
+        backend=None,
+        build=tasks.build(),
+    )
+    done = tasks.run(task)
+    assert done.executed == 1
+    assert done.failed is not None
+    assert "no packet today" in done.failed.message
+    assert done.batch == batch.name_of(names[:1])
+    if writable:
+        assert done.data is None
+        assert opened(f"{place}").verify() == (1, [])
+    else:
+        assert set(batch.decode(done.batch, done.data or b"")[0]) == set(names[:1])
+
+
+def test_finished_runs_of_a_failing_queue_are_stored(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Failing)}, replications=1
+    )
+    both = scenario.replace(
+        arms=[sj.Arm(name="works", set={"links.up.qdisc": "codel"}), sj.Arm(name="fails", set={})]
+    )
+    counts: list[int] = []
+    with pytest.raises(sj.QueueError, match="no packet today"):
+        sj.sweep(
+            both, {"links.up.rate": ["1mbit"]}, on=workers.address, shared=tmp_path,
+            progress=lambda done, _: counts.append(done),
+        )  # fmt: skip
+    assert counts[-1] == 1
+    assert opened(f"{tmp_path}").verify() == (1, [])
 
 
 def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -> None:

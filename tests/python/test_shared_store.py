@@ -7,10 +7,11 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import obstore
+import polars as pl
 import pytest
 
 import buckets
@@ -106,10 +107,37 @@ def test_a_damaged_batch_is_named_ignored_and_written_again(store: SharedStore) 
     # It was read only.
     assert store.verify()[1]
     assert store.scenarios()[0]["commit"] == _core.commit()
+    assert read.remains(fault)
     assert read.add({"a": b"1"}) == name
+    assert not read.remains(fault)
     assert store.verify() == (2, [])
     assert other.load(name)
     assert other.find("a") == b"1"
+
+
+def test_a_batch_that_another_version_wrote_is_kept(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(store)
+    objects = store._objects  # noqa: SLF001
+    content = {f"{n}": bytes([n]) * 50 for n in range(9)}
+    name = rows.add(content)
+    first = objects.get(rows.prefix + name)
+    # Another version of polars may compress the same rows in another way.
+    write = pl.DataFrame.write_parquet
+    monkeypatch.setattr(
+        pl.DataFrame,
+        "write_parquet",
+        lambda frame, stream, *, compression, metadata: write(
+            frame, stream, compression={"zstd": "lz4"}[compression], metadata=metadata
+        ),
+    )
+    assert batch.encode(content, rows.about)[1] != first
+    assert rows_of(store).add(content) == name
+    assert objects.get(rows.prefix + name) == first
+    damage(store, rows, name)
+    rows_of(store).add(content)
+    assert store.verify() == (9, [])
 
 
 def test_every_flipped_byte_of_a_batch_is_found() -> None:
@@ -197,6 +225,20 @@ def test_a_writer_that_ends_says_why_rows_are_missing(tmp_path: Path) -> None:
     assert (writing.failure or "").endswith("Not a directory")
 
 
+def test_a_writer_survives_any_error_and_counts_lost_rows() -> None:
+    class Broken:
+        def add(self, _rows: Mapping[str, bytes]) -> None:
+            message = "no such codec"
+            raise ValueError(message)
+
+    writing = Writer(Broken(), 0.01)
+    writing.append("a", b"1")
+    writing.append("b", b"2")
+    assert writing.close() == 2
+    assert writing.failure == "ValueError: no such codec"
+    assert writing.written == 0
+
+
 def test_a_full_folder_has_no_part_of_a_batch(mounted: Callable[..., Path]) -> None:
     place = mounted("small", "-t", "tmpfs", "-o", "size=64k", "none")
     rows = rows_of(opened(f"{place}"))
@@ -271,7 +313,22 @@ def test_the_store_commands_take_a_shared_store(
     code, out, err = run("verify", store.url)
     assert (code, out) == (4, "2 records, 2 damaged\n")
     assert f"error: {store.url}/{rows.prefix}{name}: 2 damaged rows: its content" in err
+    assert "the file stays until `sojourn store gc` removes it" in err
     assert run("gc", store.url)[1] == "removed 0 B\n"
     # The size depends on the name of the commit.
     assert re.fullmatch(r"removed 2\.\d kB\n", run("gc", store.url, "--older-than", "0s")[1])
     assert "no runs" in run("ls", store.url)[1]
+    assert run("verify", store.url)[:2] == (0, "0 records, 0 damaged\n")
+
+
+@pytest.mark.parametrize("command", ["ls", "du", "verify", "gc"])
+def test_a_place_without_a_store_is_named(tmp_path: Path, command: str) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("text", encoding="utf-8")
+    for name, said in (("none", "does not exist"), ("other", "is not a store")):
+        place = tmp_path / name
+        expected = f"^store {place}: {said}; expected one that `sojourn sweep --store` has created$"
+        with pytest.raises(_core.ResultError, match=expected):
+            app(["store", command, f"{place}"], standalone_mode=False)
+    assert not (tmp_path / "none").exists()
+    assert len(list((tmp_path / "other").iterdir())) == 1

@@ -9,6 +9,7 @@ from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Judgement
 from sojourn.result import student
 from sojourn.sweeps import comparisons, estimates
+from sojourn.sweeps.until import LEAST_RUNS, until
 
 RUNS = 6
 
@@ -38,6 +39,18 @@ def test_all_intervals_of_a_ranking_are_correct_with_95_percent() -> None:
         own += all(student.p_value(values) > comparisons.ERRORS for values in pairs)
     assert correct / trials >= 0.94
     assert own / trials < 0.85, "intervals that ignore the number of points are not"
+
+
+@pytest.mark.parametrize("points", [5, 50])
+def test_intervals_hold_although_the_first_point_is_chosen_by_the_data(points: int) -> None:
+    trials, wrong = 200, 0
+    for rows in experiments(trials, points):
+        # As the command ranks points: the best mean first.
+        ranked = rows[np.argsort(rows.mean(axis=1))]
+        wrong += any(
+            comparisons.against_first(ranked, place).significant for place in range(1, points)
+        )
+    assert wrong / trials <= comparisons.ERRORS
 
 
 def test_the_best_point_is_among_those_that_may_be_best() -> None:
@@ -100,6 +113,20 @@ def test_a_ranking_says_which_points_may_be_best() -> None:
     )
     width = table["difference_high"] - table["difference_low"]
     assert width[2] > (narrow["difference_high"] - narrow["difference_low"])[1]
+
+
+def test_intervals_after_stopping_early_are_nearly_those_of_95_percent() -> None:
+    # With this spread, the sweep stops early most often by chance (docs/howto/sweeps.md).
+    random = np.random.default_rng(2)
+    precision, trials, correct = until("delay ±5 %"), 400, 0
+    for _ in range(trials):
+        values = (1.0 + 0.08 * random.normal(size=10 * LEAST_RUNS)).tolist()
+        count = LEAST_RUNS
+        while count < len(values) and not precision.met(values[:count]):
+            count = min(count + LEAST_RUNS // 2, len(values))
+        _, low, high = student.mean_and_interval(values[:count])
+        correct += low <= 1.0 <= high
+    assert correct / trials >= 0.91
 
 
 def test_many_verdicts_come_with_the_number_that_may_be_wrong() -> None:

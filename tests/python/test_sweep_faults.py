@@ -5,7 +5,7 @@ import os
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,13 @@ from buckets import Server
 from shell import environment
 from sojourn import _core
 from sojourn.shared.store import opened
+from sojourn.sweeps.caches import LocalCache
+from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor
+from sojourn.sweeps.parameters import parameters
+from sojourn.sweeps.run import execute, plan
+from sojourn.sweeps.space import space
 from stored import COMMAND, segments
 
 TEXT = """
@@ -55,6 +62,29 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def stored(store: Path) -> int:
     """Number of stored runs, without the notes that begin the segments."""
     return _core.RunStore.verify(store)[0] - len(segments(store))
+
+
+class _Executor(LocalExecutor):
+    """Receives the work before the first run, as a cluster does."""
+
+    opened = 0
+
+    def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        assert len(list(work)) > 10
+        type(self).opened = len(list(Path("/proc/self/fd").iterdir())) - before
+
+
+def test_a_sweep_with_many_carriers_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
+    values = {"duration": [f"{1.5 + n / 100:g}s" for n in range(12)]}
+    planned = plan(base, space(parameters(values)), replications=1)
+    for reused in (0, 12):
+        store = LocalCache(store=_core.RunStore(tmp_path))
+        execution = Execution(replications=1, executor=_Executor(jobs=1), cache=store)
+        found = execute(planned, execution)
+        assert (found.runs.height, execution.reused) == (12, reused)
+        assert execution.failure is None
+        assert _Executor.opened <= 2
 
 
 def all_again(base: sj.Scenario, wanted: sj.SweepResult, **stores: object) -> int:

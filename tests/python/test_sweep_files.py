@@ -193,3 +193,24 @@ def test_no_parameter_of_a_zip_is_dropped(sojourn: Command, tmp_path: Path) -> N
     both = sojourn(*dry, "-p", "links.up.rate=3mbit", "-p", "links.down.rate=3mbit,9mbit")
     assert "4 points" in both.stdout, both.stderr
     assert "1mbit" not in both.stdout
+
+
+@pytest.mark.parametrize("name", [storage.MANIFEST, storage.RUNS])
+def test_a_sweep_is_read_while_a_writer_moves_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    result = swept()
+    result.save(tmp_path)
+    (tmp_path / folder.COMMIT).mkdir()
+    (tmp_path / name).rename(tmp_path / folder.COMMIT / name)
+    find = folder.current
+
+    def moved(directory: Path, wanted: str) -> Path:
+        found = find(directory, wanted)
+        if wanted == name and found.parent.name == folder.COMMIT:
+            with folder.locked(directory):
+                """Finish the commit, as the writer does."""
+        return found
+
+    monkeypatch.setattr(folder, "current", moved)
+    assert sj.SweepResult.load(tmp_path).runs.equals(result.runs)

@@ -13,6 +13,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command
+from sojourn.report.heat_map import Cell, HeatMap
 from sojourn.sweeps import page, panels
 from sojourn.sweeps.scales import scale
 from test_report import Outline
@@ -182,3 +183,37 @@ def _dom(text: str, folder: Path) -> str:
         check=True,
     )
     return done.stdout
+
+
+def test_the_digits_of_a_column_are_equal(text: str) -> None:
+    (table,) = re.findall(r"<h2>All points</h2>.*?<tbody>(.*?)</tbody>", text, flags=re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, flags=re.DOTALL)
+    assert len(rows) == 12
+    digits: list[set[int]] = []
+    for row in rows:
+        cells = re.findall(r"<td.*?</td>", row, flags=re.DOTALL)
+        for column, cell in enumerate(cells[4:]):
+            found = {len(one) for one in re.findall(r"\d+\.?(\d*)", re.sub(r"<.*?>", " ", cell))}
+            digits += [set()] * (column + 1 - len(digits))
+            digits[column] = digits[column] | found
+    assert digits
+    assert all(len(found) == 1 for found in digits), digits
+
+
+def test_the_legend_names_its_parameter() -> None:
+    found = sj.sweep(sj.Scenario.from_toml(TEXT).replace(arms=[], replications=1), GRID)
+    assert re.search(r'<nav class="legend"[^>]*><span>rtt</span>', page.html(found))
+
+
+def test_the_label_of_the_rows_of_a_heat_map_is_complete() -> None:
+    long = "links.down.qdisc.a_parameter [Mbit/s]"
+    for label in ("rtt [ms]", long, long * 3):
+        drawn = HeatMap(
+            title="t", x="x", y=label, columns=["1"], rows=["1", "2"],
+            cells=[[Cell(1.0, "1", "1")], [Cell(2.0, "2", "2")]], low=1.0, high=2.0,
+        ).svg()  # fmt: skip
+        height = float(drawn.split('viewBox="0 0 460 ')[1].split('"')[0])
+        assert f">{label}</text>" in drawn
+        assert height <= 420
+        assert height > min(len(label) * 7, 360)
+        assert ("textLength" in drawn) == (label == long * 3)

@@ -80,7 +80,9 @@ class _Local:
 class _Shared:
     """A shared store."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, named: bool) -> None:
+        # Whether the user has named it: a directory without runs may be none.
+        self._named = named
         # Imported here: it loads polars.
         from sojourn.shared.store import opened  # noqa: PLC0415
 
@@ -91,22 +93,33 @@ class _Shared:
         return self._store.url
 
     def scenarios(self) -> list[dict[str, Any]]:
-        return self._store.scenarios()
+        found = self._store.scenarios()
+        if not found:
+            self._check()
+        return found
 
     def verify(self) -> tuple[int, list[tuple[str, int, str]]]:
         rows, damaged = self._store.verify()
+        if not rows and not damaged:
+            self._check()
         return rows, [(name, count, f"damaged rows: {why}") for name, count, why in damaged]
 
     def collect(self, age_s: float) -> int:
+        # It writes to the store.
+        self._check()
         return self._store.collect(age_s)
+
+    def _check(self) -> None:
+        if self._named:
+            self._store.check()
 
 
 def _opened(place: str | None) -> list[_Store]:
     """Open a shared store, or the run store of the user with that of workers on this machine."""
     if place is not None:
-        return [_Shared(place)]
+        return [_Shared(place, named=True)]
     of_cluster = default_folder() / runs.CLUSTER
-    return [_Local(), *([_Shared(f"{of_cluster}")] if of_cluster.exists() else [])]
+    return [_Local(), *([_Shared(f"{of_cluster}", named=False)] if of_cluster.exists() else [])]
 
 
 @store.command("ls", cls=Command)
@@ -182,7 +195,10 @@ def verify(*, place: Place = None) -> int:
         all_records += records
         for file, count, what in damaged:
             all_damaged += count
-            say(f"error: {file}: {count} {what}; the next sweep or --resume repeats their runs")
+            say(
+                f"error: {file}: {count} {what}; the next sweep or --resume repeats runs that are "
+                "stored nowhere else; the file stays until `sojourn store gc` removes it"
+            )
     print(f"{all_records} records, {all_damaged} damaged")
     return DAMAGED if all_damaged else 0
 

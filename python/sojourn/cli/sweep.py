@@ -34,9 +34,10 @@ from sojourn.expectations.judging import failed
 from sojourn.qdisc import qdisc
 from sojourn.result import derived
 from sojourn.result.formatting import counted
+from sojourn.result.naming import is_possible
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
-from sojourn.scenario.overrides import overridden
+from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
 from sojourn.sweeps.caches import LocalCache
@@ -47,6 +48,9 @@ from sojourn.sweeps.parameters import parameter as read_parameter
 from sojourn.sweeps.places import Place, place, placed, store_of
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
+
+# The options of presets.
+_LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
 
 
 def sweep(
@@ -85,13 +89,19 @@ def sweep(
         typer.Option(metavar="NAME", help="Run only this arm of the scenario; repeatable."),
     ] = None,
     link: Annotated[
-        str,
-        typer.Option(help="With a preset: down/up rates, such as 10/1mbit, or one rate for both."),
-    ] = "10mbit",
-    rtt: Annotated[str, typer.Option(help="With a preset: round-trip time.")] = "50ms",
+        str | None,
+        typer.Option(
+            help="With a preset: down/up rates, such as 10/1mbit, or one rate for both "
+            f"(default {_LINK})."
+        ),
+    ] = None,
+    rtt: Annotated[
+        str | None, typer.Option(help=f"With a preset: round-trip time (default {_RTT}).")
+    ] = None,
     queue: Annotated[
-        str, typer.Option("--qdisc", help="With a preset: queue of both links.")
-    ] = "fq_codel",
+        str | None,
+        typer.Option("--qdisc", help=f"With a preset: queue of both links (default {_QUEUE})."),
+    ] = None,
     replications: Replications = None,
     until: Annotated[
         str | None,
@@ -158,6 +168,7 @@ def sweep(
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
     where_ = place(on)
     store = store_of(where_, shared)
+    _check_metrics(metric)
     scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
     table = sweep_table(tables.get("sweep", {}))
@@ -171,6 +182,7 @@ def sweep(
         until=until or table.until,
         most=most or table.most,
     ).plan(scenario)
+    _check_changes(change, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
@@ -180,6 +192,7 @@ def sweep(
         storage.check(out, planned.manifest(complete=False), force=force)
     local = row_cache(where_.backend)
     processors = _processors(on, where_, jobs)
+    is_new = shared is not None and not Path(shared).exists() and "://" not in shared
     with (
         derived.claimed(report),
         placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened,
@@ -205,6 +218,8 @@ def sweep(
             if not json:
                 expecting.show(judgements)
         _write(result, execution, out=out, report=report)
+    if shared is not None and is_new and Path(shared).exists():
+        session.say(f"created store {Path(shared).absolute()}")
     for text in opened.all_warnings(execution):
         session.say(f"warning: {text}")
     if interrupted:
@@ -293,13 +308,51 @@ def _work(planned: Plan, jobs: int | None) -> Work:
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 
 
-def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario, dict[str, Any]]:
+def _check_metrics(names: list[str] | None) -> None:
+    """Raise a ScenarioError if no scenario has one of these metrics."""
+    for name in names or ():
+        if not is_possible(name):
+            message = f'--metric: unknown metric "{name}"; docs/metrics.md lists those of runs'
+            raise _core.ScenarioError(message)
+
+
+def _check_changes(changes: list[str] | None, planned: Plan) -> None:
+    """Raise a ScenarioError if the points replace a value that ``-s`` sets."""
+    for text in changes or ():
+        path_, _ = assignment(text)
+        for set_ in planned.points[0].changes:
+            if path_ == set_ or path_.startswith(f"{set_}."):
+                message = (
+                    f"-s {text}: each point of the sweep sets {set_}; expected either -s or a "
+                    "parameter of the sweep"
+                )
+                raise _core.ScenarioError(message)
+
+
+def _check_options(link: str | None, rtt: str | None, queue: str | None) -> None:
+    """Raise a ScenarioError if options of presets are given with a file."""
+    rates = None if link is None else presets.link_rates(link)
+    for option, changes in (
+        ("--link", rates and f"-s links.down.rate={rates.down} -s links.up.rate={rates.up}"),
+        ("--rtt", rtt and f"-s rtt={rtt}"),
+        ("--qdisc", queue and f"-s links.up.qdisc={queue}"),
+    ):
+        if changes:
+            message = f"{option}: requires a preset; expected {changes}"
+            raise _core.ScenarioError(message)
+
+
+def _scenario(
+    file: Path, *, link: str | None, rtt: str | None, queue: str | None
+) -> tuple[Scenario, dict[str, Any]]:
     """Read a scenario file with its tables [sweep] and [[expect]], or compose a preset."""
     is_preset = f"{file}" != "-" and not file.exists() and not file.suffix
     if not is_preset:
+        _check_options(link, rtt, queue)
         text, scenario = scenario_file(file)
         session.warn_of_bytes(text)
         return scenario, split(text)[1]
+    link, rtt, queue = link or _LINK, rtt or _RTT, queue or _QUEUE
     rates = presets.link_rates(link)
     session.warn_of_bytes(rates.down, rates.up)
     try:

@@ -163,12 +163,12 @@ class Chart:
             parts.append(f'<path class="grid" d="M{self._left} {y:.1f}H{right}"/>')
             parts.append(f"<text {place}>{_tick(value)}</text>")
         middle_x, middle_y = (self._left + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
-        below = _fitted(self._x.label, WIDTH - RIGHT - self._left)
+        below = fitted(self._x.label, WIDTH - RIGHT - self._left)
         parts.append(
             f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle"{below}>'
             f"{escape(self._x.label)}</text>"
         )
-        beside = _fitted(self._y.label, HEIGHT - BOTTOM - TOP)
+        beside = fitted(self._y.label, HEIGHT - BOTTOM - TOP)
         parts.append(
             f'<text class="axis" transform="translate(13 {middle_y:.0f}) rotate(-90)" '
             f'text-anchor="middle"{beside}>{escape(self._y.label)}</text>'
@@ -193,7 +193,7 @@ class Chart:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (self._pixel(*point) for point in points))
 
 
-def _fitted(label: str, room: int) -> str:
+def fitted(label: str, room: int) -> str:
     """Return the attributes that squeeze the label of an axis if it may be longer than the axis."""
     if FONT * LETTER * len(label) <= room:
         return ""

@@ -1,10 +1,11 @@
 """Heat maps as SVG: a table whose cells are coloured by their value."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sojourn.report.chart import FONT, LETTER, WIDTH, Axis, shortened
+from sojourn.report.chart import FONT, LETTER, WIDTH, Axis, fitted, shortened
 
 # Height of a row, and of the labels below the cells.
 _ROW, _BOTTOM, _TOP = 30, 44, 6
@@ -83,7 +84,11 @@ class HeatMap:
         longest = min(max(len(name) for name in self.rows), _LETTERS)
         left = _TITLE + longest * FONT * LETTER + _GAP
         height = min(_ROW, (_MOST_HEIGHT - _TOP - _BOTTOM) / len(self.rows))
-        inner = height * max(len(self.rows), _LEAST_ROWS)
+        # Few rows are higher, so that the label beside them has room.
+        most = _MOST_HEIGHT - _TOP - _BOTTOM
+        inner = max(
+            height * max(len(self.rows), _LEAST_ROWS), min(FONT * LETTER * len(self.y), most)
+        )
         height = inner / len(self.rows)
         width = (WIDTH - left - _RIGHT) / len(self.columns)
         total = inner + _TOP + _BOTTOM
@@ -101,12 +106,11 @@ class HeatMap:
                 parts.append(_label(x, _TOP + inner + 16, "middle", name, letters * every))
         middle_x, middle_y = (left + WIDTH - _RIGHT) / 2, _TOP + inner / 2
         across = int((WIDTH - left) / (FONT * LETTER))
-        up = int((inner + _BOTTOM) / (FONT * LETTER))
         parts.append(
             f'<text class="axis" x="{middle_x:.0f}" y="{total - 6:.0f}" text-anchor="middle">'
             f"{_cut(self.x, across)}</text>"
             f'<text class="axis" transform="translate(13 {middle_y:.0f}) rotate(-90)" '
-            f'text-anchor="middle">{_cut(self.y, up)}</text>'
+            f'text-anchor="middle"{fitted(self.y, math.ceil(inner))}>{escape(self.y)}</text>'
         )
         return (
             f'<svg viewBox="0 0 {WIDTH} {total:.0f}" role="img" aria-label="{escape(self.title)}">'

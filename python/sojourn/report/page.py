@@ -367,7 +367,10 @@ def legend_of(names: Sequence[str], what: str) -> str:
         f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(name)}</label>'
         for index, name in enumerate(names)
     )
-    return f'<nav class="legend" aria-label="{escape(what)} shown in figures">{items}</nav>'
+    return (
+        f'<nav class="legend" aria-label="{escape(what)} shown in figures">'
+        f"<span>{escape(what)}</span>{items}</nav>"
+    )
 
 
 def section(title: str, figures: list[str], note: str = "") -> str:

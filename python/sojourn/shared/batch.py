@@ -89,7 +89,7 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
 
 
 def name_of(keys: Iterable[str]) -> str:
-    """Return the name of the batch that contains the runs with these keys; equal keys count once."""
+    """Return the name of the batch with the runs of these keys; equal keys count once."""
     ordered = sorted(set(keys))
     digest = hashlib.sha256("\n".join(ordered).encode()).hexdigest()
     return f"{digest}.{len(ordered)}{SUFFIX}"
@@ -128,6 +128,17 @@ def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
     first = frame.row(0, named=True)
     about = About(**{field: first[field] for field in _COLUMNS[2:]})
     return dict(zip(frame["key"].to_list(), frame["row"].to_list(), strict=True)), about
+
+
+def is_undamaged(name: str, data: bytes | None) -> bool:
+    """Whether the content of an object is the batch of this name; false without content.
+
+    Versions of the Parquet writer differ, so other bytes may be the same batch.
+    """
+    try:
+        return data is not None and bool(decode(name.rpartition("/")[2], data))
+    except DamagedError:
+        return False
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:

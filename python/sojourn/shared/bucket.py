@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sojourn import _core
-from sojourn.shared.objects import MAX_OBJECT, Item
+from sojourn.shared import batch
+from sojourn.shared.objects import CLOCK, MAX_OBJECT, Item
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 # user with a wrong address would see nothing during this time.
 _RETRIES = 4
 _RETRY_TIME = timedelta(seconds=20)
-_CLOCK = "clock"
 # The metadata service, which provides credentials to machines in a cloud; others do not have it.
 _METADATA = "169.254."
 
@@ -65,14 +65,14 @@ class Bucket:
         return self._url
 
     def put(self, name: str, data: bytes) -> None:
-        """Create an object; replace an existing object with other content, which is damaged."""
+        """Create a batch; replace an existing object only if it is damaged."""
         exists = self._obstore.exceptions.AlreadyExistsError
         with self._named(name):
             try:
                 self._obstore.put(self._store, name, data, mode="create", use_multipart=False)
             except exists:
                 found = self._obstore.get(self._store, name)
-                if bytes(found.bytes()) == data:
+                if batch.is_undamaged(name, bytes(found.bytes())):
                     return
                 # Replace only this content: another writer may have replaced it already.
                 damaged: UpdateVersion = {"e_tag": found.meta["e_tag"]}
@@ -108,9 +108,9 @@ class Bucket:
 
     def now_s(self) -> float:
         """Return the time by the clock of the server."""
-        with self._named(_CLOCK):
-            self._obstore.put(self._store, _CLOCK, b"", use_multipart=False)
-            return self._obstore.head(self._store, _CLOCK)["last_modified"].timestamp()
+        with self._named(CLOCK):
+            self._obstore.put(self._store, CLOCK, b"", use_multipart=False)
+            return self._obstore.head(self._store, CLOCK)["last_modified"].timestamp()
 
     @contextmanager
     def _named(self, name: str = "") -> Iterator[None]:

@@ -1,7 +1,7 @@
 """A directory of immutable objects, for example on NFS, that several machines mount.
 
 It needs neither locks nor hard links: an object is written under another name and renamed, which is
-atomic. Equal names mean equal content, so a second writer replaces a file by an equal one.
+atomic. Equal names mean equal rows, so a second writer changes nothing.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sojourn import _core, files
-from sojourn.shared.objects import MAX_OBJECT, Item
+from sojourn.shared import batch
+from sojourn.shared.objects import CLOCK, MAX_OBJECT, Item
 
 # Prefix of the names of files that are being written.
 _TEMPORARY = ".writing-"
 # A writer that has not finished after this time is considered dead.
 _PATIENCE_S = 3_600.0
-_CLOCK = "clock"
 
 
 class Folder:
@@ -38,10 +38,10 @@ class Folder:
         return f"{self._path}"
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object, synced to disk."""
+        """Write a batch, synced to disk; replace an existing object only if it is damaged."""
         path = self._path / name
         try:
-            if path.exists() and path.stat().st_size == len(data) and self.get(name) == data:
+            if batch.is_undamaged(name, self.get(name)):
                 return
             _write(path, data)
         except OSError as error:
@@ -78,7 +78,7 @@ class Folder:
 
     def now_s(self) -> float:
         """Return the time by the clock of the file server."""
-        path = self._path / _CLOCK
+        path = self._path / CLOCK
         try:
             _write(path, b"")
             return path.stat().st_mtime

@@ -6,6 +6,8 @@ from typing import Protocol
 
 # No object is larger: a batch has at most 4,096 rows.
 MAX_OBJECT = 256 << 20
+# An object that is written to read the clock of the store.
+CLOCK = "clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Objects(Protocol):
         """The place, as in ``--store``."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write an object unless it exists with this content; replace a damaged object."""
+        """Write a batch unless an undamaged one of this name exists; replace a damaged one."""
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""

@@ -14,7 +14,7 @@ from sojourn.shared import batch
 from sojourn.shared.batch import About, DamagedError
 from sojourn.shared.bucket import Bucket
 from sojourn.shared.folder import Folder
-from sojourn.shared.objects import Item, Objects
+from sojourn.shared.objects import CLOCK, Item, Objects
 
 _RUNS = "runs/"
 # Concurrent reads: a request spends most of its time waiting.
@@ -109,6 +109,23 @@ class SharedStore:
         self._objects.remove([item.name for item in old])
         return sum(item.size for item in old)
 
+    def check(self) -> None:
+        """Check that the place is a store.
+
+        Raises
+        ------
+        ResultError
+            It does not exist or has no objects of a store.
+        """
+        if self._objects.get(CLOCK) is not None or self._objects.list(_RUNS):
+            return
+        exists = "://" in self.url or Path(self.url).exists()
+        fault = "is not a store" if exists else "does not exist"
+        message = (
+            f"store {self.url}: {fault}; expected one that `sojourn sweep --store` has created"
+        )
+        raise _core.ResultError(message)
+
     def _batches(self) -> Iterable[Item]:
         return (
             item for item in self._objects.list(_RUNS) if _base(item.name).endswith(batch.SUFFIX)
@@ -156,6 +173,8 @@ class Rows:
         self._rows: dict[str, bytes] = {}
         # The place and fault of each damaged batch.
         self.damaged: list[str] = []
+        # Their names.
+        self._damaged: dict[str, str] = {}
 
     @property
     def prefix(self) -> str:
@@ -170,9 +189,8 @@ class Rows:
     def has(self, name: str) -> bool:
         """Whether a batch exists and is undamaged; also false if the store cannot be read."""
         try:
-            data = self._objects.get(self._prefix + name)
-            return data is not None and bool(batch.decode(name, data))
-        except (_core.ResultError, DamagedError):
+            return batch.is_undamaged(name, self._objects.get(self._prefix + name))
+        except _core.ResultError:
             return False
 
     def refresh(self) -> None:
@@ -226,7 +244,7 @@ class Rows:
             time.sleep(delay_s)
             data = self._objects.get(self._prefix + name)
         if data is None:
-            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: does not exist")
+            self._add_fault(name, "does not exist")
             return False
         return self._accept(name, data)
 
@@ -234,11 +252,28 @@ class Rows:
         try:
             self._rows.update(batch.decode(name, data)[0])
         except DamagedError as error:
-            # A batch of the same name may replace it.
-            self.damaged.append(f"{self._objects.url}/{self._prefix}{name}: {error}")
+            # A batch of the same runs may replace it.
+            self._add_fault(name, f"{error}")
             return False
         self._known.add(name)
         return True
+
+    def remains(self, fault: str) -> bool:
+        """Whether the batch of an item of `damaged` is still there and damaged.
+
+        Also true if the store cannot be read.
+        """
+        name = self._damaged[fault]
+        try:
+            data = self._objects.get(self._prefix + name)
+        except _core.ResultError:
+            return True
+        return data is not None and not batch.is_undamaged(name, data)
+
+    def _add_fault(self, name: str, fault: str) -> None:
+        text = f"{self._objects.url}/{self._prefix}{name}: {fault}"
+        self.damaged.append(text)
+        self._damaged[text] = name
 
 
 def opened(place: str) -> SharedStore:

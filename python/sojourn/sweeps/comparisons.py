@@ -5,9 +5,9 @@ exist. Two methods correct for this:
 
 * To find the best of many points, the intervals are those of Bonferroni for the differences of all
   pairs: the best point of the sample is chosen from the same runs, so it may be any point. With a
-  probability of at least 95 %, all intervals are correct. A point may be the best unless another one is better in a
-  one-sided test (Edwards and Hsu, "Multiple Comparisons with the Best Treatment", Journal of the
-  American Statistical Association 78, 1983).
+  probability of at least 95 %, all intervals are correct. A point may be the best unless another
+  one is better in a one-sided test (Edwards and Hsu, "Multiple Comparisons with the Best
+  Treatment", Journal of the American Statistical Association 78, 1983).
 * In tables of differences, those that differ from 0 are selected so that at most 5 % of them are
   expected to be wrong (Benjamini and Hochberg, "Controlling the False Discovery Rate", Journal of
   the Royal Statistical Society B 57, 1995). The intervals have the level 1 - 0.05 R / m if R of m

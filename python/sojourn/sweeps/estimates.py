@@ -1,6 +1,6 @@
 """Means, intervals and paired differences of the points of a sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import metrics
+from sojourn.result import metrics, student
 from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
@@ -27,7 +27,25 @@ def main_metrics(columns: Sequence[str]) -> list[Metric]:
     return [one for one in described(columns) if one.role == "headline" or one.column in _USUAL]
 
 
-def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> pl.DataFrame:
+Estimate = Callable[[Sequence[float]], metrics.Interval]
+
+
+def student_interval(values: Sequence[float]) -> metrics.Interval:
+    """Compute the mean and its interval of Student's t distribution, as `until` does.
+
+    Without values there is no mean, with one value no interval.
+    """
+    if len(values) <= 1:
+        return (values[0] if values else None), None, None
+    return student.mean_and_interval(values)
+
+
+def by_point(
+    runs: pl.DataFrame,
+    paths: Sequence[str],
+    names: Sequence[str],
+    estimate: Estimate = metrics.mean_and_interval,
+) -> pl.DataFrame:
     """Average every metric over the runs of each point and arm.
 
     Parameters
@@ -36,12 +54,14 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
         One row per run.
     paths, names
         The columns of the parameters and of the metrics.
+    estimate
+        Computes means with their 95 % intervals; by default those of the bootstrap.
 
     Returns
     -------
     polars.DataFrame
         ``point``, the parameters, ``arm``, ``n``, and per metric its mean, ``<metric>_low`` and
-        ``<metric>_high``: the 95 % bootstrap interval, null for fewer than two runs.
+        ``<metric>_high``: the 95 % interval, null for fewer than two runs.
     """
     # Lists, because one frame per cell would be slow.
     data = {name: runs[name].to_list() for name in (*KEYS, *paths, *names)}
@@ -54,7 +74,8 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
                 [value for place in places if (value := data[name][place]) is not None]
                 for places in cells.values()
                 for name in names
-            ]
+            ],
+            estimate,
         )
     )
     rows = []
@@ -76,18 +97,24 @@ def by_point(runs: pl.DataFrame, paths: Sequence[str], names: Sequence[str]) -> 
     return pl.DataFrame(rows, schema=schema)
 
 
-def _estimates(samples: Sequence[Sequence[float]]) -> list[metrics.Interval]:
+def _estimates(samples: Sequence[Sequence[float]], estimate: Estimate) -> list[metrics.Interval]:
     """Compute means and intervals on all processors: the bootstrap does not hold the GIL."""
     threads = jobs_at_once(None, None)
     size = max(-(-len(samples) // threads), _LEAST_SAMPLES)
     parts = [samples[start : start + size] for start in range(0, len(samples), size)]
     with ThreadPoolExecutor(threads, thread_name_prefix="estimates") as pool:
-        found = pool.map(lambda part: [metrics.mean_and_interval(one) for one in part], parts)
+        found = pool.map(lambda part: [estimate(one) for one in part], parts)
         return list(chain.from_iterable(found))
 
 
 def ranked(
-    runs: pl.DataFrame, paths: Sequence[str], name: str, *, largest: bool, count: int
+    runs: pl.DataFrame,
+    paths: Sequence[str],
+    name: str,
+    *,
+    largest: bool,
+    count: int,
+    estimate: Estimate = metrics.mean_and_interval,
 ) -> pl.DataFrame:
     """Rank points by the mean of a metric, with the paired differences from the best one.
 
@@ -103,6 +130,8 @@ def ranked(
         Whether a larger mean is better.
     count
         How many points to list.
+    estimate
+        As for :func:`by_point`.
 
     Returns
     -------
@@ -112,7 +141,7 @@ def ranked(
         over runs with the same seed, and ``may_be_best``. The intervals and ``may_be_best`` account
         for the number of points.
     """
-    table = by_point(runs, paths, [name]).drop_nulls(name)
+    table = by_point(runs, paths, [name], estimate).drop_nulls(name)
     table = table.sort(name, descending=largest, maintain_order=True)
     replications = runs["replication"].unique().sort().to_list()
     column = {replication: n for n, replication in enumerate(replications)}

@@ -1,6 +1,7 @@
 """The HTML report on a sweep: best points, differences, small multiples, heat maps and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
     for metric in metrics:
         curves, more = panels.multiples(result, metric, of)
         maps, more_maps = panels.heat_maps(result, metric, of)
-        note = "Points are means over runs; bars are their 95 % bootstrap intervals."
+        note = f"Points are means over runs; bars are their 95 % {result.interval}s."
         if of.sampled:
             note = "Each dot is the mean of a sample over its runs."
         hidden = [
@@ -142,13 +143,16 @@ def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
         if table.is_empty():
             continue
         rows = []
+        own = _of_estimates(metric, table)
+        ends = (table[f"difference{end}"].to_list() for end in ("_low", "_high"))
+        of_differences = _of_column(metric, zip(*ends, strict=True))
         for row in table.iter_rows(named=True):
             change = {key: row[f"difference{end}"] for key, end in _ENDS.items()}
             rows.append(
                 [
                     *_place(result, row),
-                    _estimated(row, metric),
-                    _changed(change | {"significant": None}, metric),
+                    _estimated(row, own),
+                    _changed(change | {"significant": None}, of_differences),
                     Value(_WORDS[row["may_be_best"]]),
                 ]
             )
@@ -165,10 +169,11 @@ def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
         return ""
     return (
         f'<section><h2>Best points</h2>{"".join(parts)}<p class="note">Differences are paired by '
-        f"replication. Their intervals are those of Bonferroni for {count} points and arms: all of "
-        "them are correct with a probability of 95 %. With the same probability, the best point is "
-        "among those that may be the best, which no other point exceeds in a one-sided test "
-        "(Edwards and Hsu, 1983); the table may not show all of them.</p></section>"
+        f"replication. Their intervals are those of Bonferroni for all pairs of {count} points and "
+        "arms: all of them are correct with a probability of at least 95 %. With the same "
+        "probability, the best point is among those that may be the best, which no other point "
+        "exceeds in a one-sided test (Edwards and Hsu, 1983); the table may not show all of "
+        "them.</p></section>"
     )
 
 
@@ -196,13 +201,17 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
     count = sum(one.significant is not None for one in found)
     chosen = sum(bool(one.significant) for one in found)
     width = max(len(columns), 1)
+    written = [
+        _of_column(metric, ((one.low, one.high) for one in found[column::width]))
+        for column, metric in enumerate(metrics)
+    ]
     cells = [
         [
             *_place(result, row),
             *(
                 _changed(_row(change), metric)
                 for change, metric in zip(
-                    found[place * width : (place + 1) * width], metrics, strict=True
+                    found[place * width : (place + 1) * width], written, strict=True
                 )
             ),
         ]
@@ -227,12 +236,13 @@ def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
     """Write the means of all points."""
     heads = [*_headings(result), *(Heading(one.heading, tooltip(one)) for one in metrics)]
     table = result.points.head(_MOST_ROWS)
+    written = [_of_estimates(metric, table) for metric in metrics]
     rows = [
-        [*_place(result, row), *(_estimated(row, metric) for metric in metrics)]
+        [*_place(result, row), *(_estimated(row, metric) for metric in written)]
         for row in table.iter_rows(named=True)
     ]
     note = (
-        "Means over n runs; below each, its own 95 % bootstrap interval. Click a heading to sort "
+        f"Means over n runs; below each, its own 95 % {result.interval}. Click a heading to sort "
         "the table (requires scripts)."
     )
     return (
@@ -260,10 +270,30 @@ def _place(result: SweepResult, row: dict[str, Any]) -> list[Value]:
     return [*values, *arm, Value(f"{row['n']}", row["n"])]
 
 
+def _of_column(metric: Metric, intervals: Iterable[tuple[float | None, float | None]]) -> Metric:
+    """Return a metric with equal digits for a column: those of its narrowest interval.
+
+    There are at most as many as for values without an interval.
+    """
+    halves = [
+        (high - low) / 2.0
+        for low, high in intervals
+        if low is not None and high is not None and high > low
+    ]
+    places = max(map(formatting.decimals, halves), default=metric.digits)
+    return replace(metric, digits=min(places, metric.digits))
+
+
+def _of_estimates(metric: Metric, table: pl.DataFrame) -> Metric:
+    ends = (table[f"{metric.column}{end}"].to_list() for end in ("_low", "_high"))
+    return _of_column(metric, zip(*ends, strict=True))
+
+
 def _estimated(row: dict[str, Any], metric: Metric) -> Value:
-    mean, low, high = (row[f"{metric.column}{end}"] for end in ("", "_low", "_high"))
-    text = panels.estimate(row, metric).split(" ±")[0]
-    return Value(text, mean, formatting.interval(low, high, metric))
+    """Write a mean and its interval with the digits of the column."""
+    mean, *ends = (row[f"{metric.column}{end}"] for end in ("", "_low", "_high"))
+    text, *span = (formatting.estimate(one, None, None, metric) for one in (mean, *ends))
+    return Value(text, mean, " to ".join(span) if None not in ends else "")
 
 
 def _row(change: comparisons.Difference) -> dict[str, Any]:
@@ -271,8 +301,15 @@ def _row(change: comparisons.Difference) -> dict[str, Any]:
 
 
 def _changed(change: dict[str, Any], metric: Metric) -> Value:
-    text, bracket, span = formatting.change(change, metric).partition(" [")
-    return Value(text, change["mean"], f"[{span}" if bracket else "")
+    """Write a difference and its interval with the digits of the column."""
+    text, *span = (
+        formatting.change({"mean": change[key], "low": None, "high": None}, metric)
+        for key in ("mean", "low", "high")
+    )
+    star = "*" if change["significant"] and text[0] in "+−" else ""
+    return Value(
+        f"{text}{star}", change["mean"], f"[{', '.join(span)}]" if change["low"] is not None else ""
+    )
 
 
 def _listed(values: Sequence[Any]) -> str:

@@ -161,6 +161,6 @@ def placed(
         if isinstance(executor, ClusterExecutor):
             executor.close()
         failure = shared.end()
-        found.warnings += [f"{fault}; its runs were repeated" for fault in shared.damaged()]
+        found.warnings += shared.damaged()
         if failure is not None:
             found.warnings.append(f"not all finished runs could be stored: {failure}")

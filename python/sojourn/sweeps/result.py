@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import polars as pl
 
 from sojourn import _core
+from sojourn.result import metrics
 from sojourn.result.naming import metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
@@ -69,10 +70,11 @@ class SweepResult:
     def points(self) -> pl.DataFrame:
         """One row per point and arm: the parameters, ``n``, and per metric its mean and interval.
 
-        ``<metric>_low`` and ``<metric>_high`` are the 95 % bootstrap interval, null for fewer than
+        ``<metric>_low`` and ``<metric>_high`` are the 95 % interval, of the
+        bootstrap or with `until` of Student's t distribution, null for fewer than
         two runs.
         """
-        return estimates.by_point(self.runs, self.parameters, self.metrics)
+        return estimates.by_point(self.runs, self.parameters, self.metrics, self._estimate)
 
     @property
     def parameters(self) -> list[str]:
@@ -94,6 +96,17 @@ class SweepResult:
     def scenario(self) -> Scenario:
         """The scenario without the changes of the points."""
         return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+
+    @property
+    def interval(self) -> str:
+        """The method of the intervals of single points, for notes."""
+        return "bootstrap interval" if self.manifest["until"] is None else "Student's t interval"
+
+    @property
+    def _estimate(self) -> estimates.Estimate:
+        """The estimate of single points: with `until`, that which decided to stop."""
+        stopped = self.manifest["until"] is not None
+        return estimates.student_interval if stopped else metrics.mean_and_interval
 
     @property
     def complete(self) -> bool:
@@ -154,9 +167,9 @@ class SweepResult:
         """Rank the points by the mean of a metric.
 
         All points have the same seeds, so their runs are compared as pairs. The intervals of
-        the differences are those of Bonferroni for the number of points and arms that are ranked:
-        with a probability of at least 95 %, all of them are correct. With the same probability, the
-        best point is among those with ``may_be_best``, of which there may be more than `count`
+        the differences are those of Bonferroni for all pairs of the ranked points and arms: with a
+        probability of at least 95 %, all of them are correct. With the same probability, the best
+        point is among those with ``may_be_best``, of which there may be more than `count`
         (Edwards and Hsu, 1983). Both assume that differences are normally distributed.
 
         Parameters
@@ -185,7 +198,14 @@ class SweepResult:
         """
         runs = self.runs if arm is None else self._of_arm(self.runs, arm)
         column = self.column(metric)
-        return estimates.ranked(runs, self.parameters, column, largest=largest, count=count)
+        return estimates.ranked(
+            runs,
+            self.parameters,
+            column,
+            largest=largest,
+            count=count,
+            estimate=self._estimate,
+        )
 
     def heatmap(
         self,

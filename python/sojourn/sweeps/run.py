@@ -148,7 +148,13 @@ def plan(
     first = scenario.checked.replications if replications is None else replications
     if stop is not None:
         first = max(first, LEAST_RUNS)
-    last = first if stop is None else max(most or _MORE * first, first)
+    last = first if stop is None else _MORE * first if most is None else most
+    if stop is not None and last < first:
+        message = (
+            f"--most: {most}; expected at least {first}, the number of runs per point before the "
+            "precision is first checked"
+        )
+        raise _core.ScenarioError(message)
     if not 1 <= first <= last <= MAX_MOST:
         message = f"replications: {first} to {last}; expected 1 to {MAX_MOST}"
         raise _core.ScenarioError(message)

@@ -138,18 +138,23 @@ class SharedCache:
     def end(self) -> str | None:
         """Write the waiting rows; return why rows are not in the shared store, None if all are."""
         writers = [writer for _, writer in self._rows.values()]
-        missing = sum([writer.close() for writer in writers])
+        missing = sum(writer.close() for writer in writers)
         failure = next((w.failure for w in writers if w.failure is not None), None)
         if failure is None:
             return self.failure
         return f"{failure} ({counted(missing, 'run')} missing in the store)"
 
     def damaged(self) -> list[str]:
-        """Return the damaged objects found since the last call, and their faults."""
-        found = [fault for rows, _ in self._rows.values() for fault in rows.damaged]
-        new = [fault for fault in dict.fromkeys(found) if fault not in self._named]
+        """Return the damaged objects found since the last call, their faults and what follows."""
+        found = {fault: rows for rows, _ in self._rows.values() for fault in rows.damaged}
+        new = {fault: rows for fault, rows in found.items() if fault not in self._named}
         self._named.update(new)
-        return new
+        stays = "; it stays until `sojourn store gc` removes it"
+        return [
+            f"{fault}; runs that no other batch has were repeated"
+            f"{stays if rows.remains(fault) else ''}"
+            for fault, rows in new.items()
+        ]
 
     def _opened(self, carrier: Carrier) -> tuple[Rows, Writer]:
         if carrier not in self._open:

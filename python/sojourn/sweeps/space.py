@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sojourn import _core
-from sojourn.expressions import Expression, Reference, parse
+from sojourn.expressions import Expression, parse
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
-from sojourn.scenario.paths import depth, expanded, find
-from sojourn.scenario.quantities import in_base_units, quantity
+from sojourn.scenario.paths import depth, expanded
+from sojourn.sweeps import conditions
 from sojourn.sweeps.parameters import Parameter
 
 MAX_POINTS = 1_000_000
@@ -149,14 +149,14 @@ def space(
             "-p 'links.up.rate=loguniform(1mbit,100mbit)'"
         )
         raise _core.ScenarioError(message)
-    conditions = []
+    checked = []
     for text in where:
         try:
-            conditions.append(parse(text))
+            checked.append(parse(text))
         except _core.ScenarioError as error:
             message = f"--where {error}"
             raise _core.ScenarioError(message) from None
-    return Space(parameters=tuple(parameters), where=tuple(conditions), sample=drawn)
+    return Space(parameters=tuple(parameters), where=tuple(checked), sample=drawn)
 
 
 def _sample(text: str) -> Sample:
@@ -192,7 +192,8 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
     Raises
     ------
     ScenarioError
-        No point or too many points remain, or a condition uses an unknown name.
+        No point or too many points remain, or a condition uses an unknown name, compares different
+        kinds of values, or does not compare.
     """
     document = json.loads(scenario.checked.to_json())
     ranged = [one for one in of.parameters if one.ranges]
@@ -212,13 +213,16 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
         raise _core.ScenarioError(message)
     order = of.paths
     found = []
-    for combination in itertools.product(*steps):
+    for number, combination in enumerate(itertools.product(*steps)):
         merged = {path: value for part in combination for path, value in part.items()}
         values = {path: merged[path] for path in order}
         changed = {path: value for name, value in values.items() for path in wildcards[name]}
         # A queue or a control is replaced before its parameters are set, and not after.
         changes = dict(sorted(changed.items(), key=lambda change: depth(change[0])))
-        if all(_holds(condition, changes, document) for condition in of.where):
+        if number == 0:
+            for condition in of.where:
+                conditions.check(condition, changes, document)
+        if all(conditions.holds(condition, changes, document) for condition in of.where):
             found.append(Point(values, changes))
     if not found:
         message = f"sweep: none of {size} points meets --where; expected at least one"
@@ -243,32 +247,3 @@ def _drawn(ranged: Sequence[Parameter], sample: Sample, seed: int) -> Iterator[d
     shares = kinds[sample.kind](len(named), seed=seed).random(sample.count)
     for row in shares:
         yield {path: of.at(float(share)) for (path, of), share in zip(named, row, strict=True)}
-
-
-def _holds(condition: Expression, changes: Mapping[str, Value], document: dict[str, Any]) -> bool:
-    def lookup(reference: Reference) -> float | str | bool:
-        value = changes.get(reference.name)
-        whole = next((path for path in changes if reference.name.startswith(f"{path}.")), None)
-        if value is None and whole is not None:
-            message = (
-                f'--where "{condition.text}": {reference.name} is a part of the parameter {whole}; '
-                "expected a parameter of its own"
-            )
-            raise _core.ScenarioError(message)
-        if value is None:
-            value = find(document, reference.name)
-        if value is None or isinstance(value, dict | list) or reference.arm is not None:
-            message = (
-                f'--where "{condition.text}": unknown name {reference.name}; expected a parameter '
-                "of the sweep or another value of the scenario, such as links.up.rate"
-            )
-            raise _core.ScenarioError(message)
-        is_number = not isinstance(value, bool) and quantity(value) is not None
-        return in_base_units(value) if is_number else value
-
-    try:
-        return bool(condition.value(lookup))
-    except _core.ScenarioError as error:
-        text = f"{error}"
-        message = text if text.startswith("--where") else f"--where {text}"
-        raise _core.ScenarioError(message) from None

@@ -183,9 +183,11 @@ def _manifest(place: Path) -> dict[str, Any]:
 
 def _read(place: Path) -> tuple[dict[str, Any], str]:
     """Return the manifest and its SHA-256."""
-    path = folder.current(place, MANIFEST)
+    path = place / MANIFEST
     try:
-        manifest, digest = files.read_json_digest(path, MAX_MANIFEST)
+        manifest, digest = folder.read(
+            place, MANIFEST, lambda found: files.read_json_digest(found, MAX_MANIFEST)
+        )
     except FileNotFoundError:
         message = f"{place}: no sweep; expected a directory with {MANIFEST}"
         raise _core.ResultError(message) from None
@@ -229,9 +231,9 @@ def _is_described(manifest: dict[str, Any]) -> bool:
 
 
 def _table(place: Path, name: str, manifest: dict[str, Any]) -> pl.DataFrame:
-    path = folder.current(place, name)
+    path = place / name
     try:
-        data = files.head(path, MAX_TABLE)
+        data = folder.read(place, name, lambda found: files.head(found, MAX_TABLE))
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sojourn import _core
 from sojourn.result.student import mean_and_interval
 
-# With fewer runs, the interval is unreliable.
-LEAST_RUNS = 3
+# With fewer runs, the interval is unreliable: the sweep stops at points whose runs happen to be
+# close to each other.
+LEAST_RUNS = 6
 MAX_MOST = 100_000
 _UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)")
 
@@ -41,7 +42,7 @@ class Until:
     def met(self, values: Sequence[float]) -> bool:
         """Whether the interval of Student's t distribution is narrow enough.
 
-        It is wider for few runs than the bootstrap interval that tables show.
+        Tables of sweeps with `until` show the same interval.
 
         Parameters
         ----------

@@ -1,0 +1,114 @@
+"""Options of sweeps: conditions, options without an effect, and new stores."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import Command
+from sojourn.cli.app import app
+from sojourn.sweeps.parameters import parameter
+from sojourn.sweeps.space import points, space
+from test_sweeps import RATES, TEXT
+
+
+@pytest.fixture(scope="module")
+def base() -> sj.Scenario:
+    return sj.Scenario.from_toml(TEXT)
+
+
+@pytest.fixture
+def swept_file(tmp_path: Path) -> Path:
+    path = tmp_path / "swept.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("links.down.rate >= 1ms", "compares a rate with a time; expected units of the same kind"),
+        ("rtt < 1s and not rtt + 1mbit < 2mbit", "compares a time with a rate"),
+        ("2 * links.up.rate > 5", "compares a rate with a plain number"),
+        ("links.up.rate / 2 == rtt / 2", "compares a rate with a time"),
+        ("links.down.rate", "not true or false; expected a comparison, such as links.down.rate"),
+        ("rtt > 1ms or 5", "not true or false"),
+        ("rtt + 5ms", "not true or false"),
+    ],
+)
+def test_conditions_compare_values_of_the_same_kind(
+    base: sj.Scenario, text: str, said: str
+) -> None:
+    with pytest.raises(sj.ScenarioError, match=f'^--where "{re.escape(text)}": {said}'):
+        points(space([parameter(RATES)], [text]), base)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "links.up.rate / links.down.rate < 20",
+        "links.up.rate * rtt > 1kb",
+        "links.up.rate > 0",
+        "-rtt < 2 * rtt - 1ms",
+        "traffic[0].count * 2 >= 1 and not traffic[0].ecn",
+        "traffic[0].cc == 'cubic'",
+    ],
+)
+def test_conditions_with_arithmetic_are_accepted(base: sj.Scenario, text: str) -> None:
+    assert points(space([parameter(RATES)], [text]), base)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "(1).real > 0",
+        "[1][0] < 2",
+        "f'{1}' == ''",
+        "x if x else y",
+        "9**9**9**9 > 0",
+        "(" * 500 + ")" * 500,
+    ],
+)
+def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
+    with pytest.raises(sj.ScenarioError, match="--where"):
+        points(space([parameter(RATES)], [text]), base)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.up.qdisc=pie"),
+        (("--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
+        (
+            ("--link", "10/1mbit"),
+            "--link: requires a preset; expected -s links.down.rate=10mbit -s links.up.rate=1mbit",
+        ),
+        (
+            ("-s", "rtt=5ms", "-p", "rtt=9ms"),
+            "-s rtt=5ms: each point of the sweep sets rtt; expected",
+        ),
+        (
+            ("-s", "links.up.qdisc.target=5ms", "-p", "links.*.qdisc=codel,pie"),
+            "-s links.up.qdisc.target=5ms: each point of the sweep sets links.up.qdisc; expected",
+        ),
+        (("--metric", "goodptu"), '--metric: unknown metric "goodptu"; docs/metrics.md lists'),
+        (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
+    ],
+)
+def test_options_without_an_effect_are_refused(
+    swept_file: Path, words: tuple[str, ...], said: str
+) -> None:
+    # Longer than the test may take. The command ends with exit code 2 after a ScenarioError.
+    base = ("-s", "duration=9000s", "--replications", "2")
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(["sweep", f"{swept_file}", "-p", RATES, *base, *words], standalone_mode=False)
+
+
+def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:
+    words = ("sweep", f"{swept_file}", "-p", RATES, "--store", "team")
+    first, again = sojourn(*words), sojourn(*words)
+    assert first.returncode == again.returncode == 0, first.stderr
+    assert f"created store {swept_file.parent / 'team'}" in first.stderr
+    assert "created store" not in again.stderr
