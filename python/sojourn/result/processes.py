@@ -81,10 +81,11 @@ def run(
                 invocation.append(number, part)
             if progress is not None:
                 progress(len(parts), total)
+        if invocation is not None:
+            invocation.flush()
     except KeyboardInterrupt:
-        pass
-    if invocation is not None:
-        invocation.flush()
+        if invocation is not None:
+            invocation.flush()
     return _core.Outcome.assemble(scenario, list(parts.items()), backend)
 
 
