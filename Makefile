@@ -114,6 +114,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/python tools/metrics_doc.py --check
 	$(PYTHON) tools/performance.py
 	$(BIN)/python tools/studies.py --check
+	$(BIN)/python tools/worst_cases.py --check
 	$(PYTHON) tools/advisories.py
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)

@@ -33,15 +33,15 @@ PAIRS = (
 HEAD = """\
 # Worst cases
 
-For each queue, the scenario in which it loses most against another queue, as `sojourn adversary`
-found it. `make worst-cases` searches again and writes this page.
+For each queue, the scenario in which it loses most against another queue, as `sojourn adversary` found it.
+`make worst-cases` searches again and writes this page.
 
 Each search tries {trials} combinations of rate (1 to 100 Mbit/s), RTT (5 to 300 ms), loss, jitter, numbers of flows,
 congestion controls and UDP rate of a download link, with one seed. The worst trial is then simplified as long as it
-keeps 90 % of the regret. The regret is the logarithm of the ratio of the powers of both queues; the power is the goodput divided by
-the 99th percentile of the ping. A factor of 2 means that the queue has half the power of the other one in the same
-runs. The intervals (95 %) are from {runs} runs with seeds that neither the search nor the simplification used. A
-search finds a bad case, not always the worst one.
+keeps 90 % of the regret. The regret is the logarithm of the ratio of the powers of both queues; the power is the
+goodput divided by the 99th percentile of the ping. A factor of 2 means that the queue has half the power of the other
+one in the same runs. The intervals (95 %) are from {runs} runs with seeds that neither the search nor the
+simplification used. A search finds a bad case, not always the worst one.
 
 | queue | against | power smaller by a factor of | scenario |
 |---|---|---|---|

@@ -457,6 +457,15 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
     assert sj.AdversaryResult.load(tmp_path / "out").worst == case
 
 
+@pytest.mark.parametrize("queue", ["codel", "cake"])
+def test_a_stored_worst_case_still_has_its_regret(queue: str) -> None:
+    case = read(worst_cases.FOLDER / f"{queue}.toml")
+    runs = sj.run(case.scenario).per_run
+    found = contest(case.scenario.checked.arms, case.arm, case.against, case.score).regret(runs)
+    # Changes of results may move it a little.
+    assert found.mean == pytest.approx(case.regret, rel=0.1)
+
+
 def test_the_page_of_worst_cases_follows_from_their_files(
     worst: sj.AdversaryResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
