@@ -219,17 +219,13 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
     faults: dict[str, None] = {}
 
     def measure(points: Sequence[Values]) -> list[Costs]:
-        found = [laboratory.invalid(planned.scenario, values) for values in points]
-        faults.update(dict.fromkeys(fault for fault in found if fault is not None))
-        valid = [values for values, fault in zip(points, found, strict=True) if fault is None]
-        frames = iter(
-            laboratory.measure(
-                planned.scenario, valid, replications=planned.replications, seed=planned.seed
-            )
+        found = laboratory.attempt(
+            planned.scenario, points, replications=planned.replications, seed=planned.seed
         )
+        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
         costs: list[Costs] = []
-        for fault in found:
-            mean = None if fault is not None else planned.contest.regret(next(frames)).mean
+        for one in found:
+            mean = None if isinstance(one, str) else planned.contest.regret(one).mean
             costs.append(None if mean is None else (-mean,))
         return costs
 

@@ -130,6 +130,15 @@ class Laboratory:
         self._report(0)
         return [self._with_metrics(self._known[key]) for key in found]
 
+    def attempt(
+        self, scenario: Scenario, changes: Sequence[Values], *, replications: int, seed: int
+    ) -> list[pl.DataFrame | str]:
+        """Return the metrics of points as :meth:`measure` does, or what is wrong with a point."""
+        faults = [self.invalid(scenario, values) for values in changes]
+        valid = [values for values, fault in zip(changes, faults, strict=True) if fault is None]
+        frames = iter(self.measure(scenario, valid, replications=replications, seed=seed))
+        return [next(frames) if fault is None else fault for fault in faults]
+
     def invalid(self, scenario: Scenario, values: Values) -> str | None:
         """Return what is wrong with a point; None if it is valid."""
         try:

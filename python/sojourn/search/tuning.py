@@ -149,18 +149,11 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
     faults: dict[str, None] = {}
 
     def measure(points: Sequence[Values]) -> list[Costs]:
-        found = [laboratory.invalid(planned.scenario, values) for values in points]
-        faults.update(dict.fromkeys(fault for fault in found if fault is not None))
-        valid = [values for values, fault in zip(points, found, strict=True) if fault is None]
-        frames = iter(
-            laboratory.measure(
-                planned.scenario, valid, replications=planned.replications, seed=planned.seed
-            )
+        found = laboratory.attempt(
+            planned.scenario, points, replications=planned.replications, seed=planned.seed
         )
-        return [
-            None if fault is not None else _costs(next(frames), planned.objectives)
-            for fault in found
-        ]
+        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
+        return [None if isinstance(one, str) else _costs(one, planned.objectives) for one in found]
 
     optimised = optimise(
         planned.dimensions,
