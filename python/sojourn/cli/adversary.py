@@ -128,10 +128,8 @@ def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force:
         raise _core.ResultError(message)
     if save is not None:
         saving.check_file(save)
-    if out is not None:
-        document = planned.document()
-        identity = {key: document[key] for key in adversary_result.IDENTITY}
-        saving.check(out, adversary_result.KIND, identity, force=force)
+    kept = adversary_result
+    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
 
 
 def _document(result: AdversaryResult) -> dict[str, Any]:

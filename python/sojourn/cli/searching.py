@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +12,7 @@ from sojourn.cli.options import path
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.sweep import row_cache
 from sojourn.result.formatting import counted, decimals
+from sojourn.search import saving
 from sojourn.search.laboratory import Laboratory
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executors import jobs_at_once
@@ -57,6 +58,31 @@ def parameters(texts: Sequence[str] | None) -> list[Parameter]:
     """
     session.warn_of_bytes(*(texts or ()))
     return [read_parameter(text) for text in texts or ()]
+
+
+def check_out(
+    out: Path | None, kind: str, keys: Sequence[str], document: dict[str, Any], *, force: bool
+) -> None:
+    """Check that a search can be saved, before it runs.
+
+    Parameters
+    ----------
+    out
+        The directory; None if it is not to be saved.
+    kind, keys
+        The kind of search, and the keys that identify it.
+    document
+        Its manifest.
+    force
+        Whether another search may be replaced.
+
+    Raises
+    ------
+    ResultError
+        It cannot be saved there.
+    """
+    if out is not None:
+        saving.check(out, kind, {key: document[key] for key in keys}, force=force)
 
 
 def executed(

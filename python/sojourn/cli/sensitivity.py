@@ -12,7 +12,7 @@ from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import SensitivityResult, analysing, saving, sensitivity_result
+from sojourn.search import SensitivityResult, analysing, sensitivity_result
 
 _SHOWN = {
     "sobol": (("first", "first order"), ("total", "total order")),
@@ -68,10 +68,8 @@ def sensitivity(
         samples=samples,
         replications=replications,
     )
-    if out is not None:
-        document = planned.document()
-        identity = {key: document[key] for key in sensitivity_result.IDENTITY}
-        saving.check(out, sensitivity_result.KIND, identity, force=force)
+    kept = sensitivity_result
+    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
     if dry_run:
         points, runs = counted(planned.points, "point"), counted(planned.runs, "run")
         print(f"sensitivity: {points}, {runs}")

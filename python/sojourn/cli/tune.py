@@ -14,7 +14,7 @@ from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import TuneResult, saving, tune_result, tuning
+from sojourn.search import TuneResult, tune_result, tuning
 
 
 def tune(
@@ -58,10 +58,8 @@ def tune(
         replications=replications,
         intervals=intervals,
     )
-    if out is not None:
-        document = planned.document()
-        identity = {key: document[key] for key in tune_result.IDENTITY}
-        saving.check(out, tune_result.KIND, identity, force=force)
+    kept = tune_result
+    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
     if dry_run:
         print(f"tune: {counted(trials, 'trial')}, at most {counted(planned.runs, 'run')}")
         return 0
