@@ -20,7 +20,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,11 @@ $(PACKAGES): requirements-dev.lock
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > /dev/null
+	@$(BIN)/python tools/pgo.py develop
 	@touch $@
+
+wheel: $(PACKAGES) ## Build a wheel with a new profile in target/wheels: 10 minutes; needs rustup component add llvm-tools.
+	$(BIN)/python tools/pgo.py wheel
 
 lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 	@uv --version > /dev/null 2>&1 || { echo 'make lock: python3 -m pip install uv'; exit 2; }
@@ -148,7 +151,7 @@ instructions-update: ## Record the instruction counts again, after a deliberate 
 	$(PYTHON) benches/instructions.py --update
 
 bench: setup ## Measure the cost of the simulator (docs/validation/performance.md).
-	cargo run --release -p sojourn-bench
+	$$($(BIN)/python tools/pgo.py bench)
 	$(BIN)/python benches/python_queue.py --json target/bench.json
 
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.

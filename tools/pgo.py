@@ -1,0 +1,225 @@
+"""Build the extension or the benchmark with profile-guided optimisation (PGO).
+
+``python tools/pgo.py develop`` installs the extension in the environment of this Python, ``wheel``
+writes a wheel into ``target/wheels``, and ``bench`` builds ``sojourn-bench`` and prints its path.
+
+A build with a profile takes three steps: build with counters, run the scenarios of
+``benches/training.toml`` and others (``TRAINING``), and build again with what was counted.
+``develop`` and ``bench`` keep the profile in ``target/pgo`` and use it again until the compiler or
+the training changes: a profile that is older than the code costs speed only. ``wheel`` always
+counts again. Merging the counters takes ``llvm-profdata`` of the same version of LLVM as the
+compiler: ``rustup component add llvm-tools``. Without it, or with ``SOJOURN_PGO=0``, ``develop``
+and ``bench`` build without a profile and say so; ``wheel`` fails.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "target/pgo"
+BUILD = FOLDER / "build"
+# What the extension runs while it counts, and what the benchmark runs, with seconds of each.
+TRAINING = (
+    "benches/training.toml",
+    "tests/golden/scenarios/quic.toml",
+    "tests/golden/scenarios/rrul.toml",
+    "tests/golden/scenarios/web.toml",
+    "tests/golden/scenarios/wifi.toml",
+)
+BENCH_TRAINING = {"S1": 10, "S2": 40, "S3": 3, "S4": 1, "S5": 10, "quic": 5}
+
+
+class UnavailableError(Exception):
+    """Nothing here can merge counters, or profiles are switched off."""
+
+
+def compiler() -> dict[str, str]:
+    """Return what ``rustc`` says of itself: ``release``, ``host``, ``LLVM version`` and others."""
+    command = ["rustc", "-vV"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
+
+
+def profdata(of: dict[str, str]) -> Path:
+    """Return the program that merges counters.
+
+    Parameters
+    ----------
+    of
+        The compiler, from :func:`compiler`.
+
+    Raises
+    ------
+    UnavailableError
+        It is not installed, or profiles are switched off.
+    """
+    if os.environ.get("SOJOURN_PGO") == "0":
+        message = "SOJOURN_PGO is 0"
+        raise UnavailableError(message)
+    command = ["rustc", "--print", "target-libdir"]
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    ours = Path(printed.strip()).parent / "bin/llvm-profdata"
+    if ours.exists():
+        return ours
+    # Compilers of distributions use the LLVM of the distribution.
+    major = of["LLVM version"].split(".")[0]
+    for name in (f"llvm-profdata-{major}", "llvm-profdata"):
+        found = shutil.which(name)
+        if found is None:
+            continue
+        printed = subprocess.run([found, "--version"], check=False, stdout=subprocess.PIPE).stdout
+        version = re.search(rb"LLVM version (\d+)", printed)
+        if version and version[1].decode() == major:
+            return Path(found)
+    message = f"no llvm-profdata of LLVM {major}: rustup component add llvm-tools"
+    raise UnavailableError(message)
+
+
+def key(of: dict[str, str]) -> str:
+    """Return a digest of what makes a profile stale: the compiler and the training."""
+    digest = hashlib.sha256(json.dumps([of, BENCH_TRAINING]).encode())
+    for name in TRAINING:
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def environment(flags: str) -> dict[str, str]:
+    """Return the environment of a build with flags for the compiler."""
+    if not flags:
+        return dict(os.environ)
+    given = os.environ.get("RUSTFLAGS", "")
+    return os.environ | {"RUSTFLAGS": f"{given} {flags}".strip(), "CARGO_TARGET_DIR": f"{BUILD}"}
+
+
+def target(flags: str, host: str) -> list[str]:
+    """Return the options that keep flags from procedural macros and build scripts."""
+    return ["--target", host] if flags else []
+
+
+def maturin(command: str, *options: str, flags: str, host: str) -> None:
+    """Run a command of maturin."""
+    words = [sys.executable, "-m", "maturin", command, "--release", "--quiet"]
+    subprocess.run(
+        [*words, *target(flags, host), *options],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=environment(flags) | {"VIRTUAL_ENV": sys.prefix},
+    )
+
+
+def benchmark(flags: str, host: str) -> Path:
+    """Build the benchmark and return its path."""
+    words = ["cargo", "build", "--release", "--quiet", "--package", "sojourn-bench", "--bins"]
+    words += target(flags, host)
+    subprocess.run(words, cwd=ROOT, check=True, env=environment(flags))
+    folder = BUILD / host if flags else ROOT / "target"
+    return folder / "release/sojourn-bench"
+
+
+def train_extension(raw: Path, host: str) -> None:
+    """Build the extension with counters and run the training scenarios."""
+    folder = FOLDER / "counting"
+    shutil.rmtree(folder, ignore_errors=True)
+    maturin("build", "--out", str(folder), flags=f"-Cprofile-generate={raw}", host=host)
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    program = (
+        "import sys, sojourn\n"
+        f"assert sojourn.__file__.startswith({str(folder)!r}), sojourn.__file__\n"
+        "for name in sys.argv[1:]: sojourn.run(sojourn.Scenario.from_file(name), jobs=1)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program, *(str(ROOT / name) for name in TRAINING)],
+        cwd=folder,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    shutil.rmtree(folder)
+
+
+def train_benchmark(raw: Path, host: str) -> None:
+    """Build the benchmark with counters and run its scenarios."""
+    program = benchmark(f"-Cprofile-generate={raw}", host)
+    for name, seconds in BENCH_TRAINING.items():
+        subprocess.run([program, "--profile", name, "--seconds", str(seconds)], check=True)
+
+
+def profile(product: str, of: dict[str, str], *, fresh: bool) -> Path:
+    """Return the profile of a product, which is counted first if there is none.
+
+    Parameters
+    ----------
+    product
+        ``"extension"`` or ``"bench"``. Each has its own profile, because the names of functions
+        depend on the features with which a crate is built.
+    of
+        The compiler, from :func:`compiler`.
+    fresh
+        Count even if there is a profile.
+
+    Raises
+    ------
+    UnavailableError
+        The counters cannot be merged.
+    """
+    merge = profdata(of)
+    file = FOLDER / f"{product}-{key(of)}.profdata"
+    if file.exists() and not fresh:
+        return file
+    raw = FOLDER / f"{product}-raw"
+    shutil.rmtree(raw, ignore_errors=True)
+    raw.mkdir(parents=True)
+    train = train_extension if product == "extension" else train_benchmark
+    train(raw, of["host"])
+    partial = file.with_suffix(".partial")
+    subprocess.run([merge, "merge", "-o", partial, raw], check=True)
+    partial.rename(file)
+    shutil.rmtree(raw)
+    return file
+
+
+def main() -> int:
+    """Build.
+
+    Returns
+    -------
+    int
+        The exit status: 3 if a wheel cannot have a profile.
+    """
+    parser = argparse.ArgumentParser(description="Build with profile-guided optimisation.")
+    parser.add_argument("product", choices=("develop", "wheel", "bench"))
+    product: str = parser.parse_args().product
+    of = compiler()
+    flags = ""
+    try:
+        found = profile(
+            "bench" if product == "bench" else "extension", of, fresh=product == "wheel"
+        )
+        # The linker's plug-in warns of functions that have changed since they were counted.
+        flags = f"-Cprofile-use={found} -Cllvm-args=-no-pgo-warn-mismatch"
+    except UnavailableError as error:
+        if product == "wheel":
+            print(f"a wheel needs a profile: {error}", file=sys.stderr)
+            return 3
+        print(f"building without a profile, 10 to 15 % slower: {error}", file=sys.stderr)
+    if product == "bench":
+        print(benchmark(flags, of["host"]))
+    elif product == "wheel":
+        maturin("build", "--out", str(ROOT / "target/wheels"), flags=flags, host=of["host"])
+    else:
+        maturin("develop", flags=flags, host=of["host"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
