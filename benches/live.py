@@ -61,11 +61,6 @@ def facts(result: sj.Result) -> dict[str, str]:
     return {fact["name"]: fact["value"] for fact in result.provenance["validity"]}
 
 
-def checked(result: sj.Result) -> bool:
-    """Whether the run passed all checks of the backend."""
-    return all(fact["passed"] for fact in result.provenance["validity"])
-
-
 def table(header: Iterable[str], rows: Iterable[Sequence[object]]) -> int:
     """Print a table in Markdown; return the number of rows that miss a bound."""
     missed = 0
@@ -108,14 +103,27 @@ def carried(qdisc: str, mbit: float, seconds: int) -> str | None:
     """Fill a link with datagrams; return the load of the datapath, or None if the run is invalid.
 
     A run must fill the link without a loss outside the queue, and pass all checks of the backend.
+    What it fails is printed to stderr.
     """
     udp = sj.Udp(direction="down", rate=f"{mbit * PAYLOAD / FRAME:.3f}mbit", payload=f"{PAYLOAD}b")
     result = run(f"{mbit:.3f}mbit", qdisc, [udp], rtt="2ms", seconds=seconds)
     sent = int(result.links.filter(link="down")["sent_bytes"].sum())
-    is_full = 8e-6 * sent / (seconds - 1) > (1 - RATE_BOUND_PERCENT / 50) * mbit
+    share = 8e-6 * sent / (seconds - 1) / mbit
     found = facts(result)
-    lossless = found["lost_outside_queue"].startswith("0 of")
-    return found["datapath_cpu"] if is_full and lossless and checked(result) else None
+    lost = found["lost_outside_queue"]
+    failed = [
+        f"{fact['name']}: {fact['value']}"
+        for fact in result.provenance["validity"]
+        if not fact["passed"]
+    ]
+    if share <= 1 - RATE_BOUND_PERCENT / 50:
+        failed.append(f"only {100 * share:.1f} % of the link was used")
+    if not lost.startswith("0 of"):
+        failed.append(f"lost outside the queue: {lost}")
+    if failed:
+        print(f"{qdisc}, {mbit:.0f} Mbit/s: {'; '.join(failed)}", file=sys.stderr, flush=True)
+        return None
+    return found["datapath_cpu"]
 
 
 def fastest(qdisc: str, seconds: int) -> list[object]:
