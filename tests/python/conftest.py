@@ -4,12 +4,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+import preloaded
 import sojourn as sj
 from saved import ONE
 from shell import Command, environment
@@ -101,17 +101,10 @@ def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
 
 @pytest.fixture
 def sojourn(tmp_path: Path) -> Command:
-    """The command, run in an empty folder with its output in pipes."""
+    """The command, run in an empty folder."""
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sojourn", *arguments],
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        words = [str(word) for word in arguments]
+        return preloaded.run(words, folder=tmp_path, environment=environment(), timeout=100)
 
     return run

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import preloaded
 from shell import environment
 
 COMMAND = [sys.executable, "-m", "sojourn"]
@@ -47,12 +48,5 @@ def study(folder: Path, *, replications: int = 2) -> None:
 
 
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    words = [str(word) for word in arguments]
+    return preloaded.run(words, folder=folder, environment=environment(), timeout=120)
