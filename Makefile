@@ -71,7 +71,7 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
 	$(MAKE) --no-print-directory parity reference instructions
-	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile $(LIVE_TESTS:%=--ignore %)
+	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
 	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
 	@echo
@@ -80,6 +80,7 @@ test: check ## Run all checks, all tests and the build of the documentation.
 test-full: test golden studies kills sweep-kills live-kills ## Run make test, golden, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
+	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow
 	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/test_rfc7928.py
 	$(BIN)/python tools/check_external_queue.py
 

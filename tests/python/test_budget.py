@@ -127,6 +127,7 @@ def test_what_fits_runs_to_its_end(tmp_path: Path, text: str) -> None:
     assert done.returncode == 0, done.stderr[-2_000:]
 
 
+@pytest.mark.slow
 def test_many_links_run_or_are_refused(tmp_path: Path) -> None:
     def scenario(number: int) -> str:
         links = (f'links.l{n} = {{ rate = "1mbit", qdisc = "codel" }}' for n in range(number))

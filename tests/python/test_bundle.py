@@ -167,6 +167,7 @@ def repeated(root: Path) -> subprocess.CompletedProcess[str]:
     return shell(f'PATH="{program.parent}:$PATH" sh "{root}/repeat.sh"', root.parent)
 
 
+@pytest.mark.slow
 def test_the_script_of_a_study_repeats_only_its_command(sojourn: Command, tmp_path: Path) -> None:
     options = ("--figure", "6", "--replications", "1", "--jobs", "2", "--out", "out")
     first = sojourn("reproduce", "predict", "--figure", "8", "--replications", "1", "--out", "out")

@@ -47,14 +47,16 @@ def document(file: Path) -> dict[str, Any]:
     ("traffic", "test", "series"),
     [
         ("tcp_3up", "tcp_nup", "TCP upload::3"),
-        ("tcp_2down", "tcp_ndown", "TCP download::2"),
-        ("tcp_1up_1down", "tcp_bidirectional", "TCP download"),
-        ("tcp_1up_3down", "rrul_be_nflows", "TCP download BE::3"),
-        ("rrul_be", "rrul_be", "TCP upload BE4"),
+        pytest.param("tcp_2down", "tcp_ndown", "TCP download::2", marks=pytest.mark.slow),
+        pytest.param("tcp_1up_1down", "tcp_bidirectional", "TCP download", marks=pytest.mark.slow),
+        pytest.param(
+            "tcp_1up_3down", "rrul_be_nflows", "TCP download BE::3", marks=pytest.mark.slow
+        ),
+        pytest.param("rrul_be", "rrul_be", "TCP upload BE4", marks=pytest.mark.slow),
         ("rrul", "rrul", "Ping (ms) UDP BK"),
-        ("udp_flood", "udp_flood", "UDP upload"),
+        pytest.param("udp_flood", "udp_flood", "UDP upload", marks=pytest.mark.slow),
         ("web+tcp_1down", "http-1down", "HTTP latency"),
-        ("voip", "ping", "Ping (ms) ICMP"),
+        pytest.param("voip", "ping", "Ping (ms) ICMP", marks=pytest.mark.slow),
     ],
 )
 def test_flent_plots_a_run_by_a_test_that_fits_its_traffic(

@@ -131,7 +131,13 @@ def check_same(first: sj.Result, second: sj.Result) -> None:
         assert getattr(first, name).equals(getattr(second, name)), name
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(group, marks=[pytest.mark.slow] if group >= GROUPS // 2 else [])
+        for group in range(GROUPS)
+    ],
+)
 def test_every_random_scenario_is_conserved_bounded_and_repeatable(
     group: int, tmp_path: Path
 ) -> None:

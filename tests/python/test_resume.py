@@ -67,7 +67,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, byte
     return done.stdout, files(folder / "kept")
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "by",
+    [
+        signal.SIGINT,
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_run_is_continued_to_the_same_bytes(
     tmp_path: Path, store: Path, whole: tuple[str, dict[str, bytes]], by: signal.Signals
 ) -> None:

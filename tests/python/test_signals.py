@@ -187,6 +187,7 @@ def blocked(how: str, by: signal.Signals, *, wait_s: float = 0.0) -> tuple[int, 
         return process.returncode, err, time.monotonic() - sent
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_scenario_of_20000_links(tmp_path: Path, store: Path) -> None:
     links = "\n".join(f'[links.l{n}]\nrate = "1mbit"\nqdisc = "pfifo"' for n in range(20_000))
     traffic = '[[traffic]]\ntype = "ping"\npath = ["l1"]\n'
