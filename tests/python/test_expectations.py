@@ -12,6 +12,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command
+from sojourn.cli.app import app
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import expectation, expectations
 from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
@@ -19,7 +20,7 @@ from sojourn.expectations.junit import VERDICTS
 from sojourn.expressions import parse
 from sojourn.result.derived import check_replaced
 from sojourn.search.objectives import expression
-from test_sweeps import TEXT
+from test_sweeps import ARMS, TEXT
 
 CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
 
@@ -141,6 +142,10 @@ def test_a_capacity_is_the_rate_of_the_arm_and_the_point() -> None:
     assert capacities(scenario) == {"a": {"down": 5.0, "up": 5.0}, "b": {"down": 5.0, "up": 7.0}}
     at_point = capacities(scenario, {"links.up.rate": "9mbit"})
     assert at_point["b"]["up"] == 9.0
+    # A table keeps the rate that it does not name.
+    of_table = capacities(scenario, {"links.up": {"qdisc": "pie"}})
+    assert of_table["a"] == {"down": 5.0, "up": 5.0}
+    assert capacities(scenario, {"links.down": "unlimited"})["a"] == {"down": None, "up": 5.0}
 
 
 def test_a_verdict_that_is_not_pass_is_a_failure() -> None:
@@ -244,6 +249,53 @@ def test_unknown_arms_are_refused_before_the_runs(
     assert 'unknown arm "pifo"; expected one of pfifo, codel' in run.stderr
     assert run.stdout == ""
     assert not (tmp_path / "saved").exists()
+    assert not list(store.glob("*"))
+
+
+WRONG_NAMES = (
+    ('ping_ms_p99["nosuch"] < 40', 'unknown arm "nosuch"; expected one of codel, pie'),
+    ("goodput_up < capacity_lan", 'unknown link "lan"; expected one of'),
+    ("drops < capacity", "capacity of which link? expected capacity_"),
+)
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "test"])
+@pytest.mark.parametrize(("that", "said"), WRONG_NAMES)
+def test_names_in_tables_are_checked_before_the_runs(
+    tmp_path: Path, store: Path, command: str, that: str, said: str
+) -> None:
+    file = tmp_path / "wrong.toml"
+    tables = f"[[expect]]\nthat = '{that}'\n"
+    if command != "run":
+        tables += '[sweep.parameters]\n"rtt" = ["10ms", "60ms"]\n'
+    file.write_text(TEXT + ARMS + tables, encoding="utf-8")
+    with pytest.raises(sj.ScenarioError, match=re.escape(f'expect[0].that "{that}": {said}')):
+        app([command, f"{file}"], standalone_mode=False)
+    assert not list(store.glob("*"))
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(("that", "said"), WRONG_NAMES)
+def test_a_sweep_checks_the_names_of_its_options_before_the_runs(
+    tmp_path: Path, store: Path, more: tuple[str, ...], that: str, said: str
+) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(TEXT + ARMS, encoding="utf-8")
+    words = ["sweep", f"{file}", "-p", "rtt=10ms,60ms", "--expect", that, *more]
+    with pytest.raises(sj.ScenarioError, match=re.escape(f'--expect "{that}": {said}')):
+        app(words, standalone_mode=False)
+    assert not list(store.glob("*"))
+
+
+def test_each_point_needs_the_rate_of_a_link_that_an_expectation_names(
+    tmp_path: Path, store: Path
+) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    links = '{qdisc = "pie"},{qdisc = "pie", changes = [{at = "2s", rate = "3mbit"}]}'
+    words = ["sweep", f"{file}", "-p", f"links.up={links}"]
+    with pytest.raises(sj.ScenarioError, match='link "up" has no constant rate'):
+        app([*words, "--expect", "goodput_up > 0.5 * capacity"], standalone_mode=False)
     assert not list(store.glob("*"))
 
 

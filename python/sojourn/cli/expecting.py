@@ -5,10 +5,11 @@ from typing import Any
 
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.capacities import capacities
-from sojourn.expectations.expectation import Expectation, expectation, expectations
-from sojourn.expectations.judging import Judgement, Measured, check, judge
+from sojourn.expectations.expectation import Expectation, expectation, expectations, is_capacity
+from sojourn.expectations.judging import Judgement, Measured, check, check_arms, check_links, judge
 from sojourn.result import Result
 from sojourn.result.student import LEVEL
+from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.run import Plan
 
@@ -43,6 +44,33 @@ def all_expectations(
     ]
     check(found, groups=groups)
     return found
+
+
+def check_names(
+    found: Sequence[Expectation], scenario: Scenario, planned: Plan | None = None
+) -> None:
+    """Check the names of arms and links before the first run.
+
+    Parameters
+    ----------
+    found
+        The expectations.
+    scenario
+        The scenario that will run.
+    planned
+        The sweep, if its points will run.
+
+    Raises
+    ------
+    ScenarioError
+        An arm or a link is unknown, or a link has no constant rate.
+    """
+    check_arms(found, scenario.checked.arms)
+    if not any(is_capacity(name) for one in found for name in one.expression.references):
+        return
+    # The rate of a link may be a number at some points, and a trace at others.
+    for changes in [{}] if planned is None else [point.changes for point in planned.points]:
+        check_links(found, capacities(scenario, changes))
 
 
 def of_result(result: Result) -> Measured:

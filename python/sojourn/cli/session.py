@@ -17,7 +17,7 @@ from sojourn.cli import expecting, signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import check_arms, failed
+from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived, formatting, storage
 from sojourn.scenario import Scenario
 from sojourn.sweeps.executors import jobs_at_once
@@ -131,7 +131,7 @@ def describe(plan: Plan) -> int:
     checked = plan.scenario.checked
     _core.check_backend(checked, plan.backend)
     _check_capture(plan)
-    check_arms(plan.expectations, checked.arms)
+    expecting.check_names(plan.expectations, plan.scenario)
     say_notes(checked.notes)
     estimate = budget.estimate(
         checked, jobs=plan.jobs, max_memory=plan.max_memory, backend=plan.backend
@@ -210,7 +210,7 @@ def rounded(number: float) -> float:
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     _check_capture(plan)
-    check_arms(plan.expectations, plan.scenario.checked.arms)
+    expecting.check_names(plan.expectations, plan.scenario)
     if plan.resume and (finished := _complete_result(plan)) is not None:
         # Reserving the directory also finishes a commit that was interrupted.
         with storage.claimed(plan.out, resumed=plan.scenario):

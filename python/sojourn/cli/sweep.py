@@ -183,6 +183,7 @@ def sweep(
         most=most or table.most,
     ).plan(scenario)
     _check_changes(change, planned)
+    expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:

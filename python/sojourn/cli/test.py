@@ -26,7 +26,7 @@ from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
 from sojourn.cli.sweep import reported, row_cache
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import Judgement, check_arms, failed
+from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import VERDICTS, junit
 from sojourn.result import budget, derived
 from sojourn.scenario import Scenario
@@ -130,8 +130,9 @@ def _test(
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
-    check_arms(expected, scenario.checked.arms)
-    return file, scenario, table.plan(scenario) if is_sweep else None, expected
+    planned = table.plan(scenario) if is_sweep else None
+    expecting.check_names(expected, scenario, planned)
+    return file, scenario, planned, expected
 
 
 def _scenario(

@@ -37,8 +37,11 @@ def capacities(
 
 
 def _rate(link: str, table: Any, changes: Mapping[str, Any]) -> float | None:
-    table = changes.get(f"links.{link}", table)
-    keys = dict(table) if isinstance(table, Mapping) else {}
+    whole = changes.get(f"links.{link}", {})
+    if not isinstance(table, Mapping) or not isinstance(whole, Mapping):
+        return None  # "unlimited"
+    # A change of a table keeps the keys that it does not name.
+    keys = {**table, **whole}
     for key in ("rate", "changes", "trace", "medium"):
         if f"links.{link}.{key}" in changes:
             keys[key] = changes[f"links.{link}.{key}"]

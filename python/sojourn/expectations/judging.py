@@ -214,6 +214,29 @@ def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None
         _subjects(one, arms)
 
 
+def check_links(
+    expectations: Sequence[Expectation], capacities: Mapping[str, Mapping[str, float | None]]
+) -> None:
+    """Check the capacities of links before the first run.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    capacities
+        The rate of each link of each arm that will run, in Mbit/s; None if it is not constant.
+
+    Raises
+    ------
+    ScenarioError
+        A link or an arm is unknown, or a link has no constant rate.
+    """
+    for one in expectations:
+        for subject in _subjects(one, list(capacities)):
+            for reference in filter(is_capacity, one.expression.references):
+                _capacity(one, reference, capacities[_arm_of(one, reference, subject)])
+
+
 def failed(judgements: Sequence[Judgement]) -> bool:
     """Whether any expectation failed or is undecided."""
     return any(one.verdict != "pass" for one in judgements)
@@ -241,11 +264,15 @@ def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
     return list(others)
 
 
+def _arm_of(one: Expectation, reference: Reference, subject: str | None) -> str:
+    """Return the arm that a name in an expectation is about, if it is judged for `subject`."""
+    return reference.arm or subject or one.named_arms[0]
+
+
 def _judged(one: Expectation, subject: str | None, measured: Measured) -> Judgement:
     place = _place(one)
     arm_of = {
-        reference: reference.arm or subject or one.named_arms[0]
-        for reference in one.expression.references
+        reference: _arm_of(one, reference, subject) for reference in one.expression.references
     }
     by_run = {
         reference: measured.series(reference.name, arm_of[reference], place)
