@@ -24,7 +24,7 @@ from sojourn.cli import stored
 from sojourn.cli.app import app
 from sojourn.plot import curves
 from sojourn.result import app_metrics, flow_groups
-from sojourn.result.catalogue import described
+from sojourn.result.naming import described
 
 LIVE = """
 name = "short"

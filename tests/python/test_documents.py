@@ -15,7 +15,7 @@ import sojourn as sj
 from shell import DOCUMENTS, ROOT, Command
 from sojourn import _core
 from sojourn.cli import execute, signals
-from sojourn.result import catalogue, validity
+from sojourn.result import catalogue, naming, validity
 from sojourn.studies.quantities import Quantities
 
 
@@ -126,14 +126,16 @@ def test_the_tables_of_metrics_are_current() -> None:
 def test_every_column_of_a_run_is_in_the_catalogue(result: sj.Result) -> None:
     quantities = Quantities(result)
     columns = [*quantities.of_runs.columns[2:], "driver_up_ms_p95"]
-    metrics = catalogue.described(columns)
+    metrics = naming.described(columns)
     assert [metric.column for metric in metrics] == columns
     assert all(metric.description for metric in metrics)
     assert {column: metric.unit for column, metric in zip(columns, metrics, strict=True)}[
         "sojourn_up_ms_p95"
     ] == "ms"
-    with pytest.raises(sj.ResultError, match="unknown metric"):
-        catalogue.described(["speed"])
+    with pytest.raises(
+        sj.ResultError, match=r'^unknown metric "ping_ms_p98"; did you mean "ping_ms_p99"'
+    ):
+        naming.described(["ping_ms_p98"])
 
 
 def test_the_glance_names_metrics_of_the_catalogue() -> None:

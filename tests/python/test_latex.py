@@ -13,8 +13,8 @@ import sojourn as sj
 from shell import Command
 from sojourn.plot import figures
 from sojourn.result import formatting, latex
-from sojourn.result.catalogue import described
 from sojourn.result.metrics import metrics_of
+from sojourn.result.naming import described
 from typesetting import tex, typeset
 
 NASTY = r"""fq_codel {~^\} $x$ 50% & #1 <a|b> "q" -- `t' [o]* µ"""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sojourn as sj
-from sojourn.result import catalogue, flow_groups, formatting
+from sojourn.result import flow_groups, formatting, naming
 
 
 class Tags(HTMLParser):
@@ -68,7 +68,7 @@ def test_a_result_shows_its_verdict_and_its_summary(result: sj.Result) -> None:
     assert "goodput up [Mbit/s]" in text
     assert "goodput_up_mbit_per_s" not in text
     row = result.summary().filter(arm="fq", metric="goodput_up_mbit_per_s").row(0, named=True)
-    (metric,) = catalogue.described(["goodput_up_mbit_per_s"])
+    (metric,) = naming.described(["goodput_up_mbit_per_s"])
     shown = formatting.estimate(row["mean"], row["low"], row["high"], metric)
     assert re.fullmatch(r"\d\.\d+ ±0\.\d+", shown)
     assert shown in text

@@ -42,7 +42,7 @@ def test_fresh_seeds_differ_by_purpose_and_seed() -> None:
         ("ping_ms_p99", "expected min or max and a metric"),
         ("min", "expected min or max and a metric"),
         ("least ping_ms_p99", "expected min or max"),
-        ("min ping_ms_p98", 'unknown metric "ping_ms_p98"'),
+        ("min ping_ms_p98", 'unknown metric "ping_ms_p98"; did you mean "ping_ms_p99"?'),
         ("min 3", "no metric"),
         ('min drops["a"]', "expected metrics without arms"),
         ("min sin(drops)", "unknown function sin"),

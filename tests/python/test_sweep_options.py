@@ -93,7 +93,18 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("-s", "links.up.qdisc.target=5ms", "-p", "links.*.qdisc=codel,pie"),
             "-s links.up.qdisc.target=5ms: each point of the sweep sets links.up.qdisc; expected",
         ),
-        (("--metric", "goodptu"), '--metric: unknown metric "goodptu"; docs/metrics.md lists'),
+        (
+            ("--metric", "goodptu_up"),
+            '--metric: unknown metric "goodptu_up"; did you mean "goodput_up_mbit_per_s"?',
+        ),
+        (
+            ("--until", "pingms_p99 ±5 %"),
+            '--until: unknown metric "pingms_p99"; did you mean "ping_ms_p99"?',
+        ),
+        (
+            ("--until", "colour ±5 %"),
+            '--until: unknown metric "colour"; expected one such as ping_ms_p99, goodput_down, dr',
+        ),
         (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
     ],
 )

@@ -128,3 +128,19 @@ def test_the_whole_list_has_what_users_read() -> None:
     assert any(text.file.endswith("_core.pyi") for text in listed)
     assert not any("<svg" in text.text or "<th " in text.text for text in listed)
     assert "congestion control" not in found
+
+
+def test_messages_name_no_file_that_the_installed_package_lacks() -> None:
+    user_strings = tool()
+    package = ROOT / "python" / "sojourn"
+    # The answers of a maintainer to the questions of RFC 7928 name the source of the numbers.
+    files = [path for path in sorted(package.rglob("*.py")) if path.name != "discussions.py"]
+    found = [
+        (path.name, text.line, text.text)
+        for path in files
+        for text in user_strings.python_texts(
+            path.read_text(encoding="utf-8"), f"{path.relative_to(package)}", docstrings=False
+        )
+    ]
+    assert len(found) > 1000
+    assert [one for one in found if "docs/" in one[2]] == []

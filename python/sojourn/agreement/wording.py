@@ -7,8 +7,8 @@ import polars as pl
 
 from sojourn.agreement.comparison import FailedCheck, Verdict
 from sojourn.result import app_metrics, flow_groups, formatting
-from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
+from sojourn.result.naming import described
 
 HEAD = ("arm", "metric", "simulated", "live", "difference", "tolerance", "verdict")
 # Beside the verdict of an arm with a live run that failed a check.

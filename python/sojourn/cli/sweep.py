@@ -34,7 +34,7 @@ from sojourn.expectations.judging import failed
 from sojourn.qdisc import qdisc
 from sojourn.result import derived
 from sojourn.result.formatting import counted
-from sojourn.result.naming import is_possible
+from sojourn.result.naming import check_possible
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import assignment, overridden
@@ -168,7 +168,8 @@ def sweep(
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
     where_ = place(on)
     store = store_of(where_, shared)
-    _check_metrics(metric)
+    for name in metric or ():
+        check_possible(name, "--metric")
     scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
     table = sweep_table(tables.get("sweep", {}))
@@ -307,14 +308,6 @@ def _work(planned: Plan, jobs: int | None) -> Work:
         return f"{planned.points[cell.point].label}{arm}"
 
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
-
-
-def _check_metrics(names: list[str] | None) -> None:
-    """Raise a ScenarioError if no scenario has one of these metrics."""
-    for name in names or ():
-        if not is_possible(name):
-            message = f'--metric: unknown metric "{name}"; docs/metrics.md lists those of runs'
-            raise _core.ScenarioError(message)
 
 
 def _check_changes(changes: list[str] | None, planned: Plan) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.judging import Judgement
 from sojourn.result import formatting
-from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
+from sojourn.result.naming import described
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.estimates import main_metrics
 from sojourn.sweeps.run import Plan

@@ -7,8 +7,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.exchange.selection import Product, Selection
-from sojourn.result.catalogue import described
 from sojourn.result.metrics import KEYS
+from sojourn.result.naming import described
 
 # The frame with one row per run and one column per metric, which is not a table of the core.
 METRICS = "metrics"

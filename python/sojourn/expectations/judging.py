@@ -19,7 +19,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
-from sojourn.result.naming import instead_of, is_possible, metric_column
+from sojourn.result.naming import check_possible, metric_column
 from sojourn.result.student import mean_and_interval
 
 Verdict = Literal["pass", "fail", "undecided"]
@@ -187,12 +187,8 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
             if "." in reference.name and not groups:
                 message = f"{_place(one)}: {reference.name}: a sweep has no metrics of groups"
                 raise _core.ScenarioError(message)
-            if "." not in reference.name and not is_possible(reference.name):
-                message = (
-                    f'{_place(one)}: unknown metric "{reference.name}"; '
-                    f"{instead_of(reference.name)}"
-                )
-                raise _core.ScenarioError(message)
+            if "." not in reference.name:
+                check_possible(reference.name, _place(one))
 
 
 def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:

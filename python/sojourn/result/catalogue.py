@@ -4,10 +4,8 @@ Tables, reports, JSON and the tables of ``docs/metrics.md`` follow from it. The 
 depend on the scenario, so their declarations have a placeholder for the direction or the link.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from sojourn import _core
 from sojourn.result.group_metrics import APPLICATION, CLASS, GROUP
 from sojourn.result.metric import Kind, Metric
 
@@ -229,27 +227,3 @@ def of_kind(kind: Kind) -> tuple[Metric, ...]:
 def shown(kind: Kind) -> tuple[Metric, ...]:
     """List the metrics of one kind that tables show."""
     return tuple(metric for metric in of_kind(kind) if metric.shown)
-
-
-def described(columns: Iterable[str]) -> list[Metric]:
-    """Return the metrics of columns of runs, including those used in comparisons with studies.
-
-    Raises
-    ------
-    ResultError
-        A column is not a metric of runs.
-
-    Examples
-    --------
-    >>> [metric.heading for metric in described(["goodput_up_mbit_per_s", "drops"])]
-    ['goodput up [Mbit/s]', 'drops']
-    """
-    return [_described(column) for column in columns]
-
-
-def _described(column: str) -> Metric:
-    for declared in METRICS:
-        if declared.kind in {"run", "study"} and (metric := declared.named(column)) is not None:
-            return metric
-    message = f"{column}: unknown metric; docs/metrics.md lists the metrics of runs"
-    raise _core.ResultError(message)

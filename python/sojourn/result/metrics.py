@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from sojourn import _core
-from sojourn.result.catalogue import described
 from sojourn.result.latency import PINGS, in_polars, stream
 from sojourn.result.metric import Metric
+from sojourn.result.naming import described
 
 KEYS = ("arm", "replication")
 

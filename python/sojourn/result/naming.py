@@ -1,10 +1,11 @@
 """Names of metrics as users write them."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sojourn import _core
 from sojourn.result.catalogue import METRICS
+from sojourn.result.metric import Metric
 
 # Ends of names of metrics that are units; users may leave them out.
 _UNITS = ("_mbit_per_s", "_ms", "_percent", "_s")
@@ -98,3 +99,47 @@ def is_possible(name: str) -> bool:
     named = (name, *(f"{name}{unit}" for unit in _UNITS))
     of_runs = [metric for metric in METRICS if metric.kind == "run"]
     return any(metric.named(column) is not None for column in named for metric in of_runs)
+
+
+def check_possible(name: str, place: str) -> None:
+    """Check before the first run that a metric of runs may have this name, in some scenario.
+
+    Parameters
+    ----------
+    name
+        Its name; a unit at its end may be left out.
+    place
+        What the name is part of, for error messages.
+
+    Raises
+    ------
+    ScenarioError
+        No scenario has a metric of this name.
+    """
+    if not is_possible(name):
+        message = f'{place}: unknown metric "{name}"; {instead_of(name)}'
+        raise _core.ScenarioError(message)
+
+
+def described(columns: Iterable[str]) -> list[Metric]:
+    """Return the metrics of columns of runs, including those used in comparisons with studies.
+
+    Raises
+    ------
+    ResultError
+        A column is not a metric of runs.
+
+    Examples
+    --------
+    >>> [metric.heading for metric in described(["goodput_up_mbit_per_s", "drops"])]
+    ['goodput up [Mbit/s]', 'drops']
+    """
+    return [_described(column) for column in columns]
+
+
+def _described(column: str) -> Metric:
+    for declared in METRICS:
+        if declared.kind in {"run", "study"} and (metric := declared.named(column)) is not None:
+            return metric
+    message = f'unknown metric "{column}"; {instead_of(column)}'
+    raise _core.ResultError(message)

@@ -12,7 +12,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.expressions import Expression, Reference, parse
-from sojourn.result.naming import is_possible, metric_column
+from sojourn.result.naming import check_possible, metric_column
 
 Numbers = npt.NDArray[np.float64]
 Direction = Literal["min", "max"]
@@ -153,12 +153,7 @@ def expression(text: str, place: str) -> Expression:
                 f'{place} "{text}": names the arm "{reference.arm}"; expected metrics without arms'
             )
             raise _core.ScenarioError(message)
-        if not is_possible(reference.name):
-            message = (
-                f'{place} "{text}": unknown metric "{reference.name}"; docs/metrics.md lists those '
-                "of runs"
-            )
-            raise _core.ScenarioError(message)
+        check_possible(reference.name, f'{place} "{text}"')
     return found
 
 

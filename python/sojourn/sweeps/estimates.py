@@ -9,8 +9,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics, student
-from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
+from sojourn.result.naming import described
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons
 from sojourn.sweeps.executors import jobs_at_once

@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import needs
 from sojourn.result import budget
-from sojourn.result.naming import is_possible
+from sojourn.result.naming import check_possible
 from sojourn.scenario import Scenario
 from sojourn.sweeps import storage, until
 from sojourn.sweeps.caches import LocalCache
@@ -139,9 +139,8 @@ def plan(
         An argument is not valid.
     """
     stop = None if until_ is None else until.until(until_)
-    if stop is not None and not is_possible(stop.metric):
-        message = f'--until: unknown metric "{stop.metric}"; docs/metrics.md lists those of runs'
-        raise _core.ScenarioError(message)
+    if stop is not None:
+        check_possible(stop.metric, "--until")
     if most is not None and stop is None:
         message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
