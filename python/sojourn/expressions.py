@@ -171,9 +171,7 @@ def parse(
     if not units:
         _refuse_units(text)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(_WITH_UNIT.sub(_number, text.strip()), mode="eval").body
+        tree = syntax_tree(text, lambda number: repr(in_base_units(number)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         such = example or (_CONDITION if units else _METRICS)
         message = f'"{text}": invalid expression; expected one such as {such}'
@@ -187,6 +185,42 @@ def parse(
     return Expression(text, tree, tuple(references))
 
 
+def syntax_tree(text: str, replaced: Callable[[str], str]) -> ast.expr:
+    """Parse an expression of Python in which numbers may have units.
+
+    Parameters
+    ----------
+    text
+        The text.
+    replaced
+        Returns what stands for a number with its unit, such as ``5ms``: an expression of Python.
+
+    Returns
+    -------
+    ast.expr
+        The syntax tree; nothing in it is checked.
+
+    Raises
+    ------
+    SyntaxError
+        The text is not an expression.
+
+    Examples
+    --------
+    >>> ast.unparse(syntax_tree("rtt > 5ms and drops < 3", lambda number: f"unit_{number}"))
+    'rtt > unit_5ms and drops < 3'
+    """
+
+    def one(found: re.Match[str]) -> str:
+        is_number = found["text"] is None and found["unit"] not in _WORDS
+        return replaced(found["number"] + found["unit"]) if is_number else found[0]
+
+    with warnings.catch_warnings():
+        # Python warns of a word that follows a number at once.
+        warnings.simplefilter("ignore")
+        return ast.parse(_WITH_UNIT.sub(one, text.strip()), mode="eval").body
+
+
 def _refuse_units(text: str) -> None:
     for found in _WITH_UNIT.finditer(text):
         if found["text"] is None and found["unit"] not in _WORDS:
@@ -195,12 +229,6 @@ def _refuse_units(text: str) -> None:
                 f"metric, such as {found['number']}"
             )
             raise _core.ScenarioError(message)
-
-
-def _number(found: re.Match[str]) -> str:
-    if found["text"] is not None or found["unit"] in _WORDS:
-        return found[0]
-    return repr(in_base_units(found["number"] + found["unit"]))
 
 
 def _check(  # noqa: C901 - one case per kind of node

@@ -110,6 +110,19 @@ def test_packages_import_only_from_lower_layers() -> None:
     assert checked > len(known)
 
 
+def test_modules_import_no_private_names_of_each_other() -> None:
+    private = [
+        f"{name} imports {item.name} of {node.module}"
+        for name, file in modules().items()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".split(".")[0] == "sojourn"
+        for item in node.names
+        # The extension, which the package has for itself.
+        if item.name.startswith("_") and item.name != "_core"
+    ]
+    assert private == []
+
+
 def test_every_module_has_a_docstring_and_at_most_500_lines() -> None:
     assert faults(modules()) == []
 

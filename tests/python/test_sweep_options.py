@@ -53,6 +53,7 @@ def test_conditions_compare_values_of_the_same_kind(
         "-rtt < 2 * rtt - 1ms",
         "traffic[0].count * 2 >= 1 and not traffic[0].ecn",
         "traffic[0].cc == 'cubic'",
+        "rtt > 5ms and traffic[0].count<1or links.up.rate != 10mbit",
     ],
 )
 def test_conditions_with_arithmetic_are_accepted(base: sj.Scenario, text: str) -> None:

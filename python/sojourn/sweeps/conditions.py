@@ -1,12 +1,11 @@
 """Conditions on the points of a sweep, such as ``links.down.rate >= links.up.rate``."""
 
 import ast
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sojourn import _core
-from sojourn.expressions import _WITH_UNIT, _WORDS, Expression, Reference
+from sojourn.expressions import Expression, Reference, syntax_tree
 from sojourn.scenario.overrides import Value
 from sojourn.scenario.paths import find
 from sojourn.scenario.quantities import in_base_units, quantity
@@ -47,7 +46,8 @@ def check(condition: Expression, changes: Mapping[str, Value], document: dict[st
             return name.removeprefix(_UNIT)
         return _kind_of(value_of(name))
 
-    tree = ast.parse(_WITH_UNIT.sub(_named, condition.text.strip()), mode="eval").body
+    # A number with a unit becomes a name with its kind.
+    tree = syntax_tree(condition.text, lambda number: f"{_UNIT}{_kind_of(number)}")
     if not _is_truth(tree, value_of):
         message = (
             f'--where "{condition.text}": not true or false; expected a comparison, such as '
@@ -97,13 +97,6 @@ def _found(
         )
         raise _core.ScenarioError(message)
     return value
-
-
-def _named(found: re.Match[str]) -> str:
-    """Replace a number with a unit by a name with its kind."""
-    if found["text"] is not None or found["unit"] in _WORDS:
-        return found[0]
-    return f"{_UNIT}{_kind_of(found['number'] + found['unit'])}"
 
 
 def _kind_of(value: Any) -> str | None:
