@@ -11,13 +11,13 @@ from sojourn.advice.advice import MAX_RUNS, REPLICATIONS, Advice, Question, ques
 from sojourn.advice.present import read
 from sojourn.cli import advice_tables, session
 from sojourn.cli.options import (
-    MAX_SEED,
     DryRun,
     Force,
     Jobs,
     Json,
     MaxMemory,
     Out,
+    OwnSeed,
     ReportFile,
     Resume,
     path,
@@ -110,10 +110,7 @@ def advise(
             help=f"Number of runs per configuration, 1 to {MAX_RUNS}.",
         ),
     ] = REPLICATIONS,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
-    ] = 1,
+    seed: OwnSeed = 1,
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
     out: Out = None,

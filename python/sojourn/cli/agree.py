@@ -24,6 +24,7 @@ from sojourn.cli.options import (
     Seed,
     Strict,
     path,
+    within,
 )
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -31,6 +32,7 @@ from sojourn.cli.run import changed
 from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived, storage
 from sojourn.scenario import Scenario
+from sojourn.scenario.model import MAX_REPLICATIONS
 
 # In the directory of --out.
 PAGE = "agreement.html"
@@ -45,7 +47,7 @@ def agree(
     simulated_replications: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            callback=within("--simulated-replications", 1, MAX_REPLICATIONS),
             help="Number of simulated runs per arm; by default the same as for live runs.",
         ),
     ] = None,

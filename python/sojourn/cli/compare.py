@@ -9,7 +9,6 @@ import typer
 from sojourn import _core
 from sojourn.cli import completion, expecting, session
 from sojourn.cli.options import (
-    MAX_SEED,
     Backend,
     DryRun,
     Everything,
@@ -19,13 +18,16 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Out,
+    OwnSeed,
     ReportFile,
     Resume,
     Strict,
+    within,
 )
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
 from sojourn.scenario.link_presets import link_presets
+from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.traffic import Traffic
 
 
@@ -66,11 +68,14 @@ def compare(
     ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
     duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",
     warmup: Annotated[str, typer.Option(help="Warm-up period, excluded from totals.")] = "15s",
-    replications: Annotated[int, typer.Option(help="Number of runs per queue.")] = 10,
-    seed: Annotated[
+    replications: Annotated[
         int,
-        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
-    ] = 1,
+        typer.Option(
+            callback=within("--replications", 1, MAX_REPLICATIONS),
+            help=f"Number of runs per queue, 1 to {MAX_REPLICATIONS}.",
+        ),
+    ] = 10,
+    seed: OwnSeed = 1,
     jobs: Jobs = None,
     backend: Backend = None,
     max_memory: MaxMemory = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli import completion
-from sojourn.cli.options import Folder, path
+from sojourn.cli.options import REPLICATION, Folder, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting
 from sojourn.exchange.selection import Selection
@@ -49,7 +49,8 @@ def export(
     ] = None,
     arm: Annotated[str | None, typer.Option(help="Export only this arm.")] = None,
     replication: Annotated[
-        int | None, typer.Option(min=0, help="Export only this replication, counted from 0.")
+        int | None,
+        typer.Option(callback=REPLICATION, help="Export only this replication, counted from 0."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> int:

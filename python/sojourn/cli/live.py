@@ -10,7 +10,17 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import live_options, session, signals
-from sojourn.cli.options import Change, Everything, Force, Json, Out, Pcap, ReportFile, Strict
+from sojourn.cli.options import (
+    Change,
+    Everything,
+    Force,
+    Json,
+    Out,
+    Pcap,
+    ReportFile,
+    Strict,
+    within,
+)
 from sojourn.cli.watch import Metrics, View, watcher
 from sojourn.result import Result, captures, derived, storage
 from sojourn.scenario.overrides import assignment, overridden
@@ -63,7 +73,7 @@ def live(
         int,
         typer.Option(
             metavar="N",
-            min=0,
+            callback=within("--view-flows", 0),
             help="Also print the N transport flows that sent most on each link; implies --view.",
             show_default=False,
         ),

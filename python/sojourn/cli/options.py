@@ -8,6 +8,8 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import completion
+from sojourn.document import bounded
+from sojourn.scenario.model import MAX_REPLICATIONS
 
 MAX_SEED = _core.max_seed()
 # More threads than any machine has processors.
@@ -20,13 +22,12 @@ def _known_backend(name: str | None) -> str | None:
     return name
 
 
-def within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
-    """Return a check of the range of a number."""
+def within(option: str, least: int, most: int | None = None) -> Callable[[int | None], int | None]:
+    """Return a check of the range of a number, as the callback of its option."""
 
     def check(value: int | None) -> int | None:
-        if value is not None and not least <= value <= most:
-            message = f"{option} {value}: expected {least} to {most}"
-            raise _core.ScenarioError(message)
+        if value is not None:
+            bounded(option, value, least, most)
         return value
 
     return check
@@ -62,16 +63,25 @@ ScenarioFile = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        min=0,
-        max=MAX_SEED,
-        metavar="INTEGER",
+        callback=within("--seed", 0, MAX_SEED),
         help="Seed for all random numbers; overrides the seed in the scenario.",
     ),
 ]
+# Of commands that compose the scenario, with a default.
+OwnSeed = Annotated[
+    int,
+    typer.Option(callback=within("--seed", 0, MAX_SEED), help="Seed for all random numbers."),
+]
 Replications = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of runs per arm; overrides replications in the scenario."),
+    typer.Option(
+        callback=within("--replications", 1, MAX_REPLICATIONS),
+        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}; overrides replications in the "
+        "scenario.",
+    ),
 ]
+# Of a saved result.
+REPLICATION = within("--replication", 0, MAX_REPLICATIONS - 1)
 Jobs = Annotated[
     int | None,
     typer.Option(

@@ -9,7 +9,7 @@ import typer
 from sojourn import _core
 from sojourn.cli import completion, session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import MAX_SEED, Jobs, Json, Resume, path
+from sojourn.cli.options import Jobs, Json, OwnSeed, Resume, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
@@ -56,10 +56,7 @@ def rfc7928(
         bool,
         typer.Option("--quick", help="Short runs and 5 runs per arm; the default."),
     ] = False,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
-    ] = 1,
+    seed: OwnSeed = 1,
     jobs: Jobs = None,
     out: Annotated[
         Path,

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli import tables
-from sojourn.cli.options import Folder
+from sojourn.cli.options import REPLICATION, Folder
 from sojourn.result import Result, tc_stats
 
 
@@ -14,7 +14,7 @@ def stats(
     folder: Folder,
     arm: Annotated[str | None, typer.Option(help="Name of an arm; by default the first.")] = None,
     replication: Annotated[
-        int, typer.Option(min=0, help="Number of the replication, counted from 0.")
+        int, typer.Option(callback=REPLICATION, help="Number of the replication, counted from 0.")
     ] = 0,
     tc_json: Annotated[
         bool, typer.Option("--tc-json", help="Print JSON in the format of tc -j -s qdisc.")

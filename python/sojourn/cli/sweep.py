@@ -26,6 +26,7 @@ from sojourn.cli.options import (
     ScenarioFile,
     Seed,
     path,
+    within,
 )
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
@@ -37,6 +38,7 @@ from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
+from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
@@ -112,7 +114,11 @@ def sweep(
         ),
     ] = None,
     most: Annotated[
-        int | None, typer.Option(min=1, help="The most replications per point with --until.")
+        int | None,
+        typer.Option(
+            callback=within("--most", 1, MAX_REPLICATIONS),
+            help=f"The most replications per point with --until, up to {MAX_REPLICATIONS}.",
+        ),
     ] = None,
     seed: Seed = None,
     jobs: Jobs = None,

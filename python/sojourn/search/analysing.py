@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.document import bounded, needs
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
@@ -20,7 +20,7 @@ from sojourn.search.laboratory import Laboratory, check_paths
 from sojourn.search.objectives import Objective, expression
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
-from sojourn.search.tuning import MAX_RUNS, bounded
+from sojourn.search.tuning import MAX_RUNS
 from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters

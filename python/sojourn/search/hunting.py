@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.document import bounded, needs
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search import dimensions as dims
@@ -20,7 +20,7 @@ from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
 from sojourn.search.optimising import Costs, front, optimise
 from sojourn.search.regret import SCORE, Contest, Regret, contest
-from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS, bounded
+from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS
 from sojourn.search.worst_case import Counterexample
 from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import Parameter

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.document import bounded, needs
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
@@ -119,13 +119,6 @@ def tuning(
         replications=replications,
         intervals=intervals,
     )
-
-
-def bounded(option: str, value: int, least: int, most: int) -> None:
-    """Raise a ScenarioError unless a number is in its range."""
-    if not least <= value <= most:
-        message = f"{option} {value}: expected {least} to {most}"
-        raise _core.ScenarioError(message)
 
 
 def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:

@@ -10,10 +10,11 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.document import bounded, needs
 from sojourn.result import budget
 from sojourn.result.naming import check_possible
 from sojourn.scenario import Scenario
+from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
 from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.carriers import Carrier, carriers
@@ -22,7 +23,7 @@ from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.places import place, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
-from sojourn.sweeps.until import LEAST_RUNS, MAX_MOST, Until
+from sojourn.sweeps.until import LEAST_RUNS, Until
 
 # Bound of the replications with `until`, relative to those of the scenario.
 _MORE = 10
@@ -144,18 +145,21 @@ def plan(
     if most is not None and stop is None:
         message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
+    if replications is not None:
+        bounded("--replications", replications, 1, MAX_REPLICATIONS)
+    if most is not None:
+        bounded("--most", most, 1, MAX_REPLICATIONS)
     first = scenario.checked.replications if replications is None else replications
     if stop is not None:
         first = max(first, LEAST_RUNS)
-    last = first if stop is None else _MORE * first if most is None else most
-    if stop is not None and last < first:
+    last = min(_MORE * first, MAX_REPLICATIONS) if most is None else most
+    if stop is None:
+        last = first
+    if last < first:
         message = (
             f"--most: {most}; expected at least {first}, the number of runs per point before the "
             "precision is first checked"
         )
-        raise _core.ScenarioError(message)
-    if not 1 <= first <= last <= MAX_MOST:
-        message = f"replications: {first} to {last}; expected 1 to {MAX_MOST}"
         raise _core.ScenarioError(message)
     found = points(of, scenario)
     return Plan(

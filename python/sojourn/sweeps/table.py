@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.document import bounded, needs
 from sojourn.scenario import Scenario
+from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps.parameters import Parameter, parameters
 from sojourn.sweeps.run import Plan, plan
 from sojourn.sweeps.space import space
@@ -88,5 +89,7 @@ def sweep_table(table: object) -> SweepTable:
     ):
         if key in keys:
             needs(f"sweep.{key}", keys[key], kind, what)
+            if kind is int:
+                bounded(f"sweep.{key}", keys[key], 1, MAX_REPLICATIONS)
     rest = {key: keys[key] for key in KEYS[2:] if key in keys}
     return SweepTable(parameters=tuple(parameters(given)), where=tuple(where), **rest)

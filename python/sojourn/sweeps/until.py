@@ -10,7 +10,6 @@ from sojourn.result.student import mean_and_interval
 # With fewer runs, the interval is unreliable: the sweep stops at points whose runs happen to be
 # close to each other.
 LEAST_RUNS = 6
-MAX_MOST = 100_000
 _UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)")
 
 
