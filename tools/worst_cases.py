@@ -54,7 +54,7 @@ def main() -> int:
     Returns
     -------
     int
-        The exit status: 1 if ``--check`` found a stale page.
+        The exit status: 1 if ``--check`` found a stale page, or if there are no worst cases.
     """
     parser = argparse.ArgumentParser(description="Write docs/qdiscs/worst-cases.md.")
     parser.add_argument("--search", action="store_true", help="search for the worst cases again")
@@ -75,8 +75,15 @@ def main() -> int:
             result.write(file)
             print(f"{queue}: {result!r}", flush=True)
     text = page()
+    if text is None:
+        print(
+            f"docs/qdiscs/worst_cases: no worst cases; expected files such as {PAIRS[0][0]}.toml, "
+            "which make worst-cases writes",
+            file=sys.stderr,
+        )
+        return 1
     if arguments.check:
-        if PAGE.read_text(encoding="utf-8") == text:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
             return 0
         print("docs/qdiscs/worst-cases.md is stale; run tools/worst_cases.py", file=sys.stderr)
         return 1
@@ -84,11 +91,13 @@ def main() -> int:
     return 0
 
 
-def page() -> str:
-    """Compose the page."""
+def page() -> str | None:
+    """Compose the page; None if no file has a worst case."""
     files = [FOLDER / f"{queue.split()[0]}.toml" for queue, _ in PAIRS]
     cases = [read(file) if file.exists() else None for file in files]
-    found = next(one for one in cases if one is not None)
+    found = next((one for one in cases if one is not None), None)
+    if found is None:
+        return None
     head = HEAD.format(trials=found.trials, runs=found.scenario.checked.replications)
     rows = (
         f"| `{queue}` | `{against}` | it lost in no trial | |\n" if one is None else row(one)

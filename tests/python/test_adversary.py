@@ -118,6 +118,24 @@ def test_the_page_of_worst_cases_follows_from_their_files(
     assert worst_cases.main() == 0
     page.write_text(text.replace(rate, "1bit"), encoding="utf-8")
     assert worst_cases.main() == 1
+    page.unlink()
+    assert worst_cases.main() == 1
+
+
+@pytest.mark.parametrize("words", [(), ("--check",)])
+def test_a_page_without_worst_cases_is_refused_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(worst_cases, "FOLDER", tmp_path / "none")
+    monkeypatch.setattr(worst_cases, "PAGE", tmp_path / "worst-cases.md")
+    monkeypatch.setattr("sys.argv", ["worst_cases.py", *words])
+    assert worst_cases.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("docs/qdiscs/worst_cases: no worst cases; expected files such as ")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_saved_result_is_replaced_as_a_whole(
