@@ -118,6 +118,17 @@ def test_options_without_an_effect_are_refused(
         app(["sweep", f"{swept_file}", "-p", RATES, *base, *words], standalone_mode=False)
 
 
+@pytest.mark.parametrize("table", ["", "[sweep]\nreplications = 2\n"])
+def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, table: str) -> None:
+    swept_file.write_text(TEXT + table, encoding="utf-8")
+    expected = (
+        "sweep: no parameters; expected -p PATH=VALUES, such as -p links.up.rate=5mbit,9mbit, or "
+        "a table [sweep.parameters] in the scenario file"
+    )
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(expected)}$"):
+        app(["sweep", f"{swept_file}"], standalone_mode=False)
+
+
 def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:
     words = ("sweep", f"{swept_file}", "-p", RATES, "--store", "team")
     first, again = sojourn(*words), sojourn(*words)

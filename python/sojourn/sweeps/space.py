@@ -130,7 +130,8 @@ def space(
     """
     if not parameters:
         message = (
-            "sweep: no parameters; expected at least one, such as -p links.up.rate=5mbit,9mbit"
+            "sweep: no parameters; expected -p PATH=VALUES, such as -p links.up.rate=5mbit,9mbit, "
+            "or a table [sweep.parameters] in the scenario file"
         )
         raise _core.ScenarioError(message)
     paths = [path for one in parameters for path in one.paths]
