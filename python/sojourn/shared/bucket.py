@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn import _core
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # user with a wrong address would see nothing during this time.
 _RETRIES = 4
 _RETRY_TIME = timedelta(seconds=20)
+# Attempts to create an object that others remove.
+_ATTEMPTS = 3
 # The metadata service, which provides credentials to machines in a cloud; others do not have it.
 _METADATA = "169.254."
 
@@ -65,19 +68,31 @@ class Bucket:
         return self._url
 
     def put(self, name: str, data: bytes) -> None:
-        """Create a batch; replace an existing object only if it is damaged."""
-        exists = self._obstore.exceptions.AlreadyExistsError
+        """Create a batch; renew an existing one, or replace it if it is damaged."""
         with self._named(name):
-            try:
-                self._obstore.put(self._store, name, data, mode="create", use_multipart=False)
-            except exists:
-                found = self._obstore.get(self._store, name)
-                if batch.is_undamaged(name, bytes(found.bytes())):
+            for _ in range(_ATTEMPTS):
+                with suppress(self._obstore.exceptions.AlreadyExistsError):
+                    self._obstore.put(self._store, name, data, mode="create", use_multipart=False)
                     return
-                # Replace only this content: another writer may have replaced it already.
-                damaged: UpdateVersion = {"e_tag": found.meta["e_tag"]}
-                with suppress(self._obstore.exceptions.PreconditionError):
-                    self._obstore.put(self._store, name, data, mode=damaged, use_multipart=False)
+                # `store gc` may remove the object at any time: create it then.
+                with suppress(FileNotFoundError):
+                    self._renew(name, data)
+                    return
+            message = f"removed {_ATTEMPTS} times while it was written"
+            raise OSError(message)
+
+    def _renew(self, name: str, data: bytes) -> None:
+        """Write an existing batch again, or `data` if it is damaged."""
+        found = self._obstore.get(self._store, name)
+        content = bytes(found.bytes())
+        # Only this content: another writer may have replaced or renewed it already.
+        same: UpdateVersion = {"e_tag": found.meta["e_tag"]}
+        kept = content if batch.is_undamaged(name, content) else data
+        try:
+            self._obstore.put(self._store, name, kept, mode=same, use_multipart=False)
+        except self._obstore.exceptions.PreconditionError:
+            # Servers also answer so if it was removed: this raises FileNotFoundError then.
+            self._obstore.head(self._store, name)
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""
@@ -100,11 +115,19 @@ class Bucket:
                 for one in part
             ]
 
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove objects."""
-        with self._named():
-            if names:
-                self._obstore.delete(self._store, list(names))
+    def remove(self, names: Sequence[str], before_s: float) -> Sequence[str]:
+        """Remove objects not written after a time."""
+        removed = []
+        for folder, among in groupby(sorted(names), lambda name: name.rpartition("/")[0]):
+            wanted = set(among)
+            # One request per 1,000 objects; the time of one object takes a request as well.
+            listed = self.list(f"{folder}/")
+            old = [one.name for one in listed if one.name in wanted and one.modified_s <= before_s]
+            with self._named():
+                if old:
+                    self._obstore.delete(self._store, old)
+            removed += old
+        return removed
 
     def now_s(self) -> float:
         """Return the time by the clock of the server."""

@@ -1,7 +1,7 @@
 """A directory of immutable objects, for example on NFS, that several machines mount.
 
 It needs neither locks nor hard links: an object is written under another name and renamed, which is
-atomic. Equal names mean equal rows, so a second writer changes nothing.
+atomic. Equal names mean equal rows, so a second writer changes only the time.
 """
 
 import contextlib
@@ -38,11 +38,13 @@ class Folder:
         return f"{self._path}"
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a batch, synced to disk; replace an existing object only if it is damaged."""
+        """Write a batch, synced to disk; renew an existing one, or replace it if it is damaged."""
         path = self._path / name
         try:
-            if batch.is_undamaged(name, self.get(name)):
-                return
+            found = self.get(name)
+            if found is not None and batch.is_undamaged(name, found):
+                # Written again and not touched: only the owner of a file may touch it.
+                data = found
             _write(path, data)
         except OSError as error:
             raise self._unusable(error) from None
@@ -63,11 +65,16 @@ class Folder:
         except OSError as error:
             raise self._unusable(error) from None
 
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove objects, and files left by dead writers."""
+    def remove(self, names: Sequence[str], before_s: float) -> Sequence[str]:
+        """Remove objects not written after a time, and files left by dead writers."""
+        removed = []
         try:
             for name in names:
-                (self._path / name).unlink(missing_ok=True)
+                path = self._path / name
+                with contextlib.suppress(FileNotFoundError):
+                    if _modified_s(path) <= before_s:
+                        path.unlink()
+                        removed.append(name)
             now = self.now_s()
             for path in self._path.rglob(f"{_TEMPORARY}*"):
                 with contextlib.suppress(FileNotFoundError):
@@ -75,6 +82,7 @@ class Folder:
                         path.unlink()
         except OSError as error:
             raise self._unusable(error) from None
+        return removed
 
     def now_s(self) -> float:
         """Return the time by the clock of the file server."""
@@ -106,6 +114,15 @@ class Folder:
     def _unusable(self, error: OSError) -> _core.ResultError:
         place = self._path if error.filename is None else error.filename
         return _core.ResultError(f"store {place}: {error.strerror or error}")
+
+
+def _modified_s(path: Path) -> float:
+    """Return when a file was written; NFS caches this time until the file is opened."""
+    try:
+        with path.open("rb") as stream:
+            return os.fstat(stream.fileno()).st_mtime
+    except PermissionError:
+        return path.stat().st_mtime
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,4 +1,7 @@
-"""The interface of places for immutable objects: directories and buckets."""
+"""The interface of places for immutable objects: directories and buckets.
+
+``docs/adr/0020-shared-stores.md`` explains why removal during a sweep loses nothing.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +44,7 @@ class Objects(Protocol):
         """The place, as in ``--store``."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a batch unless an undamaged one of this name exists; replace a damaged one."""
+        """Write a batch; replace a damaged one of this name, and renew the time of another one."""
 
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""
@@ -49,8 +52,12 @@ class Objects(Protocol):
     def list(self, prefix: str) -> Sequence[Item]:
         """List the objects whose names begin with a prefix that ends with ``/``, in any order."""
 
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove objects; objects that do not exist are ignored."""
+    def remove(self, names: Sequence[str], before_s: float) -> Sequence[str]:
+        """Remove objects that nobody has written after `before_s`, by the clock of the store.
+
+        The time of each object is read again, since a writer may have written it after it was
+        listed. Returns the names of the removed objects; those that do not exist are ignored.
+        """
 
     def now_s(self) -> float:
         """Return the time by the clock of the store, which must be writable."""

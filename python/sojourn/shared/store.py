@@ -104,10 +104,9 @@ class SharedStore:
 
         Ages are computed with the clock of the store, not that of this machine.
         """
-        now = self._objects.now_s()
-        old = [item for item in self._batches() if now - item.modified_s >= age_s]
-        self._objects.remove([item.name for item in old])
-        return sum(item.size for item in old)
+        before_s = self._objects.now_s() - age_s
+        old = {item.name: item.size for item in self._batches() if item.modified_s <= before_s}
+        return sum(old[name] for name in self._objects.remove(list(old), before_s))
 
     def check(self) -> None:
         """Check that the place is a store.
@@ -171,6 +170,8 @@ class Rows:
         self._prefix = f"{_RUNS}{digest}/"
         self._known: set[str] = set()
         self._rows: dict[str, bytes] = {}
+        # The keys of the batches that this sweep or its workers wrote.
+        self._written: dict[str, tuple[str, ...]] = {}
         # The place and fault of each damaged batch.
         self.damaged: list[str] = []
         # Their names.
@@ -207,7 +208,7 @@ class Rows:
             contents = executor.map(lambda name: self._objects.get(self._prefix + name), new)
             for name, data in zip(new, contents, strict=True):
                 if data is not None:
-                    self._accept(name, data)
+                    self._accepted(name, data)
 
     def find(self, key: str) -> bytes | None:
         """Return the row of a run; None if no batch has it."""
@@ -225,7 +226,24 @@ class Rows:
         self._objects.put(self._prefix + name, data)
         self._known.add(name)
         self._rows.update(rows)
+        self._written[name] = tuple(rows)
         return name
+
+    def restore(self) -> int:
+        """Write again the batches of this sweep that `store gc` has removed; return their number.
+
+        Raises
+        ------
+        ResultError
+            The store cannot be read or written.
+        """
+        if not self._written:
+            return 0
+        found = {_base(item.name) for item in self._objects.list(self._prefix)}
+        lost = [keys for name, keys in self._written.items() if name not in found]
+        for keys in lost:
+            self.add({key: self._rows[key] for key in keys})
+        return len(lost)
 
     def load(self, name: str) -> bool:
         """Read a batch that another process has just written; return false if it is damaged.
@@ -246,17 +264,23 @@ class Rows:
         if data is None:
             self._add_fault(name, "does not exist")
             return False
-        return self._accept(name, data)
+        rows = self._accepted(name, data)
+        if rows is None:
+            return False
+        self._written[name] = tuple(rows)
+        return True
 
-    def _accept(self, name: str, data: bytes) -> bool:
+    def _accepted(self, name: str, data: bytes) -> dict[str, bytes] | None:
+        """Keep the rows of a batch and return them; None if it is damaged."""
         try:
-            self._rows.update(batch.decode(name, data)[0])
+            rows = batch.decode(name, data)[0]
         except DamagedError as error:
             # A batch of the same runs may replace it.
             self._add_fault(name, f"{error}")
-            return False
+            return None
+        self._rows.update(rows)
         self._known.add(name)
-        return True
+        return rows
 
     def remains(self, fault: str) -> bool:
         """Whether the batch of an item of `damaged` is still there and damaged.

@@ -1,6 +1,7 @@
 """Keep the metrics of finished runs in a shared store."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,6 +16,8 @@ from sojourn.sweeps.executors import Row
 
 # Most carriers whose keys are kept: a cluster executes runs of many carriers at once.
 _KEPT = 1_024
+# Concurrent lists of batches at the end of a sweep.
+_AT_ONCE = 16
 
 
 @lru_cache(maxsize=_KEPT)
@@ -141,8 +144,17 @@ class SharedCache:
         missing = sum(writer.close() for writer in writers)
         failure = next((w.failure for w in writers if w.failure is not None), None)
         if failure is None:
-            return self.failure
+            return self._restored() or self.failure
         return f"{failure} ({counted(missing, 'run')} missing in the store)"
+
+    def _restored(self) -> str | None:
+        """Write batches again that were removed during the sweep; return why that failed."""
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as executor:
+                list(executor.map(Rows.restore, [rows for rows, _ in self._rows.values()]))
+        except _core.ResultError as error:
+            return f"{error}"
+        return None
 
     def damaged(self) -> list[str]:
         """Return the damaged objects found since the last call, their faults and what follows."""
