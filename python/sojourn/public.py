@@ -94,6 +94,7 @@ from sojourn.search import (
 )
 from sojourn.suites.api import Rfc7928Report, rfc7928
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
+from sojourn.sweeps.reports import write_report
 from sojourn.traffic import (
     Application,
     Dash,
@@ -255,4 +256,5 @@ __all__ = [
     "testing",
     "tune",
     "us",
+    "write_report",
 ]

@@ -13,6 +13,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command
+from sojourn import report
 from sojourn.report.heat_map import Cell, HeatMap
 from sojourn.sweeps import page, panels
 from sojourn.sweeps.scales import scale
@@ -183,6 +184,55 @@ def _dom(text: str, folder: Path) -> str:
         check=True,
     )
     return done.stdout
+
+
+def test_python_writes_the_reports_of_the_command(
+    swept: sj.SweepResult, result: sj.Result, text: str, tmp_path: Path
+) -> None:
+    for of, content in ((swept, text), (result, report.html(result))):
+        file = tmp_path / "new" / "report.html"
+        # The second one replaces the first.
+        sj.write_report(of, file)
+        assert file.read_text(encoding="utf-8") == content
+    swept.save(tmp_path / "saved")
+    saved = tmp_path / "saved" / "report.html"
+    sj.write_report(swept, f"{saved}")
+    other = sj.sweep(sj.Scenario.from_toml(TEXT), {"rtt": ["5ms"]})
+    other.save(tmp_path / "saved", force=True)
+    assert not saved.exists(), "it shows the replaced sweep"
+
+
+class _Stop:
+    """Progress that interrupts the first run."""
+
+    def __call__(self, finished: int, total: int) -> None:
+        """Nothing finishes in time."""
+
+    def reached(self, share: float) -> None:
+        if share > 0:
+            raise KeyboardInterrupt
+
+
+def test_what_has_no_report_is_refused_before_anything_is_created(
+    swept: sj.SweepResult, tmp_path: Path
+) -> None:
+    file = tmp_path / "new" / "report.html"
+    empty = sj.SweepResult(swept.manifest, swept.runs.clear())
+    with pytest.raises(sj.ResultError, match="no run of the sweep has finished"):
+        sj.write_report(empty, file)
+    with pytest.raises(sj.Interrupted) as interrupted:
+        sj.run(sj.Scenario.from_toml(TEXT).replace(duration="100000s"), progress=_Stop(), jobs=1)
+    assert not interrupted.value.result.finished
+    with pytest.raises(sj.ResultError, match="no run of the result has finished"):
+        sj.write_report(interrupted.value.result, file)
+    with pytest.raises(sj.ScenarioError, match=r"^result: expected a Result or a SweepResult, not"):
+        sj.write_report("saved", file)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+    file = tmp_path / "notes.html"
+    file.write_text("notes", encoding="utf-8")
+    with pytest.raises(sj.ResultError, match="it exists and is not a Sojourn report"):
+        sj.write_report(swept, file)
+    assert file.read_text(encoding="utf-8") == "notes"
 
 
 def test_the_digits_of_a_column_are_equal(text: str) -> None:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from sojourn import report as reports
 from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived
-from sojourn.sweeps import SweepResult, page
+from sojourn.sweeps import SweepResult
+from sojourn.sweeps.reports import write_report
 
 STANDARD_OUTPUT = Path("-")
 
@@ -73,8 +73,7 @@ def report(
             )
             raise typer.BadParameter(message)
         swept, file = SweepResult.load(folder), _file(folder, out)
-        with derived.claimed(file):
-            page.write(swept, file)
+        write_report(swept, file)
         say(f"wrote report to {file}")
         return 0
     result = Result.load(folder)
@@ -83,8 +82,7 @@ def report(
         _write(table, text, result)
     if table is None or out is not None:
         file = _file(folder, out)
-        with derived.claimed(file):
-            reports.write(result, file)
+        write_report(result, file)
         say(f"wrote report to {file}")
     return judged([result], strict=strict)
 
