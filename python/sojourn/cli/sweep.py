@@ -213,7 +213,7 @@ def sweep(
             backend=where_.backend,
             cache=opened.cache,
         )
-        result, interrupted = _execute(planned, execution, processors[0])
+        result, interrupted = executed(planned, execution, processors[0])
         if out is not None:
             # First: the steps below may fail.
             result.save(out, force=force)
@@ -237,9 +237,12 @@ def sweep(
     return expecting.FAILED if failed(judgements) else 0
 
 
-def _execute(planned: Plan, execution: Execution, jobs: int | None) -> tuple[SweepResult, bool]:
-    """Execute a sweep; return its result, and whether a signal interrupted it."""
-    with reported(planned, execution, jobs):
+def executed(planned: Plan, execution: Execution, jobs: int | None) -> tuple[SweepResult, bool]:
+    """Execute a sweep and show its progress; return its result, and whether a signal ended it.
+
+    `jobs` is the number of processors; None if it is not known.
+    """
+    with _reported(planned, execution, jobs):
         try:
             return execute(planned, execution), False
         except SweepInterrupted as error:
@@ -260,11 +263,8 @@ def _write(
 
 
 @contextmanager
-def reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
-    """Show the progress of a sweep, and set the message for a signal that ends the command.
-
-    `jobs` is the number of processors; None if it is not known.
-    """
+def _reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
+    """Show the progress of a sweep, and set the message for a signal that ends the command."""
     if execution.cache is None:
         # Finished runs would be lost.
         signals.on_exit("interrupted", patient=True)

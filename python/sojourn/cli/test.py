@@ -24,16 +24,15 @@ from sojourn.cli.options import (
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
-from sojourn.cli.sweep import reported, row_cache
+from sojourn.cli.sweep import executed, row_cache
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import VERDICTS, junit
 from sojourn.result import budget, derived
 from sojourn.scenario import Scenario
-from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
-from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.run import Plan
 from sojourn.sweeps.table import SweepTable, sweep_table
 
 Tests = tuple[Path, Scenario, Plan | None, list[Expectation]]
@@ -181,9 +180,7 @@ def _sweep(
         backend=backend,
         cache=row_cache(backend),
     )
-    with reported(planned, execution, jobs_at_once(jobs, backend)):
-        try:
-            result = execute(planned, execution)
-        except SweepInterrupted:
-            raise _InterruptedError from None
+    result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
+    if interrupted:
+        raise _InterruptedError
     return expecting.judged(expected, expecting.of_sweep(result, planned))
