@@ -27,6 +27,7 @@ from typer.cli import get_docs_for_click
 import sojourn
 from sojourn.cli.app import app as command_line
 from sojourn.result.tables import ResultTables
+from sojourn.search.search_result import SearchResult
 
 LOGGER = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ def _group(name: str) -> str:
         (("qdisc",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (("result", "validity", "run", "agreement", "sweeps", "advice"), "result"),
+        (("result", "validity", "run", "agreement", "sweeps", "search", "advice"), "result"),
         (("exchange",), "exchange"),
         (("unit",), "units"),
         (("figure", "plot"), "figures"),
@@ -76,8 +77,9 @@ def _directive(name: str) -> str:
         return f".. automodule:: sojourn.{name}\n   :members:\n"
     if isinstance(thing, type):
         kind = "autoexception" if issubclass(thing, Exception) else "autoclass"
-        # The tables of a result are documented with it: their generated class is private.
-        bases = "inherited-members" if issubclass(thing, ResultTables) else "show-inheritance"
+        # What a result inherits is documented with it: its base class is private.
+        is_result = issubclass(thing, ResultTables | SearchResult)
+        bases = "inherited-members" if is_result else "show-inheritance"
         return f".. {kind}:: {name}\n   :members:\n   :{bases}:\n"
     kind = "autofunction" if callable(thing) else "autodata"
     return f".. {kind}:: {name}\n"

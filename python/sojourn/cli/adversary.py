@@ -9,15 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
-from sojourn.cli import searching, session, signals
+from sojourn.cli import searching, session
 from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, Seed, path
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.stored import RESUME
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import AdversaryResult, adversary_result, hunting, regret, saving
+from sojourn.search import AdversaryResult, hunting, regret, saving
 
 
 def adversary(
@@ -90,46 +89,45 @@ def adversary(
         keep=keep,
         seed=seed,
     )
-    _check(planned, out, save, force=force)
-    if dry_run:
-        print(f"adversary: {counted(trials, 'trial')}, at most {counted(planned.runs, 'run')}")
-        return 0
-    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != RESUME)])
-    result = searching.executed(
-        lambda laboratory: hunting.execute(planned, laboratory, command=command),
-        runs=planned.runs,
-        what=f"adversary: {counted(trials, 'trial')}",
-        scenario=planned.scenario.checked,
-        jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-    )
-    if result is None:
-        return signals.exit_code()
-    if out is not None:
-        result.save(out, force=force)
     if save is not None:
-        result.write(save)
-    with tolerated():
-        if json:
-            print(js.dumps(_document(result), indent=2))
-        else:
-            _show(result)
-    for place, what in ((out, "result"), (save, "scenario")):
-        if place is not None:
-            session.say(f"saved {what} to {place}")
-    return 0
+        _check(save, force=force)
+    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != RESUME)])
+    written: list[Path] = []
+
+    def write(result: AdversaryResult) -> None:
+        if save is not None:
+            result.write(save)
+            written.append(save)
+
+    code = searching.conduct(
+        planned,
+        lambda planned, laboratory: hunting.execute(planned, laboratory, command=command),
+        kind=AdversaryResult,
+        size=f"adversary: {counted(trials, 'trial')}",
+        options=searching.Options(
+            jobs=jobs,
+            backend=backend,
+            max_memory=max_memory,
+            out=out,
+            force=force,
+            json=json,
+            dry_run=dry_run,
+        ),
+        show=_show,
+        document=_document,
+        save=write,
+    )
+    for place in written:
+        session.say(f"saved scenario to {place}")
+    return code
 
 
-def _check(planned: hunting.Hunt, out: Path | None, save: Path | None, *, force: bool) -> None:
-    """Check that the result and the scenario may be written."""
-    if save is not None and save.exists() and not force:
+def _check(save: Path, *, force: bool) -> None:
+    """Check that the scenario may be written."""
+    if save.exists() and not force:
         message = f"--save {save}: exists; expected --force or another file"
         raise _core.ResultError(message)
-    if save is not None:
-        saving.check_file(save)
-    kept = adversary_result
-    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
+    saving.check_file(save)
 
 
 def _document(result: AdversaryResult) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Options and execution shared by the commands ``tune``, ``sensitivity`` and ``adversary``."""
 
+import json as js
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -9,17 +11,20 @@ import typer
 from sojourn import _core
 from sojourn.cli import session, signals, stored
 from sojourn.cli.options import path
+from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.sweep import row_cache
 from sojourn.result.formatting import counted, decimals
-from sojourn.search import saving
 from sojourn.search.laboratory import Laboratory
+from sojourn.search.planned import Search
+from sojourn.search.search_result import SearchResult
 from sojourn.sweeps import SweepInterrupted
 from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
 
-Found = TypeVar("Found")
+Planned = TypeVar("Planned", bound=Search)
+Found = TypeVar("Found", bound=SearchResult)
 
 Parameters = Annotated[
     list[str] | None,
@@ -60,70 +65,113 @@ def parameters(texts: Sequence[str] | None) -> list[Parameter]:
     return [read_parameter(text) for text in texts or ()]
 
 
-def check_out(
-    out: Path | None, kind: str, keys: Sequence[str], document: dict[str, Any], *, force: bool
-) -> None:
-    """Check that a search can be saved, before it runs.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options that all searches share, apart from those that describe the search.
 
     Parameters
     ----------
-    out
-        The directory; None if it is not to be saved.
-    kind, keys
-        The kind of search, and the keys that identify it.
+    jobs, backend, max_memory, out, force, json, dry_run
+        As on the command line.
+    """
+
+    jobs: int | None
+    backend: str | None
+    max_memory: str | None
+    out: Path | None
+    force: bool
+    json: bool
+    dry_run: bool
+
+
+def conduct(
+    planned: Planned,
+    execute: Callable[[Planned, Laboratory], Found],
+    *,
+    kind: type[Found],
+    size: str,
+    options: Options,
+    show: Callable[[Found], object],
+    document: Callable[[Found], dict[str, Any]],
+    save: Callable[[Found], object] | None = None,
+) -> int:
+    """Execute a search, save its result and print it.
+
+    Parameters
+    ----------
+    planned
+        The search.
+    execute
+        Executes it.
+    kind
+        The class of its result.
+    size
+        The command and the number of trials or points, such as ``"tune: 100 trials"``.
+    options
+        The options of the command.
+    show
+        Prints the result as tables.
     document
-        Its manifest.
-    force
-        Whether another search may be replaced.
+        Returns the result for ``--json``.
+    save
+        Writes further files.
+
+    Returns
+    -------
+    int
+        The exit code.
 
     Raises
     ------
     ResultError
-        It cannot be saved there.
+        The result cannot be saved.
+    ScenarioError
+        The search failed.
     """
-    if out is not None:
-        saving.check(out, kind, {key: document[key] for key in keys}, force=force)
+    if options.out is not None:
+        kind.check(options.out, planned.document(), force=options.force)
+    if options.dry_run:
+        print(f"{size}, at most {counted(planned.runs, 'run')}")
+        return 0
+    result = _executed(planned, execute, size=size, options=options)
+    if result is None:
+        return signals.exit_code()
+    if options.out is not None:
+        result.save(options.out, force=options.force)
+    if save is not None:
+        save(result)
+    with tolerated():
+        if options.json:
+            print(js.dumps(document(result), indent=2))
+        else:
+            show(result)
+    if options.out is not None:
+        session.say(f"saved result to {options.out}")
+    return 0
 
 
-def executed(
-    search: Callable[[Laboratory], Found],
+def _executed(
+    planned: Planned,
+    execute: Callable[[Planned, Laboratory], Found],
     *,
-    runs: int,
-    what: str,
-    scenario: _core.Scenario,
-    jobs: int | None,
-    backend: str | None,
-    max_memory: str | None,
+    size: str,
+    options: Options,
 ) -> Found | None:
-    """Execute a search, show its progress and store its runs.
-
-    Parameters
-    ----------
-    search
-        The search.
-    runs
-        The most runs that it needs.
-    what
-        Description of the search, in a few words.
-    scenario
-        Its scenario, for the backend.
-    jobs, backend, max_memory
-        As for the options.
-
-    Returns
-    -------
-    result or None
-        The result; None if a signal ended the search.
-    """
-    _core.check_backend(scenario, backend)
-    processors = jobs_at_once(jobs, backend)
+    """Execute a search, show its progress and store its runs; None if a signal ended it."""
+    scenario = planned.scenario.checked
+    _core.check_backend(scenario, options.backend)
+    processors = jobs_at_once(options.jobs, options.backend)
     session.say(
-        f"{what}: at most {counted(runs, 'run')} of {scenario.duration_s:g} s on "
+        f"{size}: at most {counted(planned.runs, 'run')} of {scenario.duration_s:g} s on "
         f"{counted(processors, 'processor')}"
     )
-    cache = row_cache(backend)
-    laboratory = Laboratory(jobs=jobs, backend=backend, max_memory=max_memory, cache=cache)
-    with progress_bar(Work(runs=runs)) as shown:
+    laboratory = Laboratory(
+        jobs=options.jobs,
+        backend=options.backend,
+        max_memory=options.max_memory,
+        cache=row_cache(options.backend),
+    )
+    with progress_bar(Work(runs=planned.runs)) as shown:
 
         def progress(finished: int, total: int) -> None:
             done = counted(finished, "run")
@@ -133,7 +181,7 @@ def executed(
 
         laboratory.progress = progress
         try:
-            result = search(laboratory)
+            result = execute(planned, laboratory)
         except SweepInterrupted:
             session.say(
                 f"interrupted: {counted(laboratory.finished, 'run')} finished; "

@@ -1,18 +1,16 @@
 """``sojourn sensitivity``: compute how much each parameter affects a metric."""
 
-import json as js
 from typing import Annotated, Any
 
 import typer
 
-from sojourn.cli import searching, session, signals
+from sojourn.cli import searching
 from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import SensitivityResult, analysing, sensitivity_result
+from sojourn.search import SensitivityResult, analysing
 
 _SHOWN = {
     "sobol": (("first", "first order"), ("total", "total order")),
@@ -68,33 +66,23 @@ def sensitivity(
         samples=samples,
         replications=replications,
     )
-    kept = sensitivity_result
-    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
-    if dry_run:
-        points, runs = counted(planned.points, "point"), counted(planned.runs, "run")
-        print(f"sensitivity: {points}, {runs}")
-        return 0
-    result = searching.executed(
-        lambda laboratory: analysing.execute(planned, laboratory),
-        runs=planned.runs,
-        what=f"sensitivity: {counted(planned.points, 'point')}",
-        scenario=planned.scenario.checked,
-        jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
+    return searching.conduct(
+        planned,
+        analysing.execute,
+        kind=SensitivityResult,
+        size=f"sensitivity: {counted(planned.points, 'point')}",
+        options=searching.Options(
+            jobs=jobs,
+            backend=backend,
+            max_memory=max_memory,
+            out=out,
+            force=force,
+            json=json,
+            dry_run=dry_run,
+        ),
+        show=_show,
+        document=_document,
     )
-    if result is None:
-        return signals.exit_code()
-    if out is not None:
-        result.save(out, force=force)
-    with tolerated():
-        if json:
-            print(js.dumps(_document(result), indent=2))
-        else:
-            _show(result)
-    if out is not None:
-        session.say(f"saved result to {out}")
-    return 0
 
 
 def _show(result: SensitivityResult) -> None:

@@ -1,20 +1,18 @@
 """``sojourn tune``: find the best settings."""
 
-import json as js
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sojourn.cli import searching, session, signals
+from sojourn.cli import searching
 from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import TuneResult, tune_result, tuning
+from sojourn.search import TuneResult, tuning
 
 
 def tune(
@@ -58,32 +56,23 @@ def tune(
         replications=replications,
         intervals=intervals,
     )
-    kept = tune_result
-    searching.check_out(out, kept.KIND, kept.IDENTITY, planned.document(), force=force)
-    if dry_run:
-        print(f"tune: {counted(trials, 'trial')}, at most {counted(planned.runs, 'run')}")
-        return 0
-    result = searching.executed(
-        lambda laboratory: tuning.execute(planned, laboratory),
-        runs=planned.runs,
-        what=f"tune: {counted(trials, 'trial')}",
-        scenario=planned.scenario.checked,
-        jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
+    return searching.conduct(
+        planned,
+        tuning.execute,
+        kind=TuneResult,
+        size=f"tune: {counted(trials, 'trial')}",
+        options=searching.Options(
+            jobs=jobs,
+            backend=backend,
+            max_memory=max_memory,
+            out=out,
+            force=force,
+            json=json,
+            dry_run=dry_run,
+        ),
+        show=lambda result: _show(result, file),
+        document=_document,
     )
-    if result is None:
-        return signals.exit_code()
-    if out is not None:
-        result.save(out, force=force)
-    with tolerated():
-        if json:
-            print(js.dumps(_document(result), indent=2))
-        else:
-            _show(result, file)
-    if out is not None:
-        session.say(f"saved result to {out}")
-    return 0
 
 
 def _show(result: TuneResult, file: Path) -> None:

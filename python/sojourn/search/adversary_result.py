@@ -1,5 +1,6 @@
 """The result of a search for the worst case: trials, and the scenario that was found."""
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -7,20 +8,14 @@ import polars as pl
 
 from sojourn import _core, files
 from sojourn.scenario import Scenario
-from sojourn.search import saving
+from sojourn.search.saving import Saved
+from sojourn.search.search_result import SearchResult
 from sojourn.search.worst_case import Counterexample, parsed
 
-KIND = "adversary"
-TABLES = ("trials",)
-# Keys of the manifest that identify a search.
-IDENTITY = (
-    *("sojourn", "scenario", "parameters", "arm", "against", "score"),
-    *("trials", "replications", "intervals", "keep", "seed"),
-)
 _SCENARIO = "worst.toml"
 
 
-class AdversaryResult:
+class AdversaryResult(SearchResult):
     """The scenario in which an arm loses most against another.
 
     Created by :func:`sojourn.adversary` and :meth:`load`.
@@ -35,11 +30,18 @@ class AdversaryResult:
         The simplified scenario, with its regret.
     """
 
+    _KIND = "adversary"
+    _TABLES = ("trials",)
+    _TEXTS = (_SCENARIO,)
+    _IDENTITY = (
+        *("sojourn", "scenario", "parameters", "arm", "against", "score"),
+        *("trials", "replications", "intervals", "keep", "seed"),
+    )
+
     def __init__(
         self, manifest: dict[str, Any], trials: pl.DataFrame, worst: Counterexample
     ) -> None:
-        self.manifest = manifest
-        self._trials = trials
+        super().__init__(manifest, trials=trials)
         self.worst = worst
 
     def __repr__(self) -> str:
@@ -53,9 +55,9 @@ class AdversaryResult:
     @property
     def trials(self) -> pl.DataFrame:
         """One row per trial: ``trial``, the parameters, and ``regret`` in the search."""
-        return self._trials
+        return self._tables["trials"]
 
-    @property
+    @cached_property
     def scenario(self) -> Scenario:
         """The scenario that was found, with both arms."""
         return self.worst.scenario
@@ -79,37 +81,13 @@ class AdversaryResult:
             message = f"cannot write {path}: {error.strerror}"
             raise _core.ResultError(message) from None
 
-    def save(self, directory: str | Path, *, force: bool = False) -> None:
-        """Write the result: ``adversary.json``, ``trials.parquet`` and ``worst.toml``.
-
-        Parameters
-        ----------
-        directory
-            The directory, created if needed.
-        force
-            Whether another result in the directory may be replaced.
-
-        Raises
-        ------
-        ResultError
-            The directory cannot be written, or contains other files or another result.
-        """
-        texts = {_SCENARIO: self.worst.to_toml()}
-        tables = {"trials": self.trials}
-        saving.save(directory, KIND, self.manifest, tables, texts, identity=IDENTITY, force=force)
-
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a result that :meth:`save` wrote.
-
-        Raises
-        ------
-        ResultError
-            The directory contains no search for a worst case, or a damaged one.
-        """
-        saved = saving.load(directory, KIND, TABLES, [_SCENARIO])
+    def _loaded(cls, saved: Saved, directory: Path) -> Self:
         if _SCENARIO not in saved.texts:
             message = f"{directory}: damaged: no {_SCENARIO}"
             raise _core.DamagedResultError(message)
-        worst = parsed(saved.texts[_SCENARIO], Path(directory) / _SCENARIO)
+        worst = parsed(saved.texts[_SCENARIO], directory / _SCENARIO)
         return cls(saved.manifest, saved.tables["trials"], worst)
+
+    def _texts(self) -> dict[str, str | None]:
+        return {_SCENARIO: self.worst.to_toml()}

@@ -14,10 +14,11 @@ from sojourn.document import bounded, needs
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
-from sojourn.search.dimensions import Dimension, dimensions
+from sojourn.search.dimensions import dimensions
 from sojourn.search.indices import Design, Method, count, design, known_method
 from sojourn.search.laboratory import Laboratory, check_paths
 from sojourn.search.objectives import Objective, expression
+from sojourn.search.planned import Search
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
 from sojourn.search.tuning import MAX_RUNS
@@ -35,31 +36,22 @@ _BATCH = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis:
-    """A checked sensitivity analysis.
+class Analysis(Search):
+    """A checked sensitivity analysis: the scenario has no arms.
 
     Parameters
     ----------
-    scenario
-        The scenario, without arms.
-    dimensions
-        The parameters.
     metrics
         The metrics.
     method, samples
         As for :func:`sensitivity`.
-    replications
-        Runs per point.
     design
         The points.
     """
 
-    scenario: Scenario
-    dimensions: tuple[Dimension, ...]
     metrics: tuple[Expression, ...]
     method: str
     samples: int
-    replications: int
     design: Design
 
     @property
@@ -72,18 +64,11 @@ class Analysis:
         """The most runs that the analysis needs: equal points are run once."""
         return self.points * self.replications
 
-    def document(self) -> dict[str, Any]:
-        """Describe the analysis, for the manifest."""
+    def _own(self) -> dict[str, Any]:
         return {
-            "sojourn": {"version": _core.version(), "commit": _core.commit()},
-            "scenario": json.loads(self.scenario.checked.to_json()),
-            "parameters": dims.document(self.dimensions),
-            "paths": [path for one in self.dimensions for path in one.paths],
             "metrics": [one.text for one in self.metrics],
             "method": self.method,
             "samples": self.samples,
-            "replications": self.replications,
-            "seed": self.design.seed,
         }
 
 
@@ -144,16 +129,13 @@ def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
     """
     laboratory.planned = planned.runs
     points = planned.design.points
-    seed = planned.design.seed
     frames: list[pl.DataFrame] = []
     for start in range(0, len(points), _BATCH):
         part = points[start : start + _BATCH]
         frames += laboratory.measure(
-            planned.scenario, part, replications=planned.replications, seed=seed
+            planned.scenario, part, replications=planned.replications, seed=planned.seed
         )
-    described = {
-        path: [f"{values[path]}" for values in points] for path in planned.document()["paths"]
-    }
+    described = {path: [f"{values[path]}" for values in points] for path in planned.paths}
     indices, noise = [], []
     for metric in planned.metrics:
         place = f'--metric "{metric.text}"'

@@ -1,6 +1,5 @@
 """Find the scenario in which an arm loses most against another."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
-from sojourn.search import dimensions as dims
 from sojourn.search.adversary_result import AdversaryResult
-from sojourn.search.dimensions import Dimension, Values, dimensions
+from sojourn.search.dimensions import Values, dimensions
 from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed, listed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
 from sojourn.search.optimising import Costs, front, optimise
+from sojourn.search.planned import Search
 from sojourn.search.regret import SCORE, Contest, Regret, contest
 from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS
 from sojourn.search.worst_case import Counterexample
@@ -93,33 +92,21 @@ class NeverLosesError(_core.ScenarioError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hunt:
-    """A checked search for a worst case.
+class Hunt(Search):
+    """A checked search for a worst case: the scenario has both arms.
 
     Parameters
     ----------
-    scenario
-        The scenario with both arms.
-    dimensions
-        The parameters.
     contest
         The arms and the score.
-    trials, replications, intervals, keep
+    trials, intervals, keep
         As for :func:`adversary`.
     """
 
-    scenario: Scenario
-    dimensions: tuple[Dimension, ...]
     contest: Contest
     trials: int
-    replications: int
     intervals: int
     keep: float
-
-    @property
-    def seed(self) -> int:
-        """The seed of the search."""
-        return int(json.loads(self.scenario.checked.to_json())["seed"])
 
     @property
     def runs(self) -> int:
@@ -129,20 +116,14 @@ class Hunt:
         of_intervals = (1 + len(_undone(MAX_STEPS)) + 2) * self.intervals
         return 2 * (self.trials * self.replications + of_steps + of_intervals)
 
-    def document(self) -> dict[str, Any]:
-        """Describe the search, for the manifest."""
+    def _own(self) -> dict[str, Any]:
         return {
-            "sojourn": {"version": _core.version(), "commit": _core.commit()},
-            "scenario": json.loads(self.scenario.checked.to_json()),
-            "parameters": dims.document(self.dimensions),
             "arm": self.contest.arm,
             "against": self.contest.against,
             "score": self.contest.score.text,
             "trials": self.trials,
-            "replications": self.replications,
             "intervals": self.intervals,
             "keep": self.keep,
-            "seed": self.seed,
         }
 
 
@@ -244,12 +225,11 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
         raise _core.ScenarioError(message)
     (point,) = listed(planned.scenario, [best[0].values])
     worst = _minimised(planned, Candidate(dict(point.changes)), laboratory)
-    paths = [path for one in planned.dimensions for path in one.paths]
     trials = pl.DataFrame(
         [
             {
                 "trial": one.number,
-                **{path: f"{one.values[path]}" for path in paths},
+                **{path: f"{one.values[path]}" for path in planned.paths},
                 "regret": None if one.costs is None else -one.costs[0],
             }
             for one in optimised.trials

@@ -1,28 +1,16 @@
 """The result of a sensitivity analysis: indices per metric and parameter."""
 
-import json
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sojourn.scenario import Scenario
-from sojourn.search import saving
+from sojourn.search.search_result import SearchResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KIND = "sensitivity"
-TABLES = ("indices", "noise", "points")
-# Keys of the manifest that identify an analysis.
-IDENTITY = (
-    *("sojourn", "scenario", "parameters", "metrics"),
-    *("method", "samples", "replications", "seed"),
-)
 
-
-class SensitivityResult:
+class SensitivityResult(SearchResult):
     """How much each parameter affects each metric.
 
     Created by :func:`sojourn.sensitivity` and :meth:`load`.
@@ -39,6 +27,13 @@ class SensitivityResult:
         The frame :attr:`points`.
     """
 
+    _KIND = "sensitivity"
+    _TABLES = ("indices", "noise", "points")
+    _IDENTITY = (
+        *("sojourn", "scenario", "parameters", "metrics"),
+        *("method", "samples", "replications", "seed"),
+    )
+
     def __init__(
         self,
         manifest: dict[str, Any],
@@ -46,10 +41,7 @@ class SensitivityResult:
         noise: pl.DataFrame,
         points: pl.DataFrame,
     ) -> None:
-        self.manifest = manifest
-        self._indices = indices
-        self._noise = noise
-        self._points = points
+        super().__init__(manifest, indices=indices, noise=noise, points=points)
 
     def __repr__(self) -> str:
         """Return the size of the analysis on one line."""
@@ -69,7 +61,7 @@ class SensitivityResult:
         and ``_high`` are the ends of the 95 % interval that SALib computes by a bootstrap over
         samples.
         """
-        return self._indices
+        return self._tables["indices"]
 
     @property
     def noise(self) -> pl.DataFrame:
@@ -79,22 +71,17 @@ class SensitivityResult:
         to a parameter: the variance of the runs without the means of points and of replications,
         because all points have the same seeds. It is null for one replication.
         """
-        return self._noise
+        return self._tables["noise"]
 
     @property
     def points(self) -> pl.DataFrame:
         """One row per point: the parameters and the mean of each metric."""
-        return self._points
+        return self._tables["points"]
 
     @property
     def method(self) -> str:
         """``"sobol"`` or ``"morris"``."""
         return str(self.manifest["method"])
-
-    @cached_property
-    def scenario(self) -> Scenario:
-        """The scenario, without arms."""
-        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
 
     def bars(self) -> "Figure":
         """Draw the total order index, or μ* of Morris, of each parameter with its interval.
@@ -118,43 +105,3 @@ class SensitivityResult:
             high=pl.col(f"{name}_high"),
         )
         return figures.bars(table, label)
-
-    def save(self, directory: str | Path, *, force: bool = False) -> None:
-        """Write the result: ``sensitivity.json`` and a Parquet file per frame.
-
-        Parameters
-        ----------
-        directory
-            The directory, created if needed.
-        force
-            Whether another result in the directory may be replaced.
-
-        Raises
-        ------
-        ResultError
-            The directory cannot be written, or contains other files or another result.
-        """
-        tables = {name: getattr(self, name) for name in TABLES}
-        saving.save(directory, KIND, self.manifest, tables, {}, identity=IDENTITY, force=force)
-
-    @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a result that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        directory
-            The directory.
-
-        Returns
-        -------
-        SensitivityResult
-            The result.
-
-        Raises
-        ------
-        ResultError
-            The directory contains no sensitivity analysis, or a damaged one.
-        """
-        saved = saving.load(directory, KIND, TABLES)
-        return cls(saved.manifest, **saved.tables)

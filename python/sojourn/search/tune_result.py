@@ -1,32 +1,22 @@
 """The result of tuning: trials, Pareto front, importance of the parameters, settings."""
 
-import json
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
-from sojourn.search import saving
+from sojourn.search.search_result import SearchResult
 from sojourn.search.settings import Settings, changed, settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KIND = "tune"
-TABLES = ("trials", "front", "importance")
-# Keys of the manifest that identify a search.
-IDENTITY = (
-    *("sojourn", "scenario", "parameters", "objectives"),
-    *("trials", "replications", "intervals", "seed"),
-)
 _BEST = "best.toml"
 
 
-class TuneResult:
+class TuneResult(SearchResult):
     """Trials of settings, and measurements of the best trials with new seeds.
 
     Created by :func:`sojourn.tune` and :meth:`load`.
@@ -43,6 +33,14 @@ class TuneResult:
         The frame :attr:`importance`.
     """
 
+    _KIND = "tune"
+    _TABLES = ("trials", "front", "importance")
+    _TEXTS = (_BEST,)
+    _IDENTITY = (
+        *("sojourn", "scenario", "parameters", "objectives"),
+        *("trials", "replications", "intervals", "seed"),
+    )
+
     def __init__(
         self,
         manifest: dict[str, Any],
@@ -50,10 +48,7 @@ class TuneResult:
         front: pl.DataFrame,
         importance: pl.DataFrame,
     ) -> None:
-        self.manifest = manifest
-        self._trials = trials
-        self._front = front
-        self._importance = importance
+        super().__init__(manifest, trials=trials, front=front, importance=importance)
 
     def __repr__(self) -> str:
         """Return the size of the search on one line."""
@@ -69,7 +64,7 @@ class TuneResult:
         The columns of the objectives are means over the runs of the search. For the best of many
         trials, they are biased: use :attr:`front`.
         """
-        return self._trials
+        return self._tables["trials"]
 
     @property
     def front(self) -> pl.DataFrame:
@@ -81,7 +76,7 @@ class TuneResult:
         from the original scenario. The intervals are 95 % bootstrap intervals. The last row, whose
         trial is null, is the original scenario.
         """
-        return self._front
+        return self._tables["front"]
 
     @property
     def importance(self) -> pl.DataFrame:
@@ -90,7 +85,7 @@ class TuneResult:
         PED-ANOVA: the share of a parameter in the difference between the best tenth of the trials
         and all trials, from 0 to 1, with the 95 % interval of a bootstrap over trials.
         """
-        return self._importance
+        return self._tables["importance"]
 
     @property
     def parameters(self) -> list[str]:
@@ -107,11 +102,6 @@ class TuneResult:
         """The proposed trial: on the front, the nearest to the best values of all objectives."""
         best = self.manifest["best"]
         return None if best is None else int(best)
-
-    @cached_property
-    def scenario(self) -> Scenario:
-        """The original scenario, without arms."""
-        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
 
     def values(self, trial: int | None = None) -> dict[str, Value]:
         """Return the values of the parameters in a trial, by default the best one.
@@ -192,46 +182,8 @@ class TuneResult:
             "share of the importance (PED-ANOVA)",
         )
 
-    def save(self, directory: str | Path, *, force: bool = False) -> None:
-        """Write the result: ``tune.json``, a Parquet file per frame, and ``best.toml``.
-
-        Parameters
-        ----------
-        directory
-            The directory, created if needed.
-        force
-            Whether another result in the directory may be replaced.
-
-        Raises
-        ------
-        ResultError
-            The directory cannot be written, or contains other files or another result.
-        """
-        tables = {name: getattr(self, name) for name in TABLES}
-        texts = {_BEST: None if self.best is None else self.tuned().to_toml()}
-        saving.save(directory, KIND, self.manifest, tables, texts, identity=IDENTITY, force=force)
-
-    @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read a result that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        directory
-            The directory.
-
-        Returns
-        -------
-        TuneResult
-            The result.
-
-        Raises
-        ------
-        ResultError
-            The directory contains no result of tuning, or a damaged one.
-        """
-        saved = saving.load(directory, KIND, TABLES, [_BEST])
-        return cls(saved.manifest, **saved.tables)
+    def _texts(self) -> dict[str, str | None]:
+        return {_BEST: None if self.best is None else self.tuned().to_toml()}
 
     def _objective(self, name: str | None, place: int) -> str:
         if name is None:

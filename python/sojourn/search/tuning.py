@@ -1,6 +1,5 @@
 """Find settings that are best in one or several objectives."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
-from sojourn.search import dimensions as dims
-from sojourn.search.dimensions import Dimension, Values, dimensions
+from sojourn.search.dimensions import Values, dimensions
 from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
 from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
+from sojourn.search.planned import Search
 from sojourn.search.settings import of_arm
 from sojourn.search.tune_result import TuneResult
 from sojourn.sweeps.caches import local_cache
@@ -36,54 +35,33 @@ MAX_FRONT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
-    """A checked search for settings.
+class Tuning(Search):
+    """A checked search for settings: the scenario has no arms.
 
     Parameters
     ----------
-    scenario
-        The scenario, without arms.
-    dimensions
-        The parameters.
     objectives
         The objectives.
     trials
         Number of trials.
-    replications
-        Runs per trial.
     intervals
         Runs per trial on the front, with new seeds.
     """
 
-    scenario: Scenario
-    dimensions: tuple[Dimension, ...]
     objectives: tuple[Objective, ...]
     trials: int
-    replications: int
     intervals: int
-
-    @property
-    def seed(self) -> int:
-        """The seed of the search."""
-        return int(json.loads(self.scenario.checked.to_json())["seed"])
 
     @property
     def runs(self) -> int:
         """The most runs that the search needs."""
         return self.trials * self.replications + (MAX_FRONT + 1) * self.intervals
 
-    def document(self) -> dict[str, Any]:
-        """Describe the search, for the manifest."""
+    def _own(self) -> dict[str, Any]:
         return {
-            "sojourn": {"version": _core.version(), "commit": _core.commit()},
-            "scenario": json.loads(self.scenario.checked.to_json()),
-            "parameters": dims.document(self.dimensions),
-            "paths": [path for one in self.dimensions for path in one.paths],
             "objectives": [one.text for one in self.objectives],
             "trials": self.trials,
-            "replications": self.replications,
             "intervals": self.intervals,
-            "seed": self.seed,
             "seed_of_intervals": fresh_seed(self.seed, "intervals"),
         }
 
@@ -288,8 +266,7 @@ def _frame(planned: Tuning, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def _written(values: Values, planned: Tuning) -> dict[str, str | None]:
     """Write the values of the parameters as texts: a parameter may have values of any type."""
-    paths = [path for one in planned.dimensions for path in one.paths]
-    return {path: f"{values[path]}" if path in values else None for path in paths}
+    return {path: f"{values[path]}" if path in values else None for path in planned.paths}
 
 
 def tune(

@@ -1,0 +1,118 @@
+"""What the results of all searches share: a manifest, tables, and how they are saved."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import polars as pl
+
+from sojourn.scenario import Scenario
+from sojourn.search import saving
+from sojourn.search.saving import Saved
+
+
+class SearchResult:
+    """The result of a search, which can be saved and loaded.
+
+    Parameters
+    ----------
+    manifest
+        Scenario, parameters, seeds and version.
+    tables
+        The tables by name.
+    """
+
+    # The name of the search: its manifest is `<kind>.json`.
+    _KIND: ClassVar[str]
+    # The tables, `<name>.parquet`, and the other files.
+    _TABLES: ClassVar[tuple[str, ...]]
+    _TEXTS: ClassVar[tuple[str, ...]] = ()
+    # Keys of the manifest that identify a search.
+    _IDENTITY: ClassVar[tuple[str, ...]]
+
+    def __init__(self, manifest: dict[str, Any], **tables: pl.DataFrame) -> None:
+        self.manifest = manifest
+        self._tables = tables
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario of the search, without arms."""
+        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+
+    @classmethod
+    def check(cls, directory: str | Path, manifest: Mapping[str, Any], *, force: bool) -> None:
+        """Check, before a search, that its result can be saved.
+
+        Parameters
+        ----------
+        directory
+            The directory; it need not exist.
+        manifest
+            The manifest of the search.
+        force
+            Whether another result in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another result.
+        """
+        identity = {key: manifest[key] for key in cls._IDENTITY}
+        saving.check(directory, cls._KIND, identity, force=force)
+
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
+        """Write the manifest in JSON, a Parquet file per frame, and the scenario that was found.
+
+        Parameters
+        ----------
+        directory
+            The directory, created if needed.
+        force
+            Whether another result in the directory may be replaced.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or contains other files or another result.
+        """
+        saving.save(
+            directory,
+            self._KIND,
+            self.manifest,
+            self._tables,
+            self._texts(),
+            identity=self._IDENTITY,
+            force=force,
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read a result that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        directory
+            The directory.
+
+        Returns
+        -------
+        result
+            The result.
+
+        Raises
+        ------
+        ResultError
+            The directory contains no result of this search, or a damaged one.
+        """
+        saved = saving.load(directory, cls._KIND, cls._TABLES, cls._TEXTS)
+        return cls._loaded(saved, Path(directory))
+
+    @classmethod
+    def _loaded(cls, saved: Saved, _directory: Path) -> Self:
+        return cls(saved.manifest, **saved.tables)
+
+    def _texts(self) -> dict[str, str | None]:
+        """Return the other files by name; None if the result has no such file."""
+        return {}
