@@ -10,7 +10,8 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import searching, session
-from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, Seed, path
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed, path
+from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.stored import RESUME
@@ -62,7 +63,8 @@ def adversary(
     change: Change = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Backend = None,
+    on: On = None,
+    store: Store = None,
     max_memory: MaxMemory = None,
     out: searching.Out = None,
     force: searching.Force = False,
@@ -106,7 +108,8 @@ def adversary(
         size=f"adversary: {counted(trials, 'trial')}",
         options=searching.Options(
             jobs=jobs,
-            backend=backend,
+            on=on,
+            store=store,
             max_memory=max_memory,
             out=out,
             force=force,

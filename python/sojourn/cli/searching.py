@@ -9,19 +9,18 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from sojourn import _core
-from sojourn.cli import session, signals, stored
+from sojourn.cli import places, session, signals, stored
 from sojourn.cli.options import path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.sweep import row_cache
 from sojourn.result.formatting import counted, decimals
-from sojourn.search.laboratory import Laboratory
+from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
 from sojourn.sweeps import SweepInterrupted
-from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
+from sojourn.sweeps.places import Place, place, store_of
 
 Planned = TypeVar("Planned", bound=Search)
 Found = TypeVar("Found", bound=SearchResult)
@@ -71,17 +70,28 @@ class Options:
 
     Parameters
     ----------
-    jobs, backend, max_memory, out, force, json, dry_run
+    jobs, on, store, max_memory, out, force, json, dry_run
         As on the command line.
     """
 
     jobs: int | None
-    backend: str | None
+    on: str | None
+    store: str | None
     max_memory: str | None
     out: Path | None
     force: bool
     json: bool
     dry_run: bool
+
+    @property
+    def place(self) -> Place:
+        """Where the runs are executed."""
+        return place(self.on)
+
+    @property
+    def shared(self) -> str | None:
+        """The shared store."""
+        return store_of(self.place, self.store)
 
 
 def conduct(
@@ -128,12 +138,14 @@ def conduct(
     ScenarioError
         The search failed.
     """
+    _core.check_backend(planned.scenario.checked, options.place.backend)
+    shared = options.shared
     if options.out is not None:
         kind.check(options.out, planned.document(), force=options.force)
     if options.dry_run:
         print(f"{size}, at most {counted(planned.runs, 'run')}")
         return 0
-    result = _executed(planned, execute, size=size, options=options)
+    result = _executed(planned, execute, size=size, shared=shared, options=options)
     if result is None:
         return signals.exit_code()
     if options.out is not None:
@@ -155,22 +167,41 @@ def _executed(
     execute: Callable[[Planned, Laboratory], Found],
     *,
     size: str,
+    shared: str | None,
     options: Options,
 ) -> Found | None:
     """Execute a search, show its progress and store its runs; None if a signal ended it."""
-    scenario = planned.scenario.checked
-    _core.check_backend(scenario, options.backend)
-    processors = jobs_at_once(options.jobs, options.backend)
-    session.say(
-        f"{size}: at most {counted(planned.runs, 'run')} of {scenario.duration_s:g} s on "
-        f"{counted(processors, 'processor')}"
-    )
-    laboratory = Laboratory(
-        jobs=options.jobs,
-        backend=options.backend,
-        max_memory=options.max_memory,
-        cache=row_cache(options.backend),
-    )
+    at = options.place
+    processors = places.processors(options.on, at, options.jobs)[1]
+    duration_s = planned.scenario.checked.duration_s
+    with (
+        places.announced(options.store),
+        opened(
+            planned.scenario,
+            at,
+            store=shared,
+            local=places.row_cache(at.backend),
+            jobs=options.jobs,
+            max_memory=options.max_memory,
+        ) as laboratory,
+    ):
+        runs = counted(planned.runs, "run")
+        session.say(f"{size}: at most {runs} of {duration_s:g} s {processors}")
+        result = _shown(planned, execute, laboratory)
+    for text in laboratory.warnings:
+        session.say(f"warning: {text}")
+    if result is None:
+        done = counted(laboratory.finished, "run")
+        session.say(f"interrupted: {done} finished; {_continue(laboratory)}")
+    elif laboratory.reused:
+        session.say(f"{counted(laboratory.reused, 'run')} of {laboratory.finished} were stored")
+    return result
+
+
+def _shown(
+    planned: Planned, execute: Callable[[Planned, Laboratory], Found], laboratory: Laboratory
+) -> Found | None:
+    """Execute a search with a progress bar; None if a signal ended it."""
     with progress_bar(Work(runs=planned.runs)) as shown:
 
         def progress(finished: int, total: int) -> None:
@@ -181,18 +212,9 @@ def _executed(
 
         laboratory.progress = progress
         try:
-            result = execute(planned, laboratory)
+            return execute(planned, laboratory)
         except SweepInterrupted:
-            session.say(
-                f"interrupted: {counted(laboratory.finished, 'run')} finished; "
-                f"{_continue(laboratory)}"
-            )
             return None
-    if laboratory.failure is not None:
-        session.say(f"warning: not all finished runs could be stored: {laboratory.failure}")
-    if laboratory.reused:
-        session.say(f"{counted(laboratory.reused, 'run')} of {laboratory.finished} were stored")
-    return result
 
 
 def _continue(laboratory: Laboratory) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from sojourn import _core
-from sojourn.cli import completion, expecting, session, signals, stored, sweep_tables
+from sojourn.cli import expecting, places, session, signals, stored, sweep_tables
 from sojourn.cli.options import (
     Change,
     Expect,
@@ -29,6 +29,7 @@ from sojourn.cli.options import (
     within,
 )
 from sojourn.cli.pipes import tolerated
+from sojourn.cli.places import On, Store
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only, scenario_file, with_changes
 from sojourn.expectations.judging import failed
@@ -36,18 +37,16 @@ from sojourn.qdisc import qdisc
 from sojourn.result import derived
 from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible
-from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
-from sojourn.sweeps.caches import LocalCache
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
-from sojourn.sweeps.places import Place, place, placed, store_of
+from sojourn.sweeps.places import place, placed, store_of
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
 
@@ -122,28 +121,8 @@ def sweep(
     ] = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            "--backend",
-            metavar="PLACE",
-            autocompletion=completion.places,
-            help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
-            f"default: {_core.backend_names()[0]}), dask (processes of Dask "
-            "Distributed on this machine) or dask://HOST:PORT (workers of a running scheduler).",
-        ),
-    ] = None,
-    shared: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            metavar="STORE",
-            help="Store that several machines share: s3://bucket/prefix, with address and "
-            "credentials in the variables AWS_*, or a directory. The sweep does not repeat the "
-            "runs in it. Required for --on dask://HOST:PORT.",
-        ),
-    ] = None,
+    on: On = None,
+    shared: Store = None,
     max_memory: MaxMemory = None,
     expect: Expect = None,
     metric: Annotated[
@@ -198,10 +177,10 @@ def sweep(
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
-    local = row_cache(where_.backend)
-    processors = _processors(on, where_, jobs)
-    is_new = shared is not None and not Path(shared).exists() and "://" not in shared
+    local = places.row_cache(where_.backend)
+    processors = places.processors(on, where_, jobs)
     with (
+        places.announced(shared),
         derived.claimed(report),
         placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened,
     ):
@@ -226,9 +205,7 @@ def sweep(
             if not json:
                 expecting.show(judgements)
         _write(result, execution, out=out, report=report)
-    if shared is not None and is_new and Path(shared).exists():
-        session.say(f"created store {Path(shared).absolute()}")
-    for text in opened.all_warnings(execution):
+    for text in opened.all_warnings(execution.failure):
         session.say(f"warning: {text}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
@@ -414,23 +391,6 @@ def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[
             )
             raise _core.ScenarioError(message)
     return (*(one for one in table if not paths & set(one.paths)), *given)
-
-
-def row_cache(backend: str | None) -> LocalCache | None:
-    """Open the run store; if it is not usable, print a warning and return None."""
-    try:
-        return LocalCache(store=_core.RunStore(default_folder()), backend=backend)
-    except (_core.ResultError, RuntimeError) as error:
-        session.say(f"warning: {error}; runs are not stored")
-        return None
-
-
-def _processors(on: str | None, where_: Place, jobs: int | None) -> tuple[int | None, str]:
-    """Return the number of processors of a sweep, None if unknown, and their description."""
-    if where_.scheduler is not None:
-        return None, f"on {on}"
-    count = jobs_at_once(jobs, where_.backend)
-    return count, f"on {counted(count, 'processor')}"
 
 
 def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | None, str]) -> str:

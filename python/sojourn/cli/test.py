@@ -22,9 +22,10 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
+from sojourn.cli.places import row_cache
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
-from sojourn.cli.sweep import executed, row_cache
+from sojourn.cli.sweep import executed
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import VERDICTS, junit

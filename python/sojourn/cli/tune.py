@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from sojourn.cli import searching
-from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.tables import print_note, print_table
@@ -37,7 +38,8 @@ def tune(
     arm: searching.Arm = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Backend = None,
+    on: On = None,
+    store: Store = None,
     max_memory: MaxMemory = None,
     out: searching.Out = None,
     force: searching.Force = False,
@@ -63,7 +65,8 @@ def tune(
         size=f"tune: {counted(trials, 'trial')}",
         options=searching.Options(
             jobs=jobs,
-            backend=backend,
+            on=on,
+            store=store,
             max_memory=max_memory,
             out=out,
             force=force,

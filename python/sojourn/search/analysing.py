@@ -16,13 +16,12 @@ from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import dimensions
 from sojourn.search.indices import Design, Method, count, design, known_method
-from sojourn.search.laboratory import Laboratory, check_paths
+from sojourn.search.laboratory import Laboratory, check_paths, executed
 from sojourn.search.objectives import Objective, expression
 from sojourn.search.planned import Search
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
 from sojourn.search.tuning import MAX_RUNS
-from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
 
@@ -207,6 +206,8 @@ def sensitivity(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
+    on: str | None = None,
+    shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> SensitivityResult:
     """Compute how much each parameter affects metrics.
@@ -231,8 +232,8 @@ def sensitivity(
         Runs per point; the analysis uses their mean. With one run, the noise is unknown.
     seed
         Replaces the seed of the scenario, for the runs, the points and the intervals.
-    jobs, progress, backend, max_memory
-        As for :func:`run`.
+    jobs, progress, backend, on, shared, max_memory
+        As for :func:`sweep`.
     store
         Directory in which each run is stored when it finishes.
 
@@ -244,9 +245,11 @@ def sensitivity(
     Raises
     ------
     UnavailableError
-        SALib is not installed.
+        SALib or another package is not installed, or the cluster is not available.
     ScenarioError
-        A parameter or a metric is not valid.
+        A parameter, a metric or a place is not valid.
+    ResultError
+        A store cannot be read or written.
     SweepInterrupted
         Ctrl-C ended the runs.
     """
@@ -262,11 +265,14 @@ def sensitivity(
         samples=samples,
         replications=replications,
     )
-    laboratory = Laboratory(
+    return executed(
+        planned,
+        execute,
         jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-        cache=local_cache(store, backend),
         progress=progress,
+        backend=backend,
+        store=store,
+        on=on,
+        shared=shared,
+        max_memory=max_memory,
     )
-    return execute(planned, laboratory)

@@ -13,7 +13,7 @@ from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.dimensions import Values, dimensions
-from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed, listed
+from sojourn.search.laboratory import Laboratory, check_paths, executed, fresh_seed, listed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
 from sojourn.search.optimising import Costs, front, optimise
@@ -21,7 +21,6 @@ from sojourn.search.planned import Search
 from sojourn.search.regret import SCORE, Contest, Regret, contest
 from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS
 from sojourn.search.worst_case import Counterexample
-from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.traffic import Ping, Tcp, Udp
@@ -350,6 +349,8 @@ def adversary(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
+    on: str | None = None,
+    shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> AdversaryResult:
     """Search for the scenario in which an arm loses most against another, and simplify it.
@@ -387,8 +388,8 @@ def adversary(
         Share of the regret that the simplified scenario must keep.
     seed
         Replaces the seed of the scenario. The same seed gives the same result.
-    jobs, progress, backend, max_memory
-        As for :func:`run`.
+    jobs, progress, backend, on, shared, max_memory
+        As for :func:`sweep`.
     store
         Directory in which each run is stored when it finishes.
 
@@ -400,9 +401,11 @@ def adversary(
     Raises
     ------
     UnavailableError
-        Optuna is not installed.
+        Optuna or another package is not installed, or the cluster is not available.
     ScenarioError
-        A parameter, an arm or the score is not valid, or `arm` loses in no trial.
+        A parameter, an arm, the score or a place is not valid, or `arm` loses in no trial.
+    ResultError
+        A store cannot be read or written.
     SweepInterrupted
         Ctrl-C ended the runs.
     """
@@ -421,11 +424,14 @@ def adversary(
         keep=keep,
         seed=seed,
     )
-    laboratory = Laboratory(
+    return executed(
+        planned,
+        execute,
         jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-        cache=local_cache(store, backend),
         progress=progress,
+        backend=backend,
+        store=store,
+        on=on,
+        shared=shared,
+        max_memory=max_memory,
     )
-    return execute(planned, laboratory)

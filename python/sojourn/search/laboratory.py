@@ -3,8 +3,12 @@
 import hashlib
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -14,14 +18,18 @@ from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
 from sojourn.search.dimensions import Dimension, Values
-from sojourn.sweeps.caches import RowCache
+from sojourn.search.planned import Search
+from sojourn.sweeps.caches import RowCache, local_cache
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor
+from sojourn.sweeps.executors import Executor, LocalExecutor
 from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.places import Place, place_of, placed, store_of
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.space import Point, Space, points
 
+Planned = TypeVar("Planned", bound=Search)
+Found = TypeVar("Found")
 Key = tuple[str, int, str]
 # Points that are tried to find a valid one.
 _TRIED = 64
@@ -58,20 +66,23 @@ class Laboratory:
 
     Parameters
     ----------
-    jobs, backend, max_memory
-        As for :func:`sojourn.run`.
+    executor
+        Executes runs.
     cache
         Stores the metrics of runs, and returns those of stored runs.
+    jobs, backend, max_memory
+        As for :func:`sojourn.run`.
     progress
         Called with the number of finished runs and the number of planned runs.
     planned
         Number of runs that the search will need, as far as it is known.
     """
 
+    executor: Executor = field(default_factory=LocalExecutor)
+    cache: RowCache | None = None
     jobs: int | None = None
     backend: str | None = None
     max_memory: str | None = None
-    cache: RowCache | None = None
     progress: Callable[[int, int], object] | None = None
     planned: int = 0
     finished: int = 0
@@ -79,6 +90,8 @@ class Laboratory:
     reused: int = 0
     # The first error that prevented storing a run.
     failure: str | None = None
+    # Warnings about the stores, complete when the laboratory is closed.
+    warnings: list[str] = field(default_factory=list)
     _known: dict[Key, pl.DataFrame] = field(default_factory=dict)
     # The metrics that runs at any point may have.
     _metrics: dict[str, None] = field(default_factory=dict)
@@ -170,7 +183,7 @@ class Laboratory:
         )
         execution = Execution(
             replications=replications,
-            executor=LocalExecutor(jobs=self.jobs, backend=self.backend),
+            executor=self.executor,
             backend=self.backend,
             cache=self.cache,
             progress=lambda done, _total: self._report(done),
@@ -198,6 +211,105 @@ class Laboratory:
         if self.progress is not None:
             done = self.finished + more
             self.progress(done, max(self.planned, done))
+
+
+@contextmanager
+def opened(
+    scenario: Scenario,
+    on: Place,
+    *,
+    store: str | None,
+    local: RowCache | None,
+    jobs: int | None,
+    max_memory: str | None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Laboratory]:
+    """Open a laboratory, and close its executor and its store afterwards.
+
+    Parameters
+    ----------
+    scenario
+        The scenario of the search.
+    on, store, local
+        As for :func:`sojourn.sweeps.places.placed`.
+    jobs, max_memory
+        As for :func:`sojourn.run`.
+    progress
+        As for :class:`Laboratory`.
+
+    Yields
+    ------
+    Laboratory
+        The laboratory; its warnings are complete after the context.
+
+    Raises
+    ------
+    ResultError
+        The shared store cannot be read.
+    ScenarioError
+        The runs cannot be shared.
+    """
+    # The points of a search are not known yet: the original one stands for them.
+    original = list(carriers(scenario, listed(scenario, [{}]), 1))
+    _core.check_backend(original[0].scenario, on.backend)
+    with placed(original, on, store=store, local=local, jobs=jobs) as at:
+        laboratory = Laboratory(
+            executor=at.executor,
+            cache=at.cache,
+            jobs=jobs,
+            backend=on.backend,
+            max_memory=max_memory,
+            progress=progress,
+        )
+        yield laboratory
+    laboratory.warnings = at.all_warnings(laboratory.failure)
+
+
+def executed(
+    planned: Planned,
+    execute: Callable[[Planned, Laboratory], Found],
+    *,
+    jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+    backend: str | None,
+    store: str | Path | None,
+    on: str | None,
+    shared: str | Path | None,
+    max_memory: str | None,
+) -> Found:
+    """Execute a search for a function of Python.
+
+    Parameters
+    ----------
+    planned
+        The search.
+    execute
+        Executes it in a laboratory.
+    jobs, progress, backend, store, on, shared, max_memory
+        As for :func:`sojourn.sweep`.
+
+    Raises
+    ------
+    ScenarioError
+        The place is not valid, or the search failed.
+    ResultError
+        A store cannot be read or written.
+    """
+    at = place_of(on, backend)
+    with opened(
+        planned.scenario,
+        at,
+        store=store_of(at, shared),
+        local=local_cache(store, at.backend),
+        jobs=jobs,
+        max_memory=max_memory,
+        progress=progress,
+    ) as laboratory:
+        result = execute(planned, laboratory)
+    for text in laboratory.warnings:
+        # In the code that called `tune` or another search.
+        warnings.warn(text, stacklevel=3)
+    return result
 
 
 def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:

@@ -13,14 +13,13 @@ from sojourn.document import bounded, needs
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, dimensions
-from sojourn.search.laboratory import Laboratory, check_paths, fresh_seed
+from sojourn.search.laboratory import Laboratory, check_paths, executed, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
 from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
 from sojourn.search.planned import Search
 from sojourn.search.settings import of_arm
 from sojourn.search.tune_result import TuneResult
-from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
 
@@ -283,6 +282,8 @@ def tune(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
+    on: str | None = None,
+    shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> TuneResult:
     """Search for the parameter values that are best in one or several objectives.
@@ -310,8 +311,8 @@ def tune(
         Runs per trial on the front, with new seeds.
     seed
         Replaces the seed of the scenario. The same seed gives the same trials.
-    jobs, progress, backend, max_memory
-        As for :func:`run`.
+    jobs, progress, backend, on, shared, max_memory
+        As for :func:`sweep`.
     store
         Directory in which each run is stored when it finishes; after an interruption, the same
         call with the same store does not repeat finished runs.
@@ -324,9 +325,11 @@ def tune(
     Raises
     ------
     UnavailableError
-        Optuna is not installed.
+        Optuna or another package is not installed, or the cluster is not available.
     ScenarioError
-        A parameter or an objective is not valid, or no trial is a valid scenario.
+        A parameter, an objective or a place is not valid, or no trial is a valid scenario.
+    ResultError
+        A store cannot be read or written.
     SweepInterrupted
         Ctrl-C ended the runs.
     """
@@ -342,11 +345,14 @@ def tune(
         replications=replications,
         intervals=intervals,
     )
-    laboratory = Laboratory(
+    return executed(
+        planned,
+        execute,
         jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-        cache=local_cache(store, backend),
         progress=progress,
+        backend=backend,
+        store=store,
+        on=on,
+        shared=shared,
+        max_memory=max_memory,
     )
-    return execute(planned, laboratory)

@@ -110,9 +110,11 @@ class Cluster:
     ----------
     scheduler
         Address of the scheduler; None to start and stop workers on this machine.
-    store, rows
-        The store for the rows, which all workers must access at the same place, and the rows of
-        the sweep in it.
+    store
+        The store for the rows, which all workers must access at the same place.
+    rows
+        Returns the rows in the store for a carrier, by its number; all runs that wait at the same
+        time have the same.
     text
         Returns the scenario of a carrier, by its number, in the form for tasks.
     jobs
@@ -131,7 +133,7 @@ class Cluster:
         scheduler: str | None,
         *,
         store: str,
-        rows: Rows,
+        rows: Callable[[int], Rows],
         text: Callable[[int], str | bytes],
         jobs: int,
         backend: str | None = None,
@@ -229,8 +231,9 @@ class Cluster:
             # A batch that was damaged or removed.
             self._repeated.update(run.key for run in missing)
             if self._repeated[missing[0].key] > _REPEATS:
+                fault = self._rows(part[0].carrier).damaged[-1]
                 message = (
-                    f"store {self._rows.damaged[-1]}, also after {_REPEATS} repetitions; expected "
+                    f"store {fault}, also after {_REPEATS} repetitions; expected "
                     "a store that all workers access at the same place"
                 )
                 raise _core.ResultError(message)
@@ -288,8 +291,9 @@ class Cluster:
             self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
         if done.data is not None:
             return batch.decode(done.batch, done.data)[0], False
-        self._rows.load(done.batch)
-        found = {run.key: self._rows.find(run.key) for run in part}
+        rows = self._rows(part[0].carrier)
+        rows.load(done.batch)
+        found = {run.key: rows.find(run.key) for run in part}
         return {key: row for key, row in found.items() if row is not None}, True
 
     def _done(self, future: "Future") -> Done:

@@ -63,6 +63,8 @@ class ClusterExecutor:
             if waiting:
                 self._take()
         self._texts.pop(place, None)
+        # Equal carriers may come again.
+        self._given[place].difference_update(numbers)
 
     def close(self) -> None:
         """Cancel the unfinished runs."""
@@ -86,7 +88,7 @@ class ClusterExecutor:
             if key not in self._waiting:
                 runs.append(Run(place, number, key, cost_s, name=_name(carrier, number)))
             self._waiting.setdefault(key, []).append((place, number))
-        self._opened(carrier).add(runs, first=first)
+        self._opened().add(runs, first=first)
 
     def _take(self) -> None:
         assert self._cluster is not None  # noqa: S101 - runs were given to it
@@ -107,13 +109,14 @@ class ClusterExecutor:
             self._texts[place] = tasks.scenario_of(self._carriers[place].scenario)
         return self._texts[place]
 
-    def _opened(self, carrier: Carrier) -> Cluster:
+    def _opened(self) -> Cluster:
         """Start the cluster when the first run is needed."""
         if self._cluster is None:
             self._cluster = Cluster(
                 self.scheduler,
                 store=self.cache.store.url,
-                rows=self.cache.rows_of(carrier),
+                # A search executes carriers of several scenarios one after the other.
+                rows=lambda place: self.cache.rows_of(self._carriers[place]),
                 text=self._text,
                 jobs=self.jobs,
                 backend=self.backend,

@@ -12,7 +12,6 @@ from sojourn.sweeps import cluster
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.distributing import ClusterExecutor
-from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import Executor, LocalExecutor, jobs_at_once
 from sojourn.sweeps.sharing import SharedCache
 
@@ -60,6 +59,20 @@ def place(text: str | None) -> Place:
     return Place(backend=text)
 
 
+def place_of(on: str | None, backend: str | None) -> Place:
+    """Read where runs are executed from the arguments `on` and `backend` of a function.
+
+    Raises
+    ------
+    ScenarioError
+        Both are given, or the place is not valid.
+    """
+    if on is not None and backend is not None:
+        message = f"on: {on}: given with backend {backend}; expected only one of them"
+        raise _core.ScenarioError(message)
+    return place(on or backend)
+
+
 def store_of(on: Place, shared: str | Path | None) -> str | None:
     """Return the shared store of a sweep; None if there is none.
 
@@ -99,9 +112,8 @@ class Opened:
     cache: RowCache | None
     warnings: list[str] = field(default_factory=list)
 
-    def all_warnings(self, execution: Execution) -> list[str]:
-        """Return the warnings about the stores after an execution."""
-        failure = execution.failure
+    def all_warnings(self, failure: str | None) -> list[str]:
+        """Return the warnings about the stores; `failure` is the first error of the execution."""
         own = [] if failure is None else [f"not all finished runs could be stored: {failure}"]
         return [*self.warnings, *own]
 

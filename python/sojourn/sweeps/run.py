@@ -16,11 +16,11 @@ from sojourn.result.naming import check_possible
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
-from sojourn.sweeps.caches import LocalCache
+from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.parameters import parameters as read_parameters
-from sojourn.sweeps.places import place, placed, store_of
+from sojourn.sweeps.places import place_of, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
 from sojourn.sweeps.until import LEAST_RUNS, Until
@@ -345,16 +345,11 @@ def sweep(
         until_=until,
         most=most,
     )
-    if on is not None and backend is not None:
-        message = f"on: {on}: given with backend {backend}; expected only one of them"
-        raise _core.ScenarioError(message)
-    where_ = place(on or backend)
+    where_ = place_of(on, backend)
     for carrier in planned.carriers:
         budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
         _core.check_backend(carrier.scenario, where_.backend)
-    local = None
-    if store is not None:
-        local = LocalCache(store=_core.RunStore(store), backend=where_.backend)
+    local = local_cache(store, where_.backend)
     shared = store_of(where_, shared)
     with placed(planned.carriers, where_, store=shared, local=local, jobs=jobs) as opened:
         execution = Execution(
@@ -366,6 +361,6 @@ def sweep(
             progress=progress,
         )
         result = execute(planned, execution)
-    for text in opened.all_warnings(execution):
+    for text in opened.all_warnings(execution.failure):
         warnings.warn(text, stacklevel=2)
     return result

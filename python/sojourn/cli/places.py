@@ -1,0 +1,76 @@
+"""Where the runs of sweeps and searches are executed and stored: ``--on`` and ``--store``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import completion, session
+from sojourn.result.formatting import counted
+from sojourn.result.runs import default_folder
+from sojourn.sweeps.caches import LocalCache
+from sojourn.sweeps.executors import jobs_at_once
+from sojourn.sweeps.places import Place
+
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        "--backend",
+        metavar="PLACE",
+        autocompletion=completion.places,
+        help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
+        f"default: {_core.backend_names()[0]}), dask (processes of Dask "
+        "Distributed on this machine) or dask://HOST:PORT (workers of a running scheduler).",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="STORE",
+        help="Store that several machines share: s3://bucket/prefix, with address and "
+        "credentials in the variables AWS_*, or a directory. The runs in it are not repeated. "
+        "Required for --on dask://HOST:PORT.",
+    ),
+]
+
+
+def row_cache(backend: str | None) -> LocalCache | None:
+    """Open the run store; if it is not usable, print a warning and return None."""
+    try:
+        return LocalCache(store=_core.RunStore(default_folder()), backend=backend)
+    except (_core.ResultError, RuntimeError) as error:
+        session.say(f"warning: {error}; runs are not stored")
+        return None
+
+
+def processors(on: str | None, at: Place, jobs: int | None) -> tuple[int | None, str]:
+    """Return the number of processors that execute runs, None if unknown, and their description.
+
+    Parameters
+    ----------
+    on
+        The value of ``--on``.
+    at
+        The place that it means.
+    jobs
+        Number of threads or workers on this machine; by default one per processor.
+    """
+    if at.scheduler is not None:
+        return None, f"on {on}"
+    count = jobs_at_once(jobs, at.backend)
+    return count, f"on {counted(count, 'processor')}"
+
+
+@contextmanager
+def announced(store: str | None) -> Iterator[None]:
+    """Say afterwards if the runs have created the shared store, whose name may be a mistake."""
+    folder = None if store is None or "://" in store else Path(store)
+    is_new = folder is not None and not folder.exists()
+    yield
+    if folder is not None and is_new and folder.exists():
+        session.say(f"created store {folder.absolute()}")
