@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
-from sojourn.cli import searching, session
+from sojourn.cli import searching, session, spaces
 from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed, path
 from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
@@ -81,7 +81,7 @@ def adversary(
         scenario, _ = opened(file, change, replications=None, seed=seed)
     planned = hunting.hunt(
         scenario,
-        searching.parameters(parameter),
+        spaces.parameters(parameter),
         arm=arm,
         against=against,
         score=score,

@@ -1,7 +1,7 @@
 """Options and execution shared by the commands ``tune``, ``sensitivity`` and ``adversary``."""
 
 import json as js
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -18,8 +18,6 @@ from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
 from sojourn.sweeps import SweepInterrupted
-from sojourn.sweeps.parameters import Parameter
-from sojourn.sweeps.parameters import parameter as read_parameter
 from sojourn.sweeps.places import Place, place, store_of
 
 Planned = TypeVar("Planned", bound=Search)
@@ -50,18 +48,6 @@ Arm = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Check the arguments and count the runs; run nothing.")
 ]
-
-
-def parameters(texts: Sequence[str] | None) -> list[Parameter]:
-    """Read the values of ``-p``.
-
-    Raises
-    ------
-    ScenarioError
-        One is not valid.
-    """
-    session.warn_of_bytes(*(texts or ()))
-    return [read_parameter(text) for text in texts or ()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

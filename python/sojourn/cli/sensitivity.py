@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from sojourn.cli import searching
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli import searching, spaces
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
 from sojourn.cli.places import On, Store
-from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import SensitivityResult, analysing
@@ -21,7 +21,7 @@ _SHOWN = {
 
 def sensitivity(
     *,
-    file: ScenarioFile,
+    file: ScenarioOrPreset,
     parameter: searching.Parameters = None,
     metric: Annotated[
         list[str] | None,
@@ -46,6 +46,9 @@ def sensitivity(
     ] = analysing.REPLICATIONS,
     change: Change = None,
     arm: searching.Arm = None,
+    link: Link = None,
+    rtt: Rtt = None,
+    queue: QueueOption = None,
     seed: Seed = None,
     jobs: Jobs = None,
     on: On = None,
@@ -58,16 +61,18 @@ def sensitivity(
     dry_run: searching.DryRun = False,
 ) -> int:
     """Compute how much each parameter affects metrics."""
-    scenario, _ = opened(file, change, replications=None, seed=seed)
+    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
+    scenario, _ = origin.read()
     planned = analysing.analysis(
         scenario,
-        searching.parameters(parameter),
+        spaces.parameters(parameter),
         metric or [],
         arm=arm,
         method=method,
         samples=samples,
         replications=replications,
     )
+    spaces.check_changes(change, planned.changed, "analysis")
     return searching.conduct(
         planned,
         analysing.execute,

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from sojourn import _core
-from sojourn.cli import expecting, places, session, signals, stored, sweep_tables
+from sojourn.cli import expecting, places, session, signals, spaces, stored, sweep_tables
 from sojourn.cli.options import (
     Change,
     Expect,
@@ -23,7 +23,6 @@ from sojourn.cli.options import (
     Replications,
     ReportFile,
     Resume,
-    ScenarioFile,
     Seed,
     path,
     within,
@@ -31,32 +30,25 @@ from sojourn.cli.options import (
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.places import On, Store
 from sojourn.cli.progress import RunProgress, Work, progress_bar
-from sojourn.cli.run import only, scenario_file, with_changes
+from sojourn.cli.run import only
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, without_arms
 from sojourn.expectations.judging import failed
-from sojourn.qdisc import qdisc
 from sojourn.result import derived
 from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible
-from sojourn.scenario import Scenario, presets
+from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
-from sojourn.scenario.overrides import assignment, overridden
-from sojourn.scenario.study_tables import split
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import jobs_at_once
-from sojourn.sweeps.parameters import Parameter
-from sojourn.sweeps.parameters import parameter as read_parameter
 from sojourn.sweeps.places import place, placed, store_of
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
 
-# The options of presets.
-_LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
-
 
 def sweep(
     *,
-    file: ScenarioFile,
+    file: ScenarioOrPreset,
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,20 +81,9 @@ def sweep(
         list[str] | None,
         typer.Option(metavar="NAME", help="Run only this arm of the scenario; repeatable."),
     ] = None,
-    link: Annotated[
-        str | None,
-        typer.Option(
-            help="With a preset: down/up rates, such as 10/1mbit, or one rate for both "
-            f"(default {_LINK})."
-        ),
-    ] = None,
-    rtt: Annotated[
-        str | None, typer.Option(help=f"With a preset: round-trip time (default {_RTT}).")
-    ] = None,
-    queue: Annotated[
-        str | None,
-        typer.Option("--qdisc", help=f"With a preset: queue of both links (default {_QUEUE})."),
-    ] = None,
+    link: Link = None,
+    rtt: Rtt = None,
+    queue: QueueOption = None,
     replications: Replications = None,
     until: Annotated[
         str | None,
@@ -155,20 +136,21 @@ def sweep(
     store = store_of(where_, shared)
     for name in metric or ():
         check_possible(name, "--metric")
-    scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
-    scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
+    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
+    scenario, tables = origin.read()
+    scenario = _arms(scenario, arm)
     table = sweep_table(tables.get("sweep", {}))
     expected = expecting.all_expectations(expect, tables, groups=False)
     planned = replace(
         table,
-        parameters=_parameters(parameter, table.parameters),
+        parameters=spaces.parameters(parameter, table.parameters, "sweep"),
         where=tuple(where or table.where),
         sample=sample or table.sample,
         replications=replications or table.replications,
         until=until or table.until,
         most=most or table.most,
     ).plan(scenario)
-    _check_changes(change, planned)
+    spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
@@ -293,64 +275,6 @@ def _work(planned: Plan, jobs: int | None) -> Work:
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 
 
-def _check_changes(changes: list[str] | None, planned: Plan) -> None:
-    """Raise a ScenarioError if the points replace a value that ``-s`` sets."""
-    for text in changes or ():
-        path_, _ = assignment(text)
-        for set_ in planned.points[0].changes:
-            if path_ == set_ or path_.startswith(f"{set_}."):
-                message = (
-                    f"-s {text}: each point of the sweep sets {set_}; expected either -s or a "
-                    "parameter of the sweep"
-                )
-                raise _core.ScenarioError(message)
-
-
-def _check_options(link: str | None, rtt: str | None, queue: str | None) -> None:
-    """Raise a ScenarioError if options of presets are given with a file."""
-    rates = None if link is None else presets.link_rates(link)
-    for option, changes in (
-        ("--link", rates and f"-s links.down.rate={rates.down} -s links.up.rate={rates.up}"),
-        ("--rtt", rtt and f"-s rtt={rtt}"),
-        ("--qdisc", queue and f"-s links.up.qdisc={queue}"),
-    ):
-        if changes:
-            message = f"{option}: requires a preset; expected {changes}"
-            raise _core.ScenarioError(message)
-
-
-def _scenario(
-    file: Path, *, link: str | None, rtt: str | None, queue: str | None
-) -> tuple[Scenario, dict[str, Any]]:
-    """Read a scenario file with its tables [sweep] and [[expect]], or compose a preset."""
-    is_preset = f"{file}" != "-" and not file.exists() and not file.suffix
-    if not is_preset:
-        _check_options(link, rtt, queue)
-        text, scenario = scenario_file(file)
-        session.warn_of_bytes(text)
-        return scenario, split(text)[1]
-    link, rtt, queue = link or _LINK, rtt or _RTT, queue or _QUEUE
-    rates = presets.link_rates(link)
-    session.warn_of_bytes(rates.down, rates.up)
-    try:
-        groups = presets.traffic(f"{file}", rates)
-    except _core.ScenarioError as error:
-        message = f"{file}: no such file, and no preset: {error}"
-        raise _core.ScenarioError(message) from None
-    scenario = presets.access_link(
-        rates=rates,
-        groups=groups,
-        queues={queue: qdisc(queue)},
-        rtt=rtt,
-        duration="70s",
-        warmup="15s",
-        replications=3,
-        seed=1,
-        name=f"{file} {link}",
-    )
-    return _without_arms(scenario), {}
-
-
 def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
     """Select arms; the changes of a single one become part of the scenario."""
     if not names:
@@ -360,37 +284,7 @@ def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
         # Its only arm has no changes.
         return scenario
     scenario = scenario.replace(arms=chosen)
-    return _without_arms(scenario) if len(chosen) == 1 else scenario
-
-
-def _without_arms(scenario: Scenario) -> Scenario:
-    """Apply the only arm of a scenario to it."""
-    (arm,) = scenario.arms
-    return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
-
-
-def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Return the parameters of the table that the command line does not replace.
-
-    Raises
-    ------
-    ScenarioError
-        A parameter is one of several that the table changes together, and the others would be lost.
-    """
-    given = [read_parameter(text) for text in texts or ()]
-    session.warn_of_bytes(*(texts or ()))
-    paths = {path for one in given for path in one.paths}
-    for one in table:
-        replaced = [path for path in one.paths if path in paths]
-        kept = [path for path in one.paths if path not in paths]
-        if replaced and kept:
-            message = (
-                f"-p {replaced[0]}: [sweep.parameters] changes it together with "
-                f"{', '.join(kept)}; expected values for all of them, such as "
-                f"-p {','.join(one.paths)}=…, or -p for each"
-            )
-            raise _core.ScenarioError(message)
-    return (*(one for one in table if not paths & set(one.paths)), *given)
+    return without_arms(scenario) if len(chosen) == 1 else scenario
 
 
 def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | None, str]) -> str:

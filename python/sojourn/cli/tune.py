@@ -1,16 +1,15 @@
 """``sojourn tune``: find the best settings."""
 
 import shlex
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sojourn.cli import searching
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, ScenarioFile, Seed
+from sojourn.cli import searching, spaces
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
 from sojourn.cli.places import On, Store
-from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, tuning
@@ -18,7 +17,7 @@ from sojourn.search import TuneResult, tuning
 
 def tune(
     *,
-    file: ScenarioFile,
+    file: ScenarioOrPreset,
     parameter: searching.Parameters = None,
     objective: Annotated[
         list[str] | None,
@@ -36,6 +35,9 @@ def tune(
     ] = tuning.INTERVALS,
     change: Change = None,
     arm: searching.Arm = None,
+    link: Link = None,
+    rtt: Rtt = None,
+    queue: QueueOption = None,
     seed: Seed = None,
     jobs: Jobs = None,
     on: On = None,
@@ -48,10 +50,11 @@ def tune(
     dry_run: searching.DryRun = False,
 ) -> int:
     """Find the parameter values that are best in one or several objectives."""
-    scenario, _ = opened(file, change, replications=None, seed=seed)
+    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
+    scenario, _ = origin.read()
     planned = tuning.tuning(
         scenario,
-        searching.parameters(parameter),
+        spaces.parameters(parameter),
         objective or [],
         arm=arm,
         trials=trials,
@@ -73,12 +76,12 @@ def tune(
             json=json,
             dry_run=dry_run,
         ),
-        show=lambda result: _show(result, file),
+        show=lambda result: _show(result, _command(result, origin, arm)),
         document=_document,
     )
 
 
-def _show(result: TuneResult, file: Path) -> None:
+def _show(result: TuneResult, command: str | None) -> None:
     name = result.scenario.checked.name
     failed = result.trials.filter(result.trials["state"] == "failed").height
     rows = []
@@ -118,11 +121,24 @@ def _show(result: TuneResult, file: Path) -> None:
         reason = next(iter(result.manifest["invalid"]), "an objective was not measured")
         print_note(f"{failed} of {counted(result.trials.height, 'trial')} failed: {reason}")
     if result.best is not None:
-        found = result.settings()
         print_note(f"proposed: trial {result.best}")
-        for line in [*found.tc, f"sojourn run {shlex.quote(f'{file}')} {found.options}"]:
+        for line in filter(None, [*result.settings().tc, command]):
             # Not wrapped, so that it can be copied.
             print(f"  {line}")
+
+
+def _command(result: TuneResult, origin: Origin, arm: str | None) -> str | None:
+    """Return the command that runs the scenario with the proposed settings."""
+    if result.best is None:
+        return None
+    found = result.settings()
+    given = [word for one in origin.changes_beside(found.changes) for word in ("-s", one)]
+    if arm is None and not origin.is_preset:
+        return f"{shlex.join(['sojourn', 'run', *origin.words(), *given])} {found.options}"
+    # `run` takes no preset, and applies -s before the changes of the arm.
+    of_arm = [] if arm is None else ["--arm", arm]
+    words = ["sojourn", "sweep", *origin.words(), *of_arm, *given]
+    return f"{shlex.join(words)} {found.written('-p')}"
 
 
 def _estimate(row: dict[str, Any], name: str) -> str:

@@ -16,7 +16,7 @@ from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import dimensions
 from sojourn.search.indices import Design, Method, count, design, known_method
-from sojourn.search.laboratory import Laboratory, check_paths, executed
+from sojourn.search.laboratory import Laboratory, check_paths, executed, listed
 from sojourn.search.objectives import Objective, expression
 from sojourn.search.planned import Search
 from sojourn.search.sensitivity_result import SensitivityResult
@@ -57,6 +57,12 @@ class Analysis(Search):
     def points(self) -> int:
         """Number of points."""
         return count(len(self.dimensions), self.method, self.samples)
+
+    @property
+    def changed(self) -> list[str]:
+        """The paths that the points set, with ``*`` expanded."""
+        (point,) = listed(self.scenario, self.design.points[:1])
+        return list(point.changes)
 
     @property
     def runs(self) -> int:

@@ -34,10 +34,14 @@ class Settings:
     @property
     def options(self) -> str:
         """The options of ``sojourn run`` that set the values."""
+        return self.written("-s")
+
+    def written(self, option: str) -> str:
+        """Write the values as options: ``-s`` of ``sojourn run``, or ``-p`` of sweeps."""
         return shlex.join(
             word
             for path, value in self.changes.items()
-            for word in ("-s", f"{path}={_text(value)}")
+            for word in (option, f"{path}={_text(value)}")
         )
 
     @property

@@ -1,0 +1,207 @@
+"""The scenario and the parameters of sweeps and searches: ``FILE|PRESET``, ``-p``, ``--where``."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import session
+from sojourn.cli.options import path
+from sojourn.cli.run import scenario_file, with_changes
+from sojourn.qdisc import qdisc
+from sojourn.scenario import Scenario, presets
+from sojourn.scenario.overrides import assignment, overridden
+from sojourn.scenario.study_tables import split
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameter as read_parameter
+
+# The options of presets.
+_LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
+
+ScenarioOrPreset = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE|PRESET",
+        parser=path,
+        help="Scenario file in TOML, - for standard input, or a preset of sojourn compare, such as "
+        "rrul_be.",
+    ),
+]
+Link = Annotated[
+    str | None,
+    typer.Option(
+        help="With a preset: down/up rates, such as 10/1mbit, or one rate for both "
+        f"(default {_LINK})."
+    ),
+]
+Rtt = Annotated[str | None, typer.Option(help=f"With a preset: round-trip time (default {_RTT}).")]
+QueueOption = Annotated[
+    str | None,
+    typer.Option("--qdisc", help=f"With a preset: queue of both links (default {_QUEUE})."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a scenario comes from.
+
+    Parameters
+    ----------
+    file
+        A scenario file, or the name of a preset.
+    link, rtt, queue
+        The options of presets.
+    change
+        The values of ``-s``.
+    seed
+        Replaces the seed of the scenario.
+    """
+
+    file: Path
+    link: str | None = None
+    rtt: str | None = None
+    queue: str | None = None
+    change: Sequence[str] | None = None
+    seed: int | None = None
+
+    @property
+    def is_preset(self) -> bool:
+        """Whether it is a preset."""
+        return f"{self.file}" != "-" and not self.file.exists() and not self.file.suffix
+
+    def words(self) -> list[str]:
+        """Return the words of a command that has the same scenario, without ``-s``."""
+        pairs = (("--link", self.link), ("--rtt", self.rtt), ("--qdisc", self.queue))
+        options = [word for name, value in pairs if value is not None for word in (name, value)]
+        return [f"{self.file}", *options]
+
+    def changes_beside(self, paths: Iterable[str]) -> list[str]:
+        """Return the values of ``-s`` that parameters with these paths do not replace."""
+        return [one for one in self.change or () if _replaced_by(one, paths) is None]
+
+    def read(self) -> tuple[Scenario, dict[str, Any]]:
+        """Read the file, or compose the preset, and apply the changes of the command line.
+
+        Returns
+        -------
+        tuple of Scenario and dict
+            The scenario, and the tables of the file that are not part of the scenario.
+
+        Raises
+        ------
+        ScenarioError
+            The file cannot be read, there is no such preset, or an option or a change is not valid.
+        """
+        session.warn_of_bytes(*(self.change or ()))
+        scenario, tables = self._preset() if self.is_preset else self._file()
+        changes = None if self.change is None else list(self.change)
+        return with_changes(scenario, changes, replications=None, seed=self.seed), tables
+
+    def _file(self) -> tuple[Scenario, dict[str, Any]]:
+        rates = None if self.link is None else presets.link_rates(self.link)
+        for option, changes in (
+            ("--link", rates and f"-s links.down.rate={rates.down} -s links.up.rate={rates.up}"),
+            ("--rtt", self.rtt and f"-s rtt={self.rtt}"),
+            ("--qdisc", self.queue and f"-s links.up.qdisc={self.queue}"),
+        ):
+            if changes:
+                message = f"{option}: requires a preset; expected {changes}"
+                raise _core.ScenarioError(message)
+        text, scenario = scenario_file(self.file)
+        session.warn_of_bytes(text)
+        return scenario, split(text)[1]
+
+    def _preset(self) -> tuple[Scenario, dict[str, Any]]:
+        link, queue = self.link or _LINK, self.queue or _QUEUE
+        rates = presets.link_rates(link)
+        session.warn_of_bytes(rates.down, rates.up)
+        try:
+            groups = presets.traffic(f"{self.file}", rates)
+        except _core.ScenarioError as error:
+            message = f"{self.file}: no such file, and no preset: {error}"
+            raise _core.ScenarioError(message) from None
+        scenario = presets.access_link(
+            rates=rates,
+            groups=groups,
+            queues={queue: qdisc(queue)},
+            rtt=self.rtt or _RTT,
+            duration="70s",
+            warmup="15s",
+            replications=3,
+            seed=1,
+            name=f"{self.file} {link}",
+        )
+        return without_arms(scenario), {}
+
+
+def without_arms(scenario: Scenario) -> Scenario:
+    """Apply the only arm of a scenario to it."""
+    (arm,) = scenario.arms
+    return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
+
+
+def parameters(
+    texts: Sequence[str] | None, table: Sequence[Parameter] = (), name: str = ""
+) -> tuple[Parameter, ...]:
+    """Read the values of ``-p``, and add the parameters of a table that they do not replace.
+
+    Parameters
+    ----------
+    texts
+        The values of ``-p``.
+    table
+        The parameters of the file.
+    name
+        The table in which they stand, for error messages.
+
+    Raises
+    ------
+    ScenarioError
+        A value is not valid, or a parameter is one of several that the table changes together, and
+        the others would be lost.
+    """
+    given = [read_parameter(text) for text in texts or ()]
+    session.warn_of_bytes(*(texts or ()))
+    paths = {path for one in given for path in one.paths}
+    for one in table:
+        replaced = [path for path in one.paths if path in paths]
+        kept = [path for path in one.paths if path not in paths]
+        if replaced and kept:
+            message = (
+                f"-p {replaced[0]}: [{name}.parameters] changes it together with "
+                f"{', '.join(kept)}; expected values for all of them, such as "
+                f"-p {','.join(one.paths)}=…, or -p for each"
+            )
+            raise _core.ScenarioError(message)
+    return (*(one for one in table if not paths & set(one.paths)), *given)
+
+
+def check_changes(changes: Sequence[str] | None, paths: Iterable[str], of: str) -> None:
+    """Raise a ScenarioError if parameters with these paths replace a value that ``-s`` sets.
+
+    Parameters
+    ----------
+    changes
+        The values of ``-s``.
+    paths
+        The paths of the parameters, without ``*``.
+    of
+        What has the parameters, for error messages, such as ``"sweep"``.
+    """
+    for text in changes or ():
+        replaced = _replaced_by(text, paths)
+        if replaced is not None:
+            message = (
+                f"-s {text}: each point of the {of} sets {replaced}; expected either -s or a "
+                f"parameter of the {of}"
+            )
+            raise _core.ScenarioError(message)
+
+
+def _replaced_by(change: str, paths: Iterable[str]) -> str | None:
+    """Return the path that replaces the value of a change; None if no path does."""
+    changed, _ = assignment(change)
+    return next((one for one in paths if changed == one or changed.startswith(f"{one}.")), None)
