@@ -14,6 +14,7 @@ from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed, pat
 from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
+from sojourn.cli.spaces import Where
 from sojourn.cli.stored import RESUME
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
@@ -38,6 +39,7 @@ def adversary(
         str, typer.Option(metavar="NAME", help="The arm to compare with; without FILE, a queue.")
     ],
     parameter: searching.Parameters = None,
+    where: Where = None,
     score: Annotated[
         str,
         typer.Option(
@@ -85,6 +87,7 @@ def adversary(
         arm=arm,
         against=against,
         score=score,
+        where=where or (),
         trials=trials,
         replications=replications,
         intervals=intervals,
@@ -158,4 +161,5 @@ def _show(result: AdversaryResult) -> None:
     if worst.score == regret.SCORE:
         power = regret.times(worst.regret)
         print_note(f"the power (goodput / ping p99) of {worst.arm} is {power} times smaller")
+    searching.show_states(result, "the score was not measured")
     print(worst.scenario.to_toml())

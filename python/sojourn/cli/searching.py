@@ -13,7 +13,9 @@ from sojourn.cli import places, session, signals, stored
 from sojourn.cli.options import path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
+from sojourn.cli.tables import print_note
 from sojourn.result.formatting import counted, decimals
+from sojourn.search import AdversaryResult, TuneResult
 from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
@@ -188,7 +190,8 @@ def _shown(
     planned: Planned, execute: Callable[[Planned, Laboratory], Found], laboratory: Laboratory
 ) -> Found | None:
     """Execute a search with a progress bar; None if a signal ended it."""
-    with progress_bar(Work(runs=planned.runs)) as shown:
+    work = Work(runs=planned.runs, current=lambda _: _pruned(laboratory))
+    with progress_bar(work) as shown:
 
         def progress(finished: int, total: int) -> None:
             done = counted(finished, "run")
@@ -203,10 +206,34 @@ def _shown(
             return None
 
 
+def _pruned(laboratory: Laboratory) -> str:
+    count = laboratory.pruned
+    return f"{counted(count, 'trial')} pruned" if count else ""
+
+
 def _continue(laboratory: Laboratory) -> str:
     if laboratory.cache is None:
         return "they are not stored"
     return f"to continue: {stored.continuation()}"
+
+
+def show_states(result: TuneResult | AdversaryResult, unmeasured: str) -> None:
+    """Print how many trials were pruned or failed.
+
+    Parameters
+    ----------
+    result
+        The result.
+    unmeasured
+        Why a trial failed whose scenario is valid.
+    """
+    states = result.trials["state"].to_list()
+    of_all = f"of {counted(len(states), 'trial')}"
+    if pruned := states.count("pruned"):
+        print_note(f"{pruned} {of_all} pruned without runs: --where is not met")
+    if failed := states.count("failed"):
+        reason = next(iter(result.manifest["invalid"]), unmeasured)
+        print_note(f"{failed} {of_all} failed: {reason}")
 
 
 def estimate(mean: float | None, low: float | None, high: float | None) -> str:

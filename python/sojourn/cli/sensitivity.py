@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sojourn import _core
 from sojourn.cli import searching, spaces
 from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
 from sojourn.cli.places import On, Store
@@ -23,6 +24,7 @@ def sensitivity(
     *,
     file: ScenarioOrPreset,
     parameter: searching.Parameters = None,
+    where: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,6 +63,12 @@ def sensitivity(
     dry_run: searching.DryRun = False,
 ) -> int:
     """Compute how much each parameter affects metrics."""
+    if where:
+        message = (
+            f"--where {where[0]}: not possible, because the indices of Sobol and Morris need all "
+            "points of their design; expected ranges in which all points meet the condition"
+        )
+        raise _core.ScenarioError(message)
     origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
     scenario, _ = origin.read()
     planned = analysing.analysis(

@@ -30,6 +30,14 @@ ScenarioOrPreset = Annotated[
         "rrul_be.",
     ),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Leave out points that do not meet a condition, such as "
+        "'links.down.rate >= links.up.rate'; repeatable.",
+    ),
+]
 Link = Annotated[
     str | None,
     typer.Option(

@@ -31,7 +31,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.places import On, Store
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, without_arms
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where, without_arms
 from sojourn.expectations.judging import failed
 from sojourn.result import derived
 from sojourn.result.formatting import counted
@@ -61,14 +61,7 @@ def sweep(
             "PATH,PATH=10mbit/1mbit,9mbit/9mbit changes two together; repeatable.",
         ),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Leave out points that do not meet a condition, such as "
-            "'links.down.rate >= links.up.rate'; repeatable.",
-        ),
-    ] = None,
+    where: Where = None,
     sample: Annotated[
         str | None,
         typer.Option(

@@ -9,7 +9,7 @@ from sojourn.cli import searching, spaces
 from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
 from sojourn.cli.places import On, Store
 from sojourn.cli.searching import estimate
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, tuning
@@ -19,6 +19,7 @@ def tune(
     *,
     file: ScenarioOrPreset,
     parameter: searching.Parameters = None,
+    where: Where = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,6 +58,7 @@ def tune(
         spaces.parameters(parameter),
         objective or [],
         arm=arm,
+        where=where or (),
         trials=trials,
         replications=replications,
         intervals=intervals,
@@ -83,7 +85,6 @@ def tune(
 
 def _show(result: TuneResult, command: str | None) -> None:
     name = result.scenario.checked.name
-    failed = result.trials.filter(result.trials["state"] == "failed").height
     rows = []
     for row in result.front.iter_rows(named=True):
         number = row["trial"]
@@ -117,9 +118,7 @@ def _show(result: TuneResult, command: str | None) -> None:
         title="importance of the parameters (PED-ANOVA), share [95 % interval]",
         words=2,
     )
-    if failed:
-        reason = next(iter(result.manifest["invalid"]), "an objective was not measured")
-        print_note(f"{failed} of {counted(result.trials.height, 'trial')} failed: {reason}")
+    searching.show_states(result, "an objective was not measured")
     if result.best is not None:
         print_note(f"proposed: trial {result.best}")
         for line in filter(None, [*result.settings().tc, command]):
@@ -146,7 +145,16 @@ def _estimate(row: dict[str, Any], name: str) -> str:
 
 
 def _document(result: TuneResult) -> dict[str, Any]:
-    keys = ("sojourn", "parameters", "objectives", "seed", "seed_of_intervals", "best", "invalid")
+    keys = (
+        "sojourn",
+        "parameters",
+        "objectives",
+        "where",
+        "seed",
+        "seed_of_intervals",
+        "best",
+        "invalid",
+    )
     return {
         **{key: result.manifest[key] for key in keys},
         "settings": {

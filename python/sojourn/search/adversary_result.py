@@ -34,7 +34,7 @@ class AdversaryResult(SearchResult):
     _TABLES = ("trials",)
     _TEXTS = (_SCENARIO,)
     _IDENTITY = (
-        *("sojourn", "scenario", "parameters", "arm", "against", "score"),
+        *("sojourn", "scenario", "parameters", "arm", "against", "score", "where"),
         *("trials", "replications", "intervals", "keep", "seed"),
     )
 
@@ -54,7 +54,10 @@ class AdversaryResult(SearchResult):
 
     @property
     def trials(self) -> pl.DataFrame:
-        """One row per trial: ``trial``, the parameters, and ``regret`` in the search."""
+        """One row per trial: ``trial``, the parameters, ``state``, and ``regret`` in the search.
+
+        The states are those of :attr:`TuneResult.trials`.
+        """
         return self._tables["trials"]
 
     @cached_property

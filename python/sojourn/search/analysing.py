@@ -14,14 +14,13 @@ from sojourn.document import bounded, needs
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
-from sojourn.search.dimensions import dimensions
+from sojourn.search.dimensions import check_paths, dimensions, listed
 from sojourn.search.indices import Design, Method, count, design, known_method
-from sojourn.search.laboratory import Laboratory, check_paths, executed, listed
+from sojourn.search.laboratory import Laboratory, executed
 from sojourn.search.objectives import Objective, expression
-from sojourn.search.planned import Search
+from sojourn.search.planned import MAX_RUNS, Search
 from sojourn.search.sensitivity_result import SensitivityResult
 from sojourn.search.settings import of_arm
-from sojourn.search.tuning import MAX_RUNS
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
 
@@ -69,7 +68,8 @@ class Analysis(Search):
         """The most runs that the analysis needs: equal points are run once."""
         return self.points * self.replications
 
-    def _own(self) -> dict[str, Any]:
+    def own(self) -> dict[str, Any]:
+        """Describe what only this kind of search has."""
         return {
             "metrics": [one.text for one in self.metrics],
             "method": self.method,

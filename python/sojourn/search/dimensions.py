@@ -1,17 +1,22 @@
 """The parameters of a search as dimensions: a share from 0 to 1 selects a value of each."""
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
 from sojourn.scenario.quantities import Quantity, quantity
+from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.parameters import Parameter, Range
-from sojourn.sweeps.space import space
+from sojourn.sweeps.space import Point, Space, points, space
 
 Values = Mapping[str, Value]
 DIGITS = 3
+# Points that are tried to find a valid one.
+_TRIED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +131,61 @@ def document(found: Sequence[Dimension]) -> dict[str, list[list[Value]] | str]:
 def label(values: Values) -> str:
     """Write values on one line."""
     return ", ".join(f"{path}={value}" for path, value in values.items())
+
+
+def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
+    """Check that the paths of a search exist, before its first run.
+
+    A path that does not exist is wrong at all points, so points from the whole space are tried
+    until one is valid or two have different faults.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    of
+        The dimensions of the search.
+
+    Raises
+    ------
+    ScenarioError
+        All points are wrong in the same path; the message is that of a sweep.
+    """
+    drawn = random.Random(1)  # noqa: S311 - for samples
+    fault = ""
+    for number in range(_TRIED):
+        values: dict[str, Value] = {}
+        for one in of:
+            # Both ends first.
+            values |= one.at(float(number) if number <= 1 else drawn.random())
+        try:
+            list(carriers(scenario, listed(scenario, [values]), 1))
+        except _core.ScenarioError as error:
+            fault = fault or f"{error}"
+            if f"{error}".split(": ")[0] != fault.split(": ")[0]:
+                return
+        else:
+            return
+    raise _core.ScenarioError(fault)
+
+
+def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
+    """Return the points at which the parameters have the given values.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    changes
+        The values by path, of the same paths at all points; ``*`` in a path is expanded.
+
+    Raises
+    ------
+    ScenarioError
+        A path with ``*`` matches nothing.
+    """
+    paths = tuple(changes[0]) if changes else ()
+    if not paths:
+        return [Point({}, {}) for _ in changes]
+    steps = tuple(tuple(values[path] for path in paths) for values in changes)
+    return points(Space(parameters=(Parameter(paths, values=steps),)), scenario)

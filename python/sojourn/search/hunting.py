@@ -8,18 +8,18 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import bounded, needs
+from sojourn.document import needs
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.adversary_result import AdversaryResult
-from sojourn.search.dimensions import Values, dimensions
-from sojourn.search.laboratory import Laboratory, check_paths, executed, fresh_seed, listed
+from sojourn.search.dimensions import check_paths, dimensions, listed
+from sojourn.search.laboratory import Laboratory, executed, fresh_seed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
-from sojourn.search.optimising import Costs, front, optimise
-from sojourn.search.planned import Search
+from sojourn.search.optimising import Costs
+from sojourn.search.planned import TrialSearch, check_numbers, conditions
 from sojourn.search.regret import SCORE, Contest, Regret, contest
-from sojourn.search.tuning import MAX_RUNS, MAX_TRIALS
+from sojourn.search.trying import tried
 from sojourn.search.worst_case import Counterexample
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
@@ -91,20 +91,18 @@ class NeverLosesError(_core.ScenarioError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hunt(Search):
+class Hunt(TrialSearch):
     """A checked search for a worst case: the scenario has both arms.
 
     Parameters
     ----------
     contest
         The arms and the score.
-    trials, intervals, keep
+    keep
         As for :func:`adversary`.
     """
 
     contest: Contest
-    trials: int
-    intervals: int
     keep: float
 
     @property
@@ -115,13 +113,23 @@ class Hunt(Search):
         of_intervals = (1 + len(_undone(MAX_STEPS)) + 2) * self.intervals
         return 2 * (self.trials * self.replications + of_steps + of_intervals)
 
-    def _own(self) -> dict[str, Any]:
+    def tries(self, candidate: Candidate) -> bool:
+        """Whether a simpler scenario meets the conditions."""
+        if not self.where:
+            return True
+        try:
+            return self.allows(candidate.kept, candidate.scenario(self.scenario))
+        except _core.ScenarioError:
+            # A condition names removed traffic, or a value that the scenario does not have.
+            return False
+
+    def own(self) -> dict[str, Any]:
+        """Describe what only this kind of search has."""
         return {
+            **TrialSearch.own(self),
             "arm": self.contest.arm,
             "against": self.contest.against,
             "score": self.contest.score.text,
-            "trials": self.trials,
-            "intervals": self.intervals,
             "keep": self.keep,
         }
 
@@ -133,6 +141,7 @@ def hunt(
     arm: str | Queue,
     against: str | Queue,
     score: str = SCORE,
+    where: Sequence[str] = (),
     trials: int = TRIALS,
     replications: int = REPLICATIONS,
     intervals: int = INTERVALS,
@@ -146,9 +155,7 @@ def hunt(
     ScenarioError
         An argument is not valid.
     """
-    bounded("--trials", trials, 1, MAX_TRIALS)
-    bounded("--replications", replications, 1, MAX_RUNS)
-    bounded("--intervals", intervals, 2, MAX_RUNS)
+    check_numbers(trials=trials, replications=replications, intervals=intervals)
     if not 0.0 < keep <= 1.0:
         message = f"--keep {keep}: expected a share above 0 and up to 1, such as {KEEP}"
         raise _core.ScenarioError(message)
@@ -171,6 +178,7 @@ def hunt(
         replications=replications,
         intervals=intervals,
         keep=keep,
+        where=conditions(where, chosen, given, found),
     )
 
 
@@ -195,43 +203,25 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
     SweepInterrupted
         Ctrl-C ended the runs; finished runs are in the store.
     """
-    laboratory.planned = planned.runs
-    faults: dict[str, None] = {}
-
-    def measure(points: Sequence[Values]) -> list[Costs]:
-        found = laboratory.attempt(
-            planned.scenario, points, replications=planned.replications, seed=planned.seed
-        )
-        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
-        costs: list[Costs] = []
-        for one in found:
-            mean = None if isinstance(one, str) else planned.contest.regret(one).mean
-            costs.append(None if mean is None else (-mean,))
-        return costs
-
-    optimised = optimise(
-        planned.dimensions,
-        measure,
+    tries = tried(
+        planned,
+        laboratory,
+        lambda runs: _costs(runs, planned.contest),
         objectives=1,
-        trials=planned.trials,
-        seed=planned.seed,
         command="adversary",
+        measures="the score was not measured",
     )
-    best = front(optimised.trials)
-    if not best:
-        reason = next(iter(faults), "the score was not measured in any trial")
-        message = f"adversary: no trial succeeded: {reason}"
-        raise _core.ScenarioError(message)
-    (point,) = listed(planned.scenario, [best[0].values])
+    (point,) = listed(planned.scenario, [tries.best[0].values])
     worst = _minimised(planned, Candidate(dict(point.changes)), laboratory)
     trials = pl.DataFrame(
         [
             {
                 "trial": one.number,
                 **{path: f"{one.values[path]}" for path in planned.paths},
+                "state": one.state,
                 "regret": None if one.costs is None else -one.costs[0],
             }
-            for one in optimised.trials
+            for one in tries.trials
         ],
         schema_overrides={"regret": pl.Float64},
         infer_schema_length=None,
@@ -253,7 +243,12 @@ def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> Adve
         version=_core.version(),
         command=command,
     )
-    return AdversaryResult({**planned.document(), "invalid": list(faults)}, trials, case)
+    return AdversaryResult({**planned.document(), "invalid": tries.faults}, trials, case)
+
+
+def _costs(runs: pl.DataFrame, of: Contest) -> Costs:
+    mean = of.regret(runs).mean
+    return None if mean is None else (-mean,)
 
 
 Ends = tuple[float, float, float]
@@ -298,7 +293,7 @@ def _minimised(
             return False
         return mean is not None and mean >= threshold
 
-    accepted = minimised(base, found, planned.dimensions, keeps)
+    accepted = minimised(base, found, planned.dimensions, keeps, planned.tries)
     # Few runs judged each step, so some steps may have passed by chance.
     seed = fresh_seed(planned.seed, "check")
     whole = regret(found.scenario(base), planned.intervals, seed).mean
@@ -340,6 +335,7 @@ def adversary(
     arm: str | Queue,
     against: str | Queue,
     score: str = SCORE,
+    where: str | Sequence[str] = (),
     trials: int = TRIALS,
     replications: int = REPLICATIONS,
     intervals: int = INTERVALS,
@@ -378,6 +374,8 @@ def adversary(
         and a time at most 60 s. In a run in which only one arm has a score, the other arm failed:
         its rates count as 0.001 Mbit/s, its times as 60 s, and if the score is still not finite,
         the difference counts as 1000000. Runs in which neither arm has a score do not count.
+    where
+        Conditions that the scenario must meet, as for :func:`tune`, also when it is simplified.
     trials
         Number of trials.
     replications
@@ -418,6 +416,7 @@ def adversary(
         arm=arm,
         against=against,
         score=score,
+        where=[where] if isinstance(where, str) else list(where),
         trials=trials,
         replications=replications,
         intervals=intervals,

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,23 +15,19 @@ from sojourn import _core
 from sojourn.result import budget
 from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
-from sojourn.search.dimensions import Dimension, Values
+from sojourn.search.dimensions import Values, listed
 from sojourn.search.planned import Search
 from sojourn.sweeps.caches import RowCache, local_cache
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import Executor, LocalExecutor
-from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.places import Place, place_of, placed, store_of
 from sojourn.sweeps.run import Plan, execute
-from sojourn.sweeps.space import Point, Space, points
+from sojourn.sweeps.space import Space
 
 Planned = TypeVar("Planned", bound=Search)
 Found = TypeVar("Found")
 Key = tuple[str, int, str]
-# Points that are tried to find a valid one.
-_TRIED = 64
 
 
 def fresh_seed(seed: int, purpose: str) -> int:
@@ -86,6 +81,8 @@ class Laboratory:
     progress: Callable[[int, int], object] | None = None
     planned: int = 0
     finished: int = 0
+    # Trials without runs, because they do not meet the conditions of the search.
+    pruned: int = 0
     # Runs that were in the store.
     reused: int = 0
     # The first error that prevented storing a run.
@@ -149,6 +146,8 @@ class Laboratory:
         """Return the metrics of points as :meth:`measure` does, or what is wrong with a point."""
         faults = [self.invalid(scenario, values) for values in changes]
         valid = [values for values, fault in zip(changes, faults, strict=True) if fault is None]
+        invalid = len(changes) - len(valid)
+        self.planned -= invalid * replications * len(scenario.checked.arms)
         frames = iter(self.measure(scenario, valid, replications=replications, seed=seed))
         return [next(frames) if fault is None else fault for fault in faults]
 
@@ -310,61 +309,3 @@ def executed(
         # In the code that called `tune` or another search.
         warnings.warn(text, stacklevel=3)
     return result
-
-
-def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
-    """Check that the paths of a search exist, before its first run.
-
-    A path that does not exist is wrong at all points, so points from the whole space are tried
-    until one is valid or two have different faults.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    of
-        The dimensions of the search.
-
-    Raises
-    ------
-    ScenarioError
-        All points are wrong in the same path; the message is that of a sweep.
-    """
-    drawn = random.Random(1)  # noqa: S311 - for samples
-    fault = ""
-    for number in range(_TRIED):
-        values: dict[str, Value] = {}
-        for one in of:
-            # Both ends first.
-            values |= one.at(float(number) if number <= 1 else drawn.random())
-        try:
-            list(carriers(scenario, listed(scenario, [values]), 1))
-        except _core.ScenarioError as error:
-            fault = fault or f"{error}"
-            if f"{error}".split(": ")[0] != fault.split(": ")[0]:
-                return
-        else:
-            return
-    raise _core.ScenarioError(fault)
-
-
-def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
-    """Return the points at which the parameters have the given values.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        The values by path, of the same paths at all points; ``*`` in a path is expanded.
-
-    Raises
-    ------
-    ScenarioError
-        A path with ``*`` matches nothing.
-    """
-    paths = tuple(changes[0]) if changes else ()
-    if not paths:
-        return [Point({}, {}) for _ in changes]
-    steps = tuple(tuple(values[path] for path in paths) for values in changes)
-    return points(Space(parameters=(Parameter(paths, values=steps),)), scenario)

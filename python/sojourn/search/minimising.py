@@ -39,6 +39,15 @@ class Candidate:
     changes: Mapping[str, Value]
     dropped: frozenset[str] = frozenset()
 
+    @property
+    def kept(self) -> dict[str, Value]:
+        """The values that differ, without those of removed traffic."""
+        return {
+            path: value
+            for path, value in self.changes.items()
+            if not any(path.startswith(f"traffic.{name}.") for name in self.dropped)
+        }
+
     def scenario(self, base: Scenario) -> Scenario:
         """Return the scenario.
 
@@ -52,11 +61,7 @@ class Candidate:
             block for block in document["traffic"] if block["name"] not in self.dropped
         ]
         rest = Scenario.from_json(json.dumps(document))
-        kept = {
-            path: value
-            for path, value in self.changes.items()
-            if not any(path.startswith(f"traffic.{name}.") for name in self.dropped)
-        }
+        kept = self.kept
         return overridden(rest, kept) if kept else rest
 
 
@@ -65,6 +70,7 @@ def minimised(
     found: Candidate,
     dimensions: Sequence[Dimension],
     keeps: Callable[[Scenario], bool],
+    allows: Callable[[Candidate], bool] = lambda _: True,
 ) -> list[Candidate]:
     """Simplify a candidate.
 
@@ -78,6 +84,8 @@ def minimised(
         The parameters of the search; the low ends of their ranges are the least numbers of flows.
     keeps
         Whether a scenario still has the property.
+    allows
+        Whether a candidate is tried.
 
     Returns
     -------
@@ -102,6 +110,8 @@ def minimised(
                     try:
                         scenario = candidate.scenario(base)
                     except _core.ScenarioError:
+                        continue
+                    if not allows(candidate):
                         continue
                     tried += 1
                     if keeps(scenario):

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
@@ -44,12 +45,22 @@ class Trial:
     values
         The values of the parameters.
     costs
-        The measured objectives; None if the trial failed.
+        The measured objectives; None if the trial was pruned or failed.
+    pruned
+        Whether the trial was not measured.
     """
 
     number: int
     values: Values
     costs: Costs
+    pruned: bool = False
+
+    @property
+    def state(self) -> str:
+        """``"complete"``, ``"failed"`` or ``"pruned"``."""
+        if self.pruned:
+            return "pruned"
+        return "failed" if self.costs is None else "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,7 @@ class Optimisation:
 def optimise(
     dimensions: Sequence[Dimension],
     measure: Callable[[Sequence[Values]], Sequence[Costs]],
+    allows: Callable[[Values], bool] = lambda _: True,
     *,
     objectives: int,
     trials: int,
@@ -107,6 +119,9 @@ def optimise(
         The dimensions of the search.
     measure
         Measures a batch of points.
+    allows
+        Whether a point is measured. A trial with another point is pruned: the sampler avoids such
+        points, whereas it ignores failed trials.
     objectives
         Number of objectives.
     trials
@@ -138,12 +153,16 @@ def optimise(
             count = min(BATCH, trials - len(found))
             asked = [study.ask(distributions) for _ in range(count)]
             points = [_values(dimensions, trial.params) for trial in asked]
-            for trial, values, costs in zip(asked, points, measure(points), strict=True):
-                if costs is None:
-                    study.tell(trial, state=optuna.trial.TrialState.FAIL)
-                else:
+            allowed = [allows(values) for values in points]
+            measured = iter(measure(list(compress(points, allowed))))
+            for trial, values, is_allowed in zip(asked, points, allowed, strict=True):
+                costs = next(measured) if is_allowed else None
+                if costs is not None:
                     study.tell(trial, list(costs))
-                found.append(Trial(trial.number, values, costs))
+                else:
+                    states = optuna.trial.TrialState
+                    study.tell(trial, state=states.FAIL if is_allowed else states.PRUNED)
+                found.append(Trial(trial.number, values, costs, pruned=not is_allowed))
         importance = tuple(_importance(study, dimensions, objectives, seed))
     return Optimisation(tuple(found), importance)
 

@@ -1,13 +1,23 @@
-"""What all searches share before they run: a scenario and its dimensions."""
+"""What all searches share before they run: a scenario, its dimensions and conditions."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sojourn import _core
+from sojourn.document import bounded
+from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import Value
 from sojourn.search import dimensions as dims
-from sojourn.search.dimensions import Dimension
+from sojourn.search.dimensions import Dimension, Values, listed
+from sojourn.sweeps.conditions import check, holds
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.space import space
+
+MAX_TRIALS = 100_000
+MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +62,95 @@ class Search:
             "paths": self.paths,
             "replications": self.replications,
             "seed": self.seed,
-            **self._own(),
+            **self.own(),
         }
 
-    def _own(self) -> dict[str, Any]:
-        """Return what only this kind of search has."""
+    def own(self) -> dict[str, Any]:
+        """Describe what only this kind of search has."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSearch(Search):
+    """A checked search in which earlier trials decide which points follow.
+
+    Parameters
+    ----------
+    trials
+        Number of trials.
+    intervals
+        Runs for each interval that the result states, with new seeds.
+    where
+        Conditions; points that do not meet all of them are not run.
+    """
+
+    trials: int
+    intervals: int
+    where: tuple[Expression, ...] = ()
+
+    def meets(self, values: Values) -> bool:
+        """Whether a point meets the conditions.
+
+        Raises
+        ------
+        ScenarioError
+            A condition uses a name that this point does not have.
+        """
+        if not self.where:
+            return True
+        (point,) = listed(self.scenario, [values])
+        return self.allows(point.changes, self.scenario)
+
+    def allows(self, changes: Mapping[str, Value], scenario: Scenario) -> bool:
+        """Whether a scenario with these changes meets the conditions; errors as for `meets`."""
+        document = json.loads(scenario.checked.to_json()) if self.where else {}
+        return all(holds(one, changes, document) for one in self.where)
+
+    def own(self) -> dict[str, Any]:
+        """Describe what only this kind of search has."""
+        return {
+            "trials": self.trials,
+            "intervals": self.intervals,
+            "where": [one.text for one in self.where],
+        }
+
+
+def check_numbers(*, trials: int, replications: int, intervals: int) -> None:
+    """Raise a ScenarioError unless the numbers of a search are in their ranges."""
+    bounded("--trials", trials, 1, MAX_TRIALS)
+    bounded("--replications", replications, 1, MAX_RUNS)
+    bounded("--intervals", intervals, 2, MAX_RUNS)
+
+
+def conditions(
+    texts: Sequence[str],
+    scenario: Scenario,
+    parameters: Sequence[Parameter],
+    found: Sequence[Dimension],
+) -> tuple[Expression, ...]:
+    """Read the conditions of a search, and check them at its first point.
+
+    Parameters
+    ----------
+    texts
+        The conditions.
+    scenario
+        The scenario.
+    parameters, found
+        The parameters, and their dimensions.
+
+    Raises
+    ------
+    ScenarioError
+        A condition is not valid, compares different kinds of values, or uses an unknown name.
+    """
+    sample = "lhs:1" if any(one.ranges for one in parameters) else None
+    parsed = space(parameters, texts, sample).where
+    first: dict[str, Value] = {}
+    for one in found:
+        first |= one.at(0.0)
+    (point,) = listed(scenario, [first])
+    document = json.loads(scenario.checked.to_json())
+    for condition in parsed:
+        check(condition, point.changes, document)
+    return parsed

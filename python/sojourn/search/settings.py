@@ -9,8 +9,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value, overridden
-from sojourn.search.dimensions import Values
-from sojourn.search.laboratory import listed
+from sojourn.search.dimensions import Values, listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class TuneResult(SearchResult):
     _TABLES = ("trials", "front", "importance")
     _TEXTS = (_BEST,)
     _IDENTITY = (
-        *("sojourn", "scenario", "parameters", "objectives"),
+        *("sojourn", "scenario", "parameters", "objectives", "where"),
         *("trials", "replications", "intervals", "seed"),
     )
 
@@ -60,6 +60,9 @@ class TuneResult(SearchResult):
     @property
     def trials(self) -> pl.DataFrame:
         """One row per trial: ``trial``, the parameters, ``state``, ``front``, and per objective.
+
+        The state is ``"complete"``, ``"failed"`` (no valid scenario, or an objective was not
+        measured) or ``"pruned"`` (excluded by a condition; no runs).
 
         The columns of the objectives are means over the runs of the search. For the best of many
         trials, they are biased: use :attr:`front`.

@@ -8,17 +8,17 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core
-from sojourn.document import bounded, needs
+from sojourn.document import needs
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
-from sojourn.search.dimensions import Values, dimensions
-from sojourn.search.laboratory import Laboratory, check_paths, executed, fresh_seed
+from sojourn.search.dimensions import Values, check_paths, dimensions
+from sojourn.search.laboratory import Laboratory, executed, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
-from sojourn.search.optimising import Costs, Trial, compromise, dominates, front, optimise
-from sojourn.search.planned import Search
+from sojourn.search.optimising import Costs, Trial, compromise, dominates
+from sojourn.search.planned import TrialSearch, check_numbers, conditions
 from sojourn.search.settings import of_arm
+from sojourn.search.trying import tried
 from sojourn.search.tune_result import TuneResult
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameters as read_parameters
@@ -27,40 +27,32 @@ TRIALS = 100
 # Runs per trial, and per trial on the front with new seeds.
 REPLICATIONS = 3
 INTERVALS = 10
-MAX_TRIALS = 100_000
-MAX_RUNS = 10_000
 # Most trials of the front that are measured again: more than a person compares.
 MAX_FRONT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning(Search):
+class Tuning(TrialSearch):
     """A checked search for settings: the scenario has no arms.
 
     Parameters
     ----------
     objectives
         The objectives.
-    trials
-        Number of trials.
-    intervals
-        Runs per trial on the front, with new seeds.
     """
 
     objectives: tuple[Objective, ...]
-    trials: int
-    intervals: int
 
     @property
     def runs(self) -> int:
         """The most runs that the search needs."""
         return self.trials * self.replications + (MAX_FRONT + 1) * self.intervals
 
-    def _own(self) -> dict[str, Any]:
+    def own(self) -> dict[str, Any]:
+        """Describe what only this kind of search has."""
         return {
+            **TrialSearch.own(self),
             "objectives": [one.text for one in self.objectives],
-            "trials": self.trials,
-            "intervals": self.intervals,
             "seed_of_intervals": fresh_seed(self.seed, "intervals"),
         }
 
@@ -71,6 +63,7 @@ def tuning(
     texts: Sequence[str],
     *,
     arm: str | None = None,
+    where: Sequence[str] = (),
     trials: int = TRIALS,
     replications: int = REPLICATIONS,
     intervals: int = INTERVALS,
@@ -82,9 +75,7 @@ def tuning(
     ScenarioError
         An argument is not valid.
     """
-    bounded("--trials", trials, 1, MAX_TRIALS)
-    bounded("--replications", replications, 1, MAX_RUNS)
-    bounded("--intervals", intervals, 2, MAX_RUNS)
+    check_numbers(trials=trials, replications=replications, intervals=intervals)
     base = of_arm(scenario, arm, "tune")
     found = dimensions(parameters, "tune")
     check_paths(base, found)
@@ -95,6 +86,7 @@ def tuning(
         trials=trials,
         replications=replications,
         intervals=intervals,
+        where=conditions(where, base, parameters, found),
     )
 
 
@@ -115,29 +107,15 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
     SweepInterrupted
         Ctrl-C ended the runs; finished runs are in the store.
     """
-    laboratory.planned = planned.runs
-    faults: dict[str, None] = {}
-
-    def measure(points: Sequence[Values]) -> list[Costs]:
-        found = laboratory.attempt(
-            planned.scenario, points, replications=planned.replications, seed=planned.seed
-        )
-        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
-        return [None if isinstance(one, str) else _costs(one, planned.objectives) for one in found]
-
-    optimised = optimise(
-        planned.dimensions,
-        measure,
+    found = tried(
+        planned,
+        laboratory,
+        lambda runs: _costs(runs, planned.objectives),
         objectives=len(planned.objectives),
-        trials=planned.trials,
-        seed=planned.seed,
         command="tune",
+        measures="the objectives were not measured",
     )
-    best = front(optimised.trials)
-    if not best:
-        reason = next(iter(faults), "the objectives were not measured in any trial")
-        message = f"tune: no trial succeeded: {reason}"
-        raise _core.ScenarioError(message)
+    best = found.best
     shown = best if len(best) <= MAX_FRONT else _spread(best)
     laboratory.planned = laboratory.finished + (len(shown) + 1) * planned.intervals
     measured = _front(planned, shown, laboratory)
@@ -147,16 +125,16 @@ def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
         **planned.document(),
         "best": chosen.number,
         "points": {f"{one.number}": dict(one.values) for one in shown},
-        "invalid": list(faults),
+        "invalid": found.faults,
     }
     return TuneResult(
         manifest,
-        _trials(planned, optimised.trials, {one.number for one in best}),
+        _trials(planned, found.trials, {one.number for one in best}),
         _frame(planned, measured),
         pl.DataFrame(
             [
                 (planned.objectives[one.objective].text, one.parameter, one.mean, one.low, one.high)
-                for one in optimised.importance
+                for one in found.optimisation.importance
             ],
             schema={
                 "objective": pl.String,
@@ -233,7 +211,7 @@ def _trials(planned: Tuning, trials: Sequence[Trial], best: set[int]) -> pl.Data
         {
             "trial": one.number,
             **_written(one.values, planned),
-            "state": "failed" if one.costs is None else "complete",
+            "state": one.state,
             "front": one.number in best,
             **{
                 of.text: None if one.costs is None else of.sign * one.costs[place]
@@ -274,6 +252,7 @@ def tune(
     objectives: str | Sequence[str],
     *,
     arm: str | None = None,
+    where: str | Sequence[str] = (),
     trials: int = TRIALS,
     replications: int = REPLICATIONS,
     intervals: int = INTERVALS,
@@ -303,6 +282,9 @@ def tune(
         ``"min ping_ms_p99"``, ``"max goodput_down"``.
     arm
         Name of the arm to tune, if the scenario has several.
+    where
+        Conditions that points must meet, as for :func:`sweep`. A trial at another point is pruned:
+        it counts as one of `trials`, but has no runs.
     trials
         Number of trials. They run in batches of 8, with any `jobs`.
     replications
@@ -341,6 +323,7 @@ def tune(
         read_parameters(parameters),
         [objectives] if isinstance(objectives, str) else list(objectives),
         arm=arm,
+        where=[where] if isinstance(where, str) else list(where),
         trials=trials,
         replications=replications,
         intervals=intervals,

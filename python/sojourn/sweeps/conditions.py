@@ -93,7 +93,7 @@ def _found(
     if value is None or isinstance(value, dict | list) or reference.arm is not None:
         message = (
             f'--where "{condition.text}": unknown name {reference.name}; expected a parameter '
-            "of the sweep or another value of the scenario, such as links.up.rate"
+            "or another value of the scenario, such as links.up.rate"
         )
         raise _core.ScenarioError(message)
     return value

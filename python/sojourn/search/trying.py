@@ -1,0 +1,104 @@
+"""Try points of a search: those that do not meet its conditions or are not valid need no runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.search.dimensions import Values
+from sojourn.search.laboratory import Laboratory
+from sojourn.search.optimising import Costs, Optimisation, Trial, front, optimise
+from sojourn.search.planned import TrialSearch
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The trials of a search.
+
+    Parameters
+    ----------
+    optimisation
+        All trials, and the importance of the parameters.
+    best
+        The trials that no other trial dominates, at least one.
+    faults
+        Why scenarios of trials are invalid.
+    """
+
+    optimisation: Optimisation
+    best: list[Trial]
+    faults: list[str]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials."""
+        return self.optimisation.trials
+
+
+def tried(
+    planned: TrialSearch,
+    laboratory: Laboratory,
+    costs: Callable[[pl.DataFrame], Costs],
+    *,
+    objectives: int,
+    command: str,
+    measures: str,
+) -> Tried:
+    """Try points of a search.
+
+    Parameters
+    ----------
+    planned
+        The search.
+    laboratory
+        Executes the runs.
+    costs
+        Returns what to minimise from the metrics of the runs of a trial.
+    objectives
+        Number of objectives.
+    command
+        The name of the command, for error messages.
+    measures
+        What `costs` measures, for error messages.
+
+    Raises
+    ------
+    ScenarioError
+        No trial has succeeded.
+    """
+    laboratory.planned = planned.runs
+    per_trial = planned.replications * len(planned.scenario.checked.arms)
+    faults: dict[str, None] = {}
+
+    def allows(values: Values) -> bool:
+        is_allowed = planned.meets(values)
+        if not is_allowed:
+            laboratory.pruned += 1
+            laboratory.planned -= per_trial
+        return is_allowed
+
+    def measure(points: Sequence[Values]) -> list[Costs]:
+        found = laboratory.attempt(
+            planned.scenario, points, replications=planned.replications, seed=planned.seed
+        )
+        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
+        return [None if isinstance(one, str) else costs(one) for one in found]
+
+    optimisation = optimise(
+        planned.dimensions,
+        measure,
+        allows,
+        objectives=objectives,
+        trials=planned.trials,
+        seed=planned.seed,
+        command=command,
+    )
+    best = front(optimisation.trials)
+    if not best:
+        reason = next(iter(faults), f"{measures} in any trial")
+        if all(one.pruned for one in optimisation.trials):
+            reason = "none meets --where; expected ranges with points that do"
+        message = f"{command}: no trial succeeded: {reason}"
+        raise _core.ScenarioError(message)
+    return Tried(optimisation, best, list(faults))
