@@ -1,6 +1,7 @@
 """``sojourn tune``: find the best settings."""
 
 import shlex
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset,
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, tuning
+from sojourn.search.tune_table import tune_table
 
 
 def tune(
@@ -28,12 +30,19 @@ def tune(
             "or 'max goodput_down'; repeatable.",
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(help="Number of trials.")] = tuning.TRIALS,
-    replications: Annotated[int, typer.Option(help="Runs per trial.")] = tuning.REPLICATIONS,
+    trials: Annotated[
+        int | None, typer.Option(help=f"Number of trials (default {tuning.TRIALS}).")
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(help=f"Runs per trial (default {tuning.REPLICATIONS}).")
+    ] = None,
     intervals: Annotated[
-        int,
-        typer.Option(help="Runs per trial on the Pareto front, with seeds new to the search."),
-    ] = tuning.INTERVALS,
+        int | None,
+        typer.Option(
+            help="Runs per trial on the Pareto front, with seeds new to the search (default "
+            f"{tuning.INTERVALS})."
+        ),
+    ] = None,
     change: Change = None,
     arm: searching.Arm = None,
     link: Link = None,
@@ -50,24 +59,32 @@ def tune(
     resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
-    """Find the parameter values that are best in one or several objectives."""
+    r"""Find the parameter values that are best in one or several objectives.
+
+    The table \[tune] of the file gives the values of options that are left out.
+    """
     origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
-    scenario, _ = origin.read()
-    planned = tuning.tuning(
-        scenario,
-        spaces.parameters(parameter),
-        objective or [],
-        arm=arm,
-        where=where or (),
-        trials=trials,
-        replications=replications,
-        intervals=intervals,
+    scenario, tables = origin.read()
+    table = tune_table(tables.get("tune", {}))
+    given: dict[str, Any] = {
+        "objectives": tuple(objective) if objective else None,
+        "where": tuple(where) if where else None,
+        "arm": arm,
+        "trials": trials,
+        "replications": replications,
+        "intervals": intervals,
+    }
+    chosen = replace(
+        table,
+        parameters=spaces.parameters(parameter, table.parameters, "tune"),
+        **{name: value for name, value in given.items() if value is not None},
     )
+    planned = chosen.plan(scenario)
     return searching.conduct(
         planned,
         tuning.execute,
         kind=TuneResult,
-        size=f"tune: {counted(trials, 'trial')}",
+        size=f"tune: {counted(planned.trials, 'trial')}",
         options=searching.Options(
             jobs=jobs,
             on=on,
@@ -78,7 +95,7 @@ def tune(
             json=json,
             dry_run=dry_run,
         ),
-        show=lambda result: _show(result, _command(result, origin, arm)),
+        show=lambda result: _show(result, _command(result, origin, chosen.arm)),
         document=_document,
     )
 

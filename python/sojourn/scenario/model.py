@@ -202,7 +202,7 @@ class Scenario:
 
     @staticmethod
     def from_toml(text: str, directory: str | Path | None = None) -> "Scenario":
-        """Read a scenario from TOML; its tables ``[sweep]`` and ``[[expect]]`` are not part of it.
+        """Read a scenario from TOML; without its tables ``[sweep]``, ``[tune]``, ``[[expect]]``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The tables ``[sweep]`` and ``[[expect]]`` of scenario files.
+"""The tables ``[sweep]``, ``[tune]`` and ``[[expect]]`` of scenario files.
 
 They describe what is done with a scenario, not the scenario: the core does not read them, and they
 do not change the hash of the scenario.
@@ -10,7 +10,9 @@ from typing import Any
 
 from sojourn import _core
 
-NAMES = ("sweep", "expect")
+# The headers of the tables by their name.
+HEADERS = {"sweep": "[sweep]", "tune": "[tune]", "expect": "[[expect]]"}
+NAMES = tuple(HEADERS)
 _KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 # Not a line of an array, such as `["10mbit", "1mbit"],`.
 _HEADER = re.compile(
@@ -59,7 +61,8 @@ def split(text: str) -> tuple[str, dict[str, Any]]:
     except tomllib.TOMLDecodeError:
         is_separated = False
     if not is_separated:
-        message = f"{' and '.join(tables)}: expected tables with headers, [sweep] and [[expect]]"
+        headers = " and ".join(HEADERS[name] for name in tables)
+        message = f"{' and '.join(tables)}: expected tables with headers, such as {headers}"
         raise _core.ScenarioError(message)
     return without, tables
 

@@ -409,7 +409,9 @@ def adversary(
     """
     if scenario is not None:
         needs("adversary", scenario, Scenario, "a Scenario")
-    needs("parameters", parameters or {}, Mapping, "a mapping from paths to values")
+    if not isinstance(parameters, Mapping | None):
+        # The keys of parameters that change together are tuples.
+        needs("parameters", parameters, Mapping, "a mapping from paths to values")
     planned = hunt(
         scenario,
         read_parameters(parameters or {}),

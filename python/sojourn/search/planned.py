@@ -115,11 +115,19 @@ class TrialSearch(Search):
         }
 
 
-def check_numbers(*, trials: int, replications: int, intervals: int) -> None:
-    """Raise a ScenarioError unless the numbers of a search are in their ranges."""
-    bounded("--trials", trials, 1, MAX_TRIALS)
-    bounded("--replications", replications, 1, MAX_RUNS)
-    bounded("--intervals", intervals, 2, MAX_RUNS)
+def check_numbers(*, trials: int, replications: int, intervals: int, place: str = "--") -> None:
+    """Raise a ScenarioError unless the numbers of a search are in their ranges.
+
+    Parameters
+    ----------
+    trials, replications, intervals
+        The numbers.
+    place
+        What precedes their names in error messages.
+    """
+    bounded(f"{place}trials", trials, 1, MAX_TRIALS)
+    bounded(f"{place}replications", replications, 1, MAX_RUNS)
+    bounded(f"{place}intervals", intervals, 2, MAX_RUNS)
 
 
 def conditions(

@@ -316,7 +316,9 @@ def tune(
         Ctrl-C ended the runs.
     """
     needs("tune", scenario, Scenario, "a Scenario")
-    needs("parameters", parameters, Mapping, "a mapping from paths to values")
+    if not isinstance(parameters, Mapping):
+        # The keys of parameters that change together are tuples.
+        needs("parameters", parameters, Mapping, "a mapping from paths to values")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     planned = tuning(
         chosen,

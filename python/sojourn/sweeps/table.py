@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any
 
 from sojourn import _core
-from sojourn.document import bounded, needs
+from sojourn.document import bounded, described, needs
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps.parameters import Parameter, parameters
 from sojourn.sweeps.run import Plan, plan
 from sojourn.sweeps.space import space
 
-KEYS = ("parameters", "where", "sample", "replications", "until", "most")
+NUMBER, TEXT = (int, "a whole number"), (str, "a text")
+# The keys of [sweep] beside `parameters` and `where`: the type of their value.
+_KEYS = {"sample": TEXT, "replications": NUMBER, "until": TEXT, "most": NUMBER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +71,71 @@ def sweep_table(table: object) -> SweepTable:
     >>> sweep_table({"parameters": {"rtt": "10ms,50ms"}}).parameters[0].values
     (('10ms',), ('50ms',))
     """
-    needs("sweep", table, Mapping, "a table [sweep]")
+    found = entries("sweep", table, _KEYS)
+    for key in ("replications", "most"):
+        if key in found:
+            bounded(f"sweep.{key}", found[key], 1, MAX_REPLICATIONS)
+    return SweepTable(**found)
+
+
+def entries(
+    name: str, table: object, kinds: Mapping[str, tuple[type | UnionType, str]]
+) -> dict[str, Any]:
+    """Check the keys and the types of the values of a table with parameters and conditions.
+
+    Parameters
+    ----------
+    name
+        The name of the table.
+    table
+        The table.
+    kinds
+        The keys beside ``parameters`` and ``where``: the type of their value and its description.
+
+    Returns
+    -------
+    dict
+        ``parameters``, ``where``, and the given values of the other keys.
+
+    Raises
+    ------
+    ScenarioError
+        A key is unknown or a value is not valid.
+    """
+    needs(name, table, Mapping, f"a table [{name}]")
     keys: dict[str, Any] = dict(table) if isinstance(table, Mapping) else {}
-    for key in keys:
-        if key not in KEYS:
-            message = f"sweep.{key}: unknown key; expected one of {', '.join(KEYS)}"
+    known = ("parameters", "where", *kinds)
+    for key, value in keys.items():
+        place = f"{name}.{key}"
+        if key not in known:
+            message = f"{place}: unknown key; expected one of {', '.join(known)}"
             raise _core.ScenarioError(message)
-    where = keys.get("where", [])
-    where = [where] if isinstance(where, str) else where
-    needs("sweep.where", where, list, "a list of conditions")
-    for condition in where:
-        needs("sweep.where", condition, str, "conditions as texts")
-    given = keys.get("parameters", {})
-    needs("sweep.parameters", given, Mapping, "a table of values by their path")
-    for key, kind, what in (
-        ("sample", str, "a text"),
-        ("until", str, "a text"),
-        ("replications", int, "a whole number"),
-        ("most", int, "a whole number"),
-    ):
-        if key in keys:
-            needs(f"sweep.{key}", keys[key], kind, what)
-            if kind is int:
-                bounded(f"sweep.{key}", keys[key], 1, MAX_REPLICATIONS)
-    rest = {key: keys[key] for key in KEYS[2:] if key in keys}
-    return SweepTable(parameters=tuple(parameters(given)), where=tuple(where), **rest)
+        if key not in kinds:
+            continue
+        kind, what = kinds[key]
+        if isinstance(value, bool):
+            # Python counts it as a whole number.
+            message = f"{place}: expected {what}, not {described(value)}"
+            raise _core.ScenarioError(message)
+        needs(place, value, kind, what)
+    given = keys.pop("parameters", {})
+    needs(f"{name}.parameters", given, Mapping, "a table of values by their path")
+    where = texts(f"{name}.where", keys.pop("where", []), "conditions")
+    return {"parameters": tuple(parameters(given)), "where": tuple(where), **keys}
+
+
+def texts(place: str, value: object, what: str) -> list[str]:
+    """Return a list of texts; a single text is a list of one.
+
+    Raises
+    ------
+    ScenarioError
+        The value is neither a text nor a list of texts.
+    """
+    found = [value] if isinstance(value, str) else value
+    needs(place, found, list, f"a list of {what}")
+    checked = []
+    for text in found if isinstance(found, list) else ():
+        needs(place, text, str, f"{what} as texts")
+        checked.append(text)
+    return checked
