@@ -63,7 +63,10 @@ class SearchResult:
         saving.check(directory, cls._KIND, identity, force=force)
 
     def save(self, directory: str | Path, *, force: bool = False) -> None:
-        """Write the manifest in JSON, a Parquet file per frame, and the scenario that was found.
+        """Write the result: a manifest, a Parquet file per frame, and the scenario that was found.
+
+        The manifest is ``tune.json``, ``sensitivity.json`` or ``adversary.json``, and the scenario
+        ``best.toml`` or ``worst.toml``.
 
         Parameters
         ----------
