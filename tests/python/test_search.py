@@ -117,7 +117,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["tune", "F", "--objective", "min drops"], "tune: no parameters; expected at least one"),
+        (["tune", "F", "--objective", "min drops"], "tune: no parameters; expected -p PATH=VALUES"),
         (["tune", "F", "-p", "rtt=uniform(1ms,9ms)"], "--objective: none given"),
         (["tune", "F", "-p", "rtt=1ms,9ms", "--objective", "drops"], "expected min or max"),
         (

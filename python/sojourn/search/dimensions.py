@@ -101,9 +101,10 @@ def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]
     ['rtt']
     """
     if not parameters:
+        table = ", or a table [tune.parameters] in the scenario file" if command == "tune" else ""
         message = (
-            f"{command}: no parameters; expected at least one, such as "
-            "-p 'links.down.qdisc.target=loguniform(1ms,50ms)'"
+            f"{command}: no parameters; expected -p PATH=VALUES, such as "
+            f"-p 'links.down.qdisc.target=loguniform(1ms,50ms)'{table}"
         )
         raise _core.ScenarioError(message)
     # For its checks: a search draws its samples itself.
