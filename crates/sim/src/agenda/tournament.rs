@@ -46,11 +46,16 @@ impl Tournament {
 
     #[inline]
     pub(super) fn set(&mut self, slot: usize, key: Key) {
+        // Two levels, as most networks have: the loop would cost them half as much again.
+        if self.slots == 1 {
+            let (group, place) = (slot / ARITY, slot % ARITY);
+            let least = put(&mut self.groups[1 + group], place, key);
+            self.least = put(&mut self.groups[0], group % ARITY, least);
+            return;
+        }
         let (mut group, mut place, mut key) = (self.slots + slot / ARITY, slot % ARITY, key);
         loop {
-            let keys = &mut self.groups[group];
-            keys[place] = key;
-            key = keys[0].min(keys[1]).min(keys[2].min(keys[3]));
+            key = put(&mut self.groups[group], place, key);
             if group == 0 {
                 break;
             }
@@ -67,4 +72,11 @@ impl Tournament {
         let least = std::iter::once(&mut self.least);
         self.groups.iter_mut().flatten().chain(least)
     }
+}
+
+/// Replaces a key of a group; returns the least one then.
+#[inline]
+fn put(keys: &mut [Key; ARITY], place: usize, key: Key) -> Key {
+    keys[place] = key;
+    keys[0].min(keys[1]).min(keys[2].min(keys[3]))
 }

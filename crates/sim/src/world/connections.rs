@@ -1,7 +1,9 @@
 //! Events of connections over TCP or QUIC: delivery and timers.
 
 use sojourn_apps::Side;
+use sojourn_link::Step;
 use sojourn_net::Instant;
+use sojourn_transport::Segment;
 
 use super::network::World;
 use crate::agenda::Event;
@@ -145,9 +147,19 @@ impl World<'_> {
         if self.observed.notes.capture.is_some() {
             self.capture_segments(owner, kind, way);
         }
-        for n in 0..self.outbox.segments.len() {
-            let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);
-            self.forward(&pkt);
+        let packet = |segment: &Segment| Packet::tcp(owner, kind, way, segment).in_class(class);
+        if let Step::Wire(wire) = self.routes.step(way) {
+            let on_wire = &mut self.wires[wire as usize];
+            for segment in &self.outbox.segments {
+                if let Some(at) = on_wire.push(self.now, &packet(segment)) {
+                    self.agenda.schedule(at, Event::Wire(wire));
+                }
+            }
+        } else {
+            for n in 0..self.outbox.segments.len() {
+                let pkt = packet(&self.outbox.segments[n]);
+                self.forward(&pkt);
+            }
         }
         self.outbox.segments.clear();
     }

@@ -41,27 +41,57 @@ impl World<'_> {
                 more: follows,
             };
             let out = &mut self.outbox.segments;
-            let receiver = &mut tcp.data.receiver;
-            receiver.on_segment(self.now, pkt.segment(), arrival, out);
-            let (way, event) = (flow.reverse, tcp.has_event(Kind::Data));
-            if event {
+            let way = flow.reverse;
+            tcp.data
+                .receiver
+                .on_segment(self.now, pkt.segment(), arrival, out);
+            if tcp.has_event(Kind::Data) {
                 self.notify_user(id);
+                self.send_segments(id, Kind::Ack, way);
+                self.follow_receiver(id);
+                return;
             }
-            self.send_segments(id, Kind::Ack, way);
-            self.follow_receiver(id);
+            // What follows changes nothing of the connection, so all is read of it here.
+            let due = tcp.data.receiver.next_timer();
+            let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
+            if !self.outbox.segments.is_empty() {
+                self.send_segments(id, Kind::Ack, way);
+            }
+            if let Some(at) = timer {
+                self.agenda.schedule(at, Event::Receiver(id));
+            }
         } else {
             let out = &mut self.outbox.segments;
             tcp.data.sender.on_segment(self.now, pkt.segment(), out);
-            let (way, event, over) = (flow.forward, tcp.has_event(Kind::Ack), tcp.is_over());
-            if event {
-                self.notify_user(id);
+            let way = flow.forward;
+            let (event, over) = (tcp.has_event(Kind::Ack), tcp.is_over());
+            if event || over {
+                self.after_change(id, event, over);
+                return;
             }
-            if over {
-                self.flows[id as usize].release(self.now);
+            let due = tcp.data.sender.next_timer_before(flow.sender_event.limit());
+            let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
+            if !self.outbox.segments.is_empty() {
+                self.send_segments(id, Kind::Data, way);
             }
-            self.send_segments(id, Kind::Data, way);
-            self.follow_sender(id);
+            if let Some(at) = timer {
+                self.agenda.schedule(at, Event::Sender(id));
+            }
         }
+    }
+
+    /// After an acknowledgement with which the connection has been established or is over.
+    #[inline(never)]
+    fn after_change(&mut self, id: u32, event: bool, over: bool) {
+        let way = self.flows[id as usize].forward;
+        if event {
+            self.notify_user(id);
+        }
+        if over {
+            self.flows[id as usize].release(self.now);
+        }
+        self.send_segments(id, Kind::Data, way);
+        self.follow_sender(id);
     }
 
     /// Handles a timer event of a connection if it is of one-way TCP; returns whether it is.

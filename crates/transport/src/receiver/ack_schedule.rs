@@ -32,7 +32,8 @@ const MAX_RCV_MSS: u16 = 1_460;
 /// The schedule of acknowledgements.
 #[derive(Clone, Debug)]
 pub(super) struct AckSchedule {
-    last_data: Instant,
+    /// The tick at which the last in-order data arrived.
+    last_data: u64,
     delayed_at: Option<Instant>,
     compressed_at: Option<Instant>,
     /// Bytes received in order since the last ACK.
@@ -53,9 +54,10 @@ pub(super) struct AckSchedule {
 }
 
 impl AckSchedule {
-    pub(super) const fn new(mss: u16) -> Self {
+    /// The schedule of a connection without data before `tick`.
+    pub(super) const fn new(mss: u16, tick: u64) -> Self {
         Self {
-            last_data: Instant::ZERO,
+            last_data: tick,
             delayed_at: None,
             compressed_at: None,
             since_ack: 0,
@@ -76,18 +78,17 @@ impl AckSchedule {
         self.rto_ms = (rtt_micros + (2 * rtt_micros).max(200_000)).div_ceil(1_000);
     }
 
-    /// An in-order segment arrived while `window` bytes are advertised: adapts the delayed-ACK
+    /// An in-order segment arrived at `tick` while `window` bytes are advertised: adapts the delayed-ACK
     /// time-out to the spacing of data.
     #[inline]
-    pub(super) fn on_data(&mut self, ticks: Ticks, now: Instant, seg: &Segment, window: u32) {
+    pub(super) fn on_data(&mut self, tick: u64, seg: &Segment, window: u32) {
         if seg.len >= self.rcv_mss {
             self.rcv_mss = seg.len.min(MAX_RCV_MSS);
             self.pushed |= seg.flags.has(Flags::PSH);
         } else {
             self.pushed = true;
         }
-        let gap = ticks.at(now) - ticks.at(self.last_data);
-        let gap = u32::try_from(gap).unwrap_or(u32::MAX);
+        let gap = u32::try_from(tick - self.last_data).unwrap_or(u32::MAX);
         if let Some(ato) = self.ato_ms {
             let ato = ato.get();
             if gap <= MIN_ATO_MS / 2 {
@@ -101,7 +102,7 @@ impl AckSchedule {
             self.refill_quick(window);
             self.ato_ms = NonZeroU32::new(MIN_ATO_MS);
         }
-        self.last_data = now;
+        self.last_data = tick;
     }
 
     fn refill_quick(&mut self, window: u32) {

@@ -82,7 +82,7 @@ impl Receiver {
     const fn with_feedback(ticks: Ticks, mss: u16, feedback: EcnFeedback) -> Self {
         Self {
             ticks,
-            acks: AckSchedule::new(mss),
+            acks: AckSchedule::new(mss, ticks.at(Instant::ZERO)),
             window: AdvertisedWindow::new(mss),
             held: None,
             feedback,
@@ -130,6 +130,20 @@ impl Receiver {
         arrival: Arrival,
         out: &mut Vec<Segment>,
     ) {
+        if seg.seq == self.next && self.expects_only_data(seg) {
+            self.take_next(now, seg, arrival.more, out);
+        } else {
+            self.on_any_segment(now, seg, arrival, out);
+        }
+    }
+
+    fn on_any_segment(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        arrival: Arrival,
+        out: &mut Vec<Segment>,
+    ) {
         if seg.flags.has(Flags::SYN) {
             self.feedback.on_syn(seg.flags, arrival.ce);
             self.on_syn(now, seg, out);
@@ -165,6 +179,56 @@ impl Receiver {
                 self.schedule(now, out);
             }
             Ordering::Greater => self.hold(now, seg, out),
+        }
+    }
+
+    /// Whether `seg` is data without FIN that needs no response but an acknowledgement, on a connection without ECN
+    /// or holes.
+    #[inline]
+    fn expects_only_data(&self, seg: &Segment) -> bool {
+        let plain = seg.flags == Flags::ACK || seg.flags == Flags::ACK | Flags::PSH;
+        plain
+            && seg.len > 0
+            && self.state == State::Established
+            && !self.feedback.is_on()
+            && self.held.as_ref().is_none_or(|held| held.is_empty())
+    }
+
+    /// The next segment in order arrived, [data only](Self::expects_only_data): the steps of
+    /// [`Self::on_any_segment`] that do something then.
+    #[inline]
+    fn take_next(&mut self, now: Instant, seg: &Segment, more: bool, out: &mut Vec<Segment>) {
+        let tick = self.ticks.at(now);
+        self.received += 1;
+        self.window.measure_rtt(self.ticks.stamp(now), seg);
+        if seg.seq == self.acked && !before(seg.ts_val, self.echo) {
+            self.echo = seg.ts_val;
+        }
+        self.read_waits = more;
+        self.acks.on_data(tick, seg, self.window.advertised());
+        self.next += 1;
+        self.acks.add_received(seg.len.into());
+        self.delivered += u64::from(seg.len);
+        if self.unread == 0 {
+            self.first_unread = self.delivered;
+        }
+        self.unread += 1;
+        if self.window.grow(seg.len, self.unread) {
+            self.acks.ensure_quick(1);
+        }
+        if !more {
+            self.unread = 0;
+            self.window.adjust(now, self.first_unread);
+        }
+        let due = self.acks.is_second() && (!more || self.window.holds(self.unread))
+            || self.acks.is_immediate()
+            || self.acks.delay(self.ticks, now, self.window.rtt_micros());
+        if due {
+            self.send_ack(now, out);
+        }
+        // The application has read everything: a pushed segment is acknowledged.
+        if self.acks.is_pushed() && !more {
+            self.send_ack(now, out);
         }
     }
 
@@ -257,7 +321,7 @@ impl Receiver {
 
     fn take_in_order(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         self.acks
-            .on_data(self.ticks, now, seg, self.window.advertised());
+            .on_data(self.ticks.at(now), seg, self.window.advertised());
         self.next += 1;
         self.acks.add_received(seg.len.into());
         self.delivered += u64::from(seg.len);
@@ -399,3 +463,6 @@ impl Receiver {
 }
 
 const _: () = assert!(MSS < 1_460, "timestamps take their share of a segment");
+
+#[cfg(test)]
+mod tests;

@@ -15,13 +15,16 @@ impl Sender {
     /// A segment from the peer arrived.
     pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         match self.state {
-            State::Established => self.on_ack(now, seg, out),
+            State::Established => match self.plain_run_of(seg) {
+                Some(run) => self.on_plain_ack(now, seg, &run, out),
+                None => self.on_ack(now, seg, out),
+            },
             State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
             State::Connecting | State::Closed | State::Done | State::Aborted => {}
         }
     }
 
-    fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+    pub(super) fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         if seg.ack > self.board.next() {
             return;
         }
@@ -126,8 +129,9 @@ impl Sender {
             let seq = self.board.una();
             // A sampler needs each segment.
             if !self.pacing.is_sampled()
-                && let Some(run) = self.board.pop_plain(seg.ack - seq)
+                && let Some(run) = self.board.plain_run(seg.ack - seq)
             {
+                self.board.pop_run(&run);
                 self.take_plain(now, seq, &run, high_before, found);
                 last_len = run.last_len;
                 continue;

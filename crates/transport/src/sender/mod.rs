@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `handshake` | opening the connection, or joining the other half of a two-way connection |
 //! | `ack`, `sack` | the order of steps for each acknowledgement |
+//! | `plain_ack` | the same for an acknowledgement that reports nothing but progress, as most do |
 //! | `loss_detection` | RACK: which segments are lost |
 //! | `recovery` | congestion states: entering, reducing, undoing, leaving |
 //! | `ecn` | the response to CE |
@@ -36,6 +37,7 @@ mod output;
 mod pacing;
 mod params;
 mod persist;
+mod plain_ack;
 mod recovery;
 mod sack;
 mod state;

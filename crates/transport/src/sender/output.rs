@@ -47,14 +47,16 @@ impl Sender {
         }
     }
 
-    /// Sends what the window allows of new data.
-    pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    /// Sends what the window allows of new data; returns the number of segments.
+    pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
         if !self.buffer.has_pending() {
-            return;
+            return 0;
         }
         let mut sent_any = 0;
         let mut limited = false;
         let max_segments = self.burst_segments();
+        // The probe timer replaces the time-out that a burst would start.
+        let arms_probe = self.may_probe();
         while self.buffer.unsent() > 0 && !self.pacing_blocks(now) {
             let in_flight = self.board.in_flight();
             let quota = self.window.cwnd.saturating_sub(in_flight);
@@ -77,14 +79,23 @@ impl Sender {
                 .min(quota)
                 .min(max_segments)
                 .min(self.buffer.segments_allowed());
+            let was_empty = self.board.outstanding() == 0;
             self.send_burst(now, burst.max(1), out);
+            if !arms_probe {
+                self.after_first(now, was_empty);
+            }
             sent_any += burst.max(1);
         }
         if self.buffer.is_fin_due() {
+            let was_empty = self.board.outstanding() == 0;
             self.send_fin(now, out);
+            if !arms_probe {
+                self.after_first(now, was_empty);
+            }
             sent_any += 1;
         }
         self.after_sending(now, sent_any, limited);
+        sent_any
     }
 
     fn after_sending(&mut self, now: Instant, sent: u32, limited: bool) {
@@ -167,7 +178,20 @@ impl Sender {
             self.cc.on_resume(&resume);
             self.restart_model(&resume);
         }
-        let was_empty = self.board.outstanding() == 0;
+        let bytes = if self.ecn.is_on() || self.is_model_based() {
+            self.send_each(now, segments, out)
+        } else {
+            match self.buffer.take_full(segments) {
+                Some(bytes) => self.send_full(now, segments, bytes, out),
+                None => self.send_each(now, segments, out),
+            }
+        };
+        self.buffer.set_last_sent(now);
+        self.pacing.charge(now, bytes, self.counters.sent);
+    }
+
+    /// Sends a burst of `segments`; returns the bytes in it.
+    fn send_each(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) -> u64 {
         let mut bytes = 0;
         for n in 1..=segments {
             let (len, is_last) = self.buffer.take_segment();
@@ -182,16 +206,44 @@ impl Sender {
             let fin = is_last && self.buffer.is_closed();
             self.send_one(now, len, push, fin, out);
         }
-        self.buffer.set_last_sent(now);
-        self.pacing.charge(now, bytes, self.counters.sent);
-        self.after_first(now, was_empty);
+        bytes
+    }
+
+    /// The same for full segments with `bytes` in all, none of which ends a write, of a connection without ECN
+    /// or model: they differ in their number only.
+    #[inline]
+    fn send_full(
+        &mut self,
+        now: Instant,
+        segments: u32,
+        bytes: u32,
+        out: &mut Vec<Segment>,
+    ) -> u64 {
+        let len = self.buffer.mss();
+        let mut segment = Segment {
+            len,
+            flags: Flags::ACK | self.ecn.own_count(),
+            ..self.blank(now)
+        };
+        let last = segment.seq + segments - 1;
+        while segment.seq < last {
+            out.push(segment);
+            self.board.push(Sent::new(now, len, Flags::NONE));
+            segment.seq += 1;
+        }
+        if segments > 1 {
+            segment.flags |= Flags::PSH;
+        }
+        out.push(segment);
+        self.board.push(Sent::new(now, len, Flags::NONE));
+        self.buffer.on_sent(bytes);
+        self.counters.sent += u64::from(segments);
+        bytes.into()
     }
 
     fn send_fin(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let was_empty = self.board.outstanding() == 0;
         self.send_one(now, 0, Push::No, true, out);
         self.buffer.set_last_sent(now);
-        self.after_first(now, was_empty);
     }
 
     /// New segments were sent: if nothing was outstanding before, the time-out starts.
@@ -232,7 +284,7 @@ impl Sender {
             }
         }
         self.board.push(Sent::new(now, len, control));
-        self.buffer.on_sent(len);
+        self.buffer.on_sent(len.into());
         self.counters.sent += 1;
     }
 
@@ -324,7 +376,9 @@ impl Sender {
     /// retransmission; `None`: nothing could be sent.
     pub(super) fn send_probe(&mut self, now: Instant, out: &mut Vec<Segment>) -> Option<bool> {
         if self.buffer.may_send() {
+            let was_empty = self.board.outstanding() == 0;
             self.send_burst(now, 1, out);
+            self.after_first(now, was_empty);
             self.recovery.on_sent(1);
             return Some(false);
         }

@@ -117,11 +117,17 @@ impl Sender {
         }
     }
 
+    /// Whether a probe is useful once something is outstanding.
+    #[inline]
+    pub(super) const fn may_probe(&self) -> bool {
+        matches!(self.recovery.phase(), Phase::Open | Phase::Cwr)
+    }
+
     /// Arms the probe timer if a probe is useful; returns whether it did. `advancing`: the time-out
     /// would be restarted now, so that it bounds the probe in full.
     pub(super) fn arm_probe(&mut self, now: Instant, advancing: bool) -> bool {
         let outstanding = self.board.outstanding();
-        if outstanding == 0 || !matches!(self.recovery.phase(), Phase::Open | Phase::Cwr) {
+        if outstanding == 0 || !self.may_probe() {
             return false;
         }
         let mut ticks = match self.rtt.srtt8() {

@@ -96,6 +96,24 @@ impl SendBuffer {
         (len, self.unsent == 0)
     }
 
+    /// Takes the payload of `segments` full segments, after which something is left; returns their bytes. `None`:
+    /// there is not as much.
+    #[inline]
+    pub(crate) fn take_full(&mut self, segments: u32) -> Option<u32> {
+        let bytes = segments * u32::from(self.mss);
+        if self.unsent <= u64::from(bytes) {
+            return None;
+        }
+        self.unsent -= u64::from(bytes);
+        Some(bytes)
+    }
+
+    /// Payload of a full-sized segment.
+    #[inline]
+    pub(crate) const fn mss(&self) -> u16 {
+        self.mss
+    }
+
     #[inline]
     pub(crate) const fn last_sent(&self) -> Instant {
         self.last_sent
@@ -123,8 +141,8 @@ impl SendBuffer {
     }
 
     #[inline]
-    pub(crate) fn on_sent(&mut self, len: u16) {
-        self.bytes_in_flight += u32::from(len);
+    pub(crate) const fn on_sent(&mut self, bytes: u32) {
+        self.bytes_in_flight += bytes;
     }
 
     #[inline]

@@ -26,7 +26,7 @@ pub(crate) const EVER_RESENT: u8 = 8;
 /// after it.
 pub(crate) type Delivered = (Instant, u32);
 
-/// Segments in sequence order, each sent once, that one acknowledgement removed from the board.
+/// Segments in sequence order, each sent once, that one acknowledgement removes from the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainRun {
     /// At least one.
@@ -171,10 +171,10 @@ impl Scoreboard {
         Some(sent)
     }
 
-    /// Removes segments that were sent once and are neither sacked nor lost, as acknowledged: the first ones up to one
-    /// that is different, at most `most`. `None`: the first one is different.
+    /// The segments that were sent once and are neither sacked nor lost: the first ones up to one that is different,
+    /// at most `most`. `None`: the first one is different.
     #[inline]
-    pub(crate) fn pop_plain(&mut self, most: u32) -> Option<PlainRun> {
+    pub(crate) fn plain_run(&self, most: u32) -> Option<PlainRun> {
         let most = most.min(self.segments.len());
         let (mut count, mut bytes) = (0, 0);
         while count < most {
@@ -186,17 +186,21 @@ impl Scoreboard {
             count += 1;
         }
         let last = self.segments[count.checked_sub(1)?];
-        let run = PlainRun {
+        Some(PlainRun {
             count,
             bytes,
             oldest: self.segments[0].at,
             newest: last.at,
             last_len: last.len,
-        };
-        self.segments.skip(count);
-        self.una += count;
-        self.delivered += u64::from(count);
-        Some(run)
+        })
+    }
+
+    /// Removes the first segments, a [run](Self::plain_run), as acknowledged.
+    #[inline]
+    pub(crate) fn pop_run(&mut self, run: &PlainRun) {
+        self.segments.skip(run.count);
+        self.una += run.count;
+        self.delivered += u64::from(run.count);
     }
 
     /// `seq` was selectively acknowledged. Returns it as it was before.
