@@ -17,6 +17,14 @@ impl<T: Copy + Ord> RangeSet<T> {
     /// Returns the run that now contains it.
     pub(crate) fn insert(&mut self, start: T, end: T, mut added: impl FnMut(T, T)) -> (T, T) {
         debug_assert!(start < end, "an empty run");
+        // The usual case: it continues the highest run.
+        if let Some(run) = self.runs.back_mut()
+            && run.1 == start
+        {
+            added(start, end);
+            run.1 = end;
+            return *run;
+        }
         // The first run that touches [start, end] from the right.
         let first = match self.runs.back() {
             None => 0,
@@ -74,12 +82,18 @@ impl<T: Copy + Ord> RangeSet<T> {
     }
 
     /// The index after the highest member; `None` if the set is empty.
+    #[inline]
     pub(crate) fn end(&self) -> Option<T> {
         self.runs.back().map(|&(_, e)| e)
     }
 
     /// The run that contains `index`.
+    #[inline]
     pub(crate) fn run_of(&self, index: T) -> Option<(T, T)> {
+        // The usual case: it is new.
+        if self.end().is_none_or(|end| end <= index) {
+            return None;
+        }
         let at = self.runs.partition_point(|&(_, e)| e <= index);
         self.runs.get(at).copied().filter(|&(s, _)| s <= index)
     }

@@ -183,6 +183,16 @@ impl Connection {
         }
     }
 
+    /// Whether a turn of the end that sends packets of this kind is known to have nothing for the user and not to
+    /// have ended the connection.
+    #[inline]
+    pub(crate) fn is_quiet(&self, kind: Kind) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Quic(quic) => quic.is_quiet(kind),
+        }
+    }
+
     /// Whether an end has given up.
     pub(crate) fn has_failed(&self) -> bool {
         match self {

@@ -142,14 +142,13 @@ impl QuicConnection {
         kind: Kind,
         out: &mut Vec<Datagram>,
     ) -> bool {
-        match self.closes {
-            Some(end) if end.kind() == kind && self.end(end).all_acknowledged() => {
-                self.closes = None;
-                self.end_mut(end).close(now, out);
-                true
-            }
-            _ => false,
+        if !self.is_to_close(kind) {
+            return false;
         }
+        if let Some(end) = self.closes.take() {
+            self.end_mut(end).close(now, out);
+        }
+        true
     }
 
     /// Executes a command; returns the kind of the packets to send.
@@ -205,6 +204,27 @@ impl QuicConnection {
             }
         };
         Some(end.kind())
+    }
+
+    /// Whether the user waits for nothing that a turn of the end that sends packets of this kind may bring, besides
+    /// what has not come, and the connection goes on.
+    #[inline]
+    pub(crate) fn is_quiet(&self, kind: Kind) -> bool {
+        let goes_on = |end: &Endpoint| end.state() == State::Established && !end.has_finished();
+        self.connected_reported
+            && goes_on(&self.near)
+            && goes_on(&self.far)
+            && self.server_goal.is_none()
+            && self.client_goal.is_none()
+            && self.writable_goal.is_none()
+            && !self.is_to_close(kind)
+    }
+
+    /// Whether the end that sends packets of this kind is to close the connection now.
+    #[inline]
+    fn is_to_close(&self, kind: Kind) -> bool {
+        self.closes
+            .is_some_and(|end| end.kind() == kind && self.end(end).all_acknowledged())
     }
 
     /// The next event that its user has not been notified of.

@@ -65,6 +65,13 @@ impl World<'_> {
     /// What follows from a turn of a connection, one end of which sends packets of this kind: its
     /// user is notified, and a connection that is over is removed.
     fn after_turn(&mut self, id: u32, kind: Kind) {
+        if let Source::Connection(connection) = &self.flows[id as usize].source
+            && connection.is_quiet(kind)
+            && self.applications.pending.is_empty()
+        {
+            self.follow_timers(id, kind);
+            return;
+        }
         self.collect_events(id);
         let flow = &self.flows[id as usize];
         if let Source::Connection(connection) = &flow.source
@@ -112,6 +119,9 @@ impl World<'_> {
 
     /// Puts what an endpoint sends on its way: packets of this kind.
     pub(super) fn send(&mut self, id: u32, kind: Kind) {
+        if self.outbox.segments.is_empty() && self.outbox.datagrams.is_empty() {
+            return;
+        }
         let Flow {
             class,
             owner,

@@ -9,6 +9,7 @@ use super::space::{self, APP, Space};
 use super::streams::{Incoming, Outgoing};
 use super::wire::Datagram;
 use crate::delivery_rate::DeliveryRateSampler;
+use crate::segment::Flags;
 
 /// The role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,8 @@ pub(super) struct Delivery {
 )]
 pub struct Endpoint {
     pub(super) params: Params,
+    /// [`Params::ect`] of them.
+    pub(super) ect: Flags,
     pub(super) role: Role,
     pub(super) state: State,
     pub(super) spaces: [Space; 3],
@@ -120,6 +123,8 @@ pub struct Endpoint {
     /// When loss detection or a probe is due.
     pub(super) recovery_due: Option<Instant>,
     pub(super) pacing_due: Option<Instant>,
+    /// The earliest of all timers, while the connection is alive.
+    pub(super) timer_due: Option<Instant>,
     pub(super) idle_since: Instant,
     pub(super) counters: Counters,
 }
@@ -129,6 +134,7 @@ impl Endpoint {
     pub fn new(role: Role, params: &Params) -> Self {
         let mut endpoint = Self {
             params: *params,
+            ect: params.ect(),
             role,
             state: State::Idle,
             spaces: Default::default(),
@@ -151,6 +157,7 @@ impl Endpoint {
             bytes_sent: 0,
             recovery_due: None,
             pacing_due: None,
+            timer_due: None,
             idle_since: Instant::ZERO,
             counters: Counters::default(),
         };
@@ -252,6 +259,12 @@ impl Endpoint {
         self.incoming.is_finished(id)
     }
 
+    /// Whether [`Endpoint::next_finished`] will return a stream.
+    #[inline]
+    pub fn has_finished(&self) -> bool {
+        self.incoming.has_finished()
+    }
+
     /// The next stream that has arrived completely; each is returned once.
     pub fn next_finished(&mut self) -> Option<u16> {
         self.incoming.next_finished()
@@ -286,6 +299,13 @@ impl Endpoint {
     /// The counters of this end.
     pub const fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// Whether nothing but 1-RTT packets is left to send or to wait for.
+    #[inline]
+    pub(super) fn is_past_handshake(&self) -> bool {
+        let [initial, handshake] = self.keys;
+        self.confirmed && matches!(initial, Keys::Discarded) && matches!(handshake, Keys::Discarded)
     }
 
     pub(super) fn app(&mut self) -> &mut Space {

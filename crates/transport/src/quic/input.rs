@@ -27,10 +27,9 @@ impl Endpoint {
         if matches!(self.state, State::Closed | State::Aborted) {
             return;
         }
-        let content = datagram.content();
         if self.state == State::Idle {
             // Only a client's Initial opens a connection at a server.
-            if self.role == Role::Client || content.crypto_packets[INITIAL].is_none() {
+            if self.role == Role::Client || datagram.crypto_packet(INITIAL).is_none() {
                 return;
             }
             self.state = State::Connecting;
@@ -38,18 +37,20 @@ impl Endpoint {
         }
         self.bytes_received += u64::from(datagram.payload());
         let mut processed = false;
-        for (n, packet) in content.crypto_packets.iter().enumerate() {
-            if let Some(packet) = packet {
-                processed |= self.on_crypto_packet(now, n, packet, ce);
+        if datagram.is_handshake() {
+            for n in [INITIAL, HANDSHAKE] {
+                if let Some(packet) = datagram.crypto_packet(n) {
+                    processed |= self.on_crypto_packet(now, n, &packet, ce);
+                }
             }
         }
-        if let Some(app) = &content.app {
-            processed |= self.on_app(now, app, ce);
+        if let Some(app) = datagram.app() {
+            processed |= self.on_app(now, &app, ce);
         }
         if processed {
             self.idle_since = now;
             self.idle_restarts_on_send = true;
-            if content.close {
+            if datagram.is_close() {
                 self.state = State::Closed;
                 return;
             }

@@ -1,5 +1,7 @@
 //! Assembly of packets and datagrams.
 
+mod plain;
+
 use sojourn_net::Instant;
 
 use super::congestion::tick;
@@ -8,7 +10,7 @@ use super::params::SMALLEST_DATAGRAM;
 use super::sizes::{LENGTH_FIELD, packet_number};
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
 use super::wire::{
-    Ack, App, Content, CryptoPacket, Datagram, FRAME_WORDS, LIMIT_WORDS, MAX_RANGES,
+    Ack, App, Content, CryptoPacket, Datagram, FRAME_WORDS, Frame, LIMIT_WORDS, MAX_RANGES,
 };
 use crate::cc::Start;
 use crate::delivery_rate::Totals;
@@ -36,6 +38,19 @@ struct Draft {
     limit: usize,
     /// Bytes of each packet.
     sizes: [usize; 3],
+}
+
+/// What a 0-RTT or 1-RTT packet may carry.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+struct AppTurn {
+    /// 0-RTT.
+    early: bool,
+    probe: bool,
+    /// Flow-control frames are due.
+    limits: bool,
+    has_data: bool,
+    /// More than an acknowledgement.
+    may_send: bool,
 }
 
 impl Draft {
@@ -90,6 +105,9 @@ impl Endpoint {
     }
 
     fn next_datagram(&mut self, now: Instant) -> Option<Datagram> {
+        if self.is_past_handshake() {
+            return self.next_app_datagram(now);
+        }
         let mut draft = self.draft();
         if draft.limit < MIN_DATAGRAM {
             return None;
@@ -152,21 +170,57 @@ impl Endpoint {
         if early && !self.may_send_early(draft) {
             return;
         }
-        let space = &self.spaces[APP];
-        let probe = space.probes > 0;
-        let header = if early { LONG_HEADER } else { SHORT_HEADER };
-        let mut size = header + packet_number(space.next(), space.largest_acked) + TAG;
+        let size = self.app_header(early);
         if draft.room() < size + MIN_CRYPTO || draft.content.room() < 4 {
             return;
         }
+        if let Some(turn) = self.app_turn(now, early) {
+            self.fill_app(now, &turn, None, draft);
+        }
+    }
+
+    /// Bytes of a 0-RTT or 1-RTT packet without its frames.
+    fn app_header(&self, early: bool) -> usize {
+        let space = &self.spaces[APP];
+        let header = if early { LONG_HEADER } else { SHORT_HEADER };
+        header + packet_number(space.next(), space.largest_acked) + TAG
+    }
+
+    /// What a 0-RTT or 1-RTT packet may carry now; `None`: nothing.
+    #[inline]
+    fn app_turn(&mut self, now: Instant, early: bool) -> Option<AppTurn> {
+        let space = &self.spaces[APP];
+        let probe = space.probes > 0;
         let ack_due = !early && space.received.is_due(now);
         let limits = !early && (self.incoming.has_due() || self.outgoing.has_notice());
         let has_data = self.outgoing.has_pending();
         let wants = has_data || limits || self.done_pending || probe;
         let may_send = wants && self.may_send(APP) && self.is_paced(now);
-        if !ack_due && !may_send {
-            return;
-        }
+        (ack_due || may_send).then_some(AppTurn {
+            early,
+            probe,
+            limits,
+            has_data,
+            may_send,
+        })
+    }
+
+    /// Adds the packet for which there is a turn; `first` is a frame that has been taken for it.
+    fn fill_app(
+        &mut self,
+        now: Instant,
+        turn: &AppTurn,
+        first: Option<(Frame, bool)>,
+        draft: &mut Draft,
+    ) {
+        let &AppTurn {
+            early,
+            probe,
+            limits,
+            has_data,
+            may_send,
+        } = turn;
+        let mut size = self.app_header(early);
         let space = &self.spaces[APP];
         draft.content.app = Some(App::new(space.next(), early));
         let for_data = if may_send && has_data { FRAME_WORDS } else { 0 };
@@ -178,7 +232,7 @@ impl Endpoint {
             if limits {
                 size += self.add_limits(size, for_data, draft);
             }
-            size += self.add_data(size, probe, draft);
+            size += self.add_data(size, probe, first, draft);
             // This data may have reached a limit.
             if !early && self.outgoing.has_notice() {
                 size += self.add_limits(size, 0, draft);
@@ -211,7 +265,7 @@ impl Endpoint {
 
     /// Adds an ACK that leaves `reserved` words free; returns its size.
     fn add_ack(&mut self, now: Instant, reserved: usize, draft: &mut Draft) -> usize {
-        let ecn = self.params.ect() != Flags::NONE;
+        let ecn = self.ect != Flags::NONE;
         let Some(most) = draft.content.ranges(ecn, reserved) else {
             return 0;
         };
@@ -240,8 +294,14 @@ impl Endpoint {
         used
     }
 
-    /// Adds STREAM frames and `HANDSHAKE_DONE`; returns their size.
-    fn add_data(&mut self, size: usize, probe: bool, draft: &mut Draft) -> usize {
+    /// Adds STREAM frames, `first` of them before the others, and `HANDSHAKE_DONE`; returns their size.
+    fn add_data(
+        &mut self,
+        size: usize,
+        probe: bool,
+        mut first: Option<(Frame, bool)>,
+        draft: &mut Draft,
+    ) -> usize {
         let mut used = 0;
         let room = draft.room() - size;
         if std::mem::take(&mut self.done_pending)
@@ -253,7 +313,7 @@ impl Endpoint {
         let (mut frames, mut any_again) = (0, false);
         while draft.content.has_room_for_frame()
             && (frames == 0 || room - used >= MIN_FRAME)
-            && let Some((frame, again)) = self.outgoing.next(room - used)
+            && let Some((frame, again)) = first.take().or_else(|| self.outgoing.next(room - used))
             && let Some(app) = &mut draft.content.app
         {
             app.push(frame);
@@ -310,7 +370,7 @@ impl Endpoint {
         let ect = if content.crypto_packets.iter().any(Option::is_some) {
             Flags::NONE
         } else {
-            self.params.ect()
+            self.ect
         };
         let datagram = content.encode(payload, ect);
         self.bytes_sent += u64::from(payload);

@@ -205,35 +205,36 @@ impl Endpoint {
             return;
         };
         sent.flags = sent.flags & !IN_FLIGHT | ACKED;
-        let sent = *sent;
+        let (at, size) = (sent.at, u64::from(sent.size));
+        // What has arrived with it.
+        let largest = if n == APP {
+            if !sent.is(REQUEUED) {
+                self.outgoing.on_acked(sent.datagram.frame_count());
+            }
+            sent.datagram.largest_acknowledged()
+        } else {
+            let packet = sent.datagram.crypto_packet(n);
+            packet
+                .and_then(|packet| packet.ack)
+                .map(|ack| ack.largest())
+        };
         let space = &mut self.spaces[n];
         space.eliciting -= 1;
+        if let Some(largest) = largest {
+            space.received.forget_through(largest);
+        }
         newly.packets += 1;
-        let size = u64::from(sent.size);
         self.congestion.on_gone(size);
-        self.congestion.on_delivered(sent.at);
-        if !self.congestion.is_before_recovery(sent.at) {
+        self.congestion.on_delivered(at);
+        if !self.congestion.is_before_recovery(at) {
             newly.growth += size;
         }
-        if n == APP {
+        if n == APP
+            && let Some(delivery) = &mut self.delivery
+        {
+            delivery.delivered += 1;
             let index = pn - self.spaces[n].base;
-            if let Some(delivery) = &mut self.delivery {
-                delivery.delivered += 1;
-                delivery.sampler.on_delivered(index, sent.at, SAME_ORDER);
-            }
-            self.confirm_content(&sent);
-        } else if let Some(ack) = sent.datagram.crypto_packet(n).and_then(|packet| packet.ack) {
-            self.spaces[n].received.forget_through(ack.largest());
-        }
-    }
-
-    /// The content of an application packet has arrived.
-    fn confirm_content(&mut self, sent: &Sent) {
-        if let Some(largest) = sent.datagram.largest_acknowledged() {
-            self.app().received.forget_through(largest);
-        }
-        if !sent.is(REQUEUED) {
-            self.outgoing.on_acked(sent.datagram.frame_count());
+            delivery.sampler.on_delivered(index, at, SAME_ORDER);
         }
     }
 
@@ -248,7 +249,7 @@ impl Endpoint {
         let mut is_persistent = false;
         self.spaces[n].loss_time = None;
         while self.spaces[n].base <= largest
-            && let Some(&sent) = self.spaces[n].sent.front()
+            && let Some(sent) = self.spaces[n].sent.front()
         {
             if sent.is(IN_FLIGHT) {
                 let late = sent.at + delay;
@@ -256,6 +257,7 @@ impl Endpoint {
                     self.spaces[n].loss_time = Some(late);
                     break;
                 }
+                let sent = *sent;
                 self.on_packet_lost(n, &sent);
                 last_lost = Some(sent.at);
                 if self.first_sample.is_some_and(|first| sent.at > first) {

@@ -31,18 +31,23 @@ const PROBES: u8 = 2;
 
 impl Endpoint {
     /// When [`Endpoint::on_timer`] is next due; `None`: no timer runs.
+    #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
-        if !self.is_alive() {
-            return None;
+        self.timer_due.filter(|_| self.is_alive())
+    }
+
+    /// The earliest of all timers. Whatever changes one ends with [`Endpoint::flush`], which sets it.
+    fn earliest_timer(&self) -> Instant {
+        let mut earliest = self.idle_expiry();
+        let mut add = |due: Option<Instant>| earliest = earliest.min(due.unwrap_or(Instant::MAX));
+        add(self.recovery_due);
+        add(self.pacing_due);
+        add(self.blocked_due());
+        // An acknowledgement that may not be sent waits for a datagram from the peer.
+        if !self.is_unable_to_send() {
+            add(self.spaces[APP].received.due());
         }
-        let ack = if self.is_unable_to_send() {
-            None
-        } else {
-            self.spaces[APP].received.due()
-        };
-        let due = [self.recovery_due, self.pacing_due, ack, self.blocked_due()];
-        let idle = Some(self.idle_expiry());
-        due.into_iter().chain([idle]).flatten().min()
+        earliest
     }
 
     /// The time returned by [`Endpoint::next_timer`] has come.
@@ -66,11 +71,11 @@ impl Endpoint {
     /// When blocked frames are repeated; `None`: no limit holds back data, or packets are in flight.
     fn blocked_due(&self) -> Option<Instant> {
         let app = &self.spaces[APP];
-        let waits = app.eliciting == 0 && self.app_send && self.outgoing.is_blocked();
-        let from = app.last_eliciting?;
-        waits.then(|| {
-            from + Duration::from_nanos(self.params.idle_timeout.as_nanos() / BLOCKED_PART)
-        })
+        if app.eliciting > 0 || !self.app_send || !self.outgoing.is_blocked() {
+            return None;
+        }
+        let part = Duration::from_nanos(self.params.idle_timeout.as_nanos() / BLOCKED_PART);
+        app.last_eliciting.map(|from| from + part)
     }
 
     /// When the idle time-out ends the connection.
@@ -163,7 +168,7 @@ impl Endpoint {
         if self.is_unable_to_send() {
             return None;
         }
-        let factor = 1 << self.probe_count.min(MAX_BACKOFF);
+        let factor = self.backoff();
         let due = |n: usize| {
             let waits = n == APP && !self.confirmed;
             let from = self.spaces[n].last_eliciting?;
@@ -191,9 +196,23 @@ impl Endpoint {
         sent.fold(self.idle_since, Instant::max)
     }
 
-    /// Sets the timer of loss detection and probes.
+    /// Sets the timer of loss detection and probes, and with it the earliest of all.
     pub(super) fn set_timer(&mut self) {
-        let loss = self.loss_time();
-        self.recovery_due = loss.or_else(|| self.next_probe()).map(|(due, _)| due);
+        self.recovery_due = if self.is_past_handshake() {
+            let app = &self.spaces[APP];
+            app.loss_time.or_else(|| {
+                let from = app.last_eliciting.filter(|_| app.eliciting > 0)?;
+                Some(from + self.probe_timeout(APP).times(self.backoff()))
+            })
+        } else {
+            let loss = self.loss_time();
+            loss.or_else(|| self.next_probe()).map(|(due, _)| due)
+        };
+        self.timer_due = Some(self.earliest_timer());
+    }
+
+    /// The factor of the probe time-out.
+    fn backoff(&self) -> u64 {
+        1 << self.probe_count.min(MAX_BACKOFF)
     }
 }

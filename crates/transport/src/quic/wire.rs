@@ -24,11 +24,13 @@
 //! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
 
 mod frames;
+mod writer;
 
 use sojourn_net::Ecn;
 
 use crate::segment::{Flags, Segment};
 pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
+use writer::{Writer, ack_bits};
 
 const WORDS: usize = 11;
 /// Most STREAM frames of a packet, and the words of each.
@@ -187,10 +189,7 @@ impl Content {
     }
 
     pub(super) fn encode(&self, payload: u16, ect: Flags) -> Datagram {
-        let mut writer = Writer {
-            words: [0; WORDS],
-            next: 1,
-        };
+        let mut writer = Writer::new();
         let mut bits = 0;
         let flags = [
             (INITIAL, INITIAL_ACK, INITIAL_PING),
@@ -209,25 +208,47 @@ impl Content {
             bits |= if app.early { EARLY } else { 0 };
             bits |= if app.ping { PING } else { 0 };
             bits |= if app.done { DONE } else { 0 };
-            if let Some(ack) = &app.ack {
-                bits |= ACK | u32::from(ack.count) << RANGES_AT;
-                bits |= if ack.ce.is_some() { ACK_ECN } else { 0 };
-            }
+            bits |= app.ack.as_ref().map_or(0, ack_bits);
             writer.app(app);
         }
         if self.close {
             bits |= CLOSE;
         }
-        writer.words[0] = bits;
-        Datagram {
-            words: writer.words,
-            payload,
-            ect,
-        }
+        writer.finish(bits, payload, ect)
     }
 }
 
+/// Ranges that an ACK holds which is the only frame of its packet.
+pub(super) const fn most_ranges(ecn: bool) -> usize {
+    let most = WORDS - 1 - 1 - 2 - ecn as usize;
+    if most < MAX_RANGES { most } else { MAX_RANGES }
+}
+
 impl Datagram {
+    /// A datagram with a 1-RTT packet that holds a STREAM frame.
+    #[inline]
+    pub(super) fn of_frame(pn: u32, frame: &Frame, payload: u16, ect: Flags) -> Self {
+        let mut writer = Writer::new();
+        writer.word(pn);
+        writer.frame(frame);
+        writer.finish(APP | 1 << FRAMES_AT, payload, ect)
+    }
+
+    /// A datagram with a 1-RTT packet that holds an ACK.
+    #[inline]
+    pub(super) fn of_ack(pn: u32, ack: &Ack, payload: u16, ect: Flags) -> Self {
+        let mut writer = Writer::new();
+        writer.word(pn);
+        writer.ack(ack);
+        writer.finish(APP | ack_bits(ack), payload, ect)
+    }
+
+    /// Whether its 0-RTT or 1-RTT packet is ack-eliciting.
+    #[inline]
+    pub(super) const fn is_eliciting(&self) -> bool {
+        self.words[0] & (PING | DONE | COUNT << FRAMES_AT | COUNT << LIMITS_AT) != 0
+    }
+
     /// Bytes of UDP payload.
     #[inline]
     pub const fn payload(&self) -> u16 {
@@ -245,6 +266,12 @@ impl Datagram {
     #[inline]
     pub const fn is_handshake(&self) -> bool {
         self.words[0] & (INITIAL | HANDSHAKE) != 0
+    }
+
+    /// Whether it closes the connection.
+    #[inline]
+    pub(super) const fn is_close(&self) -> bool {
+        self.words[0] & CLOSE != 0
     }
 
     /// Whether it carries stream data.
@@ -301,7 +328,9 @@ impl Datagram {
         1 + 3 * crypto_packets as usize
     }
 
-    pub(super) fn content(&self) -> Content {
+    /// All of it.
+    #[cfg(test)]
+    fn content(&self) -> Content {
         let bits = self.words[0];
         Content {
             crypto_packets: [self.crypto_packet(0), self.crypto_packet(1)],
@@ -374,54 +403,6 @@ impl Datagram {
             });
         }
         Some(app)
-    }
-}
-
-struct Writer {
-    words: [u32; WORDS],
-    next: usize,
-}
-
-impl Writer {
-    fn word(&mut self, word: u32) {
-        self.words[self.next] = word;
-        self.next += 1;
-    }
-
-    fn crypto_packet(&mut self, packet: &CryptoPacket) {
-        let largest = packet.ack.map_or(0, |ack| ack.largest());
-        let (from, to) = packet.crypto.unwrap_or_default();
-        self.word(packet.pn | largest << 16);
-        self.word(packet.ack.map_or(0, |ack| pack_bitmap(&ack)));
-        self.word(from | (to - from) << 16);
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-    fn app(&mut self, app: &App) {
-        self.word(app.pn);
-        if let Some(ack) = &app.ack {
-            let (start, end) = ack.ranges[0];
-            self.word(end - 1);
-            self.word(start);
-            self.word(ack.delay_micros);
-            if let Some(ce) = ack.ce {
-                self.word(ce);
-            }
-            let mut below = start;
-            for &(start, end) in &ack.ranges()[1..] {
-                self.word((below - end) << 16 | (end - start));
-                below = start;
-            }
-        }
-        for word in app.limits().flat_map(Limit::words) {
-            self.word(word);
-        }
-        for frame in app.frames() {
-            let fin = u32::from(frame.fin) << 15;
-            self.word(u32::from(frame.id) << 16 | fin | u32::from(frame.len));
-            self.word(frame.offset as u32);
-            self.word((frame.offset >> 32) as u32);
-        }
     }
 }
 

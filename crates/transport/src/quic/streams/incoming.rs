@@ -189,6 +189,12 @@ impl Incoming {
         }
     }
 
+    /// Whether a stream has arrived completely and has not been returned.
+    #[inline]
+    pub(in super::super) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
     /// A stream that has arrived completely; each is returned once.
     pub(in super::super) fn next_finished(&mut self) -> Option<u16> {
         self.finished.pop_front()

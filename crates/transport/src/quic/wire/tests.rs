@@ -68,8 +68,38 @@ fn application_packets_survive_as_large_as_they_may_be() {
         let largest = app.ack.map(|ack| ack.largest());
         assert_eq!(datagram.largest_acknowledged(), largest);
         assert_eq!(datagram.frame_count() as usize, app.frames().len());
+        assert_eq!(datagram.is_eliciting(), app.is_eliciting());
     }
     assert!(full > 100, "no packet filled its words");
+}
+
+#[test]
+fn a_packet_with_one_frame_is_written_as_any_other() {
+    let frame = Frame {
+        id: 9,
+        len: 1_200,
+        fin: true,
+        offset: 1 << 40 | 5,
+    };
+    let mut ack = Ack::new(70, Some(3));
+    ack.push((90, 100));
+    ack.push((10, 20));
+    for ect in [Flags::NONE, Flags::ECT] {
+        let mut content = Content {
+            app: Some(App::new(7, false)),
+            ..Content::default()
+        };
+        assert_eq!(content.ranges(true, 0), Some(most_ranges(true)));
+        assert_eq!(content.ranges(false, 0), Some(most_ranges(false)));
+        content.app.as_mut().unwrap().ack = Some(ack);
+        let datagram = Datagram::of_ack(7, &ack, 60, ect);
+        assert_eq!(datagram, content.encode(60, ect));
+        let mut app = App::new(7, false);
+        app.push(frame);
+        content.app = Some(app);
+        let datagram = Datagram::of_frame(7, &frame, 1_240, ect);
+        assert_eq!(datagram, content.encode(1_240, ect));
+    }
 }
 
 #[test]
