@@ -46,7 +46,7 @@ impl Tournament {
 
     #[inline]
     pub(super) fn set(&mut self, slot: usize, key: Key) {
-        // Two levels, as most networks have: the loop would cost them half as much again.
+        // Two levels, as most networks of several hops have, need no loop.
         if self.slots == 1 {
             let (group, place) = (slot / ARITY, slot % ARITY);
             let least = put(&mut self.groups[1 + group], place, key);
