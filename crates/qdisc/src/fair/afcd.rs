@@ -199,7 +199,7 @@ impl<P: Packet> Afcd<P> {
                 exponent: params.exponent,
                 persist: params.persist.unwrap_or(params.interval),
                 protect: params.protect,
-                first_above: vec![None; params.table as usize].into(),
+                flows: vec![Target::UNKNOWN; params.table as usize].into(),
                 maxpacket: Bytes(0),
             },
             law,
@@ -230,14 +230,9 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
             targets,
             ..
         } = self;
-        let dodequeue = || -> Option<Popped<P>> {
-            let (pkt, arrived) = fifo.pop_stamped()?;
-            let sojourn = now.since(arrived);
-            let ok_to_drop =
-                targets.ok_to_drop(shares, &pkt.flow(), sojourn, fifo.backlog().bytes, now);
-            Some((pkt, arrived, ok_to_drop))
-        };
-        self.signals.dequeue(&self.law, dodequeue, now, obs)
+        let first = dodequeue(fifo, shares, targets, now);
+        let next = || dodequeue_again(fifo, shares, targets, now);
+        self.signals.dequeue(&self.law, first, next, now, obs)
     }
 
     #[inline]
@@ -268,6 +263,31 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
         ]);
         statistics
     }
+}
+
+/// The next packet, and whether it may be signalled.
+#[inline]
+fn dodequeue<P: Packet>(
+    fifo: &mut Fifo<P>,
+    shares: &Shares,
+    targets: &mut Targets,
+    now: Instant,
+) -> Option<Popped<P>> {
+    let (pkt, arrived) = fifo.pop_stamped()?;
+    let sojourn = now.since(arrived);
+    let ok_to_drop = targets.ok_to_drop(shares, &pkt.flow(), sojourn, fifo.backlog().bytes, now);
+    Some((pkt, arrived, ok_to_drop))
+}
+
+/// The same after a signal.
+#[inline(never)]
+fn dodequeue_again<P: Packet>(
+    fifo: &mut Fifo<P>,
+    shares: &Shares,
+    targets: &mut Targets,
+    now: Instant,
+) -> Option<Popped<P>> {
+    dodequeue(fifo, shares, targets, now)
 }
 
 /// AFD's 1 / 160 Hz.
@@ -347,10 +367,31 @@ struct Targets {
     exponent: u32,
     persist: Duration,
     protect: bool,
-    /// When each flow will have been above its target for `persist`.
-    first_above: Box<[Option<Instant>]>,
+    flows: Box<[Target]>,
     /// The largest packet seen; a smaller backlog is no standing queue.
     maxpacket: Bytes,
+}
+
+/// The target of a flow.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    /// When the flow will have been above it for `persist`.
+    first_above: Option<Instant>,
+    /// In nanoseconds, for the `m_i` and `m_f` below, which few packets change: a division and
+    /// several products take longer than the rest of a departure.
+    nanos: f64,
+    m_i: f64,
+    m_f: f64,
+}
+
+impl Target {
+    /// Never computed.
+    const UNKNOWN: Self = Self {
+        first_above: None,
+        nanos: 0.0,
+        m_i: 0.0,
+        m_f: f64::NAN,
+    };
 }
 
 impl Targets {
@@ -366,10 +407,15 @@ impl Targets {
         let bin = shares.shadow.bin(flow);
         let m_i = f64::from(shares.shadow.count(bin));
         let m_f = shares.fair();
-        let first_above = &mut self.first_above[bin];
-        // A flow without samples has a target beyond all delays.
-        let target = self.target * power(m_f / m_i, self.exponent);
-        if as_nanos(sojourn) < target || backlog <= self.maxpacket {
+        let flow = &mut self.flows[bin];
+        #[expect(clippy::float_cmp, reason = "the same operands give the same target")]
+        if flow.m_i != m_i || flow.m_f != m_f {
+            // A flow without samples has a target beyond all delays.
+            let nanos = self.target * power(m_f / m_i, self.exponent);
+            (flow.nanos, flow.m_i, flow.m_f) = (nanos, m_i, m_f);
+        }
+        let first_above = &mut flow.first_above;
+        if as_nanos(sojourn) < flow.nanos || backlog <= self.maxpacket {
             if first_above.is_some() {
                 *first_above = None;
             }

@@ -240,7 +240,9 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         let warming_up = self.is_warming_up(now);
         let (active, other) = (self.active, self.active ^ 1);
         let mut hashes = [None; 2];
-        let (hash, Flow { shortest, p }) = self.sets[active].judge(&pkt.flow(), &self.law);
+        let set = &mut self.sets[active];
+        let hash = pkt.flow().digest(set.perturbation);
+        let Flow { shortest, p } = set.judge(hash, &self.law);
         hashes[active] = Some(hash);
         if shortest >= self.max {
             self.drops.bucket += 1;
@@ -248,7 +250,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         }
         let dropped = if p >= CERTAIN {
             if warming_up {
-                hashes[other] = Some(self.sets[other].judge(&pkt.flow(), &self.law).0);
+                let set = &mut self.sets[other];
+                let hash = pkt.flow().digest(set.perturbation);
+                set.judge(hash, &self.law);
+                hashes[other] = Some(hash);
             }
             let refused = !self.penalty.admits(now);
             self.drops.penalty += u64::from(refused);

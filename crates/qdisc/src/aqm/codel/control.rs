@@ -182,16 +182,18 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes the next packet that `dodequeue` finds, signalling congestion if that is due.
+    /// Takes the packet `first`, or one that `dodequeue` finds after it, signalling congestion if
+    /// that is due.
     #[inline]
     pub(crate) fn dequeue<P: Packet>(
         &mut self,
         law: &Law,
-        mut dodequeue: impl FnMut() -> Option<Popped<P>>,
+        first: Option<Popped<P>>,
+        dodequeue: impl FnMut() -> Option<Popped<P>>,
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
-        let Some((mut pkt, arrived, ok_to_drop)) = dodequeue() else {
+        let Some((mut pkt, arrived, ok_to_drop)) = first else {
             self.dropping = false;
             return None;
         };

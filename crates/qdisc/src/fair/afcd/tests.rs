@@ -272,7 +272,7 @@ fn target_micros(q: &mut Afcd<TestPacket>, flow: u32) -> u64 {
             let sojourn = Duration::from_micros(micros);
             let (shares, now) = (&q.shares, at(1 << 40));
             q.targets.ok_to_drop(shares, &key, sojourn, Bytes(1), now);
-            q.targets.first_above[bin].take().is_some()
+            q.targets.flows[bin].first_above.take().is_some()
         })
         .unwrap()
 }

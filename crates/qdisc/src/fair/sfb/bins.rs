@@ -1,6 +1,6 @@
 //! The bins of SFB: how long the queue of a flow is, and with which probability it is signalled.
 
-use sojourn_net::{FlowKey, Rng};
+use sojourn_net::Rng;
 
 /// A probability of 1, nearly: the kernel counts in 2^-16 and has 16 bits.
 pub(super) const CERTAIN: u32 = 0xFFFF;
@@ -41,6 +41,18 @@ pub(super) struct Bin {
     pub(super) p: u32,
 }
 
+impl Bin {
+    /// The bin is empty or full.
+    #[inline]
+    fn adapt(&mut self, law: &Law) {
+        self.p = if self.packets == 0 {
+            self.p.saturating_sub(law.decrement)
+        } else {
+            (self.p + law.increment).min(CERTAIN)
+        };
+    }
+}
+
 /// What the bins of a flow say of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
@@ -56,27 +68,28 @@ impl Set {
         }
     }
 
+    #[inline]
     pub(super) fn bins_of(&mut self, hash: u32) -> impl Iterator<Item = &mut Bin> {
         let levels = self.bins.iter_mut().zip(0..);
         levels.map(move |(bins, level): (_, u32)| &mut bins[(hash >> (4 * level)) as usize % BINS])
     }
 
-    /// Adapts the probabilities of the bins of `flow` to the arrival of a packet.
-    pub(super) fn judge(&mut self, flow: &FlowKey, law: &Law) -> (u32, Flow) {
-        let hash = flow.digest(self.perturbation);
+    /// Adapts the probabilities of the bins of a flow with this hash to the arrival of a packet.
+    #[inline]
+    pub(super) fn judge(&mut self, hash: u32, law: &Law) -> Flow {
         let (mut shortest, mut p) = (u32::MAX, CERTAIN);
         for bin in self.bins_of(hash) {
-            if bin.packets == 0 {
-                bin.p = bin.p.saturating_sub(law.decrement);
-            } else if bin.packets >= law.target {
-                bin.p = (bin.p + law.increment).min(CERTAIN);
+            // One test for both: an empty bin wraps to the largest number.
+            if bin.packets.wrapping_sub(1) >= law.target - 1 {
+                bin.adapt(law);
             }
             shortest = shortest.min(bin.packets);
             p = p.min(bin.p);
         }
-        (hash, Flow { shortest, p })
+        Flow { shortest, p }
     }
 
+    #[inline]
     pub(super) fn count(&mut self, hash: Option<u32>, change: impl Fn(&mut u32)) {
         if let Some(hash) = hash {
             self.bins_of(hash).for_each(|bin| change(&mut bin.packets));
