@@ -42,7 +42,7 @@ use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, Shorthand, TcStatistics
 use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
 use diffserv::Classes;
-use longest::Longest;
+use longest::{Lengths, Longest};
 use options::SHORTHANDS;
 pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 use pace::{Count, Shaper};
@@ -120,6 +120,12 @@ impl At {
     }
 }
 
+impl Lengths for [Tin] {
+    fn bytes(&self, queue: usize) -> u64 {
+        self[queue / FLOWS].flows[queue % FLOWS].list.bytes().0
+    }
+}
+
 impl<P: Packet> Cake<P> {
     /// An empty queue for packets of up to `mtu` bytes, link header included.
     pub fn new(params: &CakeParams, mtu: Bytes, mut rng: Rng) -> Self {
@@ -151,14 +157,12 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Removes the oldest packet of a queue and says when it arrived.
-    #[inline]
     fn pop(&mut self, at: At) -> Option<(P, Instant)> {
         let tin = &mut self.tins[at.tin];
-        let list = &mut tin.flows[at.flow].list;
-        let (pkt, arrived) = self.pool.pop(list)?;
+        let (pkt, arrived) = self.pool.pop(&mut tin.flows[at.flow].list)?;
         let size = pkt.size();
-        self.longest.shrink(at.queue(), list.bytes().0);
         tin.backlog -= size.0;
+        self.longest.shrink(at.queue(), self.tins.as_slice());
         self.backlog.packets -= 1;
         self.backlog.bytes -= size;
         Some((pkt, arrived))
@@ -167,7 +171,7 @@ impl<P: Packet> Cake<P> {
     /// Makes room: the longest queue loses its oldest packet.
     #[cold]
     fn drop_longest(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
-        let queue = self.longest.find();
+        let queue = self.longest.find(self.tins.as_slice());
         let at = At {
             tin: queue / FLOWS,
             flow: queue % FLOWS,
@@ -180,7 +184,7 @@ impl<P: Packet> Cake<P> {
         tin.counts.unresponsive += u64::from(control.on_full(&tin.law, now));
         tin.counts.drops += 1;
         if self.params.ingress {
-            self.charge(at.tin, self.count.adjusted(pkt.size()), now, false);
+            self.charge_drop(at.tin, self.count.adjusted(pkt.size()), now);
         }
         obs.on_class(self.classes.id(at.tin));
         obs.on_drop(now, pkt, DropReason::Overlimit);
@@ -202,26 +206,16 @@ impl<P: Packet> Cake<P> {
         self.backlog.packets -= 1;
         self.backlog.bytes -= ack.size();
         if self.params.ingress {
-            self.charge(at.tin, self.count.adjusted(ack.size()), now, false);
+            self.charge_drop(at.tin, self.count.adjusted(ack.size()), now);
         }
         obs.on_class(self.classes.id(at.tin));
         obs.on_drop(now, ack, DropReason::Aqm);
     }
 
-    /// Counts a packet of `counted` bytes against the shaper and its tin's share.
-    #[inline]
-    fn charge(&mut self, tin: usize, counted: u64, now: Instant, sent: bool) {
+    /// Counts a dropped packet of `counted` bytes against the shaper and its tin's share.
+    fn charge_drop(&mut self, tin: usize, counted: u64, now: Instant) {
         self.tins[tin].charge(counted, now);
-        self.shaper.charge(counted, sent);
-    }
-
-    /// Counts a packet against what its flow and its tin may still send.
-    #[inline]
-    fn spend(&mut self, at: At, counted: u64) {
-        let counted = i64::try_from(counted).unwrap_or(i64::MAX);
-        let tin = &mut self.tins[at.tin];
-        tin.deficit -= counted;
-        tin.flows[at.flow].deficit -= counted;
+        self.shaper.charge(counted, false);
     }
 
     /// The tin that sends next, if any has an active flow.
@@ -230,7 +224,9 @@ impl<P: Packet> Cake<P> {
         if !self.shaper.is_unlimited() {
             return self.most_urgent_tin(now);
         }
-        if !self.tins.iter().any(|tin| tin.flows.is_active()) {
+        let current = &self.tins[self.current];
+        let ready = current.deficit >= 0 && current.flows.is_active();
+        if !ready && !self.tins.iter().any(|tin| tin.flows.is_active()) {
             return None;
         }
         // What is owed falls with every round.
@@ -242,7 +238,10 @@ impl<P: Packet> Cake<P> {
             if tin.deficit <= 0 {
                 tin.deficit += tin.quantum;
             }
-            self.current = (self.current + 1) % self.tins.len();
+            self.current += 1;
+            if self.current == self.tins.len() {
+                self.current = 0;
+            }
         }
     }
 
@@ -259,77 +258,77 @@ impl<P: Packet> Cake<P> {
         best.map(|(at, _)| at)
     }
 
-    /// Takes a packet from the flow whose turn it is in `tin`; `None`: look for a tin again.
+    /// Takes a packet from the flow whose turn it is in `chosen`; `None`: look for a tin again.
     #[inline]
     fn serve(
         &mut self,
-        tin: usize,
+        chosen: usize,
         first_look: &mut bool,
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
+        let ingress = self.params.ingress;
+        let mut tin = &mut self.tins[chosen];
         // Each turn sends or drops a packet, retires a flow or adds to what one may send.
         loop {
-            let flows = &mut self.tins[tin].flows;
-            let flow = flows.first(std::mem::take(first_look))?;
-            if flows[flow].deficit <= 0 {
-                flows.next_turn(flow, &mut self.rng);
+            let at = tin.flows.first(std::mem::take(first_look))?;
+            if tin.flows[at].deficit <= 0 {
+                tin.flows.next_turn(at, &mut self.rng);
                 continue;
             }
-            let at = At { tin, flow };
-            if let Some(pkt) = self.take(at, now, obs) {
-                return Some(pkt);
+            // Takes packets as the law of the flow allows, until one may be sent or counts as sent.
+            while let Some((pkt, arrived)) = self.pool.oldest_mut(&tin.flows[at].list) {
+                let size = pkt.size();
+                let sharing = if ingress { tin.flows.census.bulk() } else { 0 };
+                let flow = &mut tin.flows[at];
+                let sojourn = now.since(arrived);
+                let signal = flow.control.next_signal(&tin.law, sojourn, sharing, now);
+                let marked = signal && pkt.mark_ce();
+                if marked {
+                    tin.counts.marks += 1;
+                    obs.on_class(self.classes.id(chosen));
+                    obs.on_mark(now, pkt, MarkReason::Aqm);
+                }
+                let unheard = signal && !marked;
+                let dropped = flow.control.settle(&tin.law, unheard, now, &mut self.rng);
+                let sent = !dropped || flow.list.packets() == 1;
+                let pkt = self.pool.pop_sized(&mut flow.list, size);
+                tin.backlog -= size.0;
+                self.backlog.packets -= 1;
+                self.backlog.bytes -= size;
+                let counted = self.count.adjusted(size);
+                if sent || ingress {
+                    tin.charge(counted, now);
+                    tin.spend(at, counted);
+                    self.shaper.charge(counted, sent);
+                }
+                if sent {
+                    tin.counts.delay.add(sojourn);
+                } else {
+                    tin.counts.drops += 1;
+                }
+                if self.longest.is_kept() {
+                    let queue = chosen * FLOWS + at;
+                    self.longest.shrink(queue, self.tins.as_slice());
+                    tin = &mut self.tins[chosen];
+                }
+                if sent {
+                    self.longest.on_sent();
+                    return pkt;
+                }
+                obs.on_class(self.classes.id(chosen));
+                if let Some(pkt) = pkt {
+                    obs.on_drop(now, pkt, DropReason::Aqm);
+                }
+                if ingress {
+                    break;
+                }
             }
-            let Tin {
-                flows, law, counts, ..
-            } = &mut self.tins[tin];
-            let flow = &mut flows[at.flow];
+            let flow = &mut tin.flows[at];
             if flow.list.packets() == 0 {
-                counts.unresponsive -= u64::from(flow.control.on_empty(law, now));
+                tin.counts.unresponsive -= u64::from(flow.control.on_empty(&tin.law, now));
                 let calm = flow.control.is_at_rest(now);
-                flows.retire(at.flow, calm);
-                return None;
-            }
-        }
-    }
-
-    /// Takes a packet from a flow as its law allows; `None` if it has none, or if a drop counted
-    /// as sent.
-    #[inline]
-    fn take(&mut self, at: At, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        let ingress = self.params.ingress;
-        loop {
-            let (mut pkt, arrived) = self.pop(at)?;
-            let Tin {
-                flows, law, counts, ..
-            } = &mut self.tins[at.tin];
-            let sharing = if ingress { flows.census.bulk } else { 0 };
-            let flow = &mut flows[at.flow];
-            let sojourn = now.since(arrived);
-            let signal = flow.control.next_signal(law, sojourn, sharing, now);
-            let marked = signal && pkt.mark_ce();
-            if marked {
-                counts.marks += 1;
-                obs.on_class(self.classes.id(at.tin));
-                obs.on_mark(now, &pkt, MarkReason::Aqm);
-            }
-            let unheard = signal && !marked;
-            let dropped = flow.control.settle(law, unheard, now, &mut self.rng);
-            if !dropped || flow.list.packets() == 0 {
-                counts.delay.add(sojourn);
-                let counted = self.count.adjusted(pkt.size());
-                self.charge(at.tin, counted, now, true);
-                self.spend(at, counted);
-                self.longest.on_sent();
-                return Some(pkt);
-            }
-            counts.drops += 1;
-            let counted = self.count.adjusted(pkt.size());
-            obs.on_class(self.classes.id(at.tin));
-            obs.on_drop(now, pkt, DropReason::Aqm);
-            if ingress {
-                self.charge(at.tin, counted, now, false);
-                self.spend(at, counted);
+                tin.flows.retire(at, calm);
                 return None;
             }
         }
@@ -346,8 +345,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         }
         let size = pkt.size();
         let class = &mut self.tins[tin];
-        let flow = class.flows.place(&pkt.flow());
-        let at = At { tin, flow };
+        let flow = class.flows.place(|| pkt.flow());
         if class.backlog == 0 {
             class.time_next = class.time_next.max(now);
             if self.backlog.packets == 0 {
@@ -365,12 +363,12 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         self.backlog.packets += 1;
         self.backlog.bytes += size;
         self.pool.push(&mut class.flows[flow].list, now, pkt);
+        class.flows.wake(flow, &mut self.rng);
+        let at = At { tin, flow };
         if self.params.ack_filter != AckFilter::Off {
             self.filter_acks(at, now, obs);
         }
-        let flows = &mut self.tins[tin].flows;
-        self.longest.grow(at.queue(), flows[flow].list.bytes().0);
-        flows.wake(flow, &mut self.rng);
+        self.longest.grow(at.queue(), self.tins.as_slice());
         self.memory_used = self.memory_used.max(self.backlog.bytes.0);
         while self.backlog.bytes.0 > self.limit {
             self.drop_longest(now, obs);
@@ -388,9 +386,10 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
                 return None;
             }
             let tin = self.choose_tin(now)?;
-            if let Some(pkt) = self.serve(tin, &mut first_look, now, obs) {
+            let pkt = self.serve(tin, &mut first_look, now, obs);
+            if pkt.is_some() {
                 obs.on_class(self.classes.id(tin));
-                return Some(pkt);
+                return pkt;
             }
         }
         None

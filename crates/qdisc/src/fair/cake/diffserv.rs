@@ -15,6 +15,8 @@ pub(super) struct Classes {
     pub(super) shares: Vec<(u64, i64)>,
     /// The order in which they are shown: the least wanted first.
     pub(super) order: &'static [usize],
+    /// What reports call each tin.
+    ids: Vec<ClassId>,
 }
 
 impl Classes {
@@ -66,7 +68,12 @@ impl Classes {
                 &[0, 1, 2, 3, 4, 5, 6, 7],
             ),
         };
+        let id = |tin| {
+            let place = order.iter().position(|&at| at == tin);
+            ClassId::numbered("tin", place.unwrap_or(tin))
+        };
         Self {
+            ids: (0..order.len()).map(id).collect(),
             tins,
             shares,
             order,
@@ -76,8 +83,7 @@ impl Classes {
     /// What reports call a tin: its place in the order in which statistics show them.
     #[inline]
     pub(super) fn id(&self, tin: usize) -> ClassId {
-        let place = self.order.iter().position(|&at| at == tin);
-        ClassId::numbered("tin", place.unwrap_or(tin))
+        self.ids[tin]
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use crate::parts::pool::List;
 
 /// Places that a flow or a host may take: those of its set.
 const WAYS: usize = 8;
+const SETS: usize = FLOWS / WAYS;
 
 /// Where a flow is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,12 +41,19 @@ pub(super) struct Flow {
     pub(super) set: Set,
 }
 
+/// Which hosts share capacity first, before their flows do.
+#[derive(Clone, Copy, Debug)]
+struct Isolation {
+    sources: bool,
+    destinations: bool,
+}
+
 /// The hosts of one side.
 #[derive(Clone, Debug)]
 struct Hosts {
-    tags: Vec<u32>,
+    tags: Box<[[u32; WAYS]; SETS]>,
     /// Bulk flows of each.
-    bulk: Vec<u16>,
+    bulk: Box<[[u16; WAYS]; SETS]>,
 }
 
 /// How often a packet found its flow's place.
@@ -60,20 +68,23 @@ pub(super) struct Ways {
 }
 
 /// How many flows are where in their lives.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Census {
-    pub(super) sparse: u32,
-    pub(super) bulk: u32,
-    pub(super) decaying: u32,
+    /// By [`Set`].
+    counts: [u32; 5],
 }
 
 /// The flows of a tin.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
     mode: FlowMode,
+    /// The flows of a host share what is the host's.
+    isolates: Isolation,
     perturbation: u64,
-    tags: Vec<u32>,
-    all: Vec<Flow>,
+    tags: Box<[[u32; WAYS]; SETS]>,
+    /// Flows in no list, a bit for each way of a set.
+    free: Box<[u8; SETS]>,
+    all: Box<[Flow; FLOWS]>,
     sources: Hosts,
     destinations: Hosts,
     pub(super) schedule: DrrSchedule,
@@ -88,14 +99,14 @@ impl Index<usize> for Flows {
 
     #[inline]
     fn index(&self, at: usize) -> &Flow {
-        &self.all[at]
+        &self.all[at % FLOWS]
     }
 }
 
 impl IndexMut<usize> for Flows {
     #[inline]
     fn index_mut(&mut self, at: usize) -> &mut Flow {
-        &mut self.all[at]
+        &mut self.all[at % FLOWS]
     }
 }
 
@@ -110,34 +121,39 @@ impl Flows {
             set: Set::None,
         };
         let hosts = Hosts {
-            tags: vec![0; FLOWS],
-            bulk: vec![0; FLOWS],
+            tags: boxed([0; WAYS]),
+            bulk: boxed([0; WAYS]),
         };
         Self {
             mode,
+            isolates: Isolation {
+                sources: mode.isolates_sources(),
+                destinations: mode.isolates_destinations(),
+            },
             perturbation,
-            tags: vec![0; FLOWS],
-            all: vec![flow; FLOWS],
+            tags: boxed([0; WAYS]),
+            free: boxed(u8::MAX),
+            all: boxed(flow),
             sources: hosts.clone(),
             destinations: hosts,
             schedule: DrrSchedule::new(),
             ways: Ways::default(),
-            census: Census::default(),
+            census: Census::new(),
             quantum,
         }
     }
 
     /// The queue for packets of `key`.
     #[inline]
-    pub(super) fn place(&mut self, key: &FlowKey) -> usize {
-        let Some(tag) = self.tag(key) else {
+    pub(super) fn place(&mut self, key: impl Fn() -> FlowKey) -> usize {
+        let Some(tag) = self.tag(&key()) else {
             return 0;
         };
         let own = slot(tag);
-        if self.tags[own] == tag && self.all[own].set != Set::None {
+        if self.tags[own / WAYS][own % WAYS] == tag && !self.is_free(own) {
             return own;
         }
-        self.seek(tag, key)
+        self.seek(tag, &key())
     }
 
     /// What [`Flows::place`] would return, without taking the place.
@@ -146,9 +162,14 @@ impl Flows {
             return 0;
         };
         let own = slot(tag);
-        let known = ways(own).find(|&at| self.tags[at] == tag);
-        let free = || ways(own).find(|&at| self.all[at].set == Set::None);
+        let known = first_way(own, known(&self.tags[own / WAYS], tag));
+        let free = || first_way(own, self.free[own / WAYS]);
         known.or_else(free).unwrap_or(own)
+    }
+
+    #[inline]
+    fn is_free(&self, at: usize) -> bool {
+        self.free[at / WAYS % SETS] >> (at % WAYS) & 1 == 1
     }
 
     /// What distinguishes flows; `None`: there is one queue for all packets.
@@ -168,11 +189,11 @@ impl Flows {
         let own = slot(tag);
         let place;
         let mut newly = true;
-        if let Some(known) = ways(own).find(|&at| self.tags[at] == tag) {
+        if let Some(known) = first_way(own, known(&self.tags[own / WAYS], tag)) {
             self.ways.hits += u64::from(known != own);
-            newly = self.all[known].set == Set::None;
+            newly = self.is_free(known);
             place = known;
-        } else if let Some(free) = ways(own).find(|&at| self.all[at].set == Set::None) {
+        } else if let Some(free) = first_way(own, self.free[own / WAYS]) {
             self.ways.misses += 1;
             place = free;
         } else {
@@ -180,13 +201,13 @@ impl Flows {
             place = own;
             self.count_bulk(own, false);
         }
-        self.tags[place] = tag;
+        self.tags[place / WAYS][place % WAYS] = tag;
         if newly {
-            if self.mode.isolates_sources() {
+            if self.isolates.sources {
                 let tag = self.source_tag(key);
                 self.all[place].source = self.sources.place(tag);
             }
-            if self.mode.isolates_destinations() {
+            if self.isolates.destinations {
                 let tag = self.destination_tag(key);
                 self.all[place].destination = self.destinations.place(tag);
             }
@@ -212,15 +233,16 @@ impl Flows {
     }
 
     /// Counts a flow among those of its hosts, or no longer, if it is bulk.
+    #[inline]
     fn count_bulk(&mut self, at: usize, more: bool) {
-        let flow = &self.all[at];
+        let flow = &self.all[at % FLOWS];
         if flow.set != Set::Bulk {
             return;
         }
-        if self.mode.isolates_sources() {
+        if self.isolates.sources {
             self.sources.count(flow.source, more);
         }
-        if self.mode.isolates_destinations() {
+        if self.isolates.destinations {
             self.destinations.count(flow.destination, more);
         }
     }
@@ -229,24 +251,24 @@ impl Flows {
     #[inline]
     pub(super) fn advance(&mut self, at: usize, set: Set) {
         self.count_bulk(at, false);
-        let was = std::mem::replace(&mut self.all[at].set, set);
-        if let Some(count) = self.census.of(was) {
-            *count -= 1;
+        let was = std::mem::replace(&mut self[at].set, set);
+        self.census.counts[was as usize] -= 1;
+        self.census.counts[set as usize] += 1;
+        let changed = (was == Set::None) != (set == Set::None);
+        self.free[at / WAYS % SETS] ^= u8::from(changed) << (at % WAYS);
+        if set == Set::Bulk {
+            self.count_bulk(at, true);
         }
-        if let Some(count) = self.census.of(set) {
-            *count += 1;
-        }
-        self.count_bulk(at, true);
     }
 
     /// A packet was put into a flow: if the flow was idle, it begins.
     #[inline]
     pub(super) fn wake(&mut self, at: usize, rng: &mut Rng) {
-        match self.all[at].set {
+        match self[at].set {
             Set::None | Set::Decaying => {
                 self.schedule.append(Round::New, at);
                 self.advance(at, Set::Sparse);
-                self.all[at].deficit = self.turn(at, rng);
+                self[at].deficit = self.turn(at, rng);
             }
             Set::SparseWait => self.advance(at, Set::Bulk),
             Set::Sparse | Set::Bulk => {}
@@ -256,11 +278,11 @@ impl Flows {
     /// A turn is used up: the flow waits for the next.
     #[inline]
     pub(super) fn next_turn(&mut self, at: usize, rng: &mut Rng) {
-        if self.all[at].set == Set::Sparse {
-            let waits = self.all[at].list.packets() > 0;
+        if self[at].set == Set::Sparse {
+            let waits = self[at].list.packets() > 0;
             self.advance(at, if waits { Set::Bulk } else { Set::SparseWait });
         }
-        self.all[at].deficit += self.turn(at, rng);
+        self[at].deficit += self.turn(at, rng);
         self.schedule.append(Round::Old, at);
     }
 
@@ -295,34 +317,48 @@ impl Flows {
     /// Whether a flow has packets, or was not yet seen to have none.
     #[inline]
     pub(super) const fn is_active(&self) -> bool {
-        self.census.sparse + self.census.bulk > 0
+        (self.census.idle() as usize) < FLOWS
     }
 
     /// The bytes of a turn: the quantum, divided by the bulk flows of the busier host; the random
     /// part makes up for what rounding takes.
     #[inline]
     fn turn(&self, at: usize, rng: &mut Rng) -> i64 {
-        let flow = &self.all[at];
-        let mut load = 1;
-        if self.mode.isolates_sources() {
-            load = load.max(self.sources.bulk[usize::from(flow.source)]);
-        }
-        if self.mode.isolates_destinations() {
-            load = load.max(self.destinations.bulk[usize::from(flow.destination)]);
-        }
+        let flow = &self[at];
+        // Where hosts are not isolated, none has bulk flows.
+        let sources = self.sources.flows_of(flow.source);
+        let load = sources
+            .max(self.destinations.flows_of(flow.destination))
+            .max(1);
         let share = SHARES[usize::from(load).min(FLOWS)];
         i64::from((self.quantum * share + (rng.next_u32() >> 16)) >> 16)
     }
 }
 
 impl Census {
-    fn of(&mut self, set: Set) -> Option<&mut u32> {
-        match set {
-            Set::None => None,
-            Set::Sparse | Set::SparseWait => Some(&mut self.sparse),
-            Set::Bulk => Some(&mut self.bulk),
-            Set::Decaying => Some(&mut self.decaying),
-        }
+    fn new() -> Self {
+        let mut counts = [0; 5];
+        counts[Set::None as usize] = u32::try_from(FLOWS).unwrap_or_default();
+        Self { counts }
+    }
+
+    /// Flows without packets.
+    #[inline]
+    const fn idle(&self) -> u32 {
+        self.counts[Set::None as usize] + self.counts[Set::Decaying as usize]
+    }
+
+    pub(super) const fn sparse(&self) -> u32 {
+        self.counts[Set::Sparse as usize] + self.counts[Set::SparseWait as usize]
+    }
+
+    #[inline]
+    pub(super) const fn bulk(&self) -> u32 {
+        self.counts[Set::Bulk as usize]
+    }
+
+    pub(super) const fn decaying(&self) -> u32 {
+        self.counts[Set::Decaying as usize]
     }
 }
 
@@ -330,16 +366,25 @@ impl Hosts {
     /// The place of the host with this tag: its own, one that no bulk flow holds, or one to share.
     fn place(&mut self, tag: u32) -> u16 {
         let own = slot(tag);
-        let known = ways(own).find(|&at| self.tags[at] == tag);
-        let free = || ways(own).find(|&at| self.bulk[at] == 0);
+        let set = own / WAYS;
+        let known = first_way(own, known(&self.tags[set], tag));
+        let free = || first_way(own, unused(&self.bulk[set]));
         let place = known.or_else(free).unwrap_or(own);
-        self.tags[place] = tag;
+        self.tags[place / WAYS % SETS][place % WAYS] = tag;
         u16::try_from(place).unwrap_or_default()
+    }
+
+    /// Bulk flows of a host.
+    #[inline]
+    fn flows_of(&self, host: u16) -> u16 {
+        let host = usize::from(host);
+        self.bulk[host / WAYS % SETS][host % WAYS]
     }
 
     #[inline]
     fn count(&mut self, host: u16, more: bool) {
-        let bulk = &mut self.bulk[usize::from(host)];
+        let host = usize::from(host);
+        let bulk = &mut self.bulk[host / WAYS % SETS][host % WAYS];
         *bulk = if more {
             bulk.saturating_add(1)
         } else {
@@ -367,8 +412,35 @@ const fn slot(tag: u32) -> usize {
     tag as usize % FLOWS
 }
 
-/// The places of its set, its own first.
-fn ways(own: usize) -> impl Iterator<Item = usize> {
-    let set = own - own % WAYS;
-    (0..WAYS).map(move |way| set + (own + way) % WAYS)
+/// The ways of a set that hold `tag`, a bit for each.
+#[inline]
+fn known(tags: &[u32; WAYS], tag: u32) -> u8 {
+    bits(tags.map(|of| of == tag))
+}
+
+/// The ways of a set of hosts that no bulk flow holds, a bit for each.
+#[inline]
+fn unused(bulk: &[u16; WAYS]) -> u8 {
+    bits(bulk.map(|flows| flows == 0))
+}
+
+/// Without branches, which could not be predicted.
+#[inline]
+fn bits(ways: [bool; WAYS]) -> u8 {
+    let bits = ways.into_iter().zip(0..);
+    bits.fold(0, |bits, (way, at)| bits | u8::from(way) << at)
+}
+
+/// The first of the `eligible` ways of its set from `own` on, around its end.
+#[inline]
+fn first_way(own: usize, eligible: u8) -> Option<usize> {
+    let turned = eligible.rotate_right(u32::try_from(own % WAYS).unwrap_or_default());
+    let way = own + turned.trailing_zeros() as usize;
+    (eligible != 0).then_some(own - own % WAYS + way % WAYS)
+}
+
+/// As many copies of `item` as the array has places.
+fn boxed<T: Clone, const N: usize>(item: T) -> Box<[T; N]> {
+    let all = vec![item; N].into_boxed_slice();
+    all.try_into().ok().expect("of this length")
 }

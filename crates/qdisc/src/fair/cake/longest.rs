@@ -3,10 +3,14 @@
 /// Departures after the last shortage during which the heap is kept.
 const KEPT: u32 = 65_535;
 
-/// The bytes of every queue, and the longest of them.
+/// The bytes of each queue, where a [`Longest`] reads them.
+pub(super) trait Lengths {
+    fn bytes(&self, queue: usize) -> u64;
+}
+
+/// The longest of all queues.
 #[derive(Clone, Debug)]
 pub(super) struct Longest {
-    bytes: Vec<u64>,
     /// Queues, each with no more bytes than its parent at half its place.
     heap: Vec<u16>,
     /// Where in the heap each queue is.
@@ -18,26 +22,31 @@ impl Longest {
     /// Of `queues`, at most 2^16.
     pub(super) fn new(queues: usize) -> Self {
         Self {
-            bytes: vec![0; queues],
             heap: (0..=u16::MAX).take(queues).collect(),
             places: (0..=u16::MAX).take(queues).collect(),
             kept: 0,
         }
     }
 
+    /// Queues that grow or shrink have to be reported.
     #[inline]
-    pub(super) fn grow(&mut self, queue: usize, bytes: u64) {
-        self.bytes[queue] = bytes;
-        if self.kept > 0 {
-            self.rise(usize::from(self.places[queue]));
+    pub(super) const fn is_kept(&self) -> bool {
+        self.kept > 0
+    }
+
+    /// Queue `queue` has grown.
+    #[inline]
+    pub(super) fn grow(&mut self, queue: usize, lengths: &(impl Lengths + ?Sized)) {
+        if self.is_kept() {
+            self.rise(usize::from(self.places[queue]), lengths);
         }
     }
 
+    /// Queue `queue` has shrunk.
     #[inline]
-    pub(super) fn shrink(&mut self, queue: usize, bytes: u64) {
-        self.bytes[queue] = bytes;
-        if self.kept > 0 {
-            self.sink(usize::from(self.places[queue]));
+    pub(super) fn shrink(&mut self, queue: usize, lengths: &(impl Lengths + ?Sized)) {
+        if self.is_kept() {
+            self.sink(usize::from(self.places[queue]), lengths);
         }
     }
 
@@ -48,26 +57,27 @@ impl Longest {
     }
 
     /// The queue with the most bytes.
-    pub(super) fn find(&mut self) -> usize {
+    pub(super) fn find(&mut self, lengths: &(impl Lengths + ?Sized)) -> usize {
         if self.kept == 0 {
             for at in (0..=self.heap.len() / 2).rev() {
-                self.sink(at);
+                self.sink(at, lengths);
             }
         }
         self.kept = KEPT;
         usize::from(self.heap[0])
     }
 
-    fn at(&self, place: usize) -> u64 {
+    fn at(&self, place: usize, lengths: &(impl Lengths + ?Sized)) -> u64 {
         let queue = self.heap.get(place).map(|&queue| usize::from(queue));
-        queue.map_or(0, |queue| self.bytes[queue])
+        queue.map_or(0, |queue| lengths.bytes(queue))
     }
 
-    fn sink(&mut self, mut place: usize) {
+    #[cold]
+    fn sink(&mut self, mut place: usize, lengths: &(impl Lengths + ?Sized)) {
         loop {
             let mut largest = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                if self.at(child) > self.at(largest) {
+                if self.at(child, lengths) > self.at(largest, lengths) {
                     largest = child;
                 }
             }
@@ -79,10 +89,11 @@ impl Longest {
         }
     }
 
-    fn rise(&mut self, mut place: usize) {
+    #[cold]
+    fn rise(&mut self, mut place: usize, lengths: &(impl Lengths + ?Sized)) {
         while place > 0 {
             let parent = (place - 1) / 2;
-            if self.at(place) <= self.at(parent) {
+            if self.at(place, lengths) <= self.at(parent, lengths) {
                 return;
             }
             self.swap(place, parent);

@@ -22,17 +22,22 @@ impl Round {
     }
 }
 
+/// Places of the table of links.
+const PLACES: usize = 2 * FLOWS;
+
 /// Three rings through one table: a flow is in one of them or alone.
 #[derive(Clone, Debug)]
 pub(super) struct DrrSchedule {
-    /// Next and previous; who is alone points to itself.
-    links: Vec<(u16, u16)>,
+    /// Next and previous; who is alone points to itself. Longer than needed, so that a remainder
+    /// keeps every index within it.
+    links: Box<[(u16, u16); PLACES]>,
 }
 
 impl DrrSchedule {
     pub(super) fn new() -> Self {
+        let links: Vec<_> = (0..).take(PLACES).map(|at| (at, at)).collect();
         Self {
-            links: (0..).take(FLOWS + 3).map(|at| (at, at)).collect(),
+            links: links.try_into().expect("of this length"),
         }
     }
 
@@ -40,29 +45,45 @@ impl DrrSchedule {
     #[inline]
     pub(super) fn first(&self, round: Round) -> Option<usize> {
         let head = round.head();
-        let (next, _) = self.links[usize::from(head)];
+        let (next, _) = *self.at(head);
         (next != head).then_some(usize::from(next))
     }
 
     /// Takes `flow` from where it is to the end of `round`.
     #[inline]
     pub(super) fn append(&mut self, round: Round, flow: usize) {
-        self.remove(flow);
-        let head = round.head();
-        let (_, last) = self.links[usize::from(head)];
         let at = link(flow);
-        self.links[flow] = (head, last);
-        self.links[usize::from(last)].0 = at;
-        self.links[usize::from(head)].1 = at;
+        self.detach(at);
+        let head = round.head();
+        let last = std::mem::replace(&mut self.at_mut(head).1, at);
+        self.at_mut(last).0 = at;
+        *self.at_mut(at) = (head, last);
     }
 
     /// Takes `flow` from where it is.
     #[inline]
     pub(super) fn remove(&mut self, flow: usize) {
-        let (next, prev) = self.links[flow];
-        self.links[usize::from(prev)].0 = next;
-        self.links[usize::from(next)].1 = prev;
-        self.links[flow] = (link(flow), link(flow));
+        let at = link(flow);
+        self.detach(at);
+        *self.at_mut(at) = (at, at);
+    }
+
+    /// Closes the gap that `at` leaves; its own links stay.
+    #[inline]
+    fn detach(&mut self, at: u16) {
+        let (next, prev) = *self.at(at);
+        self.at_mut(prev).0 = next;
+        self.at_mut(next).1 = prev;
+    }
+
+    #[inline]
+    fn at(&self, place: u16) -> &(u16, u16) {
+        &self.links[usize::from(place) % PLACES]
+    }
+
+    #[inline]
+    fn at_mut(&mut self, place: u16) -> &mut (u16, u16) {
+        &mut self.links[usize::from(place) % PLACES]
     }
 }
 

@@ -11,11 +11,17 @@ use crate::contract::Statistic;
 pub(super) struct Sizes {
     network: Option<(u64, u64)>,
     adjusted: Option<(u64, u64)>,
+    /// The size that was added last.
+    last: Option<Bytes>,
 }
 
 impl Sizes {
     #[inline]
     pub(super) fn add(&mut self, count: &Count, size: Bytes) {
+        if self.last == Some(size) {
+            return;
+        }
+        self.last = Some(size);
         self.network = Some(wider(self.network, count.network(size)));
         self.adjusted = Some(wider(self.adjusted, count.adjusted(size)));
     }
@@ -76,9 +82,9 @@ fn of_tin(tin: &Tin) -> [(&'static str, u64); 20] {
         ("ack_drops", counts.acks),
         (
             "sparse_flows",
-            u64::from(census.sparse) + u64::from(census.decaying),
+            u64::from(census.sparse()) + u64::from(census.decaying()),
         ),
-        ("bulk_flows", census.bulk.into()),
+        ("bulk_flows", census.bulk().into()),
         ("unresponsive_flows", counts.unresponsive),
         ("max_pkt_len", counts.longest),
         ("flow_quantum", flows.quantum.into()),

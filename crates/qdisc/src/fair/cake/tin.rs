@@ -122,6 +122,14 @@ impl Tin {
             }
         }
     }
+
+    /// Counts a packet against what flow `at` and the tin may still send.
+    #[inline]
+    pub(super) fn spend(&mut self, at: usize, counted: u64) {
+        let counted = i64::try_from(counted).unwrap_or(i64::MAX);
+        self.deficit -= counted;
+        self.flows[at].deficit -= counted;
+    }
 }
 
 impl Delay {

@@ -143,6 +143,12 @@ fn the_longest_queue_of_all_tins_loses_its_oldest() {
     assert_eq!(number(&q, 1, "unresponsive_flows"), 0);
 }
 
+impl<const N: usize> Lengths for [u64; N] {
+    fn bytes(&self, queue: usize) -> u64 {
+        self[queue]
+    }
+}
+
 #[test]
 fn the_longest_queue_is_found_however_queues_grow_and_shrink() {
     let mut longest = Longest::new(64);
@@ -154,14 +160,14 @@ fn the_longest_queue_is_found_however_queues_grow_and_shrink() {
         let grows = size > bytes[queue];
         bytes[queue] = size;
         if grows {
-            longest.grow(queue, size);
+            longest.grow(queue, &bytes);
         } else {
-            longest.shrink(queue, size);
+            longest.shrink(queue, &bytes);
         }
         // Before the first look there is no heap to keep.
         if n > 500 {
             let most = bytes.iter().copied().max();
-            assert_eq!(Some(bytes[longest.find()]), most, "step {n}");
+            assert_eq!(Some(bytes[longest.find(&bytes)]), most, "step {n}");
         }
     }
 }
