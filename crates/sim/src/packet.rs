@@ -1,6 +1,6 @@
 //! A simulated packet.
 
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
@@ -52,9 +52,11 @@ impl Kind {
     }
 }
 
-/// Whose packet it is: the flow, in 24 bits, and its client.
+/// Whose packet it is: the flow, in 24 bits, and its client, plus 1.
+///
+/// Not zero, so that an `Option<Packet>` needs no more than a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owner(u32);
+pub(crate) struct Owner(NonZeroU32);
 
 impl Owner {
     /// Flow number `flow`, below 2^24, of `client`.
@@ -63,23 +65,29 @@ impl Owner {
             None => 0,
             Some(client) => 1 + 2 * client.number as u32 + client.receives as u32,
         };
-        Self(flow << 8 | code)
+        Self(NonZeroU32::MIN.saturating_add(flow << 8 | code))
     }
 
     /// The same client's, but of flow number `flow`.
     pub(crate) const fn with_flow(self, flow: u32) -> Self {
-        Self(flow << 8 | self.0 & 0xFF)
+        Self(NonZeroU32::MIN.saturating_add(flow << 8 | self.code()))
     }
 
     /// The number of the flow.
     #[inline]
     pub(crate) const fn flow(self) -> u32 {
-        self.0 >> 8
+        self.0.get() >> 8
+    }
+
+    /// 0, or the client and whether it receives.
+    #[inline]
+    const fn code(self) -> u32 {
+        (self.0.get() & 0xFF) - 1
     }
 
     /// The number of its client.
     pub(crate) const fn client(self) -> Option<u8> {
-        match self.0.to_le_bytes()[0] {
+        match self.code().to_le_bytes()[0] {
             0 => None,
             code => Some((code - 1) / 2),
         }
@@ -89,7 +97,7 @@ impl Owner {
     #[inline]
     const fn hosts(self) -> (u64, u64) {
         let server = 1 << 32 | self.flow() as u64;
-        match (self.0 & 0xFF) as u64 {
+        match self.code() as u64 {
             0 => (1, 2),
             code if code % 2 == 1 => (256 + code / 2, server),
             code => (server, 256 + code / 2 - 1),
@@ -222,7 +230,7 @@ impl Packet {
 }
 
 impl Carried for Packet {
-    const NONE: Self = Self::tcp(Owner(0), Kind::Data, 0, &Segment::EMPTY);
+    const NONE: Self = Self::tcp(Owner::new(0, None), Kind::Data, 0, &Segment::EMPTY);
 
     #[inline]
     fn stamp(&self) -> Instant {
@@ -334,6 +342,10 @@ impl View for Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 64, "a packet fills a cache line");
+const _: () = assert!(
+    size_of::<Option<Packet>>() == 64,
+    "and so does its place in a queue"
+);
 
 #[cfg(test)]
 mod tests {
