@@ -27,7 +27,18 @@ from shutil import which
 ROOT = Path(__file__).resolve().parent.parent
 STORED = ROOT / "benches/instructions.json"
 #: The scenarios, and how many seconds of each: enough to leave slow start.
-SECONDS = {"S1": 20, "S2": 60, "S3": 3, "S5": 15, "quic": 10}
+SECONDS = {
+    "S1": 20,
+    "S2": 60,
+    "S3": 3,
+    "S5": 15,
+    "quic": 8,
+    "bbr": 6,
+    "prague": 5,
+    "wifi": 5,
+    "series": 2,
+    "web": 2,
+}
 #: Growth that fails. Versions of the C library and of callgrind make less than 0.1 %.
 TOLERANCE = 0.02
 #: Components named when a scenario fails.

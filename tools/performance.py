@@ -37,10 +37,22 @@ TITLES = {
     "python_queue": "Python queue",
     "queues": "S6",
     "slots": "slots of `predict`",
+    "worst": "worst cases",
 }
 #: The keys of `make bench` that are a measurement each.
 WHOLE = {"S6": "queues"} | {
-    name: name for name in TITLES if name not in {"runs", "instructions", "queues"}
+    name: name for name in TITLES if name not in {"runs", "instructions", "queues", "worst"}
+}
+#: What the worst cases are, in the order of the table.
+WORST = {
+    "tcp": "4 CUBIC flows, 100 Mbit/s, 50 ms, CoDel, 20 s",
+    "quic": "the same over QUIC",
+    "bbr": "4 BBR flows",
+    "prague": "4 Prague flows, DualPI2",
+    "wifi": "4 CUBIC flows, 802.11n at 144 Mbit/s, FQ-CoDel",
+    "series": "4 CUBIC flows, 16 links of 100 Mbit/s in series",
+    "many_codel": "10,000 CUBIC flows, 10 Gbit/s, 50 ms, CoDel, 2 s",
+    "many_fq_codel": "the same with FQ-CoDel",
 }
 
 Measurement = dict[str, Any]
@@ -61,6 +73,15 @@ def measurements(bench: dict[str, Any]) -> dict[str, Any]:
         counts = {name: bench[name]["instructions_per_packet"] for name in RUNS}
         if None not in counts.values():
             found["instructions"] = {name: round(count) for name, count in counts.items()}
+    if all(name in bench.get("worst", {}) for name in WORST):
+        found["worst"] = {
+            name: {
+                "ns_per_packet": round(run["cpu_s"] * 1e9 / run["delivered"], 1),
+                "instructions_per_packet": run["instructions_per_packet"],
+                "peak_rss_bytes": run["peak_rss_bytes"],
+            }
+            for name, run in bench["worst"].items()
+        } | {"short": {"ms_per_run": round(bench["short_run_ms"], 3)}}
     return found
 
 
@@ -155,6 +176,46 @@ def others(stored: dict[str, Measurement]) -> str:
         shown = f"{number(ns)} ns, {share:.2f} % of a core"
         rows.append([f"end of a slot, `{spec}`", shown, f"{most} %", verdict(share < most)])
     return table(["", "measured", "budget", ""], rows)
+
+
+def worst_budget(name: str, cost: dict[str, float | None], times: float | None) -> str:
+    """Return the budget of a worst case and whether it is met."""
+    if name in BUDGETS["worst_ns"]:
+        budget = BUDGETS["worst_ns"][name]
+        ns = cost["ns_per_packet"]
+        return f"{budget} ns: {verdict(ns is not None and ns <= budget)}"
+    if name in BUDGETS["worst_ratio"]:
+        budget = BUDGETS["worst_ratio"][name]
+        met = "not measured" if times is None else verdict(times <= budget)
+        return f"{budget} times the instructions of tcp: {met}"
+    return ""
+
+
+def worst(stored: dict[str, Measurement]) -> str:
+    """Return the table of the worst cases."""
+    values = stored["worst"]["values"]
+    base = values["tcp"]["instructions_per_packet"]
+    rows = []
+    for name, what in WORST.items():
+        cost = values[name]
+        count, memory = cost["instructions_per_packet"], cost["peak_rss_bytes"]
+        times = None if None in (count, base) else count / base
+        rows.append(
+            [
+                name,
+                what,
+                f"{number(cost['ns_per_packet'])} ns per packet",
+                number(count),
+                "" if times is None else f"{times:.2f}",
+                number(None if memory is None else memory / 1e6, 1),
+                worst_budget(name, cost, times),
+            ]
+        )
+    short = f"{number(values['short']['ms_per_run'], 2)} ms per run"
+    what = "500 runs of 2 CUBIC flows, 10 Mbit/s, 50 ms, FQ-CoDel, 1 s"
+    rows.append(["short", what, short, "", "", "", ""])
+    head = ["case", "load", "CPU time", "instructions per packet", "times tcp"]
+    return table([*head, "peak memory, MB", "budget"], rows)
 
 
 def simulators() -> str:
@@ -252,6 +313,7 @@ def main() -> int:
         "others": others(stored),
         "simulators": simulators(),
         "queues": queues(stored),
+        "worst": worst(stored),
     }
     write = options.write or options.update is not None
     return compare(PAGE, tables, target="bench-update", write=write)

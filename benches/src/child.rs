@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sojourn_apps::Http;
-use sojourn_bench::dumbbell::Dumbbell;
+use sojourn_bench::dumbbell::{Dumbbell, SHORT};
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::{usage, web};
@@ -72,13 +72,11 @@ pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
     let json = match name.split_once(':') {
         None if name == "web" => serde_json::to_string(&web_connections(Http::One)?),
         None if name == "web3" => serde_json::to_string(&web_connections(Http::Three)?),
+        None if name == SHORT.name => serde_json::to_string(&ms_per_short_run()?),
         None => serde_json::to_string(&dumbbell(name)?),
         Some(("slot", spec)) => serde_json::to_string(&ns_per_slot(spec)?),
         Some(("S6", kind)) => match packets {
-            Some(n) => {
-                Treadmill::new(kind, queues::FEW, queues::FEW as usize)?.turn(n);
-                return Ok(String::new());
-            }
+            Some(n) => return turned(kind, queues::FEW, n),
             None => serde_json::to_string(&Cost {
                 ns_per_packet: ns_per_packet(kind, queues::FEW)?,
                 instructions_per_packet: None,
@@ -88,12 +86,26 @@ pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
                 bytes_per_flow: None,
             }),
         },
+        // For a profiler: the flows of `ns_many_flows`.
+        Some(("S6-many", kind)) => {
+            return turned(
+                queues::spacious(kind),
+                queues::MANY,
+                packets.unwrap_or(1_000_000),
+            );
+        }
         Some(("memory", what)) => serde_json::to_string(&memory(what)?),
         Some(("waiting", n)) => serde_json::to_string(&growth(n, Idle::Waiting)?),
         Some(("done", n)) => serde_json::to_string(&growth(n, Idle::Done)?),
         Some(_) => return Err(format!("{name}: no such measurement")),
     };
     json.map_err(|e| e.to_string())
+}
+
+/// Passes `packets` through a queue and measures nothing.
+fn turned(spec: &str, flows: u32, packets: u64) -> Result<String, String> {
+    Treadmill::new(spec, flows, flows as usize)?.turn(packets);
+    Ok(String::new())
 }
 
 fn web_connections(http: Http) -> Result<WebConnections, String> {
@@ -105,7 +117,25 @@ fn web_connections(http: Http) -> Result<WebConnections, String> {
     })
 }
 
-/// The same in a process of its own; `name`: `web` of TCP, `web3` of QUIC.
+/// CPU time of one of many short runs, with their records, in ms.
+fn ms_per_short_run() -> Result<f64, String> {
+    const RUNS: u32 = 500;
+    let mut config = SHORT.config();
+    for seed in 0..RUNS {
+        config.seed = seed.into();
+        simulate(&config)?;
+    }
+    Ok(usage::cpu_seconds() * 1e3 / f64::from(RUNS))
+}
+
+/// The fastest of `runs` processes, in ms per short run.
+pub(crate) fn short_run(runs: u32) -> Result<f64, String> {
+    (0..runs).try_fold(f64::INFINITY, |best, _| {
+        in_child(SHORT.name).map(|ms: f64| best.min(ms))
+    })
+}
+
+/// Web connections in a process of its own; `name`: `web` of TCP, `web3` of QUIC.
 pub(crate) fn web(name: &str) -> Result<WebConnections, String> {
     in_child(name)
 }

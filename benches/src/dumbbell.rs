@@ -1,21 +1,29 @@
-//! S1 to S5: long flows over one bottleneck, as the peers ran them.
+//! S1 to S5: long flows over one bottleneck, as the peers ran them; and the cases that cost most.
 
 use sojourn_apps::{Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_scenario::plan::{
+    Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, Sharing, Standard, Traffic,
+};
 use sojourn_transport::{SenderParams, quic};
 
-/// One of the scenarios that the peers were measured with.
+/// Long flows over one bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dumbbell {
-    /// `S1` to `S5`.
+    /// `S1` to `S5`, or that of one of [`TRANSPORTS`] or [`MANY_FLOWS`].
     pub name: &'static str,
     /// One line for a table.
     pub what: &'static str,
     flows: usize,
     quic: bool,
+    /// Congestion control.
+    cc: &'static str,
     rate: Rate,
+    /// The bottleneck is an access point, and `rate` that of its symbols.
+    wireless: bool,
+    /// Links of the same rate behind the bottleneck.
+    further: usize,
     /// Rate of the senders' access link; `None`: there is none.
     access: Option<Rate>,
     /// Base RTTs in milliseconds; flow `n` has the `n % len`-th.
@@ -33,6 +41,9 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         what: "1 CUBIC, 100 Mbit/s, 100 ms, CoDel, 60 s",
         flows: 1,
         quic: false,
+        cc: "cubic",
+        wireless: false,
+        further: 0,
         rate: Rate::mbit(100),
         access: None,
         rtts_ms: &[100],
@@ -45,6 +56,9 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         what: "4 CUBIC, 10 Mbit/s, 50 ms, FIFO of 127, 140 s",
         flows: 4,
         quic: false,
+        cc: "cubic",
+        wireless: false,
+        further: 0,
         rate: Rate::mbit(10),
         access: None,
         rtts_ms: &[50],
@@ -57,6 +71,9 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         what: "30 CUBIC, 1 Gbit/s, 120 ms, CoDel, access 10 Gbit/s, 20 s",
         flows: 30,
         quic: false,
+        cc: "cubic",
+        wireless: false,
+        further: 0,
         rate: Rate::mbit(1_000),
         access: Some(Rate::mbit(10_000)),
         rtts_ms: &[120],
@@ -69,6 +86,9 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         what: "3 CUBIC, 10 Gbit/s, 120 ms, FIFO of one BDP, 10 s",
         flows: 3,
         quic: false,
+        cc: "cubic",
+        wireless: false,
+        further: 0,
         rate: Rate::mbit(10_000),
         access: None,
         rtts_ms: &[120],
@@ -81,6 +101,9 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         what: "100 CUBIC of 20-100 ms and 10 Mbit/s UDP, 100 Mbit/s, FQ-CoDel, 60 s",
         flows: 100,
         quic: false,
+        cc: "cubic",
+        wireless: false,
+        further: 0,
         rate: Rate::mbit(100),
         access: None,
         rtts_ms: &[20, 40, 60, 80, 100],
@@ -90,15 +113,53 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
     },
 ];
 
-/// The same flows over TCP and over QUIC, which the peers do not have.
-pub const TRANSPORTS: [Dumbbell; 2] = [FOUR_FLOWS, FOUR_OVER_QUIC];
+/// The same flows with other transports, controls and links, which the peers do not have.
+pub const TRANSPORTS: [Dumbbell; 6] = [
+    FOUR_FLOWS,
+    Dumbbell {
+        name: "quic",
+        what: "4 CUBIC over QUIC, 100 Mbit/s, 50 ms, CoDel, 20 s",
+        quic: true,
+        ..FOUR_FLOWS
+    },
+    Dumbbell {
+        name: "bbr",
+        what: "4 BBR, 100 Mbit/s, 50 ms, CoDel, 20 s",
+        cc: "bbr",
+        ..FOUR_FLOWS
+    },
+    Dumbbell {
+        name: "prague",
+        what: "4 Prague, 100 Mbit/s, 50 ms, DualPI2, 20 s",
+        cc: "prague",
+        qdisc: "dualpi2",
+        ..FOUR_FLOWS
+    },
+    Dumbbell {
+        name: "wifi",
+        what: "4 CUBIC, 802.11n at 144 Mbit/s, 50 ms, FQ-CoDel, 20 s",
+        rate: Rate::mbit(144),
+        wireless: true,
+        qdisc: "fq_codel",
+        ..FOUR_FLOWS
+    },
+    Dumbbell {
+        name: "series",
+        what: "4 CUBIC, 16 links of 100 Mbit/s in series, 50 ms, CoDel, 20 s",
+        further: 15,
+        ..FOUR_FLOWS
+    },
+];
 
 const FOUR_FLOWS: Dumbbell = Dumbbell {
     name: "tcp",
     what: "4 CUBIC, 100 Mbit/s, 50 ms, CoDel, 20 s",
     flows: 4,
     quic: false,
+    cc: "cubic",
     rate: Rate::mbit(100),
+    wireless: false,
+    further: 0,
     access: None,
     rtts_ms: &[50],
     qdisc: "codel limit 1000",
@@ -106,18 +167,45 @@ const FOUR_FLOWS: Dumbbell = Dumbbell {
     seconds: 20,
 };
 
-const FOUR_OVER_QUIC: Dumbbell = Dumbbell {
-    name: "quic",
-    what: "4 CUBIC over QUIC, 100 Mbit/s, 50 ms, CoDel, 20 s",
-    quic: true,
+/// Flows whose state exceeds the processor's caches.
+pub const MANY_FLOWS: [Dumbbell; 2] = [
+    Dumbbell {
+        name: "many_codel",
+        what: "10,000 CUBIC, 10 Gbit/s, 50 ms, CoDel, 2 s",
+        ..TEN_THOUSAND
+    },
+    Dumbbell {
+        name: "many_fq_codel",
+        what: "10,000 CUBIC, 10 Gbit/s, 50 ms, FQ-CoDel, 2 s",
+        qdisc: "fq_codel",
+        ..TEN_THOUSAND
+    },
+];
+
+const TEN_THOUSAND: Dumbbell = Dumbbell {
+    flows: 10_000,
+    rate: Rate::mbit(10_000),
+    qdisc: "codel limit 10240",
+    seconds: 2,
+    ..FOUR_FLOWS
+};
+
+/// One of many short runs.
+pub const SHORT: Dumbbell = Dumbbell {
+    name: "short",
+    what: "500 runs: 2 CUBIC, 10 Mbit/s, 50 ms, FQ-CoDel, 1 s",
+    flows: 2,
+    rate: Rate::mbit(10),
+    qdisc: "fq_codel",
+    seconds: 1,
     ..FOUR_FLOWS
 };
 
 impl Dumbbell {
-    /// The scenario called `name`, one of S1 to S5 or of [`TRANSPORTS`].
+    /// The scenario called `name`: one of S1 to S5, of [`TRANSPORTS`] or of [`MANY_FLOWS`].
     pub fn named(name: &str) -> Option<Self> {
-        let mut all = DUMBBELLS.into_iter().chain(TRANSPORTS);
-        all.find(|d| d.name == name)
+        let all = DUMBBELLS.into_iter().chain(TRANSPORTS);
+        all.chain(MANY_FLOWS).find(|d| d.name == name)
     }
 
     /// The place of the bottleneck in [`Config::links`].
@@ -128,11 +216,17 @@ impl Dumbbell {
     /// # Panics
     /// If a queue of the list is unknown to the catalogue.
     pub fn config(&self) -> Config {
-        let mut links = vec![link("bottleneck", self.rate, self.qdisc)];
+        let mut bottleneck = link("bottleneck", self.rate, self.qdisc);
+        bottleneck.radio = self.wireless.then(access_point);
+        let mut links = vec![bottleneck];
         let mut forward = vec![Hop::Link(Self::BOTTLENECK)];
+        for n in 1..=self.further {
+            links.push(link(&format!("link-{n}"), self.rate, "pfifo limit 1000"));
+            forward.push(Hop::Link(n));
+        }
         if let Some(rate) = self.access {
+            forward.insert(0, Hop::Link(links.len()));
             links.push(link("access", rate, "pfifo limit 1000000"));
-            forward.insert(0, Hop::Link(1));
         }
         let way = |half: Hop| [forward.clone(), vec![half]].concat();
         let half = |n: usize| {
@@ -149,7 +243,7 @@ impl Dumbbell {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
-                traffic: if self.quic { bulk_quic() } else { bulk() },
+                traffic: self.traffic(),
             })
             .collect();
         flows.extend(self.cbr.map(|rate| FlowConfig {
@@ -177,6 +271,37 @@ impl Dumbbell {
             keep_events: false,
         }
     }
+
+    fn traffic(&self) -> Traffic {
+        if self.quic {
+            return Traffic::Quic {
+                bytes: None,
+                request: None,
+                params: quic::Params::default(),
+            };
+        }
+        Traffic::Tcp {
+            bytes: None,
+            params: SenderParams {
+                cc: self
+                    .cc
+                    .parse()
+                    .expect("the benchmark names controls of the catalogue"),
+                ..SenderParams::default()
+            },
+        }
+    }
+}
+
+/// A radio of 802.11n whose driver queue holds what Linux's airtime limit allows.
+fn access_point() -> RadioConfig {
+    RadioConfig {
+        medium: "air".to_owned(),
+        standard: Standard::N,
+        driver: DriverLimit::Airtime(Duration::from_millis(5)),
+        stations: Vec::new(),
+        sharing: Sharing::Turns,
+    }
 }
 
 /// A serial link whose queue is `qdisc`.
@@ -186,15 +311,6 @@ impl Dumbbell {
 pub fn link(name: &str, rate: Rate, qdisc: &str) -> LinkConfig {
     let qdisc = QdiscSpec::parse(qdisc).expect("the benchmark names queues of the catalogue");
     LinkConfig::new(name.to_owned(), rate, qdisc)
-}
-
-/// QUIC without end.
-fn bulk_quic() -> Traffic {
-    Traffic::Quic {
-        bytes: None,
-        request: None,
-        params: quic::Params::default(),
-    }
 }
 
 /// TCP without end.
@@ -217,5 +333,17 @@ mod tests {
             assert_eq!(Dumbbell::named(dumbbell.name), Some(dumbbell));
             assert!(REFERENCE.budgets.k_per_s.contains_key(dumbbell.name));
         }
+    }
+
+    #[test]
+    fn every_worst_case_can_be_run_and_every_budget_is_of_one() {
+        let cases = || TRANSPORTS.into_iter().chain(MANY_FLOWS);
+        for case in cases().chain([SHORT]) {
+            assert_eq!(case.config().check(), Ok(()), "{}", case.name);
+        }
+        let is_case = |name: &String| cases().any(|case| case.name == *name);
+        assert!(REFERENCE.budgets.worst_ns.keys().all(is_case));
+        assert!(REFERENCE.budgets.worst_ratio.keys().all(is_case));
+        assert!(cases().all(|case| Dumbbell::named(case.name) == Some(case)));
     }
 }

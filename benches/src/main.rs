@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
-use sojourn_bench::{queues, usage};
+use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell, MANY_FLOWS, TRANSPORTS};
+use sojourn_bench::{queues, usage, web};
 use sojourn_net::Duration;
 
 use crate::table::Report;
 
 const USAGE: &str = "\
 usage: sojourn-bench [options]
-  --only LIST            of S1 to S6, slot, idle, web and web3, such as S1,S3
+  --only LIST            of S1 to S6, slot, idle, web, web3 and worst, such as S1,S3
   --json FILE            output file [target/bench.json]
   --runs N               number of runs, of which the best counts [9]
-  --profile S3           only run this scenario, for a profiler; also: tcp, quic
+  --profile S3           only run this scenario, for a profiler; also: web, tcp, quic, bbr,
+                         prague, wifi, series, many_codel, many_fq_codel
   --repeat N             number of repetitions with --profile [1]
   --seconds N            simulated time with --profile, if not all of the scenario's
   --one NAME             measure once in this process and print one line of JSON";
@@ -81,8 +82,11 @@ fn run(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     if let Some(name) = &options.profile {
-        let dumbbell = Dumbbell::named(name).ok_or_else(|| format!("{name}: no such scenario"))?;
-        let mut config = dumbbell.config();
+        let named = || Dumbbell::named(name).ok_or_else(|| format!("{name}: no such scenario"));
+        let mut config = match name.as_str() {
+            "web" => web::small()?,
+            _ => named()?.config(),
+        };
         if let Some(seconds) = options.seconds {
             config.duration = Duration::from_secs(seconds.into());
         }
@@ -134,6 +138,9 @@ fn run(options: &Options) -> Result<(), String> {
             report.queues.insert(kind, cost);
         }
     }
+    if wanted("worst") {
+        worst(options.runs, &mut report)?;
+    }
     if wanted("slot") {
         for spec in ["predict", "predict compact"] {
             let ns = child::slot(spec)?;
@@ -142,6 +149,23 @@ fn run(options: &Options) -> Result<(), String> {
         }
     }
     write(&options.json, &report).map_err(|e| format!("{}: {e}", options.json.display()))
+}
+
+/// The cases that cost most; instructions are counted where a run of callgrind takes seconds.
+fn worst(runs: u32, report: &mut Report) -> Result<(), String> {
+    let cases = [&TRANSPORTS[..], &MANY_FLOWS].concat();
+    for case in &cases {
+        let mut best = child::best_of(runs, case.name)?;
+        if TRANSPORTS.contains(case) {
+            let count = child::instructions_of_run(case.name)?;
+            best.instructions_per_packet = count.map(|n| n as f64 / best.delivered as f64);
+        }
+        report.worst.insert(case.name, best);
+    }
+    let short_ms = child::short_run(runs)?;
+    table::worst(&cases, &report.worst, short_ms);
+    report.short_run_ms = Some(short_ms);
+    Ok(())
 }
 
 /// Readers never see half a file.

@@ -35,6 +35,10 @@ pub struct Budgets {
     /// What the end of a slot of Predict may take at most, in percent of a core at a slot per
     /// millisecond.
     pub slot_percent: f64,
+    /// What a packet of a worst case may take at most, in ns, by case.
+    pub worst_ns: BTreeMap<String, f64>,
+    /// How many times the instructions of a packet of `tcp` one of a worst case may take, by case.
+    pub worst_ratio: BTreeMap<String, f64>,
 }
 
 /// All simulators that were measured.

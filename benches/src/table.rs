@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
+use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell, SHORT};
 use sojourn_bench::peers::REFERENCE;
 use sojourn_bench::web::CONNECTIONS;
 
@@ -25,6 +25,12 @@ pub(crate) struct Report {
     /// The end of a slot of Predict in ns.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) slots: BTreeMap<&'static str, f64>,
+    /// The cases that cost most, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) worst: BTreeMap<&'static str, Run>,
+    /// CPU time of one of many short runs in ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) short_run_ms: Option<f64>,
 }
 
 /// What the columns are.
@@ -119,6 +125,43 @@ pub(crate) fn slot(spec: &str, ns: f64) {
         "\n{spec}: {ns:.0} ns for the end of a slot at 1 Gbit/s, {percent:.2} % of a core; \
          bar {bar:.0} % {met}"
     );
+}
+
+/// The lines about the cases that cost most.
+pub(crate) fn worst(cases: &[Dumbbell], runs: &BTreeMap<&'static str, Run>, short_ms: f64) {
+    println!(
+        "\nworst cases: ns and instructions a delivered packet; instructions as multiples of tcp"
+    );
+    let tcp = runs.get("tcp").and_then(|run| run.instructions_per_packet);
+    for case in cases {
+        let run = &runs[case.name];
+        let ns = run.cpu_s * 1e9 / run.delivered as f64;
+        let count = run.instructions_per_packet;
+        let ratio = count.zip(tcp).map(|(count, tcp)| count / tcp);
+        let shown = count.map_or("-".to_owned(), |n| format!("{n:.0}"));
+        let times = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let budgets = &REFERENCE.budgets;
+        let bar = match (
+            budgets.worst_ns.get(case.name),
+            budgets.worst_ratio.get(case.name),
+        ) {
+            (Some(&bar), _) => format!("bar {bar:.0} ns {}", met(ns <= bar)),
+            (_, Some(&bar)) => ratio.map_or_else(
+                || format!("bar {bar} x tcp not measured"),
+                |ratio| format!("bar {bar} x tcp {}", met(ratio <= bar)),
+            ),
+            _ => String::new(),
+        };
+        println!(
+            "{:14} {ns:7.1} {shown:>7} {times:>5}  {}  {bar}",
+            case.name, case.what
+        );
+    }
+    println!("{:14} {short_ms:.2} ms a run  {}", SHORT.name, SHORT.what);
+}
+
+const fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "MISSED" }
 }
 
 /// What the columns of S6 are.

@@ -26,10 +26,22 @@ const EACH: u32 = 6;
 /// # Errors
 /// If the page is none.
 pub fn config(http: Http) -> Result<Config, String> {
-    let (users, origins) = match http {
-        Http::Three => (USERS_OF_THREE, EACH),
-        Http::One | Http::Two => (USERS, 1),
-    };
+    match http {
+        Http::Three => of_users(USERS_OF_THREE, EACH, http),
+        Http::One | Http::Two => of_users(USERS, 1, http),
+    }
+}
+
+/// A few users of HTTP/1.1 who do the same, for a profiler.
+///
+/// # Errors
+/// If the page is none.
+pub fn small() -> Result<Config, String> {
+    const USERS: u64 = 500;
+    of_users(USERS, 1, Http::One)
+}
+
+fn of_users(users: u64, origins: u32, http: Http) -> Result<Config, String> {
     let object = |n: u32| Object {
         name: format!("object {n}"),
         bytes: Amount::Fixed(Bytes(10_240)),
