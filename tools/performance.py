@@ -77,12 +77,17 @@ def measurements(bench: dict[str, Any]) -> dict[str, Any]:
         found["worst"] = {
             name: {
                 "ns_per_packet": round(run["cpu_s"] * 1e9 / run["delivered"], 1),
-                "instructions_per_packet": run["instructions_per_packet"],
+                "instructions_per_packet": rounded(run["instructions_per_packet"]),
                 "peak_rss_bytes": run["peak_rss_bytes"],
             }
             for name, run in bench["worst"].items()
         } | {"short": {"ms_per_run": round(bench["short_run_ms"], 3)}}
     return found
+
+
+def rounded(count: float | None) -> int | None:
+    """Return a whole number, if there is one."""
+    return None if count is None else round(count)
 
 
 def machine() -> str:
