@@ -30,14 +30,14 @@ STORED = ROOT / "benches/instructions.json"
 SECONDS = {
     "S1": 20,
     "S2": 60,
-    "S3": 3,
-    "S5": 15,
-    "quic": 8,
+    "S3": 2,
+    "S5": 10,
+    "quic": 6,
     "bbr": 6,
     "prague": 5,
     "wifi": 5,
     "series": 2,
-    "web": 2,
+    "web": 1,
 }
 #: Growth that fails. Versions of the C library and of callgrind make less than 0.1 %.
 TOLERANCE = 0.02
