@@ -44,7 +44,7 @@ pub(crate) fn head() {
     for peer in &peers.simulators {
         print!(" {:>19}", peer.name);
     }
-    println!("  bar (goal)");
+    println!("  budget (goal)");
 }
 
 /// One line of S1 to S5.
@@ -60,15 +60,15 @@ pub(crate) fn dumbbell(dumbbell: &Dumbbell, run: &Run) {
         });
         print!(" {theirs:>19}");
     }
-    let (bar, goal) = REFERENCE.budgets.k_per_s[dumbbell.name];
+    let (budget, goal) = REFERENCE.budgets.k_per_s[dumbbell.name];
     let verdict = match ours {
         k if k >= goal => "goal met",
-        k if k >= bar => "met",
+        k if k >= budget => "met",
         _ => "MISSED",
     };
-    println!("  {bar:.0} ({goal:.0}) {verdict}");
+    println!("  {budget:.0} ({goal:.0}) {verdict}");
     println!(
-        "    {}: {} delivered, {} dropped, {:.2} events a packet",
+        "    {}: {} delivered, {} dropped, {:.2} events per packet",
         dumbbell.what,
         run.delivered,
         run.drops,
@@ -79,7 +79,7 @@ pub(crate) fn dumbbell(dumbbell: &Dumbbell, run: &Run) {
 /// The line about the instructions of S1 to S5.
 pub(crate) fn instructions(name: &str, per_packet: Option<f64>) {
     match per_packet {
-        Some(n) => println!("{name}: {n:.0} instructions a delivered packet"),
+        Some(n) => println!("{name}: {n:.0} instructions per delivered packet"),
         None => println!("{name}: instructions not measured: valgrind is absent"),
     }
 }
@@ -87,50 +87,50 @@ pub(crate) fn instructions(name: &str, per_packet: Option<f64>) {
 /// The line about idle flows.
 pub(crate) fn idle(idle: &IdleFlow) {
     let most = idle.waiting_bytes.max(idle.done_bytes);
-    let bar = REFERENCE.budgets.idle_flow_bytes;
+    let budget = REFERENCE.budgets.idle_flow_bytes;
     println!(
-        "\nidle flow: {:.0} B before it starts, {:.0} B after it is done; bar {bar:.0} B {}",
+        "\nidle flow: {:.0} B before it starts, {:.0} B after it is done; budget {budget:.0} B {}",
         idle.waiting_bytes,
         idle.done_bytes,
-        if most <= bar { "met" } else { "MISSED" }
+        if most <= budget { "met" } else { "MISSED" }
     );
 }
 
 /// The line about many web connections.
 pub(crate) fn web(what: &str, web: &WebConnections) {
-    let bar = REFERENCE.budgets.web_bytes;
+    let budget = REFERENCE.budgets.web_bytes;
     let rss = web.peak_rss_bytes;
     let enough = web.connections >= CONNECTIONS;
     let verdict = match rss {
-        Some(bytes) if enough && bytes < bar => "met",
+        Some(bytes) if enough && bytes < budget => "met",
         Some(_) => "MISSED",
         None => "not measured",
     };
     println!(
-        "\n{what}: {} connections at once, {} MB at the peak, {:.1} CPU s; bar {CONNECTIONS} in less \
+        "\n{what}: {} connections at once, {} MB at the peak, {:.1} CPU s; budget {CONNECTIONS} in less \
          than {} GiB {verdict}",
         web.connections,
         rss.map_or("-".to_owned(), megabytes),
         web.cpu_s,
-        bar >> 30
+        budget >> 30
     );
 }
 
 /// The line about the end of a slot of Predict, which comes once a millisecond.
 pub(crate) fn slot(spec: &str, ns: f64) {
-    let bar = REFERENCE.budgets.slot_percent;
+    let budget = REFERENCE.budgets.slot_percent;
     let percent = ns / 1e6 * 100.0;
-    let met = if percent < bar { "met" } else { "MISSED" };
+    let met = if percent < budget { "met" } else { "MISSED" };
     println!(
         "\n{spec}: {ns:.0} ns for the end of a slot at 1 Gbit/s, {percent:.2} % of a core; \
-         bar {bar:.0} % {met}"
+         budget {budget:.0} % {met}"
     );
 }
 
 /// The lines about the cases that cost most.
 pub(crate) fn worst(cases: &[Dumbbell], runs: &BTreeMap<&'static str, Run>, short_ms: f64) {
     println!(
-        "\nworst cases: ns and instructions a delivered packet; instructions as multiples of tcp"
+        "\nworst cases: ns and instructions per delivered packet; instructions as multiples of tcp"
     );
     let tcp = runs.get("tcp").and_then(|run| run.instructions_per_packet);
     for case in cases {
@@ -141,23 +141,23 @@ pub(crate) fn worst(cases: &[Dumbbell], runs: &BTreeMap<&'static str, Run>, shor
         let shown = count.map_or("-".to_owned(), |n| format!("{n:.0}"));
         let times = ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
         let budgets = &REFERENCE.budgets;
-        let bar = match (
+        let budget = match (
             budgets.worst_ns.get(case.name),
             budgets.worst_ratio.get(case.name),
         ) {
-            (Some(&bar), _) => format!("bar {bar:.0} ns {}", met(ns <= bar)),
-            (_, Some(&bar)) => ratio.map_or_else(
-                || format!("bar {bar} x tcp not measured"),
-                |ratio| format!("bar {bar} x tcp {}", met(ratio <= bar)),
+            (Some(&budget), _) => format!("budget {budget:.0} ns: {}", met(ns <= budget)),
+            (_, Some(&budget)) => ratio.map_or_else(
+                || format!("budget {budget} x tcp: not measured"),
+                |ratio| format!("budget {budget} x tcp: {}", met(ratio <= budget)),
             ),
             _ => String::new(),
         };
         println!(
-            "{:14} {ns:7.1} {shown:>7} {times:>5}  {}  {bar}",
+            "{:14} {ns:7.1} {shown:>7} {times:>5}  {}  {budget}",
             case.name, case.what
         );
     }
-    println!("{:14} {short_ms:.2} ms a run  {}", SHORT.name, SHORT.what);
+    println!("{:14} {short_ms:.2} ms per run  {}", SHORT.name, SHORT.what);
 }
 
 const fn met(is_met: bool) -> &'static str {
