@@ -38,7 +38,7 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@$(BIN)/python tools/pgo.py develop
 	@touch $@
 
-wheel: $(PACKAGES) ## Build a wheel with a new profile in target/wheels: 10 minutes; needs rustup component add llvm-tools.
+wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
 	$(BIN)/python tools/pgo.py wheel
 
 lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
