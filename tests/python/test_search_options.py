@@ -115,6 +115,23 @@ def test_a_wrong_preset_is_refused(
         app([command, *given, "-p", "rtt=1ms,9ms", *of, "--dry-run"], standalone_mode=False)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tune", "FILE", "--objective", "min goodput_dwon"),
+        ("sensitivity", "FILE", "--metric", "goodput_dwon"),
+        ("adversary", "--arm", "codel", "--against", "pie", "--score", "min goodput_dwon"),
+    ],
+)
+def test_a_metric_of_an_unknown_link_is_refused_before_the_runs(
+    words: tuple[str, ...], searched_file: Path
+) -> None:
+    given = [f"{searched_file}" if word == "FILE" else word for word in words]
+    said = 'unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?'
+    with pytest.raises(sj.ScenarioError, match=re.escape(said)):
+        app([*given, "-p", "rtt=1ms,9ms", "--dry-run"], standalone_mode=False)
+
+
 def test_a_change_that_all_points_of_an_analysis_replace_is_refused(searched_file: Path) -> None:
     words = ("sensitivity", f"{searched_file}", "--metric", "drops", "-s", "rtt=5ms", "--dry-run")
     said = "-s rtt=5ms: each point of the analysis sets rtt; expected either -s or a parameter"

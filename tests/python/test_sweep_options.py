@@ -106,6 +106,18 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("--until", "colour ±5 %"),
             '--until: unknown metric "colour"; expected one such as ping_ms_p99, goodput_down, dr',
         ),
+        (
+            ("--until", "goodput_dwon ±5 %"),
+            '--until: unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?',
+        ),
+        (
+            ("--metric", "sojourn_dwn_ms_p95"),
+            '--metric: unknown metric "sojourn_dwn_ms_p95"; did you mean "sojourn_down_ms_p95"?',
+        ),
+        (
+            ("--expect", "goodput_dwon > 1"),
+            '--expect "goodput_dwon > 1": unknown metric "goodput_dwon"; did you mean "goodput_do',
+        ),
         (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
     ],
 )

@@ -209,5 +209,6 @@ def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_
         *("tune", searched_file, "-p", target, "--objective", "min drops"),
         *("--trials", "1", "--dry-run"),
     )
-    assert planned.stdout == "tune: 1 trial, at most 173 runs\n"
+    # 3 runs of the trial, then 10 of the best trial and 10 of the original scenario.
+    assert planned.stdout == "tune: 1 trial, at most 23 runs\n"
     assert (tmp_path / "t" / "best.toml").exists()

@@ -35,7 +35,7 @@ from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset,
 from sojourn.expectations.judging import failed
 from sojourn.result import derived
 from sojourn.result.formatting import counted
-from sojourn.result.naming import check_possible
+from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
@@ -127,10 +127,10 @@ def sweep(
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
     where_ = place(on)
     store = store_of(where_, shared)
-    for name in metric or ():
-        check_possible(name, "--metric")
     origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
     scenario, tables = origin.read()
+    for name in metric or ():
+        check_possible(name, "--metric", links_of(scenario.checked))
     scenario = _arms(scenario, arm)
     table = sweep_table(tables.get("sweep", {}))
     expected = expecting.all_expectations(expect, tables, groups=False)

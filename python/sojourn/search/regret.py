@@ -111,8 +111,19 @@ def _difference(own: float, other: float) -> float:
     return min(max(difference, -WORST), WORST)
 
 
-def contest(arms: Sequence[str], arm: str, against: str, score: str) -> Contest:
+def contest(
+    arms: Sequence[str], arm: str, against: str, score: str, links: Sequence[str] | None = None
+) -> Contest:
     """Check the arms and the score.
+
+    Parameters
+    ----------
+    arms
+        The arms of the scenario.
+    arm, against, score
+        As for :func:`sojourn.adversary`.
+    links
+        The links of the scenario; by default, links may have any names.
 
     Raises
     ------
@@ -126,7 +137,7 @@ def contest(arms: Sequence[str], arm: str, against: str, score: str) -> Contest:
     if arm == against:
         message = f"--against {against}: the same arm as --arm; expected another one"
         raise _core.ScenarioError(message)
-    return Contest(arm, against, objective(score, "--score"))
+    return Contest(arm, against, objective(score, "--score", links))
 
 
 def times(regret: float) -> str:

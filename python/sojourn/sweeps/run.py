@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.result import budget
-from sojourn.result.naming import check_possible
+from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
@@ -141,7 +141,7 @@ def plan(
     """
     stop = None if until_ is None else until.until(until_)
     if stop is not None:
-        check_possible(stop.metric, "--until")
+        check_possible(stop.metric, "--until", links_of(scenario.checked))
     if most is not None and stop is None:
         message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
