@@ -19,7 +19,7 @@ from sojourn.search import AdversaryResult, TuneResult
 from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
-from sojourn.sweeps import SweepInterrupted
+from sojourn.sweeps import SweepInterrupted, sharing
 from sojourn.sweeps.places import Place, place, store_of
 
 Planned = TypeVar("Planned", bound=Search)
@@ -128,6 +128,9 @@ def conduct(
     """
     _core.check_backend(planned.scenario.checked, options.place.backend)
     shared = options.shared
+    if shared is not None:
+        # Before a dry run: the runs of some backends cannot be shared.
+        sharing.keys(planned.scenario.checked, options.place.backend)
     if options.out is not None:
         kind.check(options.out, planned.document(), force=options.force)
     if options.dry_run:

@@ -38,7 +38,7 @@ from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
-from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
+from sojourn.sweeps import SweepInterrupted, SweepResult, page, sharing, storage
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.places import place, placed, store_of
@@ -146,6 +146,9 @@ def sweep(
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
+    if store is not None:
+        # Before a dry run: the runs of some backends cannot be shared.
+        sharing.keys(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
         concurrent = jobs_at_once(jobs, where_.backend)
