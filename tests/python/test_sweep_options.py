@@ -80,7 +80,19 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.up.qdisc=pie"),
+        (
+            ("--qdisc", "pie"),
+            "--qdisc: requires a preset; expected -s links.down.qdisc=pie -s links.up.qdisc=pie",
+        ),
+        (
+            ("--qdisc", "codel target 5ms"),
+            "--qdisc: requires a preset; expected -s 'links.down.qdisc=codel target 5ms' -s 'links",
+        ),
+        (("--link", "10x"), "--link 10x: unknown unit; the units are bit, kbit"),
+        (
+            ("-s", "links.*.qdisc=pie"),
+            "links.*.qdisc: * is not possible here; expected links.down or links.up",
+        ),
         (("--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
         (
             ("--link", "10/1mbit"),
@@ -118,7 +130,7 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("--expect", "goodput_dwon > 1"),
             '--expect "goodput_dwon > 1": unknown metric "goodput_dwon"; did you mean "goodput_do',
         ),
-        (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
+        (("--until", "drops ±2", "--most", "1"), "--most 1: expected at least 6, the number of"),
     ],
 )
 def test_options_without_an_effect_are_refused(

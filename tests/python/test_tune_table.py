@@ -57,7 +57,8 @@ def test_options_replace_the_values_of_a_table(sojourn: Command, file: Path) -> 
     options = (
         *("--objective", "max goodput_up", "--where", "rtt > 1ms", "--trials", "3"),
         *("--replications", "2", "--intervals", "3", "--seed", "7"),
-        *("-p", "links.up.qdisc.target=5ms", "-p", "rtt=9ms", "-p", "links.up.rate=4mbit"),
+        *("-p", "links.up.qdisc.target=5ms,6ms", "-p", "rtt=8ms,9ms"),
+        *("-p", "links.up.rate=4mbit,5mbit"),
     )
     found = sojourn("tune", f"{file}", *options, "--out", "out")
     assert found.returncode == 0, found.stderr

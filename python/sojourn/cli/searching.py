@@ -233,7 +233,9 @@ def show_states(result: TuneResult | AdversaryResult, unmeasured: str) -> None:
     states = result.trials["state"].to_list()
     of_all = f"of {counted(len(states), 'trial')}"
     if pruned := states.count("pruned"):
-        print_note(f"{pruned} {of_all} pruned without runs: --where is not met")
+        print_note(
+            f"{pruned} {of_all} were pruned because they do not meet --where; they have no runs"
+        )
     if failed := states.count("failed"):
         reason = next(iter(result.manifest["invalid"]), unmeasured)
         print_note(f"{failed} {of_all} failed: {reason}")

@@ -22,7 +22,7 @@ from sojourn.cli.options import (
     MaxMemory,
     Replications,
     ReportFile,
-    Resume,
+    ResumeAccepted,
     Seed,
     path,
     within,
@@ -119,7 +119,7 @@ def sweep(
     everything: Annotated[
         bool, typer.Option("--all", help="Print all metrics and all points.")
     ] = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the points and estimate time and memory.")
     ] = False,

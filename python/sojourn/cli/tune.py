@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed
 from sojourn.cli.places import On, Store
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where
@@ -56,7 +56,7 @@ def tune(
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.

@@ -157,7 +157,7 @@ def plan(
         last = first
     if last < first:
         message = (
-            f"--most: {most}; expected at least {first}, the number of runs per point before the "
+            f"--most {most}: expected at least {first}, the number of runs per point before the "
             "precision is first checked"
         )
         raise _core.ScenarioError(message)
