@@ -137,6 +137,12 @@ def test_a_metric_of_an_unknown_link_is_refused_before_the_runs(
         app([*given, "-p", "rtt=1ms,9ms", "--dry-run"], standalone_mode=False)
 
 
+def test_an_arm_of_a_file_without_arms_is_refused(searched_file: Path) -> None:
+    words = ("adversary", f"{searched_file}", "--arm", "x", "--against", "y", "--dry-run")
+    with pytest.raises(sj.ScenarioError, match=r"^--arm x: the scenario has no arms$"):
+        app([*words], standalone_mode=False)
+
+
 def test_a_preset_is_no_file_of_an_adversary() -> None:
     said = "rrul_be: adversary takes no presets; expected a scenario file with both arms, or no FI"
     with pytest.raises(sj.ScenarioError, match=f"^{said}"):

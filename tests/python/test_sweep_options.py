@@ -28,9 +28,20 @@ def swept_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("links.down.rate >= 1ms", "compares a rate with a time; expected units of the same kind"),
+        ("links.down.rate >= 1ms", "compares a rate with a time; expected two rates or two times$"),
         ("rtt < 1s and not rtt + 1mbit < 2mbit", "compares a time with a rate"),
-        ("2 * links.up.rate > 5", "compares a rate with a plain number"),
+        (
+            "2 * links.up.rate > 5",
+            "compares a rate with a plain number; expected a number with a unit, such as 1mb",
+        ),
+        (
+            "1 < rtt",
+            "compares a time with a plain number; expected a number with a unit, such",
+        ),
+        (
+            "traffic[0].count > 1ms",
+            "compares a time with a plain number; expected two times or two",
+        ),
         ("links.up.rate / 2 == rtt / 2", "compares a rate with a time"),
         ("links.down.rate", "not true or false; expected a comparison, such as links.down.rate"),
         ("rtt > 1ms or 5", "not true or false"),
@@ -88,6 +99,7 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("--qdisc", "codel target 5ms"),
             "--qdisc: requires a preset; expected -s 'links.down.qdisc=codel target 5ms' -s 'links",
         ),
+        (("--arm", "x"), "--arm x: the scenario has no arms"),
         (("--link", "10x"), "--link 10x: unknown unit; the units are bit, kbit"),
         (
             ("-s", "links.*.qdisc=pie"),

@@ -28,6 +28,7 @@ from sojourn.cli.options import (
 )
 from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
+from sojourn.scenario.arms import check_arm
 from sojourn.scenario.files import read_scenario, read_standard_input
 from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
@@ -176,9 +177,7 @@ def only(scenario: Scenario, name: str) -> Scenario:
     ScenarioError
         There is no such arm.
     """
-    if name not in scenario.checked.arms:
-        message = f"--arm {name}: unknown; expected one of {', '.join(scenario.checked.arms)}"
-        raise _core.ScenarioError(message)
+    check_arm(scenario, name)
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 

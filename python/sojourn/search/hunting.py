@@ -10,7 +10,6 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import needs
 from sojourn.qdisc import Queue, qdisc
-from sojourn.result.naming import links_of
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.dimensions import check_paths, dimensions, listed
@@ -164,7 +163,7 @@ def hunt(
     base = built_in(arm, against) if scenario is None else scenario
     pairs = (("--arm", arm), ("--against", against))
     names = [_queue_name(option, one) if scenario is None else f"{one}" for option, one in pairs]
-    of = contest(base.checked.arms, names[0], names[1], score, links_of(base.checked))
+    of = contest(base, names[0], names[1], score)
     given = parameters
     if scenario is None and not parameters:
         given = read_parameters(SPACE)
