@@ -165,6 +165,43 @@ def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, tabl
         app(["sweep", f"{swept_file}"], standalone_mode=False)
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ('where = "rtt > 1"', 'sweep.where "rtt > 1": compares a time with a plain number'),
+        ('where = "rtt >"', 'sweep.where "rtt >'),
+        ('until = "dorps ±2"', 'sweep.until: unknown metric "dorps"; did you mean "drops"?'),
+        ('until = "drops"', "sweep.until: expected a metric and the half-width of its interval"),
+        ("most = 9", "sweep.most: requires sweep.until, such as 'ping_ms_p99 ±5 %'"),
+        ('most = 3\nuntil = "drops ±2"', "sweep.most 3: expected at least 6, the number of runs"),
+    ],
+)
+def test_a_wrong_table_is_named_and_not_an_option(swept_file: Path, key: str, said: str) -> None:
+    swept_file.write_text(f"{TEXT}[sweep]\n{key}\n", encoding="utf-8")
+    words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run"]
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(words, standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--where", "rtt > 2"), '--where "rtt > 2": compares'),
+        (("--until", "drops"), "--until drops: expected"),
+        (("--most", "3"), "--most 3: expected at least 6"),
+        (("--most", "0"), "--most 0: expected 1 to"),
+    ],
+)
+def test_an_option_that_replaces_a_key_is_named(
+    swept_file: Path, option: tuple[str, ...], said: str
+) -> None:
+    keys = 'where = "rtt > 1ms"\nuntil = "drops ±2"\nmost = 9\n'
+    swept_file.write_text(f"{TEXT}[sweep]\n{keys}", encoding="utf-8")
+    words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run", *option]
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(words, standalone_mode=False)
+
+
 def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:
     words = ("sweep", f"{swept_file}", "-p", RATES, "--store", "team")
     first, again = sojourn(*words), sojourn(*words)

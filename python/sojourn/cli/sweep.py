@@ -134,14 +134,19 @@ def sweep(
     scenario = _arms(scenario, arm)
     table = sweep_table(tables.get("sweep", {}))
     expected = expecting.all_expectations(expect, tables, groups=False)
+    given: dict[str, Any] = {
+        "where": tuple(where) if where else None,
+        "sample": sample,
+        "replications": replications,
+        "until": until,
+        "most": most,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
     planned = replace(
         table,
         parameters=spaces.parameters(parameter, table.parameters, "sweep"),
-        where=tuple(where or table.where),
-        sample=sample or table.sample,
-        replications=replications or table.replications,
-        until=until or table.until,
-        most=most or table.most,
+        keys=table.keys - given.keys(),
+        **given,
     ).plan(scenario)
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)

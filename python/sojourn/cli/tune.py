@@ -15,6 +15,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, tuning
 from sojourn.search.tune_table import tune_table
+from sojourn.sweeps.origins import naming_keys
 
 
 def tune(
@@ -74,30 +75,33 @@ def tune(
         "replications": replications,
         "intervals": intervals,
     }
+    given = {name: value for name, value in given.items() if value is not None}
     chosen = replace(
         table,
         parameters=spaces.parameters(parameter, table.parameters, "tune"),
-        **{name: value for name, value in given.items() if value is not None},
+        keys=table.keys - given.keys(),
+        **given,
     )
     planned = chosen.plan(scenario)
-    return searching.conduct(
-        planned,
-        tuning.execute,
-        kind=TuneResult,
-        size=f"tune: {counted(planned.trials, 'trial')}",
-        options=searching.Options(
-            jobs=jobs,
-            on=on,
-            store=store,
-            max_memory=max_memory,
-            out=out,
-            force=force,
-            json=json,
-            dry_run=dry_run,
-        ),
-        show=lambda result: _show(result, _command(result, origin, chosen.arm)),
-        document=_document,
-    )
+    with naming_keys("tune", chosen.keys):
+        return searching.conduct(
+            planned,
+            tuning.execute,
+            kind=TuneResult,
+            size=f"tune: {counted(planned.trials, 'trial')}",
+            options=searching.Options(
+                jobs=jobs,
+                on=on,
+                store=store,
+                max_memory=max_memory,
+                out=out,
+                force=force,
+                json=json,
+                dry_run=dry_run,
+            ),
+            show=lambda result: _show(result, _command(result, origin, chosen.arm)),
+            document=_document,
+        )
 
 
 def _show(result: TuneResult, command: str | None) -> None:

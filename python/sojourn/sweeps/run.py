@@ -143,7 +143,7 @@ def plan(
     if stop is not None:
         check_possible(stop.metric, "--until", links_of(scenario.checked))
     if most is not None and stop is None:
-        message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
+        message = "--most: requires --until, such as 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
     if replications is not None:
         bounded("--replications", replications, 1, MAX_REPLICATIONS)
