@@ -36,7 +36,7 @@ def worst() -> sj.AdversaryResult:
 def test_a_run_in_which_only_one_arm_has_a_score_is_the_worst() -> None:
     def regret(score: str, **metrics: Any) -> float | None:
         runs = pl.DataFrame({"arm": ["a", "b"], "replication": [0, 0], **metrics})
-        return contest(["a", "b"], "a", "b", score).regret(runs).mean
+        return contest(sj.Scenario.from_toml(TEXT + ARMS), "a", "b", score).regret(runs).mean
 
     power = "min log(ping_ms_p99) - log(goodput_down)"
     goodput, ping = "goodput_down_mbit_per_s", "ping_ms_p99"
@@ -83,7 +83,7 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
     assert again == case
     # The file has the seed and the number of runs of its regret.
     frame = sj.run(again.scenario).per_run
-    of = contest(again.scenario.checked.arms, case.arm, case.against, case.score)
+    of = contest(again.scenario, case.arm, case.against, case.score)
     assert of.regret(frame).mean == case.regret
     worst.save(tmp_path / "out")
     assert sj.AdversaryResult.load(tmp_path / "out").worst == case
@@ -93,7 +93,7 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
 def test_a_stored_worst_case_still_has_its_regret(queue: str) -> None:
     case = read(worst_cases.FOLDER / f"{queue}.toml")
     runs = sj.run(case.scenario).per_run
-    found = contest(case.scenario.checked.arms, case.arm, case.against, case.score).regret(runs)
+    found = contest(case.scenario, case.arm, case.against, case.score).regret(runs)
     # Changes of results may move it a little.
     assert found.mean == pytest.approx(case.regret, rel=0.1)
 

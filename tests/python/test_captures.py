@@ -241,7 +241,7 @@ def test_only_one_run_is_captured(sojourn: Command, tmp_path: Path) -> None:
     done = sojourn(*asked, "--arm", "c")
     assert (done.returncode, done.stderr) == (
         2,
-        "sojourn: --arm c: unknown; expected one of a, b\n",
+        "sojourn: --arm c: unknown arm; expected one of a, b\n",
     )
     assert not (tmp_path / "s.pcapng").exists()
     done = sojourn(*asked, "--arm", "b")

@@ -304,7 +304,7 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
         (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:8786"), "requires --store; expected s3"),
-        (("--store", "gs://bucket"), "^--store: gs://bucket; expected s3://bucket/prefix or a"),
+        (("--store", "gs://bucket"), "^--store gs://bucket: expected s3://bucket/prefix or a"),
     ],
 )
 def test_a_wrong_place_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:

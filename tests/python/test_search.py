@@ -126,7 +126,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
         ),
         (
             ["tune", "F", "-p", "rtt=1ms,9ms", "--objective", "min drops", "--arm", "x"],
-            "--arm x: unknown; expected one of default",
+            "--arm x: the scenario has no arms",
         ),
         (
             ["sensitivity", "F", "-p", "rtt=1ms,9ms", "--metric", "drops", "--samples", "6"],
@@ -141,7 +141,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
         (["adversary", "--arm", "pie", "--against", "pie"], "the same arm as --arm"),
         (["adversary", "--arm", "pie", "--against", "red", "--score", "drops"], "--score"),
         (["adversary", "--arm", "pie", "--against", "codel", "--keep", "2"], "--keep 2.0"),
-        (["adversary", "F", "--arm", "a", "--against", "b"], "--arm a: unknown arm"),
+        (["adversary", "F", "--arm", "a", "--against", "b"], "--arm a: the scenario has no arms"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(

@@ -91,19 +91,24 @@ def test_the_proposed_command_runs_the_tuned_arm(sojourn: Command, searched_file
 
 def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: Path) -> None:
     words = ("tune", searched_file, "-s", "rtt=30ms", "--objective", "min drops")
-    tuned = sojourn(*words, "-p", "links.up.qdisc.target=9ms", *FEW)
-    assert proposed(tuned.stdout) == shlex.split(
-        f"run {searched_file} -s rtt=30ms -s links.up.qdisc.target=9ms"
-    )
+    tuned = sojourn(*words, "-p", "links.up.qdisc.target=9ms,10ms", *FEW)
+    *before, found = proposed(tuned.stdout)
+    assert before == ["run", f"{searched_file}", "-s", "rtt=30ms", "-s"]
+    assert found in {"links.up.qdisc.target=9ms", "links.up.qdisc.target=10ms"}
 
 
 @pytest.mark.parametrize("command", ["tune", "sensitivity"])
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("FILE", "--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.up.qdisc=pie"),
+        (("FILE", "--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.down.qdisc="),
         (("FILE", "--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
-        (("tpc_1up",), 'tpc_1up: no such file, and no preset: unknown traffic "tpc_1up"'),
+        (("tpc_1up",), "tpc_1up: neither a file nor a preset; did you mean the preset tcp_1up?"),
+        (("rrul", "--link", "10x"), "--link 10x: unknown unit; the units are bit, kbit"),
+        (
+            ("FILE", "-p", "links.up.qdisc.target=5ms"),
+            "-p links.up.qdisc.target=5ms: only one value; expected a range or at least two values",
+        ),
     ],
 )
 def test_a_wrong_preset_is_refused(
@@ -113,6 +118,44 @@ def test_a_wrong_preset_is_refused(
     of = {"tune": ("--objective", "min drops"), "sensitivity": ("--metric", "drops")}[command]
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
         app([command, *given, "-p", "rtt=1ms,9ms", *of, "--dry-run"], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tune", "FILE", "--objective", "min goodput_dwon"),
+        ("sensitivity", "FILE", "--metric", "goodput_dwon"),
+        ("adversary", "--arm", "codel", "--against", "pie", "--score", "min goodput_dwon"),
+    ],
+)
+def test_a_metric_of_an_unknown_link_is_refused_before_the_runs(
+    words: tuple[str, ...], searched_file: Path
+) -> None:
+    given = [f"{searched_file}" if word == "FILE" else word for word in words]
+    said = 'unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?'
+    with pytest.raises(sj.ScenarioError, match=re.escape(said)):
+        app([*given, "-p", "rtt=1ms,9ms", "--dry-run"], standalone_mode=False)
+
+
+def test_an_arm_of_a_file_without_arms_is_refused(searched_file: Path) -> None:
+    words = ("adversary", f"{searched_file}", "--arm", "x", "--against", "y", "--dry-run")
+    with pytest.raises(sj.ScenarioError, match=r"^--arm x: the scenario has no arms$"):
+        app([*words], standalone_mode=False)
+
+
+def test_a_preset_is_no_file_of_an_adversary() -> None:
+    said = "rrul_be: adversary takes no presets; expected a scenario file with both arms, or no FI"
+    with pytest.raises(sj.ScenarioError, match=f"^{said}"):
+        app(["adversary", "rrul_be", "--arm", "codel", "--against", "pie"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("command", ["sweep", "tune", "sensitivity", "adversary", "test"])
+def test_the_help_says_that_resume_has_no_effect(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app([command, "--help"], standalone_mode=False)
+    words = " ".join(re.sub(r"[│|\s]+", " ", capsys.readouterr().out).split())
+    assert "--resume No effect: this command always reuses stored runs." in words
 
 
 def test_a_change_that_all_points_of_an_analysis_replace_is_refused(searched_file: Path) -> None:

@@ -39,6 +39,7 @@ SEARCHES: dict[str, Search] = {
     ),
 }
 OPTIONS = {
+    "sweep": ["FILE"],
     "tune": ["FILE", "--objective", "min drops"],
     "sensitivity": ["FILE", "--metric", "drops"],
     "adversary": ["FILE", "--arm", "a", "--against", "b"],
@@ -123,6 +124,9 @@ def test_a_search_warns_if_the_shared_store_cannot_be_written(
     [
         (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
         (("--on", "dask://head:8786"), "requires --store; expected s3"),
+        (("--store", "s3://"), "^--store s3://: expected s3://bucket/prefix or a directory$"),
+        (("--store", "s3:/x"), "^--store s3:/x: expected s3://bucket/prefix or a directory$"),
+        (("--on", "live", "--store", "s3://b/p"), "^--store: runs of the backend live differ"),
     ],
 )
 def test_a_wrong_place_is_refused_before_a_dry_run(
@@ -131,9 +135,10 @@ def test_a_wrong_place_is_refused_before_a_dry_run(
     file = tmp_path / "s.toml"
     file.write_text(TEXT + (ARMS if command == "adversary" else ""), encoding="utf-8")
     words = [f"{file}" if word == "FILE" else word for word in OPTIONS[command]]
+    values = "1ms,9ms" if command == "sweep" else "uniform(1ms,9ms)"
     with pytest.raises(_core.ScenarioError, match=said):
         app(
-            [command, *words, "-p", "rtt=uniform(1ms,9ms)", "--dry-run", *options],
+            [command, *words, "-p", f"rtt={values}", "--dry-run", *options],
             standalone_mode=False,
         )
 

@@ -266,7 +266,8 @@ def test_what_a_dead_writer_left_is_no_batch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["", "s3://", "s3:///prefix", "gs://bucket/prefix", "http://localhost/x"]
+    "place",
+    ["", "s3://", "s3:///prefix", "s3:/x", "s3:x", "gs://bucket/prefix", "http://localhost/x"],
 )
 def test_a_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(_core.ScenarioError, match="expected s3://bucket/prefix or a directory"):

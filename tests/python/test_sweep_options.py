@@ -28,9 +28,20 @@ def swept_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("links.down.rate >= 1ms", "compares a rate with a time; expected units of the same kind"),
+        ("links.down.rate >= 1ms", "compares a rate with a time; expected two rates or two times$"),
         ("rtt < 1s and not rtt + 1mbit < 2mbit", "compares a time with a rate"),
-        ("2 * links.up.rate > 5", "compares a rate with a plain number"),
+        (
+            "2 * links.up.rate > 5",
+            "compares a rate with a plain number; expected a number with a unit, such as 1mb",
+        ),
+        (
+            "1 < rtt",
+            "compares a time with a plain number; expected a number with a unit, such",
+        ),
+        (
+            "traffic[0].count > 1ms",
+            "compares a time with a plain number; expected two times or two",
+        ),
         ("links.up.rate / 2 == rtt / 2", "compares a rate with a time"),
         ("links.down.rate", "not true or false; expected a comparison, such as links.down.rate"),
         ("rtt > 1ms or 5", "not true or false"),
@@ -80,7 +91,20 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.up.qdisc=pie"),
+        (
+            ("--qdisc", "pie"),
+            "--qdisc: requires a preset; expected -s links.down.qdisc=pie -s links.up.qdisc=pie",
+        ),
+        (
+            ("--qdisc", "codel target 5ms"),
+            "--qdisc: requires a preset; expected -s 'links.down.qdisc=codel target 5ms' -s 'links",
+        ),
+        (("--arm", "x"), "--arm x: the scenario has no arms"),
+        (("--link", "10x"), "--link 10x: unknown unit; the units are bit, kbit"),
+        (
+            ("-s", "links.*.qdisc=pie"),
+            "links.*.qdisc: * is not possible here; expected links.down or links.up",
+        ),
         (("--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
         (
             ("--link", "10/1mbit"),
@@ -106,7 +130,19 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("--until", "colour ±5 %"),
             '--until: unknown metric "colour"; expected one such as ping_ms_p99, goodput_down, dr',
         ),
-        (("--until", "drops ±2", "--most", "1"), "--most: 1; expected at least 6, the number of"),
+        (
+            ("--until", "goodput_dwon ±5 %"),
+            '--until: unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?',
+        ),
+        (
+            ("--metric", "sojourn_dwn_ms_p95"),
+            '--metric: unknown metric "sojourn_dwn_ms_p95"; did you mean "sojourn_down_ms_p95"?',
+        ),
+        (
+            ("--expect", "goodput_dwon > 1"),
+            '--expect "goodput_dwon > 1": unknown metric "goodput_dwon"; did you mean "goodput_do',
+        ),
+        (("--until", "drops ±2", "--most", "1"), "--most 1: expected at least 6, the number of"),
     ],
 )
 def test_options_without_an_effect_are_refused(
@@ -127,6 +163,43 @@ def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, tabl
     )
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(expected)}$"):
         app(["sweep", f"{swept_file}"], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ('where = "rtt > 1"', 'sweep.where "rtt > 1": compares a time with a plain number'),
+        ('where = "rtt >"', 'sweep.where "rtt >'),
+        ('until = "dorps ±2"', 'sweep.until: unknown metric "dorps"; did you mean "drops"?'),
+        ('until = "drops"', "sweep.until: expected a metric and the half-width of its interval"),
+        ("most = 9", "sweep.most: requires sweep.until, such as 'ping_ms_p99 ±5 %'"),
+        ('most = 3\nuntil = "drops ±2"', "sweep.most 3: expected at least 6, the number of runs"),
+    ],
+)
+def test_a_wrong_table_is_named_and_not_an_option(swept_file: Path, key: str, said: str) -> None:
+    swept_file.write_text(f"{TEXT}[sweep]\n{key}\n", encoding="utf-8")
+    words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run"]
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(words, standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--where", "rtt > 2"), '--where "rtt > 2": compares'),
+        (("--until", "drops"), "--until drops: expected"),
+        (("--most", "3"), "--most 3: expected at least 6"),
+        (("--most", "0"), "--most 0: expected 1 to"),
+    ],
+)
+def test_an_option_that_replaces_a_key_is_named(
+    swept_file: Path, option: tuple[str, ...], said: str
+) -> None:
+    keys = 'where = "rtt > 1ms"\nuntil = "drops ±2"\nmost = 9\n'
+    swept_file.write_text(f"{TEXT}[sweep]\n{keys}", encoding="utf-8")
+    words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run", *option]
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+        app(words, standalone_mode=False)
 
 
 def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:

@@ -227,7 +227,7 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
     shown = [row[f"goodput_up_mbit_per_s{end}"] for end in ("", "_low", "_high")]
     assert shown == list(student.mean_and_interval(values))
     assert wide.best("goodput_up").row(0, named=True)["goodput_up_mbit_per_s_low"] == shown[1]
-    with pytest.raises(sj.ScenarioError, match="--most: 1; expected at least 6, the number of"):
+    with pytest.raises(sj.ScenarioError, match="--most 1: expected at least 6, the number of"):
         sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", most=1)
     assert until("drops ±2").relative is False
     for text in ("drops", "drops ±0", "±5 %"):
@@ -353,7 +353,7 @@ def test_the_table_of_a_file_and_a_preset(sojourn: Command, swept_file: Path) ->
     assert "2 points, 1 arm, 6 runs of 70 s" in preset.stdout
     wrong = sojourn("sweep", "tcp_1upp", "-p", "links.*.qdisc=codel,pie", "--dry-run")
     assert wrong.returncode == 2
-    assert "no such file, and no preset" in wrong.stderr
+    assert "neither a file nor a preset" in wrong.stderr
 
 
 def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> None:

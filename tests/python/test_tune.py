@@ -136,7 +136,9 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
     with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: links\.up\.qdisc: "):
         tuning.execute(planned, Laboratory())
     with pytest.raises(sj.ScenarioError, match="limit"):
-        sj.tune(base, {"links.up.qdisc": ["codel limit 0"]}, "min drops", trials=2)
+        sj.tune(
+            base, {"links.up.qdisc": ["codel limit 0", "codel limit -1"]}, "min drops", trials=2
+        )
 
 
 def test_a_trial_without_the_metric_fails_and_the_search_continues(base: sj.Scenario) -> None:
@@ -209,5 +211,6 @@ def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_
         *("tune", searched_file, "-p", target, "--objective", "min drops"),
         *("--trials", "1", "--dry-run"),
     )
-    assert planned.stdout == "tune: 1 trial, at most 173 runs\n"
+    # 3 runs of the trial, then 10 of the best trial and 10 of the original scenario.
+    assert planned.stdout == "tune: 1 trial, at most 23 runs\n"
     assert (tmp_path / "t" / "best.toml").exists()

@@ -57,7 +57,8 @@ def test_options_replace_the_values_of_a_table(sojourn: Command, file: Path) -> 
     options = (
         *("--objective", "max goodput_up", "--where", "rtt > 1ms", "--trials", "3"),
         *("--replications", "2", "--intervals", "3", "--seed", "7"),
-        *("-p", "links.up.qdisc.target=5ms", "-p", "rtt=9ms", "-p", "links.up.rate=4mbit"),
+        *("-p", "links.up.qdisc.target=5ms,6ms", "-p", "rtt=8ms,9ms"),
+        *("-p", "links.up.rate=4mbit,5mbit"),
     )
     found = sojourn("tune", f"{file}", *options, "--out", "out")
     assert found.returncode == 0, found.stderr
@@ -116,7 +117,10 @@ def test_a_table_is_no_part_of_a_scenario(sojourn: Command, file: Path) -> None:
         ('"min ping_ms_p99"', "[]", "tune.objectives: none given; expected at least one"),
         ('"min ping_ms_p99"', '"drops"', 'tune.objectives "drops": expected min or max and'),
         ("trials = 10", "arm = 3", "tune.arm: expected a text, not a value of type int"),
-        ("trials = 10", 'arm = "x"', "--arm x: unknown; expected one of default"),
+        ("trials = 10", 'arm = "x"', 'tune.arm "x": the scenario has no arms'),
+        ("rtt < 25ms or links.up.rate == 2mbit", "rtt > 1", 'tune.where "rtt > 1": compares a'),
+        ('"min ping_ms_p99"', '"min dorps"', 'tune.objectives "dorps": unknown metric'),
+        ('"min ping_ms_p99"', '"min goodput_dwn"', 'tune.objectives "goodput_dwn": unknown metric'),
         ('"loguniform(1ms,50ms)"', "5", "links.up.qdisc.target: expected a list of values"),
     ],
 )
@@ -126,6 +130,13 @@ def test_a_wrong_table_is_refused_in_one_line(old: str, new: str, said: str, fil
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}") as error:
         app(["tune", f"{file}", "--dry-run"], standalone_mode=False)
     assert "\n" not in f"{error.value}"
+
+
+def test_a_condition_that_no_trial_meets_is_named_by_its_key(file: Path) -> None:
+    table = TABLE.replace("rtt < 25ms or links.up.rate == 2mbit", "rtt > 9s")
+    file.write_text(TEXT + table, encoding="utf-8")
+    with pytest.raises(sj.ScenarioError, match=r"^tune: no trial meets tune\.where; expected "):
+        app(["tune", f"{file}"], standalone_mode=False)
 
 
 def test_parameters_that_change_together_are_replaced_together(file: Path) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import searching, session, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed, path
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed, path
 from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
@@ -71,7 +71,7 @@ def adversary(
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
@@ -80,6 +80,12 @@ def adversary(
         raise _core.ScenarioError(message)
     scenario = None
     if file is not None:
+        if spaces.names_preset(file):
+            message = (
+                f"{file}: adversary takes no presets; expected a scenario file with both arms, or "
+                "no FILE"
+            )
+            raise _core.ScenarioError(message)
         scenario, _ = opened(file, change, replications=None, seed=seed)
     planned = hunting.hunt(
         scenario,
@@ -159,7 +165,8 @@ def _show(result: AdversaryResult) -> None:
         "with new seeds",
     )
     if worst.score == regret.SCORE:
-        power = regret.times(worst.regret)
-        print_note(f"the power (goodput / ping p99) of {worst.arm} is {power} times smaller")
+        factor = regret.times(worst.regret)
+        power = f"the power (goodput / ping p99) of {worst.arm}"
+        print_note(f"{power} is smaller by a factor of {factor}")
     searching.show_states(result, "the score was not measured")
     print(worst.scenario.to_toml())

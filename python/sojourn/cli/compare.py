@@ -24,6 +24,7 @@ from sojourn.cli.options import (
     Strict,
     within,
 )
+from sojourn.cli.spaces import rates as link_rates
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
 from sojourn.scenario.link_presets import link_presets
@@ -93,7 +94,7 @@ def compare(
     ] = False,
 ) -> int:
     """Compare queues in both directions of an access link."""
-    rates = presets.link_rates(link)
+    rates = link_rates(link)
     queues = queues or ["pfifo", "codel", "pie", "fq_codel"]
     session.warn_of_bytes(rates.down, rates.up, *queues)
     groups = presets.traffic(traffic, rates, cc=cc, ecn=ecn or None)

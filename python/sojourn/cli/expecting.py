@@ -6,8 +6,17 @@ from typing import Any
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import Expectation, expectation, expectations, is_capacity
-from sojourn.expectations.judging import Judgement, Measured, check, check_arms, check_links, judge
+from sojourn.expectations.judging import (
+    Judgement,
+    Measured,
+    check,
+    check_arms,
+    check_links,
+    check_metrics,
+    judge,
+)
 from sojourn.result import Result
+from sojourn.result.naming import links_of
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepResult
@@ -49,7 +58,7 @@ def all_expectations(
 def check_names(
     found: Sequence[Expectation], scenario: Scenario, planned: Plan | None = None
 ) -> None:
-    """Check the names of arms and links before the first run.
+    """Check the names of metrics, arms and links before the first run.
 
     Parameters
     ----------
@@ -63,8 +72,9 @@ def check_names(
     Raises
     ------
     ScenarioError
-        An arm or a link is unknown, or a link has no constant rate.
+        A metric, an arm or a link is unknown, or a link has no constant rate.
     """
+    check_metrics(found, links_of(scenario.checked))
     check_arms(found, scenario.checked.arms)
     if not any(is_capacity(name) for one in found for name in one.expression.references):
         return

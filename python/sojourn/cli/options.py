@@ -178,6 +178,14 @@ Resume = Annotated[
         "~/.local/state/sojourn/runs, until the result is complete.",
     ),
 ]
+ResumeAccepted = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="No effect: this command always reuses stored runs. Accepted so that a command can be "
+        "repeated with --resume.",
+    ),
+]
 ReportFile = Annotated[
     Path | None,
     typer.Option(

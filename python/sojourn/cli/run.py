@@ -1,5 +1,6 @@
 """``sojourn run``: run a scenario file."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from sojourn.cli.options import (
     Seed,
     Strict,
 )
+from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
+from sojourn.scenario.arms import check_arm
 from sojourn.scenario.files import read_scenario, read_standard_input
 from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
@@ -144,6 +147,7 @@ def with_changes(
     """
     if change:
         changes = dict(assignment(text) for text in change)
+        _check_links(changes, scenario)
         before, scenario = scenario, overridden(scenario, changes)
         if "name" not in changes:
             scenario = scenario.replace(name=f"{before.checked.name} ({', '.join(change)})")
@@ -156,6 +160,15 @@ def with_changes(
     return scenario
 
 
+def _check_links(paths: Iterable[str], scenario: Scenario) -> None:
+    """Check that no path names all links: only parameters of sweeps and searches may."""
+    for path in paths:
+        if path.startswith("links.*"):
+            links = " or ".join(f"links.{link}" for link in sorted(links_of(scenario.checked)))
+            message = f"{path}: * is not possible here; expected {links}"
+            raise _core.ScenarioError(message)
+
+
 def only(scenario: Scenario, name: str) -> Scenario:
     """Return a scenario with one of its arms.
 
@@ -164,9 +177,7 @@ def only(scenario: Scenario, name: str) -> Scenario:
     ScenarioError
         There is no such arm.
     """
-    if name not in scenario.checked.arms:
-        message = f"--arm {name}: unknown; expected one of {', '.join(scenario.checked.arms)}"
-        raise _core.ScenarioError(message)
+    check_arm(scenario, name)
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 

@@ -19,7 +19,7 @@ from sojourn.search import AdversaryResult, TuneResult
 from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
-from sojourn.sweeps import SweepInterrupted
+from sojourn.sweeps import SweepInterrupted, sharing
 from sojourn.sweeps.places import Place, place, store_of
 
 Planned = TypeVar("Planned", bound=Search)
@@ -128,6 +128,9 @@ def conduct(
     """
     _core.check_backend(planned.scenario.checked, options.place.backend)
     shared = options.shared
+    if shared is not None:
+        # Before a dry run: the runs of some backends cannot be shared.
+        sharing.keys(planned.scenario.checked, options.place.backend)
     if options.out is not None:
         kind.check(options.out, planned.document(), force=options.force)
     if options.dry_run:
@@ -230,7 +233,9 @@ def show_states(result: TuneResult | AdversaryResult, unmeasured: str) -> None:
     states = result.trials["state"].to_list()
     of_all = f"of {counted(len(states), 'trial')}"
     if pruned := states.count("pruned"):
-        print_note(f"{pruned} {of_all} pruned without runs: --where is not met")
+        print_note(
+            f"{pruned} {of_all} were pruned because they do not meet --where; they have no runs"
+        )
     if failed := states.count("failed"):
         reason = next(iter(result.manifest["invalid"]), unmeasured)
         print_note(f"{failed} {of_all} failed: {reason}")

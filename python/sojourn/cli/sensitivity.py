@@ -6,7 +6,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed
 from sojourn.cli.places import On, Store
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
@@ -59,7 +59,7 @@ def sensitivity(
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     """Compute how much each parameter affects metrics."""

@@ -1,5 +1,6 @@
 """The scenario and the parameters of sweeps and searches: ``FILE|PRESET``, ``-p``, ``--where``."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ class Origin:
     @property
     def is_preset(self) -> bool:
         """Whether it is a preset."""
-        return f"{self.file}" != "-" and not self.file.exists() and not self.file.suffix
+        return _may_be_preset(self.file)
 
     def words(self) -> list[str]:
         """Return the words of a command that has the same scenario, without ``-s``."""
@@ -109,11 +110,11 @@ class Origin:
         return with_changes(scenario, changes, replications=None, seed=self.seed), tables
 
     def _file(self) -> tuple[Scenario, dict[str, Any]]:
-        rates = None if self.link is None else presets.link_rates(self.link)
+        found = None if self.link is None else rates(self.link)
         for option, changes in (
-            ("--link", rates and f"-s links.down.rate={rates.down} -s links.up.rate={rates.up}"),
+            ("--link", found and f"-s links.down.rate={found.down} -s links.up.rate={found.up}"),
             ("--rtt", self.rtt and f"-s rtt={self.rtt}"),
-            ("--qdisc", self.queue and f"-s links.up.qdisc={self.queue}"),
+            ("--qdisc", self.queue and _queues(self.queue)),
         ):
             if changes:
                 message = f"{option}: requires a preset; expected {changes}"
@@ -124,15 +125,18 @@ class Origin:
 
     def _preset(self) -> tuple[Scenario, dict[str, Any]]:
         link, queue = self.link or _LINK, self.queue or _QUEUE
-        rates = presets.link_rates(link)
-        session.warn_of_bytes(rates.down, rates.up)
+        of = rates(link)
+        session.warn_of_bytes(of.down, of.up)
         try:
-            groups = presets.traffic(f"{self.file}", rates)
+            groups = presets.traffic(f"{self.file}", of)
         except _core.ScenarioError as error:
-            message = f"{self.file}: no such file, and no preset: {error}"
+            is_whole = f"{error}".startswith(f'unknown traffic "{self.file}"')
+            near = presets.nearest(f"{self.file}") if is_whole else None
+            instead = f": {error}" if near is None else f"; did you mean the preset {near}?"
+            message = f"{self.file}: neither a file nor a preset{instead}"
             raise _core.ScenarioError(message) from None
         scenario = presets.access_link(
-            rates=rates,
+            rates=of,
             groups=groups,
             queues={queue: qdisc(queue)},
             rtt=self.rtt or _RTT,
@@ -143,6 +147,43 @@ class Origin:
             name=f"{self.file} {link}",
         )
         return without_arms(scenario), {}
+
+
+def _may_be_preset(file: Path) -> bool:
+    return f"{file}" != "-" and not file.exists() and not file.suffix
+
+
+def names_preset(file: Path) -> bool:
+    """Whether there is no such file, but a preset of this name."""
+    if not _may_be_preset(file):
+        return False
+    try:
+        presets.traffic(f"{file}", presets.link_rates(_LINK))
+    except _core.ScenarioError:
+        return False
+    return True
+
+
+def rates(link: str) -> presets.Rates:
+    """Read the value of ``--link``.
+
+    Raises
+    ------
+    ScenarioError
+        It is neither one rate nor two, and no preset.
+    """
+    try:
+        return presets.link_rates(link)
+    except _core.ScenarioError as error:
+        rule = f"{error}".removeprefix(f'link "{link}": ').removeprefix(f'"{link}" is not a rate: ')
+        message = f"--link {link}: {rule}"
+        raise _core.ScenarioError(message) from None
+
+
+def _queues(queue: str) -> str:
+    """Write the options that set the queue of both links."""
+    changes = (f"links.{link}.qdisc={queue}" for link in ("down", "up"))
+    return " ".join(f"-s {shlex.quote(change)}" for change in changes)
 
 
 def without_arms(scenario: Scenario) -> Scenario:

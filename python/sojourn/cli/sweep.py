@@ -22,7 +22,7 @@ from sojourn.cli.options import (
     MaxMemory,
     Replications,
     ReportFile,
-    Resume,
+    ResumeAccepted,
     Seed,
     path,
     within,
@@ -35,10 +35,10 @@ from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset,
 from sojourn.expectations.judging import failed
 from sojourn.result import derived
 from sojourn.result.formatting import counted
-from sojourn.result.naming import check_possible
+from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
-from sojourn.sweeps import SweepInterrupted, SweepResult, page, storage
+from sojourn.sweeps import SweepInterrupted, SweepResult, page, sharing, storage
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.places import place, placed, store_of
@@ -119,7 +119,7 @@ def sweep(
     everything: Annotated[
         bool, typer.Option("--all", help="Print all metrics and all points.")
     ] = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the points and estimate time and memory.")
     ] = False,
@@ -127,25 +127,33 @@ def sweep(
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
     where_ = place(on)
     store = store_of(where_, shared)
-    for name in metric or ():
-        check_possible(name, "--metric")
     origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
     scenario, tables = origin.read()
+    for name in metric or ():
+        check_possible(name, "--metric", links_of(scenario.checked))
     scenario = _arms(scenario, arm)
     table = sweep_table(tables.get("sweep", {}))
     expected = expecting.all_expectations(expect, tables, groups=False)
+    given: dict[str, Any] = {
+        "where": tuple(where) if where else None,
+        "sample": sample,
+        "replications": replications,
+        "until": until,
+        "most": most,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
     planned = replace(
         table,
         parameters=spaces.parameters(parameter, table.parameters, "sweep"),
-        where=tuple(where or table.where),
-        sample=sample or table.sample,
-        replications=replications or table.replications,
-        until=until or table.until,
-        most=most or table.most,
+        keys=table.keys - given.keys(),
+        **given,
     ).plan(scenario)
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
+    if store is not None:
+        # Before a dry run: the runs of some backends cannot be shared.
+        sharing.keys(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
         concurrent = jobs_at_once(jobs, where_.backend)

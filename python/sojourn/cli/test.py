@@ -17,7 +17,7 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Replications,
-    Resume,
+    ResumeAccepted,
     Seed,
     path,
 )
@@ -63,7 +63,7 @@ def test(
         ),
     ] = None,
     json: Json = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
 ) -> int:
     """Run scenario files and judge their expectations.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, Resume, Seed
+from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed
 from sojourn.cli.places import On, Store
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where
@@ -15,6 +15,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import TuneResult, tuning
 from sojourn.search.tune_table import tune_table
+from sojourn.sweeps.origins import naming_keys
 
 
 def tune(
@@ -56,7 +57,7 @@ def tune(
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: Resume = False,  # noqa: ARG001 - stored runs are always reused
+    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
@@ -74,30 +75,33 @@ def tune(
         "replications": replications,
         "intervals": intervals,
     }
+    given = {name: value for name, value in given.items() if value is not None}
     chosen = replace(
         table,
         parameters=spaces.parameters(parameter, table.parameters, "tune"),
-        **{name: value for name, value in given.items() if value is not None},
+        keys=table.keys - given.keys(),
+        **given,
     )
     planned = chosen.plan(scenario)
-    return searching.conduct(
-        planned,
-        tuning.execute,
-        kind=TuneResult,
-        size=f"tune: {counted(planned.trials, 'trial')}",
-        options=searching.Options(
-            jobs=jobs,
-            on=on,
-            store=store,
-            max_memory=max_memory,
-            out=out,
-            force=force,
-            json=json,
-            dry_run=dry_run,
-        ),
-        show=lambda result: _show(result, _command(result, origin, chosen.arm)),
-        document=_document,
-    )
+    with naming_keys("tune", chosen.keys):
+        return searching.conduct(
+            planned,
+            tuning.execute,
+            kind=TuneResult,
+            size=f"tune: {counted(planned.trials, 'trial')}",
+            options=searching.Options(
+                jobs=jobs,
+                on=on,
+                store=store,
+                max_memory=max_memory,
+                out=out,
+                force=force,
+                json=json,
+                dry_run=dry_run,
+            ),
+            show=lambda result: _show(result, _command(result, origin, chosen.arm)),
+            document=_document,
+        )
 
 
 def _show(result: TuneResult, command: str | None) -> None:

@@ -191,6 +191,27 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
                 check_possible(reference.name, _place(one))
 
 
+def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> None:
+    """Check the names of metrics of runs before the first run.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    links
+        The links of the scenario that will run.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario has no metric of this name.
+    """
+    for one in expectations:
+        for reference in one.metrics:
+            if "." not in reference.name:
+                check_possible(reference.name, _place(one), links)
+
+
 def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:
     """Check the names of arms before the first run.
 

@@ -1,7 +1,8 @@
 """Names of metrics as users write them."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 
 from sojourn import _core
 from sojourn.result.catalogue import METRICS
@@ -65,20 +66,35 @@ def suggestion(name: str, columns: Sequence[str]) -> str | None:
     return f'did you mean "{by_name[near[0]]}"?' if near else None
 
 
-def instead_of(name: str) -> str:
-    """Write which metric of runs may be meant, or which there are, in any scenario.
+def instead_of(name: str, links: Sequence[str] | None = None) -> str:
+    """Write which metric of runs may be meant, or which there are.
+
+    Parameters
+    ----------
+    name
+        The name that no metric has.
+    links
+        The links of the scenario; by default ``up`` and ``down``.
 
     Examples
     --------
     >>> instead_of("goodptu_up")
     'did you mean "goodput_up_mbit_per_s"?'
     """
-    columns = [
-        column.replace("{direction}", side).replace("{link}", side)
-        for column in (metric.column for metric in METRICS if metric.kind == "run")
-        for side in (_SIDES if "{" in column else _SIDES[:1])
-    ]
+    columns = list(_columns(_SIDES if links is None else links))
     return suggestion(name, columns) or f"expected one such as {', '.join(_EXAMPLES)}"
+
+
+def _columns(links: Sequence[str]) -> Iterator[str]:
+    """List the columns of runs of scenarios with these links."""
+    for column in (metric.column for metric in METRICS if metric.kind == "run"):
+        if "{link}" in column:
+            yield from (column.replace("{link}", link) for link in links)
+        elif "{direction}" in column:
+            sides = dict.fromkeys([*_SIDES, *links])
+            yield from (column.replace("{direction}", side) for side in sides)
+        else:
+            yield column
 
 
 def _without_unit(column: str) -> str:
@@ -88,21 +104,37 @@ def _without_unit(column: str) -> str:
     return column
 
 
-def is_possible(name: str) -> bool:
-    """Whether a metric of runs may have this name, in some scenario.
+def links_of(scenario: _core.Scenario) -> list[str]:
+    """List the names of the links of a scenario."""
+    return list(json.loads(scenario.to_json())["links"])
+
+
+def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
+    """Whether a metric of runs may have this name.
+
+    Parameters
+    ----------
+    name
+        The name; a unit at its end may be left out.
+    links
+        The links of the scenario; by default, links may have any names.
 
     Examples
     --------
     >>> is_possible("goodput_down"), is_possible("goodpt_down")
     (True, False)
+    >>> is_possible("sojourn_lan_ms_p95"), is_possible("sojourn_lan_ms_p95", ["up", "down"])
+    (True, False)
     """
     named = (name, *(f"{name}{unit}" for unit in _UNITS))
+    if links is not None:
+        return not set(named).isdisjoint(_columns(links))
     of_runs = [metric for metric in METRICS if metric.kind == "run"]
     return any(metric.named(column) is not None for column in named for metric in of_runs)
 
 
-def check_possible(name: str, place: str) -> None:
-    """Check before the first run that a metric of runs may have this name, in some scenario.
+def check_possible(name: str, place: str, links: Sequence[str] | None = None) -> None:
+    """Check before the first run that a metric of runs may have this name.
 
     Parameters
     ----------
@@ -110,14 +142,16 @@ def check_possible(name: str, place: str) -> None:
         Its name; a unit at its end may be left out.
     place
         What the name is part of, for error messages.
+    links
+        The links of the scenario; by default, links may have any names.
 
     Raises
     ------
     ScenarioError
-        No scenario has a metric of this name.
+        No scenario with these links has a metric of this name.
     """
-    if not is_possible(name):
-        message = f'{place}: unknown metric "{name}"; {instead_of(name)}'
+    if not is_possible(name, links):
+        message = f'{place}: unknown metric "{name}"; {instead_of(name, links)}'
         raise _core.ScenarioError(message)
 
 

@@ -198,7 +198,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return _LOADS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
-        near = _near(name)
+        near = nearest(name)
         names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
         instead = names if near is None else f'did you mean "{near}"?'
         message = f'unknown traffic "{name}"; {instead}'
@@ -211,7 +211,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
     ]
 
 
-def _near(name: str) -> str | None:
+def nearest(name: str) -> str | None:
     """Return the known traffic that is most similar to `name`, with its numbers of flows."""
     numbers = re.findall(r"_(\d+)", name)
     near = difflib.get_close_matches(

@@ -12,6 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.expressions import Expression
+from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import check_paths, dimensions, listed
@@ -103,11 +104,12 @@ def analysis(
     base = of_arm(scenario, arm, "sensitivity")
     found = dimensions(parameters, "sensitivity")
     check_paths(base, found)
+    links = links_of(base.checked)
     seed = int(json.loads(base.checked.to_json())["seed"])
     return Analysis(
         scenario=base,
         dimensions=tuple(found),
-        metrics=tuple(expression(text, "--metric") for text in dict.fromkeys(metrics)),
+        metrics=tuple(expression(text, "--metric", links) for text in dict.fromkeys(metrics)),
         method=method,
         samples=chosen,
         replications=replications,

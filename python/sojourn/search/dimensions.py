@@ -15,6 +15,8 @@ from sojourn.sweeps.space import Point, Space, points, space
 
 Values = Mapping[str, Value]
 DIGITS = 3
+# Commands that compare values of each parameter.
+_VARYING = ("tune", "sensitivity")
 # Points that are tried to find a valid one.
 _TRIED = 64
 
@@ -92,7 +94,8 @@ def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]
     Raises
     ------
     ScenarioError
-        There are no parameters, or a path occurs twice.
+        There are no parameters, a path occurs twice, or a parameter of `tune` or `sensitivity` has
+        only one value.
 
     Examples
     --------
@@ -111,6 +114,13 @@ def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]
     space(parameters, sample="lhs:1" if any(one.ranges for one in parameters) else None)
     found = []
     for one in parameters:
+        if len(one.values) == 1 and command in _VARYING:
+            written = "/".join(f"{value}" for value in one.values[0])
+            message = (
+                f"-p {','.join(one.paths)}={written}: only one value; expected a range or at "
+                "least two values, or -s for a fixed value"
+            )
+            raise _core.ScenarioError(message)
         if one.values:
             found.append(Dimension(one.paths, steps=one.values))
         else:

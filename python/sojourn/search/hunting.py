@@ -163,7 +163,7 @@ def hunt(
     base = built_in(arm, against) if scenario is None else scenario
     pairs = (("--arm", arm), ("--against", against))
     names = [_queue_name(option, one) if scenario is None else f"{one}" for option, one in pairs]
-    of = contest(base.checked.arms, names[0], names[1], score)
+    of = contest(base, names[0], names[1], score)
     given = parameters
     if scenario is None and not parameters:
         given = read_parameters(SPACE)

@@ -110,7 +110,7 @@ class Objective:
         return dict(zip(runs["replication"].to_list(), numbers, strict=True))
 
 
-def expression(text: str, place: str) -> Expression:
+def expression(text: str, place: str, links: Sequence[str] | None = None) -> Expression:
     """Read an expression of metrics.
 
     Parameters
@@ -119,6 +119,8 @@ def expression(text: str, place: str) -> Expression:
         The expression, such as ``ping_ms_p99`` or ``log(ping_ms_p99) - log(goodput_down)``.
     place
         The option that has this value, for error messages.
+    links
+        The links of the scenario; by default, links may have any names.
 
     Returns
     -------
@@ -153,7 +155,7 @@ def expression(text: str, place: str) -> Expression:
                 f'{place} "{text}": names the arm "{reference.arm}"; expected metrics without arms'
             )
             raise _core.ScenarioError(message)
-        check_possible(reference.name, f'{place} "{text}"')
+        check_possible(reference.name, f'{place} "{text}"', links)
     return found
 
 
@@ -172,7 +174,9 @@ def _not_a_number(node: ast.AST) -> str | None:
     return None
 
 
-def objective(text: str, place: str = "--objective") -> Objective:
+def objective(
+    text: str, place: str = "--objective", links: Sequence[str] | None = None
+) -> Objective:
     """Read an objective.
 
     Parameters
@@ -181,6 +185,8 @@ def objective(text: str, place: str = "--objective") -> Objective:
         ``min`` or ``max`` and an expression of metrics, such as ``min ping_ms_p99``.
     place
         The option that has this value, for error messages.
+    links
+        The links of the scenario; by default, links may have any names.
 
     Returns
     -------
@@ -201,7 +207,7 @@ def objective(text: str, place: str = "--objective") -> Objective:
     directions: tuple[Direction, ...] = ("min", "max")
     for known in directions:
         if direction == known and rest.strip():
-            return Objective(known, expression(rest.strip(), place))
+            return Objective(known, expression(rest.strip(), place, links))
     message = (
         f'{place} "{text}": expected min or max and a metric, such as "min ping_ms_p99" or '
         '"max goodput_down"'
@@ -209,8 +215,10 @@ def objective(text: str, place: str = "--objective") -> Objective:
     raise _core.ScenarioError(message)
 
 
-def objectives(texts: Sequence[str], place: str = "--objective") -> list[Objective]:
-    """Read several different objectives.
+def objectives(
+    texts: Sequence[str], place: str = "--objective", links: Sequence[str] | None = None
+) -> list[Objective]:
+    """Read several different objectives; parameters as for :func:`objective`.
 
     Raises
     ------
@@ -220,7 +228,7 @@ def objectives(texts: Sequence[str], place: str = "--objective") -> list[Objecti
     if not texts:
         message = f'{place}: none given; expected at least one, such as "min ping_ms_p99"'
         raise _core.ScenarioError(message)
-    found = [objective(text, place) for text in texts]
+    found = [objective(text, place, links) for text in texts]
     names = [one.text for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

@@ -1,7 +1,6 @@
 """Regret: how much worse one arm is than another in the same runs."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,9 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result.metrics import mean_and_interval
+from sojourn.result.naming import links_of
+from sojourn.scenario import Scenario
+from sojourn.scenario.arms import check_arm
 from sojourn.search.objectives import Numbers, Objective, objective
 
 # The power of Giessler et al. (1978) and Kleinrock (1979) is throughput by delay; its logarithm
@@ -111,8 +113,15 @@ def _difference(own: float, other: float) -> float:
     return min(max(difference, -WORST), WORST)
 
 
-def contest(arms: Sequence[str], arm: str, against: str, score: str) -> Contest:
+def contest(scenario: Scenario, arm: str, against: str, score: str) -> Contest:
     """Check the arms and the score.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    arm, against, score
+        As for :func:`sojourn.adversary`.
 
     Raises
     ------
@@ -120,13 +129,11 @@ def contest(arms: Sequence[str], arm: str, against: str, score: str) -> Contest:
         An arm is unknown, both are the same, or the score is not valid.
     """
     for option, name in (("--arm", arm), ("--against", against)):
-        if name not in arms:
-            message = f"{option} {name}: unknown arm; expected one of {', '.join(arms)}"
-            raise _core.ScenarioError(message)
+        check_arm(scenario, name, option)
     if arm == against:
         message = f"--against {against}: the same arm as --arm; expected another one"
         raise _core.ScenarioError(message)
-    return Contest(arm, against, objective(score, "--score"))
+    return Contest(arm, against, objective(score, "--score", links_of(scenario.checked)))
 
 
 def times(regret: float) -> str:

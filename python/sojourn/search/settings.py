@@ -8,6 +8,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.scenario import Scenario
+from sojourn.scenario.arms import check_arm
 from sojourn.scenario.overrides import Value, overridden
 from sojourn.search.dimensions import Values, listed
 
@@ -100,9 +101,8 @@ def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
             f"{', '.join(names)}"
         )
         raise _core.ScenarioError(message)
-    if arm is not None and arm not in names:
-        message = f"--arm {arm}: unknown; expected one of {', '.join(names)}"
-        raise _core.ScenarioError(message)
+    if arm is not None:
+        check_arm(scenario, arm)
     found = next((one for one in scenario.arms if arm in {None, one.name}), None)
     if found is None:
         return scenario

@@ -97,8 +97,10 @@ def tried(
     best = front(optimisation.trials)
     if not best:
         reason = next(iter(faults), f"{measures} in any trial")
-        if all(one.pruned for one in optimisation.trials):
-            reason = "none meets --where; expected ranges with points that do"
         message = f"{command}: no trial succeeded: {reason}"
+        if all(one.pruned for one in optimisation.trials):
+            message = (
+                f"{command}: no trial meets --where; expected other ranges or another condition"
+            )
         raise _core.ScenarioError(message)
     return Tried(optimisation, best, list(faults))

@@ -6,8 +6,9 @@ from sojourn.scenario import Scenario
 from sojourn.search.objectives import objectives
 from sojourn.search.planned import check_numbers
 from sojourn.search.tuning import INTERVALS, REPLICATIONS, TRIALS, Tuning, tuning
+from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import Parameter
-from sojourn.sweeps.table import NUMBER, TEXT, entries, texts
+from sojourn.sweeps.table import NUMBER, TEXT, entries, names, texts
 
 # The keys beside `parameters` and `where`: the type of their value.
 _KEYS = {
@@ -29,6 +30,8 @@ class TuneTable:
         The parameters.
     objectives, where, arm, trials, replications, intervals
         As for :func:`sojourn.tune`.
+    keys
+        The keys that the file sets and no option replaces, for error messages.
     """
 
     parameters: tuple[Parameter, ...] = ()
@@ -38,19 +41,21 @@ class TuneTable:
     trials: int = TRIALS
     replications: int = REPLICATIONS
     intervals: int = INTERVALS
+    keys: frozenset[str] = frozenset()
 
     def plan(self, scenario: Scenario) -> Tuning:
         """Check the search of a scenario."""
-        return tuning(
-            scenario,
-            self.parameters,
-            self.objectives,
-            arm=self.arm,
-            where=self.where,
-            trials=self.trials,
-            replications=self.replications,
-            intervals=self.intervals,
-        )
+        with naming_keys("tune", self.keys):
+            return tuning(
+                scenario,
+                self.parameters,
+                self.objectives,
+                arm=self.arm,
+                where=self.where,
+                trials=self.trials,
+                replications=self.replications,
+                intervals=self.intervals,
+            )
 
 
 def tune_table(table: object) -> TuneTable:
@@ -83,7 +88,7 @@ def tune_table(table: object) -> TuneTable:
         found["objectives"] = tuple(texts(place, found["objectives"], "objectives"))
         # For its checks, whose messages name the table.
         objectives(found["objectives"], place)
-    read = TuneTable(**found)
+    read = TuneTable(**found, keys=names(table))
     check_numbers(
         trials=read.trials,
         replications=read.replications,

@@ -10,6 +10,7 @@ import polars as pl
 
 from sojourn.document import needs
 from sojourn.result.metrics import mean_and_interval
+from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, check_paths, dimensions
 from sojourn.search.laboratory import Laboratory, executed, fresh_seed
@@ -46,7 +47,9 @@ class Tuning(TrialSearch):
     @property
     def runs(self) -> int:
         """The most runs that the search needs."""
-        return self.trials * self.replications + (MAX_FRONT + 1) * self.intervals
+        # The front of one objective is its best trial.
+        front = 1 if len(self.objectives) == 1 else min(MAX_FRONT, self.trials)
+        return self.trials * self.replications + (front + 1) * self.intervals
 
     def own(self) -> dict[str, Any]:
         """Describe what only this kind of search has."""
@@ -82,7 +85,7 @@ def tuning(
     return Tuning(
         scenario=base,
         dimensions=tuple(found),
-        objectives=tuple(read_objectives(texts)),
+        objectives=tuple(read_objectives(texts, links=links_of(base.checked))),
         trials=trials,
         replications=replications,
         intervals=intervals,

@@ -319,18 +319,43 @@ def opened(place: str) -> SharedStore:
     --------
     >>> opened("/mnt/team").url
     '/mnt/team'
-    >>> opened("gs://bucket")
+    """
+    check_place(place)
+    if "://" in place:
+        return SharedStore(Bucket(place))
+    # Absolute: workers on this machine have another working directory.
+    return SharedStore(Folder(Path(place).absolute()))
+
+
+def check_place(place: str) -> None:
+    """Check how the place of a shared store is written, without opening the store.
+
+    Parameters
+    ----------
+    place
+        As for :func:`opened`.
+
+    Raises
+    ------
+    ScenarioError
+        The place is neither a bucket nor a directory.
+
+    Examples
+    --------
+    >>> check_place("gs://bucket")
     Traceback (most recent call last):
-    sojourn._core.ScenarioError: --store: gs://bucket; expected s3://bucket/prefix or a directory
+    sojourn._core.ScenarioError: --store gs://bucket: expected s3://bucket/prefix or a directory
     """
     scheme, separator, rest = place.partition("://")
-    if not separator and place:
-        # Absolute: workers on this machine have another working directory.
-        return SharedStore(Folder(Path(place).absolute()))
-    if scheme != "s3" or not rest.split("/")[0]:
-        message = f"--store: {place or 'empty'}; expected s3://bucket/prefix or a directory"
+    if separator:
+        is_valid = scheme == "s3" and bool(rest.split("/")[0])
+    else:
+        # A directory "s3:" would be a bucket with a missing slash.
+        is_valid = bool(place) and not place.startswith("s3:")
+    if not is_valid:
+        shown = place or '""'
+        message = f"--store {shown}: expected s3://bucket/prefix or a directory"
         raise _core.ScenarioError(message)
-    return SharedStore(Bucket(place))
 
 
 def _base(name: str) -> str:

@@ -12,6 +12,8 @@ from sojourn.scenario.quantities import in_base_units, quantity
 
 # The kinds of quantities that are never comparable with another kind or a plain number.
 _KINDS = {"rate": "a rate", "time": "a time", "size": "a size", "": "a plain number"}
+# Their usual units.
+_UNITS = {"rate": "mbit", "time": "ms", "size": "kb"}
 # Prefix of the names that stand for numbers with a unit while kinds are checked.
 _UNIT = "_unit_"
 
@@ -129,9 +131,15 @@ def _kind(  # noqa: C901, PLR0911 - one case per kind of node
         kinds = dict.fromkeys(_kind(part, kind_of, text) for part in parts)
         known = [kind for kind in kinds if kind is not None]
         if len(known) > 1:
+            # Plain numbers are the second.
+            one, other = sorted(known[:2], key=lambda kind: kind == "")
+            plain = [part for part in parts if _kind(part, kind_of, text) == ""]
+            expected = f"two {one}s or two {other or 'plain number'}s"
+            if plain and not any(isinstance(node, ast.Name) for node in ast.walk(plain[0])):
+                expected = f"a number with a unit, such as 1{_UNITS[one]}"
             message = (
-                f'--where "{text}": compares {_KINDS[known[0]]} with {_KINDS[known[1]]}; expected '
-                "units of the same kind, such as ms and s"
+                f'--where "{text}": compares {_KINDS[one]} with {_KINDS[other]}; expected '
+                f"{expected}"
             )
             raise _core.ScenarioError(message)
         return known[0] if known else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.result.runs import CLUSTER, default_folder
-from sojourn.shared.store import opened
+from sojourn.shared.store import check_place, opened
 from sojourn.sweeps import cluster
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
@@ -79,9 +79,10 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
     Raises
     ------
     ScenarioError
-        Workers on other machines require a shared store.
+        The store is neither a bucket nor a directory, or workers on other machines have none.
     """
     if shared is not None:
+        check_place(f"{shared}")
         return f"{shared}"
     if not on.clustered:
         return None

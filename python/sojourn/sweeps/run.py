@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.result import budget
-from sojourn.result.naming import check_possible
+from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
@@ -141,9 +141,9 @@ def plan(
     """
     stop = None if until_ is None else until.until(until_)
     if stop is not None:
-        check_possible(stop.metric, "--until")
+        check_possible(stop.metric, "--until", links_of(scenario.checked))
     if most is not None and stop is None:
-        message = "--most: requires --until, such as --until 'ping_ms_p99 ±5 %'"
+        message = "--most: requires --until, such as 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
     if replications is not None:
         bounded("--replications", replications, 1, MAX_REPLICATIONS)
@@ -157,7 +157,7 @@ def plan(
         last = first
     if last < first:
         message = (
-            f"--most: {most}; expected at least {first}, the number of runs per point before the "
+            f"--most {most}: expected at least {first}, the number of runs per point before the "
             "precision is first checked"
         )
         raise _core.ScenarioError(message)

@@ -9,6 +9,7 @@ from sojourn import _core
 from sojourn.document import bounded, described, needs
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
+from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import Parameter, parameters
 from sojourn.sweeps.run import Plan, plan
 from sojourn.sweeps.space import space
@@ -28,6 +29,8 @@ class SweepTable:
         The parameters.
     where, sample, replications, until, most
         As for :func:`sojourn.sweep`.
+    keys
+        The keys that the file sets and no option replaces, for error messages.
     """
 
     parameters: tuple[Parameter, ...] = ()
@@ -36,16 +39,18 @@ class SweepTable:
     replications: int | None = None
     until: str | None = None
     most: int | None = None
+    keys: frozenset[str] = frozenset()
 
     def plan(self, scenario: Scenario) -> Plan:
         """Check the sweep of a scenario."""
-        return plan(
-            scenario,
-            space(self.parameters, self.where, self.sample),
-            replications=self.replications,
-            until_=self.until,
-            most=self.most,
-        )
+        with naming_keys("sweep", self.keys):
+            return plan(
+                scenario,
+                space(self.parameters, self.where, self.sample),
+                replications=self.replications,
+                until_=self.until,
+                most=self.most,
+            )
 
 
 def sweep_table(table: object) -> SweepTable:
@@ -75,7 +80,12 @@ def sweep_table(table: object) -> SweepTable:
     for key in ("replications", "most"):
         if key in found:
             bounded(f"sweep.{key}", found[key], 1, MAX_REPLICATIONS)
-    return SweepTable(**found)
+    return SweepTable(**found, keys=names(table))
+
+
+def names(table: object) -> frozenset[str]:
+    """Return the keys of a table beside ``parameters``."""
+    return frozenset(table if isinstance(table, Mapping) else ()) - {"parameters"}
 
 
 def entries(
