@@ -357,7 +357,7 @@ def test_the_table_of_a_file_and_a_preset(sojourn: Command, swept_file: Path) ->
 
 
 def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> None:
-    words = ["sweep", f"{swept_file}", "-p", "rtt=linspace(10ms,50ms,20)", "-s", "duration=60s"]
+    words = ["sweep", f"{swept_file}", "-p", "rtt=linspace(10ms,50ms,20)", "-s", "duration=800s"]
     process = subprocess.Popen(
         [*COMMAND, *words],
         cwd=swept_file.parent,
