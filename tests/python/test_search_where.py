@@ -183,3 +183,20 @@ def test_the_command_says_how_many_trials_were_pruned(
     )
     assert found is not None
     assert f"{found[1]} trials pruned" in err
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "where", "named"),
+    [
+        ("links.up.rate", ["5mbit", "unlimited"], "links.up.rate >= 1mbit", "unlimited"),
+        ("links.up.qdisc.target", ["5ms", "abc"], "links.up.qdisc.target < 9ms", "abc"),
+    ],
+)
+def test_a_condition_is_checked_with_each_value_of_a_list(
+    base: sj.Scenario, path: str, values: list[str], where: str, named: str
+) -> None:
+    laboratory = Known(share_of_rate)
+    with pytest.raises(sj.ScenarioError) as caught:
+        tuning.tuning(base, parameters({path: values}), ["min drops"], where=[where], trials=9)
+    assert f'compares a number with {path}, which is "{named}" at a point' in str(caught.value)
+    assert not laboratory.calls

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 import sojourn as sj
 from searched import TARGET, TEXT, XYZ, Known
 from shell import Command
+from sojourn.scenario.overrides import assignment
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import tuning
 from sojourn.search.laboratory import Laboratory
+from sojourn.search.settings import Settings
 from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import parameters
 
@@ -196,6 +199,22 @@ def test_a_result_without_a_proposed_trial_has_no_scenario(
     sj.TuneResult(manifest, found.trials, found.front, found.importance).save(tmp_path)
     assert not best.exists()
     assert sj.TuneResult.load(tmp_path).best is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("links.up", {"rate": "5mbit", "qdisc": "codel"}),
+        ("links.up.changes", [{"at": "1s", "rate": "2mbit"}, {"at": "2s", "rate": "4mbit"}]),
+        ("traffic.bulk.ecn", True),
+        ("traffic.bulk.count", 3),
+        ("links.up.qdisc", "codel target 5ms"),
+    ],
+)
+def test_a_proposed_option_is_read_back_as_the_same_value(path: str, value: Any) -> None:
+    words = shlex.split(Settings({path: value}, {path: value}, {}).options)
+    assert words[0] == "-s"
+    assert assignment(words[1]) == (path, value)
 
 
 def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_path: Path) -> None:

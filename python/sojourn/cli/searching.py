@@ -253,5 +253,5 @@ def estimate(mean: float | None, low: float | None, high: float | None) -> str:
         return "–"
     if low is None or high is None:
         return f"{mean:.4g}"
-    places = decimals((high - low) / 2) if high > low else 3
-    return f"{mean:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
+    digits = decimals((high - low) / 2) if high > low else 3
+    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

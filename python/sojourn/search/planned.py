@@ -136,7 +136,7 @@ def conditions(
     parameters: Sequence[Parameter],
     found: Sequence[Dimension],
 ) -> tuple[Expression, ...]:
-    """Read the conditions of a search, and check them at its first point.
+    """Read the conditions of a search, and check them with each value of its lists.
 
     Parameters
     ----------
@@ -154,11 +154,18 @@ def conditions(
     """
     sample = "lhs:1" if any(one.ranges for one in parameters) else None
     parsed = space(parameters, texts, sample).where
+    if not parsed:
+        return parsed
     first: dict[str, Value] = {}
     for one in found:
         first |= one.at(0.0)
-    (point,) = listed(scenario, [first])
+    # A later value of a list may be of another kind: it would end the search at some trial.
+    values = [first | one.step(number) for one in found for number in range(len(one.steps))] or [
+        first
+    ]
     document = json.loads(scenario.checked.to_json())
-    for condition in parsed:
-        check(condition, point.changes, document)
+    for point in listed(scenario, values):
+        for condition in parsed:
+            check(condition, point.changes, document)
+            holds(condition, point.changes, document)
     return parsed

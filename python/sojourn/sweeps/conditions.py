@@ -61,10 +61,13 @@ def check(condition: Expression, changes: Mapping[str, Value], document: dict[st
 
 def holds(condition: Expression, changes: Mapping[str, Value], document: dict[str, Any]) -> bool:
     """Whether a point meets a condition; parameters and errors as for :func:`check`."""
+    words: list[str] = []
 
     def lookup(reference: Reference) -> float | str | bool:
         value = _found(condition, reference, changes, document)
         is_number = not isinstance(value, bool) and quantity(value) is not None
+        if isinstance(value, str) and not is_number:
+            words.append(f'{reference.name}, which is "{value}" at a point')
         return in_base_units(value) if is_number else value
 
     try:
@@ -72,6 +75,11 @@ def holds(condition: Expression, changes: Mapping[str, Value], document: dict[st
     except _core.ScenarioError as error:
         text = f"{error}"
         message = text if text.startswith("--where") else f"--where {text}"
+        if "not supported between" in text and words:
+            message = (
+                f'--where "{condition.text}": compares a number with {words[0]}; expected numbers '
+                "with units of the same kind at all points"
+            )
         raise _core.ScenarioError(message) from None
 
 
