@@ -30,9 +30,8 @@ use sojourn_net::Ecn;
 
 use crate::segment::{Flags, Segment};
 pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
-use writer::{Writer, ack_bits};
+use writer::{WORDS, Writer};
 
-const WORDS: usize = 11;
 /// Most STREAM frames of a packet, and the words of each.
 const MAX_FRAMES: usize = 3;
 pub(super) const FRAME_WORDS: usize = 3;
@@ -133,12 +132,33 @@ impl App {
     pub(super) const fn is_eliciting(&self) -> bool {
         self.ping || self.done || self.count > 0 || self.limit_count > 0
     }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.word(self.pn);
+        if let Some(ack) = &self.ack {
+            writer.ack(ack);
+        }
+        for word in self.limits().flat_map(Limit::words) {
+            writer.word(word);
+        }
+        for frame in self.frames() {
+            writer.frame(frame);
+        }
+    }
 }
 
 impl CryptoPacket {
     /// Whether it is ack-eliciting.
     pub(super) const fn is_eliciting(&self) -> bool {
         self.ping || self.crypto.is_some()
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        let largest = self.ack.map_or(0, |ack| ack.largest());
+        let (from, to) = self.crypto.unwrap_or_default();
+        writer.word(self.pn | largest << 16);
+        writer.word(self.ack.map_or(0, |ack| pack_bitmap(&ack)));
+        writer.word(from | (to - from) << 16);
     }
 }
 
@@ -200,7 +220,7 @@ impl Content {
             bits |= here;
             bits |= if packet.ack.is_some() { ack } else { 0 };
             bits |= if packet.ping { ping } else { 0 };
-            writer.crypto_packet(packet);
+            packet.write(&mut writer);
         }
         if let Some(app) = &self.app {
             bits |= APP | u32::from(app.count) << FRAMES_AT;
@@ -209,12 +229,12 @@ impl Content {
             bits |= if app.ping { PING } else { 0 };
             bits |= if app.done { DONE } else { 0 };
             bits |= app.ack.as_ref().map_or(0, ack_bits);
-            writer.app(app);
+            app.write(&mut writer);
         }
         if self.close {
             bits |= CLOSE;
         }
-        writer.finish(bits, payload, ect)
+        Datagram::of(writer, bits, payload, ect)
     }
 }
 
@@ -224,14 +244,30 @@ pub(super) const fn most_ranges(ecn: bool) -> usize {
     if most < MAX_RANGES { most } else { MAX_RANGES }
 }
 
+/// The bits of word 0 for an ACK of a 0-RTT or 1-RTT packet.
+#[inline]
+fn ack_bits(ack: &Ack) -> u32 {
+    let ecn = if ack.ce.is_some() { ACK_ECN } else { 0 };
+    ACK | ecn | u32::from(ack.count) << RANGES_AT
+}
+
 impl Datagram {
+    #[inline]
+    const fn of(writer: Writer, bits: u32, payload: u16, ect: Flags) -> Self {
+        Self {
+            words: writer.finish(bits),
+            payload,
+            ect,
+        }
+    }
+
     /// A datagram with a 1-RTT packet that holds a STREAM frame.
     #[inline]
     pub(super) fn of_frame(pn: u32, frame: &Frame, payload: u16, ect: Flags) -> Self {
         let mut writer = Writer::new();
         writer.word(pn);
         writer.frame(frame);
-        writer.finish(APP | 1 << FRAMES_AT, payload, ect)
+        Self::of(writer, APP | 1 << FRAMES_AT, payload, ect)
     }
 
     /// A datagram with a 1-RTT packet that holds an ACK.
@@ -240,7 +276,7 @@ impl Datagram {
         let mut writer = Writer::new();
         writer.word(pn);
         writer.ack(ack);
-        writer.finish(APP | ack_bits(ack), payload, ect)
+        Self::of(writer, APP | ack_bits(ack), payload, ect)
     }
 
     /// Whether its 0-RTT or 1-RTT packet is ack-eliciting.
