@@ -15,6 +15,7 @@ import sojourn as sj
 from shell import DOCUMENTS, ROOT, Command
 from sojourn import _core
 from sojourn.cli import execute, signals
+from sojourn.cli.schema import document
 from sojourn.result import catalogue, naming, validity
 from sojourn.scenario.study_tables import NAMES
 from sojourn.studies.quantities import Quantities
@@ -59,7 +60,7 @@ def test_the_reference_has_every_key_of_a_scenario() -> None:
     # A type of traffic refers to the keys that it shares with others.
     shared = {f"[k{title[1:]}]": rows(text) for title, text in page.items() if "Keys of" in title}
     assert len(shared) == 4
-    schema = json.loads(_core.scenario_schema())
+    schema = json.loads(document())
     definitions = {name.removeprefix("traffic_"): each for name, each in schema["$defs"].items()}
     (_, _), (_, page_object) = tables("Pages", definitions["page"])
     named = {

@@ -45,6 +45,13 @@ PATHS = {
 }
 
 
+OF_COMMANDS = (
+    "These tables say what is done with a scenario. They are not part of it and do not change its "
+    "hash. The guides on\n[sweeps](../howto/sweeps.md), [searches](../howto/tune.md) and "
+    "[expectations](../howto/expectations.md) explain them."
+)
+
+
 def documentation(root: Path) -> Iterator[File]:
     """Yield the page with a table of the keys of each table of a scenario."""
     schema = json.loads((root / SCHEMA).read_text(encoding="utf-8"))
@@ -61,6 +68,9 @@ def documentation(root: Path) -> Iterator[File]:
         lines += ["", f"### {title}", "", *tables(definitions[name], "####")]
     lines += ["", "## Arms", "", *tables(schema["properties"]["arms"], "###")]
     lines += ["", *paths(definitions)]
+    lines += ["", "## Tables of commands", "", OF_COMMANDS]
+    for name in ("sweep", "tune", "expect"):
+        lines += ["", f"### `{name}`", "", *tables(schema["properties"][name], "####")]
     text = (root / PAGE).read_text(encoding="utf-8")
     text = replace_section(text, "keys", "\n".join(lines), where=PAGE)
     yield File(PAGE, text.encode())
