@@ -54,7 +54,7 @@ class UnavailableError(Exception):
 
 
 def compiler() -> dict[str, str]:
-    """Return what ``rustc`` says of itself: ``release``, ``host``, ``LLVM version`` and others."""
+    """Return the fields of ``rustc -vV``, such as ``release``, ``host`` and ``LLVM version``."""
     command = ["rustc", "-vV"]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
