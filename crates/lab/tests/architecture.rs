@@ -10,10 +10,11 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 16] = [
+const EDGES: [(&str, &[&str]); 17] = [
     ("sojourn-net", &[]),
-    ("sojourn-qdisc", &["sojourn-net"]),
-    ("sojourn-transport", &["sojourn-net"]),
+    ("sojourn-prefetch", &[]),
+    ("sojourn-qdisc", &["sojourn-net", "sojourn-prefetch"]),
+    ("sojourn-transport", &["sojourn-net", "sojourn-prefetch"]),
     ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
     ("sojourn-capture", &["sojourn-net", "sojourn-qdisc"]),
     (
@@ -48,6 +49,7 @@ const EDGES: [(&str, &[&str]); 16] = [
         &[
             "sojourn-net",
             "sojourn-link",
+            "sojourn-prefetch",
             "sojourn-qdisc",
             "sojourn-transport",
             "sojourn-apps",

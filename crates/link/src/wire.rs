@@ -48,4 +48,10 @@ impl<P: Carried> Wire<P> {
     pub fn front(&self) -> Option<&P> {
         self.packets.front()
     }
+
+    /// The packet that arrives after `others` other ones.
+    #[inline]
+    pub fn after(&self, others: usize) -> Option<&P> {
+        self.packets.get(others)
+    }
 }

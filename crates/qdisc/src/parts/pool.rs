@@ -5,6 +5,7 @@
 //! grown to the largest backlog.
 
 use sojourn_net::{Bytes, Instant, Packet};
+use sojourn_prefetch::prefetch;
 
 /// Marks the end of a list: an `Option<u32>` would double every link.
 const NONE: u32 = u32::MAX;
@@ -113,6 +114,14 @@ impl<P: Packet> Pool<P> {
         node.next = self.vacant;
         self.vacant = at;
         node.pkt.take()
+    }
+
+    /// Asks the processor to load the oldest packet of `list`.
+    #[inline]
+    pub(crate) fn prefetch_oldest(&self, list: &List) {
+        if let Some(node) = self.nodes.get(index(list.oldest)) {
+            prefetch(node);
+        }
     }
 
     /// Removes the newest packet of `list` and says when it arrived.

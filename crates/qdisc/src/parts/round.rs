@@ -144,6 +144,13 @@ impl SparseFirst {
         }
     }
 
+    /// The flow behind `flow` in its list.
+    #[inline]
+    pub(crate) fn behind(&self, flow: FlowId) -> Option<FlowId> {
+        let next = *self.links.get(flow.index())?;
+        (next.index() < self.links.len()).then_some(next)
+    }
+
     /// Numbers of flows in the new and in the old list.
     pub(crate) fn lengths(&self) -> (u64, u64) {
         (self.new.len(&self.links), self.old.len(&self.links))

@@ -6,26 +6,30 @@ use super::key::{Key, NOTHING, time};
 const DAY_SHIFT: u32 = 18;
 /// Days of the calendar, 4.3 s in all: longer than most retransmission time-outs.
 const DAYS: usize = 1 << 14;
-/// Events of a day that an insertion passes at most.
-const LONGEST_WALK: u32 = 16;
+/// Events of the first day at most: an insertion moves those after it. Later days have no limit.
+const MOST_OF_FIRST: usize = 64;
 /// No event: places of events begin at 1, so that an empty calendar is memory that was never touched.
 const NONE: u32 = 0;
 
-/// A calendar queue (Brown 1988): a list per day, in the order of the keys, and a bitmap of the days with events.
+/// A calendar queue (Brown 1988): a list per day, and a bitmap of the days with events. Only the first day with events
+/// is sorted.
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
-    /// The first event of each day, by the number of the day modulo [`DAYS`].
-    first_of: Vec<u32>,
+    /// The events of the first day with any, the latest first; empty: the calendar is.
+    first: Vec<Key>,
+    first_day: u64,
+    /// One event of each later day, by the number of the day modulo [`DAYS`].
+    list_of: Vec<u32>,
     busy: Bitmap,
-    /// At 0, none; unused ones form a list that begins at `unused`.
+    /// Of later days. At 0, none; unused ones form a list that begins at `unused`.
     events: Vec<Noted>,
     unused: u32,
-    /// The day of the latest event that was removed: the first day of the calendar.
+    /// The day of the latest event that was removed: the calendar begins with it.
     today: u64,
     least: Key,
 }
 
-/// An event in the calendar.
+/// An event of a later day than the first.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     key: Key,
@@ -39,7 +43,9 @@ impl Default for Calendar {
             next: NONE,
         };
         Self {
-            first_of: vec![NONE; DAYS],
+            first: Vec::new(),
+            first_day: 0,
+            list_of: vec![NONE; DAYS],
             busy: Bitmap::new(),
             events: vec![origin],
             unused: NONE,
@@ -56,75 +62,90 @@ impl Calendar {
         self.least
     }
 
-    /// Inserts `key`; `false`: it is not of the next days, or its day is full.
+    /// Inserts `key`; `false`: it is not of the next days, or the first day is full.
     #[inline]
     pub(super) fn insert(&mut self, key: Key) -> bool {
         let day = day(key);
         if day.wrapping_sub(self.today) >= DAYS as u64 {
             return false;
         }
-        let slot = slot(day);
-        let (mut before, mut after) = (NONE, self.first_of[slot]);
-        let mut steps = 0;
-        while after != NONE {
-            let noted = &self.events[after as usize];
-            if key < noted.key {
-                break;
-            }
-            if steps == LONGEST_WALK {
-                return false;
-            }
-            steps += 1;
-            (before, after) = (after, noted.next);
+        if day > self.first_day && !self.first.is_empty() {
+            self.note(day, key);
+            return true;
         }
-        let place = self.note(Noted { key, next: after });
-        if before == NONE {
-            self.first_of[slot] = place;
-            self.busy.set(slot);
-            self.least = self.least.min(key);
-        } else {
-            self.events[before as usize].next = place;
+        if self.first.len() >= MOST_OF_FIRST {
+            return false;
         }
+        if day < self.first_day {
+            self.postpone_first();
+        }
+        self.first_day = day;
+        let place = self.first.partition_point(|&other| other > key);
+        self.first.insert(place, key);
+        self.least = self.least.min(key);
         true
     }
 
+    /// Adds an event to a later day than the first.
     #[inline]
-    fn note(&mut self, noted: Noted) -> u32 {
+    fn note(&mut self, day: u64, key: Key) {
+        let slot = slot(day);
+        let next = self.list_of[slot];
+        self.busy.set(slot);
+        let noted = Noted { key, next };
         let place = self.unused;
         if place == NONE {
             self.events.push(noted);
             let place = u32::try_from(self.events.len() - 1);
-            return place.expect("of 2^24 flows, each has a few timers");
+            self.list_of[slot] = place.expect("of 2^24 flows, each has a few timers");
+        } else {
+            self.unused = self.events[place as usize].next;
+            self.events[place as usize] = noted;
+            self.list_of[slot] = place;
         }
-        self.unused = self.events[place as usize].next;
-        self.events[place as usize] = noted;
-        place
+    }
+
+    /// An earlier day is about to be the first.
+    fn postpone_first(&mut self) {
+        while let Some(key) = self.first.pop() {
+            self.note(self.first_day, key);
+        }
     }
 
     /// Removes the least key.
     #[inline]
     pub(super) fn remove_least(&mut self) {
-        if self.least == NOTHING {
+        if self.first.pop().is_none() {
             return;
         }
-        let today = day(self.least);
-        let slot = slot(today);
-        self.today = today;
-        let place = self.first_of[slot];
-        let next = self.events[place as usize].next;
-        self.events[place as usize] = Noted {
-            key: NOTHING,
-            next: self.unused,
+        self.today = self.first_day;
+        if self.first.is_empty() {
+            self.begin_next_day();
+        }
+        self.least = self.first.last().copied().unwrap_or(NOTHING);
+    }
+
+    /// The next day with events becomes the first.
+    #[inline]
+    fn begin_next_day(&mut self) {
+        let Some(slot) = self.busy.from(slot(self.today)) else {
+            return;
         };
-        self.unused = place;
-        self.first_of[slot] = next;
-        self.least = if next == NONE {
-            self.busy.clear(slot);
-            let first = self.busy.from(slot).map(|slot| self.first_of[slot]);
-            first.map_or(NOTHING, |first| self.events[first as usize].key)
-        } else {
-            self.events[next as usize].key
-        };
+        self.busy.clear(slot);
+        let mut place = std::mem::replace(&mut self.list_of[slot], NONE);
+        while place != NONE {
+            let Noted { key, next } = self.events[place as usize];
+            self.first.push(key);
+            self.events[place as usize] = Noted {
+                key: NOTHING,
+                next: self.unused,
+            };
+            self.unused = std::mem::replace(&mut place, next);
+        }
+        if self.first.len() > 1 {
+            self.first.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        self.first_day = day(self.first[0]);
     }
 
     /// An event that is not in the calendar was removed: no other is earlier.
@@ -134,15 +155,14 @@ impl Calendar {
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.events.iter().map(|noted| &noted.key)
+        let later = self.events.iter().map(|noted| &noted.key);
+        self.first.iter().chain(later)
     }
 
     pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Key> {
         let least = std::iter::once(&mut self.least);
-        self.events
-            .iter_mut()
-            .map(|noted| &mut noted.key)
-            .chain(least)
+        let later = self.events.iter_mut().map(|noted| &mut noted.key);
+        self.first.iter_mut().chain(later).chain(least)
     }
 }
 
@@ -275,10 +295,25 @@ mod tests {
     }
 
     #[test]
-    fn a_full_day_refuses_events_at_its_end() {
+    fn a_full_first_day_refuses_events() {
         let mut calendar = Calendar::default();
         let taken = (0..100).filter(|&n| calendar.insert(key(0, n))).count();
-        assert_eq!(taken, 1 + LONGEST_WALK as usize);
-        assert!(calendar.insert(key(1 << DAY_SHIFT, 100)));
+        assert_eq!(taken, MOST_OF_FIRST);
+        assert!((0..100).all(|n| calendar.insert(key(1 << DAY_SHIFT, n))));
+        assert!(!calendar.insert(key(0, 100)));
+    }
+
+    #[test]
+    fn an_earlier_day_becomes_the_first() {
+        let mut calendar = Calendar::default();
+        let day = |n: u64| key(n << DAY_SHIFT, 0);
+        for n in [9, 5, 7, 1, 3] {
+            assert!(calendar.insert(day(n)));
+        }
+        for n in [1, 3, 5, 7, 9] {
+            assert_eq!(calendar.least(), day(n));
+            calendar.remove_least();
+        }
+        assert_eq!(calendar.least(), NOTHING);
     }
 }

@@ -46,6 +46,24 @@ impl Connection {
         }
     }
 
+    /// Asks the processor to load what the arrival of a packet of `kind` needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, kind: Kind) {
+        match self {
+            Self::Tcp(tcp) => tcp.prefetch(kind),
+            Self::Quic(quic) => quic.prefetch(kind),
+        }
+    }
+
+    /// The same for what lies behind it, once it is loaded itself.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self, kind: Kind) {
+        match self {
+            Self::Tcp(tcp) => tcp.prefetch_behind(kind),
+            Self::Quic(_) => {}
+        }
+    }
+
     /// The application that uses it: its flow, and its number for the connection. `None`: a bulk
     /// transfer uses it, whose flow it is in.
     pub(crate) const fn app(&self) -> Option<(u32, u32)> {

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
+use sojourn_prefetch::prefetch;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
 use super::length::bytes_of;
@@ -63,6 +64,15 @@ pub(crate) struct QuicConnection {
 }
 
 impl QuicConnection {
+    /// Asks the processor to load what a datagram of `kind` needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, kind: Kind) {
+        match kind {
+            Kind::QuicData => prefetch(&self.far),
+            _ => prefetch(&self.near),
+        }
+    }
+
     /// A connection that `client` will open; it does nothing before.
     pub(crate) fn new(user: User, params: &Params, client: End) -> Self {
         let role = |end| {

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
+use sojourn_prefetch::prefetch;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::length::bytes_of;
@@ -99,6 +100,37 @@ impl TcpConnection {
     #[inline]
     pub(crate) const fn is_one_way(&self) -> bool {
         self.request.is_none()
+    }
+
+    /// Asks the processor to load what a segment of `kind` needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, kind: Kind) {
+        prefetch(&self.user);
+        prefetch(&self.request);
+        match (kind, &self.request) {
+            (Kind::Data, _) => prefetch(&self.data.receiver),
+            (Kind::Ack, _) => prefetch(&self.data.sender),
+            _ => {}
+        }
+    }
+
+    /// The same for what lies behind it, once it is loaded itself.
+    #[inline]
+    pub(crate) fn prefetch_behind(&self, kind: Kind) {
+        if let Some(request) = &self.request {
+            prefetch(&request.established);
+            prefetch(&request.writable_goal);
+            match kind {
+                Kind::Request => prefetch(&request.direction.receiver),
+                Kind::RequestAck => prefetch(&request.direction.sender),
+                _ => {}
+            }
+        }
+        match kind {
+            Kind::Data => self.data.receiver.prefetch_held(),
+            Kind::Ack => self.data.sender.prefetch_segments(),
+            _ => {}
+        }
     }
 
     /// A segment arrived; what it causes is of the kind that [`Kind::answer`] names.

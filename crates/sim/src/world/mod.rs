@@ -1,5 +1,6 @@
 //! The event loop: one clock, one event queue, one `match`.
 
+mod ahead;
 mod applications;
 mod captured;
 mod connections;
@@ -216,6 +217,7 @@ impl<'a> World<'a> {
             Event::Wire(id) => {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step()) == Step::End {
+                    self.look_ahead(id);
                     let follows = next == Some(self.now)
                         && self.wires[id as usize].front().map(|next| next.owner)
                             == Some(pkt.owner);

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use sojourn_net::Instant;
+use sojourn_prefetch::prefetch;
 
 use super::ack_schedule::AckSchedule;
 use super::feedback::EcnFeedback;
@@ -99,6 +100,14 @@ impl Receiver {
             fin_received: false,
             syn_acks: 0,
             syn_ack_timeouts: 0,
+        }
+    }
+
+    /// Asks the processor to load the segments above a hole.
+    #[inline]
+    pub fn prefetch_held(&self) {
+        if let Some(held) = &self.held {
+            prefetch(&**held);
         }
     }
 

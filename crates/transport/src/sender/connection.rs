@@ -122,6 +122,12 @@ impl Sender {
         }
     }
 
+    /// Asks the processor to load what the next acknowledgement needs beside the sender itself.
+    #[inline]
+    pub fn prefetch_segments(&self) {
+        self.board.prefetch();
+    }
+
     /// Gives up at once.
     pub fn abort(&mut self) {
         if !matches!(self.state, State::Done) {

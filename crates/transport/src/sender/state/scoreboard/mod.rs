@@ -6,6 +6,7 @@ mod ring;
 mod sent;
 
 use sojourn_net::Instant;
+use sojourn_prefetch::prefetch;
 
 use crate::ranges::RangeSet;
 
@@ -70,6 +71,15 @@ impl Scoreboard {
             losses: None,
             delivered: 0,
             lost_total: 0,
+        }
+    }
+
+    /// Asks the processor to load the segments that the next acknowledgement reads and writes.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.segments.prefetch();
+        if let Some(losses) = &self.losses {
+            prefetch(&**losses);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use sojourn_prefetch::prefetch;
+
 use super::sent::Sent;
 
 /// The first capacity.
@@ -59,6 +61,16 @@ impl Ring {
             .rotate_left(if self.len == 0 { 0 } else { middle });
         self.first = 0;
         self.slots.resize(capacity, fill);
+    }
+
+    /// Asks the processor to load the first segment and the place of the next one.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        for place in [0, self.len] {
+            if let Some(sent) = self.slots.get(self.slot(place)) {
+                prefetch(sent);
+            }
+        }
     }
 
     /// Removes the first segment.
