@@ -2,7 +2,7 @@
 //!
 //! With thousands of flows, their state exceeds the caches, and each packet waits for the memory of
 //! its flow. A simulator knows which packets come next, so it can ask for that memory early. A
-//! prefetch changes no result. On processors other than x86-64 and AArch64 it does nothing.
+//! prefetch changes no result. On processors other than x86-64 and ARM64 it does nothing.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -80,7 +80,7 @@ impl<'a> Capture<'a> {
     /// A packet is sent, with the step at which its way begins.
     #[cold]
     pub(crate) fn on_sent(&mut self, pkt: &Packet) {
-        let flow = pkt.owner.flow();
+        let flow = pkt.flow_number();
         let open = self.open.get_mut(&flow);
         let (number, tcp) = open.map_or((flow, None), |open| (open.number, open.send(pkt)));
         let labels = Labels {

@@ -67,7 +67,7 @@ impl Watch<'_, '_> {
     pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
         self.probe.on_lost();
         self.notes.starts.on_drop(pkt);
-        self.note(now, pkt.owner.flow(), Signal::Lost);
+        self.note(now, pkt.flow_number(), Signal::Lost);
         if let Some(capture) = &mut self.notes.capture {
             capture.on_lost(now, self.link, pkt);
         }
@@ -94,7 +94,7 @@ impl Observer<Packet> for Watch<'_, '_> {
         debug_assert!(pkt.size().0 > 0, "a packet has a size");
         self.probe.on_drop(self.class, reason);
         self.notes.starts.on_drop(&pkt);
-        self.note(now, pkt.owner.flow(), Signal::Drop(reason));
+        self.note(now, pkt.flow_number(), Signal::Drop(reason));
         if let Some(capture) = &mut self.notes.capture {
             capture.on_drop(now, self.link, &pkt, reason);
         }
@@ -102,7 +102,7 @@ impl Observer<Packet> for Watch<'_, '_> {
 
     fn on_mark(&mut self, now: Instant, pkt: &Packet, reason: MarkReason) {
         self.probe.on_mark(self.class, reason);
-        self.note(now, pkt.owner.flow(), Signal::Mark(reason));
+        self.note(now, pkt.flow_number(), Signal::Mark(reason));
         if let Some(capture) = &mut self.notes.capture {
             capture.on_mark(pkt, reason);
         }

@@ -58,8 +58,8 @@ impl StartLossTracker {
     }
 
     pub(crate) fn on_drop(&mut self, pkt: &Packet) {
-        self.on_leaving(pkt.owner.flow());
-        let flow = pkt.owner.flow() as usize;
+        self.on_leaving(pkt.flow_number());
+        let flow = pkt.flow_number() as usize;
         if let Kind::Udp | Kind::Ping | Kind::Pong = pkt.kind() {
             let datagrams = &mut self.datagrams[flow];
             let number = u64::from(pkt.probe().number);

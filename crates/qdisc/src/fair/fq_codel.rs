@@ -165,6 +165,9 @@ struct Store<P> {
     maxpacket: Bytes,
     /// The largest packet that CoDel saw.
     largest: Bytes,
+    /// The size of the packet that CoDel saw last, which is the one that leaves: a packet that is asked for its size
+    /// after it has moved is copied in parts.
+    last: Bytes,
     profile: Profile,
 }
 
@@ -197,6 +200,7 @@ impl<P: Packet> FqCodel<P> {
                 bytes: vec![0; number],
                 maxpacket,
                 largest: Bytes(0),
+                last: Bytes(0),
                 profile: params.profile,
             },
             flows: vec![flow; number],
@@ -283,7 +287,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
                 list: &mut flow.list,
             };
             if let Some(pkt) = flow.control.dequeue(&self.law, &mut source, now, obs) {
-                self.turns.charge(id, pkt.size());
+                self.turns.charge(id, self.store.last);
                 return Some(pkt);
             }
             self.turns.pass(id, self.params.profile == Profile::Rfc);
@@ -346,6 +350,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
         let popped = self.store.pop(self.at, self.list)?;
         let size = before - self.list.bytes();
         self.store.largest = self.store.largest.max(size);
+        self.store.last = size;
         if self.store.profile == Profile::Linux314 {
             self.store.maxpacket = self.store.maxpacket.max(size);
         }

@@ -92,15 +92,17 @@ impl Calendar {
         let slot = slot(day);
         let next = self.list_of[slot];
         self.busy.set(slot);
-        let noted = Noted { key, next };
         let place = self.unused;
         if place == NONE {
-            self.events.push(noted);
+            self.events.push(Noted { key, next });
             let place = u32::try_from(self.events.len() - 1);
             self.list_of[slot] = place.expect("of 2^24 flows, each has a few timers");
         } else {
-            self.unused = self.events[place as usize].next;
-            self.events[place as usize] = noted;
+            let event = &mut self.events[place as usize];
+            self.unused = event.next;
+            // Part by part: a copy of both from the stack would wait for the stores of each.
+            event.key = key;
+            event.next = next;
             self.list_of[slot] = place;
         }
     }

@@ -96,7 +96,7 @@ pub(super) fn headers(pkt: &Packet, labels: &Labels) -> Option<Synth> {
 /// An echo request or its reply.
 fn echo(pkt: &Packet) -> Protocol {
     let sequence = low(pkt.probe().number.into());
-    let identifier = low(pkt.owner.flow().into());
+    let identifier = low(pkt.flow_number().into());
     if pkt.kind() == Kind::Ping {
         Protocol::EchoRequest {
             identifier,

@@ -62,7 +62,7 @@ impl Entries {
 }
 
 const fn key(pkt: &Packet) -> Key {
-    (pkt.owner, pkt.kind() as u8, pkt.payload.distinctive())
+    (pkt.owner(), pkt.kind() as u8, pkt.payload.distinctive())
 }
 
 impl UnderWay {

@@ -203,7 +203,7 @@ impl Radio {
 }
 
 fn station(pkt: &Packet) -> usize {
-    pkt.owner
+    pkt.owner()
         .client()
         .map_or(0, |client| usize::from(client) + 1)
 }

@@ -57,7 +57,9 @@ fn saturated(medium: &mut Medium, clients: &[u8], waiting: usize, end: Instant) 
             .map(|pkt| (sent.radio, pkt))
             .chain(sent.lost.drain(..))
         {
-            let client = clients.iter().position(|&c| Some(c) == pkt.owner.client());
+            let client = clients
+                .iter()
+                .position(|&c| Some(c) == pkt.owner().client());
             let client = client.expect("one of them");
             under_way[n][client] -= 1;
             delivered[n][client] += 1;
@@ -176,7 +178,7 @@ fn a_more_urgent_class_goes_first() {
     for _ in 0..4 {
         let now = medium.next().expect("something waits");
         medium.on_time(now, &mut sent);
-        order.extend(sent.arrived.drain(..).map(|pkt| pkt.owner.client()));
+        order.extend(sent.arrived.drain(..).map(|pkt| pkt.owner().client()));
     }
     assert_eq!(order, [Some(2), Some(1), Some(1), Some(1)]);
 }

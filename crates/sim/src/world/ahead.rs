@@ -29,15 +29,15 @@ impl World<'_> {
     fn load_ahead(&self, wire: u32) {
         let wire = &self.wires[wire as usize];
         if let Some(pkt) = wire.after(FLOW) {
-            prefetch(&self.flows[pkt.owner.flow() as usize]);
+            prefetch(&self.flows[pkt.flow_number() as usize]);
         }
         if let Some(pkt) = wire.after(CONNECTION)
-            && let Source::Connection(connection) = &self.flows[pkt.owner.flow() as usize].source
+            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
         {
             connection.prefetch(pkt.kind());
         }
         if let Some(pkt) = wire.after(SEGMENTS)
-            && let Source::Connection(connection) = &self.flows[pkt.owner.flow() as usize].source
+            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
         {
             connection.prefetch_behind(pkt.kind());
         }

@@ -14,7 +14,7 @@ impl World<'_> {
     /// A packet has reached an end of a connection.
     #[inline(never)]
     pub(super) fn deliver_to_connection(&mut self, pkt: &Packet, follows: bool) {
-        let id = pkt.owner.flow();
+        let id = pkt.flow_number();
         self.observed.notes.starts.on_leaving(id);
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             return;

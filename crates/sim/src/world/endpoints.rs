@@ -95,7 +95,7 @@ impl World<'_> {
     /// Delivers a packet to whatever it has reached.
     #[inline(never)]
     pub(super) fn deliver_elsewhere(&mut self, pkt: &Packet, follows: bool) {
-        let id = pkt.owner.flow();
+        let id = pkt.flow_number();
         let flow = &mut self.flows[id as usize];
         match &mut flow.source {
             Source::Connection(_) => self.deliver_to_connection(pkt, follows),

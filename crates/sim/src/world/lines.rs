@@ -39,7 +39,7 @@ impl World<'_> {
             Verdict::Arrives(copies) => {
                 if copies > 1 {
                     self.observed.probes[n as usize].on_duplicated();
-                    self.observed.notes.starts.on_sending(pkt.owner.flow(), 1);
+                    self.observed.notes.starts.on_sending(pkt.flow_number(), 1);
                     if let Some(capture) = &mut self.observed.notes.capture {
                         capture.on_duplicated(pkt);
                     }
@@ -61,13 +61,13 @@ impl World<'_> {
             debug_assert!(false, "an arrival follows a packet");
             return;
         };
-        let (next, owner) = (line.next(), line.front().map(|next| next.owner));
+        let (next, owner) = (line.next(), line.front().map(Packet::owner));
         // Before the packet goes on: what follows from it may be put on this wire and overtake.
         if let Some(at) = next {
             self.agenda.schedule(at, Event::Line(id));
         }
         if self.routes.step(pkt.step()) == Step::End {
-            let follows = next == Some(self.now) && owner == Some(pkt.owner);
+            let follows = next == Some(self.now) && owner == Some(pkt.owner());
             self.deliver(&pkt, follows);
         } else {
             self.forward(&pkt);

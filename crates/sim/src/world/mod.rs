@@ -25,7 +25,7 @@ use network::{Applications, World};
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::host::{Flow, Hosts, Outbox, Source};
 use crate::medium::Sent;
-use crate::packet::Owner;
+use crate::packet::{Owner, Packet};
 use crate::probe::Observations;
 use crate::unsupported::unsupported;
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
@@ -219,8 +219,7 @@ impl<'a> World<'a> {
                 if self.routes.step(pkt.step()) == Step::End {
                     self.look_ahead(id);
                     let follows = next == Some(self.now)
-                        && self.wires[id as usize].front().map(|next| next.owner)
-                            == Some(pkt.owner);
+                        && self.wires[id as usize].front().map(Packet::owner) == Some(pkt.owner());
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -243,7 +242,10 @@ impl<'a> World<'a> {
 
     fn deliver_arrivals(&mut self) {
         while let Some(pkt) = self.arrivals.pop_front() {
-            let follows = self.arrivals.front().is_some_and(|p| p.owner == pkt.owner);
+            let follows = self
+                .arrivals
+                .front()
+                .is_some_and(|p| p.owner() == pkt.owner());
             self.deliver(&pkt, follows);
         }
     }

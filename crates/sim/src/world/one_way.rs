@@ -21,7 +21,7 @@ impl World<'_> {
         if let Some(capture) = &mut self.observed.notes.capture {
             capture.on_arrived(pkt);
         }
-        let id = pkt.owner.flow();
+        let id = pkt.flow_number();
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
             return;

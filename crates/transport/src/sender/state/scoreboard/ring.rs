@@ -2,9 +2,11 @@
 
 use std::ops::{Index, IndexMut};
 
+use sojourn_net::Instant;
 use sojourn_prefetch::prefetch;
 
 use super::sent::Sent;
+use crate::segment::Flags;
 
 /// The first capacity.
 const SMALLEST: usize = 4;
@@ -45,16 +47,18 @@ impl Ring {
     #[inline]
     pub(super) fn push(&mut self, sent: Sent) {
         if self.len as usize == self.slots.len() {
-            self.grow(sent);
+            self.grow();
         }
         let slot = self.slot(self.len);
         self.slots[slot] = sent;
         self.len += 1;
     }
 
-    /// Doubles the capacity; `fill` fills the slots.
+    /// Doubles the capacity. It does not take the segment to fill the slots with: that would put every segment on the
+    /// stack, from where it is copied as a whole and waits for the stores of its parts.
     #[cold]
-    fn grow(&mut self, fill: Sent) {
+    fn grow(&mut self) {
+        let fill = Sent::new(Instant::ZERO, 0, Flags::NONE);
         let capacity = (2 * self.slots.len()).max(SMALLEST);
         let middle = self.slot(0);
         self.slots
@@ -121,8 +125,6 @@ mod tests {
     use sojourn_net::Rng;
 
     use super::*;
-    use crate::segment::Flags;
-    use sojourn_net::Instant;
 
     #[test]
     fn it_is_a_queue_while_it_turns_and_grows() {
