@@ -207,6 +207,12 @@ def plain(place: str, value: object) -> Any:
     ScenarioError
         The value has another type, or is a number that is not finite.
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{place}: expected a finite number, not {value}"
+        raise _core.ScenarioError(message)
+    # First: these are most values of large sweeps, and the checks below are slow.
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, Table):
         return value.document(place)
     # The class CoDel has a spec, too: a property, not a string; that of a PythonQueue is one.
@@ -219,11 +225,6 @@ def plain(place: str, value: object) -> Any:
         return {key: plain(f"{place}.{key}", part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(f"{place}[{index}]", part) for index, part in enumerate(value)]
-    if isinstance(value, float) and not math.isfinite(value):
-        message = f"{place}: expected a finite number, not {value}"
-        raise _core.ScenarioError(message)
-    if value is None or isinstance(value, str | int | float):
-        return value
     message = (
         f"{place}: expected a string, a number, a list or a table, not "
         f"{described(value)}{hint(value)}"

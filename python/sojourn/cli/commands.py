@@ -1,6 +1,7 @@
 """Typer commands that are imported when they are used; their help shows no type for flags."""
 
 import ast
+import gc
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,7 +74,16 @@ class Deferred(Command):
         self._function = function
         self._settings = settings
         self._loaded: TyperCommand | TyperGroup | None = None
-        super().__init__(name, help=_summary(self._module, function))
+        super().__init__(name)
+
+    @property
+    def help(self) -> str:
+        """The summary for the list of subcommands, which most commands do not need."""
+        return _summary(self._module, self._function)
+
+    @help.setter  # noqa: A003 - the name is that of the base class
+    def help(self, value: object) -> None:
+        """Ignore what the base class sets."""
 
     def load(self) -> TyperCommand | TyperGroup:
         """Import the command."""
@@ -90,6 +100,9 @@ class Deferred(Command):
                     info, pretty_exceptions_short=False, rich_markup_mode=self.rich_markup_mode
                 )
             self._loaded = loaded
+            # :func:`sojourn.cli.main` disables it. The imported modules stay: it skips them.
+            gc.freeze()
+            gc.enable()
         return self._loaded
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from sojourn import _core
@@ -38,7 +37,7 @@ from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible, links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
-from sojourn.sweeps import SweepInterrupted, SweepResult, page, sharing, storage
+from sojourn.sweeps import SweepInterrupted, SweepResult, storage
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import jobs_at_once
 from sojourn.sweeps.places import place, placed, store_of
@@ -152,6 +151,8 @@ def sweep(
     expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)
     if store is not None:
+        from sojourn.sweeps import sharing  # noqa: PLC0415 - slow to import, and seldom needed
+
         # Before a dry run: the runs of some backends cannot be shared.
         sharing.keys(planned.carriers[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
@@ -179,7 +180,7 @@ def sweep(
         if out is not None:
             # First: the steps below may fail.
             result.save(out, force=force)
-        measured = [] if interrupted else expecting.of_sweep(result, planned)
+        measured = expecting.of_sweep(result, planned) if expected and not interrupted else []
         judgements = expecting.judged(expected, measured)
         with tolerated():
             sweep_tables.show(
@@ -218,6 +219,8 @@ def _write(
     if out is not None:
         session.say(f"saved sweep to {out}")
     if report is not None and not result.runs.is_empty():
+        from sojourn.sweeps import page  # noqa: PLC0415 - slow to import, and often not needed
+
         page.write(result, report)
         session.say(f"wrote report to {report}")
 
@@ -264,7 +267,11 @@ def _work(planned: Plan, jobs: int | None) -> Work:
         return Work(runs=planned.runs, expected_s=expected_s)
 
     def share(finished: int) -> float:
-        return float(np.interp(finished, ends, times)) / times[-1]
+        if finished >= ends[-1]:
+            return 1.0
+        place = bisect.bisect_right(ends, finished) - 1
+        within = (finished - ends[place]) / counts[place]
+        return (times[place] + within * costs[place]) / times[-1]
 
     def current(finished: int) -> str:
         place = bisect.bisect_right(ends, finished) - 1

@@ -10,7 +10,7 @@ from sojourn.result import formatting
 from sojourn.result.metric import Metric
 from sojourn.result.naming import described
 from sojourn.sweeps import SweepResult
-from sojourn.sweeps.estimates import main_metrics
+from sojourn.sweeps.estimates import KEYS, main_metrics
 from sojourn.sweeps.run import Plan
 
 # Rows that are printed without --all.
@@ -49,6 +49,10 @@ def show(
     several = len(result.arms) > 1
     head = [*result.parameters, *(["arm"] if several else []), "n"]
     words = len(head) - 1
+    count = result.runs.select(KEYS).n_unique()
+    shown = result.first_points(
+        count if everything else MAX_ROWS, [metric.column for metric in found]
+    )
     rows = [
         [
             *(f"{row[path]}" for path in result.parameters),
@@ -56,13 +60,12 @@ def show(
             f"{row['n']}",
             *(_estimate(row, one) for one in found),
         ]
-        for row in result.points.iter_rows(named=True)
+        for row in shown.iter_rows(named=True)
     ]
-    shown = rows if everything else rows[:MAX_ROWS]
     title = f"{result.scenario.checked.name}: mean ± half of the 95 % interval"
-    print_table([*head, *(one.heading for one in found)], shown, title=title, words=words)
-    if len(shown) < len(rows):
-        print_note(f"{len(rows) - len(shown)} more rows; --all prints them")
+    print_table([*head, *(one.heading for one in found)], rows, title=title, words=words)
+    if len(rows) < count:
+        print_note(f"{count - len(rows)} more rows; --all prints them")
 
 
 def show_points(planned: Plan) -> None:

@@ -10,20 +10,27 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from sojourn import _core
+from sojourn.deferred import Deferred
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
 from sojourn.result.naming import check_possible, metric_column
 from sojourn.result.student import mean_and_interval
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.float64]
+else:
+    # Needed only where expectations are judged.
+    np = Deferred("numpy")
+
 Verdict = Literal["pass", "fail", "undecided"]
-Numbers = npt.NDArray[np.float64]
 # One random number generator per expectation: the same runs have the same verdict.
 _SEED = 1
 _RESAMPLES = 2000
@@ -342,7 +349,7 @@ def _verdict(sign: str, low: float, high: float) -> Verdict:
     return "undecided"
 
 
-def _sides(one: Expectation, values: Mapping[Reference, Numbers]) -> tuple[Numbers, Numbers]:
+def _sides(one: Expectation, values: "Mapping[Reference, Numbers]") -> "tuple[Numbers, Numbers]":
     """Compute both sides; the last axis has one value per run, or one for all."""
     left, _, right = one.sides
     functions: dict[str, Callable[[Any], Any]] = {
@@ -354,12 +361,12 @@ def _sides(one: Expectation, values: Mapping[Reference, Numbers]) -> tuple[Numbe
     return np.atleast_1d(found[0]), np.atleast_1d(found[1])
 
 
-def _quantile(share: float, values: Any) -> Numbers:
+def _quantile(share: float, values: Any) -> "Numbers":
     return np.asarray(np.quantile(np.atleast_1d(values), share, axis=-1, keepdims=True))
 
 
 def _difference(
-    one: Expectation, values: Mapping[Reference, Numbers], left: Numbers, right: Numbers
+    one: Expectation, values: "Mapping[Reference, Numbers]", left: "Numbers", right: "Numbers"
 ) -> tuple[float, float] | str:
     """Return the 95 % interval of left - right, or why there is none."""
     count = len(next(iter(values.values())))

@@ -48,6 +48,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class _Member:
+    """A cell with the changes that its arm of a carrier makes, and the name of that arm."""
+
+    cell: Cell
+    name: str
+    changes: Mapping[str, Any]
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
 class Carrier:
     """A scenario whose arms are cells.
 
@@ -95,7 +105,7 @@ def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator
     document = json.loads(scenario.checked.to_json())
     document["replications"] = most
     arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]
-    groups: dict[str, list[tuple[Cell, dict[str, Any], Point]]] = {}
+    groups: dict[str, list[_Member]] = {}
     equal: Counter[str] = Counter()
     for number, point in enumerate(points):
         changes = {path: plain(path, value) for path, value in point.changes.items()}
@@ -107,14 +117,15 @@ def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator
             again = equal[name]
             equal[name] += 1
             key = json.dumps([common, _structure(own), again], sort_keys=True)
-            groups.setdefault(key, []).append((Cell(number, arm["name"]), own, point))
+            member = _Member(Cell(number, arm["name"]), name, own, point)
+            groups.setdefault(key, []).append(member)
     size = max(_RUNS // most, _LEAST_ARMS)
     for key, members in groups.items():
         common = json.loads(key)[0]
         for start in range(0, len(members), size):
             part = members[start : start + size]
             checked = _checked({**document, **common}, part)
-            yield Carrier(checked, tuple(cell for cell, _, _ in part), most)
+            yield Carrier(checked, tuple(member.cell for member in part), most)
 
 
 def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,27 +149,25 @@ def _structure(changes: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _checked(
-    document: dict[str, Any], members: Sequence[tuple[Cell, dict[str, Any], Point]]
-) -> _core.Scenario:
-    arms = [{"name": _name(cell.arm, own), "set": own} for cell, own, _ in members]
+def _checked(document: dict[str, Any], members: Sequence[_Member]) -> _core.Scenario:
+    arms = [{"name": member.name, "set": member.changes} for member in members]
     try:
         return _core.Scenario.from_json(json.dumps({**document, "arms": arms}))
     except _core.ScenarioError as error:
         failed = error
-    for arm, (cell, _, point) in zip(arms, members, strict=True):
+    for arm, member in zip(arms, members, strict=True):
         try:
             _core.Scenario.from_json(json.dumps({**document, "arms": [arm]}))
         except _core.ScenarioError as error:
             text = _ARM.sub("", _PLACE.sub("", f"{error}"))
-            of_arm = f'; arm "{cell.arm}"' if _has_arms(members) else ""
-            message = f"{text} (point {point.label}{of_arm})"
+            of_arm = f'; arm "{member.cell.arm}"' if _has_arms(members) else ""
+            message = f"{text} (point {member.point.label}{of_arm})"
             raise _core.ScenarioError(message) from None
     raise failed
 
 
-def _has_arms(members: Sequence[tuple[Cell, dict[str, Any], Point]]) -> bool:
-    return len({cell.arm for cell, _, _ in members}) > 1
+def _has_arms(members: Sequence[_Member]) -> bool:
+    return len({member.cell.arm for member in members}) > 1
 
 
 def _name(arm: str, changes: Mapping[str, Any]) -> str:

@@ -20,12 +20,12 @@ from sojourn.result.processes import Failed
 from sojourn.shared import batch
 from sojourn.shared.store import Rows
 from sojourn.sweeps import tasks
+from sojourn.sweeps.places import CLUSTERED as SCHEME
 from sojourn.sweeps.tasks import Done, Part, Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
-SCHEME = "dask"
 # Time of a task in seconds: much longer than the milliseconds of scheduling, but short, because a
 # lost worker loses it.
 TASK_S = 2.0

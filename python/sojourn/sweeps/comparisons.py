@@ -21,15 +21,22 @@ All intervals and tests use Student's t distribution for the mean of paired diff
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from sojourn.deferred import Deferred
 from sojourn.result import student
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.float64]
+else:
+    # Needed only where points are ranked.
+    np = Deferred("numpy")
 
 # The probability of any error, or the expected share of wrong differences among those selected.
 ERRORS = 0.05
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +95,7 @@ def selected(samples: Sequence[Sequence[float]]) -> list[Difference]:
     return found
 
 
-def against_first(rows: Numbers, place: int) -> Difference:
+def against_first(rows: "Numbers", place: int) -> Difference:
     """Estimate the difference of a row from the first one, simultaneously with those of all pairs.
 
     The first row may be chosen by its mean, because the intervals cover the differences of all
@@ -115,7 +122,7 @@ def against_first(rows: Numbers, place: int) -> Difference:
     return Difference(mean=mean, low=low, high=high, significant=low > 0.0 or high < 0.0)
 
 
-def may_be_best(rows: Numbers, place: int, *, largest: bool) -> bool | None:
+def may_be_best(rows: "Numbers", place: int, *, largest: bool) -> bool | None:
     """Whether no other row is better, in one-sided tests that account for their number.
 
     With a probability of at least 95 %, the best row is one of those that may be the best.

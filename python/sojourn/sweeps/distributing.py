@@ -9,7 +9,7 @@ from sojourn import _core
 from sojourn.sweeps import tasks
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.cluster import Cluster, Run
-from sojourn.sweeps.executors import Row
+from sojourn.sweeps.executors import Row, Work
 from sojourn.sweeps.sharing import SharedCache, keys
 
 
@@ -45,7 +45,7 @@ class ClusterExecutor:
     # Carriers and numbers that wait for a submitted run, by its key: samples may be equal.
     _waiting: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
-    def prepare(self, work: Iterable[tuple[Carrier, Sequence[int]]]) -> None:
+    def prepare(self, work: Iterable[Work], *, once: bool) -> None:  # noqa: ARG002 - no difference
         """Submit runs that the sweep will request."""
         for carrier, numbers in work:
             self._give(carrier, numbers, first=False)
@@ -65,6 +65,9 @@ class ClusterExecutor:
         self._texts.pop(place, None)
         # Equal carriers may come again.
         self._given[place].difference_update(numbers)
+
+    def end(self) -> None:
+        """Do nothing: :meth:`close` cancels the runs of an interrupted sweep."""
 
     def close(self) -> None:
         """Cancel the unfinished runs."""

@@ -1,19 +1,27 @@
 """Means, intervals and paired differences of the points of a sweep."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from sojourn import _core
+from sojourn.deferred import Deferred
 from sojourn.result import metrics, student
 from sojourn.result.metric import Metric
 from sojourn.result.naming import described
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons
 from sojourn.sweeps.executors import jobs_at_once
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    # Needed only where points are ranked.
+    np = Deferred("numpy")
 
 KEYS = ("point", "arm")
 # Least number of samples per thread.
@@ -72,39 +80,50 @@ def by_point(
         _estimates(
             [
                 [value for place in places if (value := data[name][place]) is not None]
-                for places in cells.values()
                 for name in names
+                for places in cells.values()
             ],
             estimate,
         )
     )
-    rows = []
-    for (point, arm), places in cells.items():
-        own = {path: data[path][places[0]] for path in paths}
-        row = {"point": point, **own, "arm": arm, "n": len(places)}
-        for name in names:
-            columns_of_name = (name, f"{name}_low", f"{name}_high")
-            row |= dict(zip(columns_of_name, next(estimates), strict=True))
-        rows.append(row)
-    columns = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
+    first = [places[0] for places in cells.values()]
+    columns: dict[str, list[Any]] = {
+        "point": [point for point, _ in cells],
+        **{path: [data[path][place] for place in first] for path in paths},
+        "arm": [arm for _, arm in cells],
+        "n": [len(places) for places in cells.values()],
+    }
+    for name in names:
+        of_name = list(itertools.islice(estimates, len(cells)))
+        for end, part in enumerate((name, f"{name}_low", f"{name}_high")):
+            columns[part] = [found[end] for found in of_name]
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        **dict.fromkeys(columns, pl.Float64),
         "point": pl.Int64,
         **{path: runs.schema[path] for path in paths},
         "arm": pl.String,
         "n": pl.Int64,
-        **dict.fromkeys(columns, pl.Float64),
     }
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(columns, schema=schema, strict=False)
 
 
-def _estimates(samples: Sequence[Sequence[float]], estimate: Estimate) -> list[metrics.Interval]:
-    """Compute means and intervals on all processors: the bootstrap does not hold the GIL."""
+def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[metrics.Interval]:
+    """Compute means and intervals on all processors: the bootstrap does not hold the GIL.
+
+    Equal samples, such as those of a metric that is 0 at most points, are computed once.
+    """
+    # As bytes, because 0.0 and -0.0 differ.
+    keys = [array("d", sample).tobytes() for sample in samples]
+    distinct = list(dict.fromkeys(keys))
     threads = jobs_at_once(None, None)
-    size = max(-(-len(samples) // threads), _LEAST_SAMPLES)
-    parts = [samples[start : start + size] for start in range(0, len(samples), size)]
+    size = max(-(-len(distinct) // threads), _LEAST_SAMPLES)
+    parts = [distinct[start : start + size] for start in range(0, len(distinct), size)]
     with ThreadPoolExecutor(threads, thread_name_prefix="estimates") as pool:
-        found = pool.map(lambda part: [estimate(one) for one in part], parts)
-        return list(chain.from_iterable(found))
+        found = pool.map(
+            lambda part: [estimate(memoryview(one).cast("d").tolist()) for one in part], parts
+        )
+        known = dict(zip(distinct, itertools.chain.from_iterable(found), strict=True))
+    return [known[key] for key in keys]
 
 
 def ranked(

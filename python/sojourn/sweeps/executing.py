@@ -54,6 +54,8 @@ class Execution:
     failure: str | None = None
     # The stored runs of carriers when the executor requested the work.
     _prepared: dict[Carrier, set[int]] = field(default_factory=dict)
+    # The last carrier of these, which is still open in the store.
+    _ready: Carrier | None = None
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
         """Execute the carriers one after the other.
@@ -65,22 +67,28 @@ class Execution:
         """
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
-        self.executor.prepare((carrier, self._first(carrier)) for carrier in carriers)
-        for carrier in carriers:
-            rows: dict[int, bytes] = {}
-            try:
-                self._carry(carrier, rows)
-            finally:
-                # Also after an interrupt: these runs have finished.
-                if rows:
-                    self.frames.append(_frame(carrier, rows, self.backend))
-                self._close(carrier)
+        work = ((carrier, self._first(carrier)) for carrier in carriers)
+        try:
+            self.executor.prepare(work, once=self.until is None)
+            for carrier in carriers:
+                rows: dict[int, bytes] = {}
+                try:
+                    self._carry(carrier, rows)
+                finally:
+                    # Also after an interrupt: these runs have finished.
+                    if rows:
+                        self.frames.append(_frame(carrier, rows, self.backend))
+                    self._close(carrier)
+        finally:
+            self.executor.end()
+            self._close_ready()
 
     def _first(self, carrier: Carrier) -> list[int]:
         """Return the runs of the first round of a carrier that are not stored."""
-        stored = self._prepared[carrier] = self._stored(carrier)
         # An open carrier has file descriptors, and a sweep may have thousands of carriers.
-        self._close(carrier)
+        self._close_ready()
+        stored = self._prepared[carrier] = self._stored(carrier)
+        self._ready = carrier
         numbers = self._round(carrier, range(len(carrier.cells)), 0, self.replications)
         return [number for number in numbers if number not in stored]
 
@@ -95,9 +103,13 @@ class Execution:
 
     def _carry(self, carrier: Carrier, rows: dict[int, bytes]) -> None:
         """Execute rounds of runs until every cell has enough."""
-        stored = self._stored(carrier)
-        # Runs that the executor has finished since then are not reused.
-        stored = self._prepared.pop(carrier, stored)
+        if self._ready is carrier:
+            self._ready = None
+            stored = self._prepared.pop(carrier)
+        else:
+            stored = self._stored(carrier)
+            # Runs that the executor has finished since then are not reused.
+            stored = self._prepared.pop(carrier, stored)
         open_cells = list(range(len(carrier.cells)))
         first, after = 0, self.replications
         while open_cells and first < carrier.most:
@@ -161,6 +173,11 @@ class Execution:
         with self._using(carrier) as cache:
             if cache is not None and rows:
                 cache.append(carrier, rows)
+
+    def _close_ready(self) -> None:
+        if self._ready is not None:
+            self._close(self._ready)
+            self._ready = None
 
     def _close(self, carrier: Carrier) -> None:
         with self._using(carrier) as cache:

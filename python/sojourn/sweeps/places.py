@@ -7,13 +7,12 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.result.runs import CLUSTER, default_folder
-from sojourn.shared.store import check_place, opened
-from sojourn.sweeps import cluster
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
-from sojourn.sweeps.distributing import ClusterExecutor
 from sojourn.sweeps.executors import Executor, LocalExecutor, jobs_at_once
-from sojourn.sweeps.sharing import SharedCache
+
+# What `--on` begins with if runs are executed on a cluster.
+CLUSTERED = "dask"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,9 @@ def place(text: str | None) -> Place:
     >>> place("sim").backend
     'sim'
     """
-    if text is not None and text.partition(":")[0] == cluster.SCHEME:
+    if text is not None and text.partition(":")[0] == CLUSTERED:
+        from sojourn.sweeps import cluster  # noqa: PLC0415 - slow to import, and seldom needed
+
         return Place(clustered=True, scheduler=cluster.address(text))
     if text is not None and text not in _core.backend_names():
         known = ", ".join(_core.backend_names())
@@ -82,6 +83,8 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
         The store is neither a bucket nor a directory, or workers on other machines have none.
     """
     if shared is not None:
+        from sojourn.shared.store import check_place  # noqa: PLC0415 - as above
+
         check_place(f"{shared}")
         return f"{shared}"
     if not on.clustered:
@@ -160,6 +163,10 @@ def placed(
     if store is None:
         yield Opened(executor=LocalExecutor(jobs=jobs, backend=on.backend), cache=local)
         return
+    from sojourn.shared.store import opened  # noqa: PLC0415 - as above
+    from sojourn.sweeps.distributing import ClusterExecutor  # noqa: PLC0415
+    from sojourn.sweeps.sharing import SharedCache  # noqa: PLC0415
+
     shared = SharedCache(store=opened(store), backend=on.backend, local=local)
     shared.open(carriers)
     executor: LocalExecutor | ClusterExecutor = LocalExecutor(jobs=jobs, backend=on.backend)

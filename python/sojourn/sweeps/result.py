@@ -76,6 +76,22 @@ class SweepResult:
         """
         return estimates.by_point(self.runs, self.parameters, self.metrics, self._estimate)
 
+    def first_points(self, count: int, names: Sequence[str]) -> pl.DataFrame:
+        """Return the first rows of :attr:`points` with some metrics, without computing the others.
+
+        Parameters
+        ----------
+        count
+            The number of rows, one per point and arm.
+        names
+            The columns of the metrics.
+        """
+        if "points" in self.__dict__:
+            return self.points.head(count)
+        cells = self.runs.select(estimates.KEYS).unique(maintain_order=True).head(count)
+        runs = self.runs.join(cells, on=estimates.KEYS, how="semi", maintain_order="left")
+        return estimates.by_point(runs, self.parameters, names, self._estimate)
+
     @property
     def parameters(self) -> list[str]:
         """The paths of the parameters."""
