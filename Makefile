@@ -20,7 +20,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,7 +112,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/instructions.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
@@ -172,6 +172,9 @@ bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 bench-sweeps: setup ## Measure a sweep of 10,000 short runs (docs/validation/performance.md); exit code 1 if a bound is missed; 4 minutes.
 	cargo build --release --quiet -p sojourn-bench --bin engine
 	$(BIN)/python benches/sweeps.py
+
+bench-dask: setup ## Measure a sweep on four workers of Dask and on four threads (docs/validation/performance.md); exit code 1 if a bound is missed; 4 minutes.
+	$(BIN)/python benches/cluster.py
 
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh
