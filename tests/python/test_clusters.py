@@ -1,5 +1,6 @@
 """Sweeps on workers of Dask Distributed: a real scheduler, workers as processes, a bucket."""
 
+import gc
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ from sojourn.shared import batch
 from sojourn.shared import store as stores
 from sojourn.shared.store import SharedStore, opened
 from sojourn.sweeps import cluster, places, sharing, tasks
+from sojourn.sweeps.distributing import ClusterExecutor
 
 TEXT = """
 name = "swept"
@@ -368,6 +370,80 @@ def test_a_store_that_workers_have_elsewhere_is_named(
     with pytest.raises(_core.ResultError, match="does not exist, also after 3 repetitions"):
         sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path / "here")
     assert opened(f"{tmp_path / 'here'}").verify() == (0, [])
+
+
+class Unreadable:
+    """A store that cannot be read a number of times after the sweep has begun."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.times = times
+        load = stores.Rows.load
+
+        def fails(rows: stores.Rows, name: str) -> bool:
+            if self.times > 0:
+                self.times -= 1
+                message = "store s3://team: connection reset"
+                raise _core.ResultError(message)
+            return load(rows, name)
+
+        monkeypatch.setattr(stores.Rows, "load", fails)
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
+    base: sj.Scenario,
+    local: sj.SweepResult,
+    workers: Workers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
+    store = Unreadable(monkeypatch, 7)
+    found = sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
+    assert store.times == 0
+    assert found.runs.equals(local.runs)
+    # No run was repeated.
+    assert opened(f"{tmp_path}").verify() == (RUNS, [])
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_stays_unreadable_ends_the_sweep(
+    base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    store = Unreadable(monkeypatch, 1_000_000)
+    with pytest.raises(_core.ResultError, match="store s3://team: connection reset"):
+        sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
+    assert store.times < 1_000_000 - 3
+
+
+@pytest.mark.usefixtures("_short")
+def test_carriers_are_released_when_their_runs_have_finished(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    executors: list[ClusterExecutor] = []
+    kept: list[int] = []
+
+    def progress(_finished: int, _total: int) -> None:
+        # Those of other tests may be in memory.
+        every = [one for one in gc.get_objects() if isinstance(one, ClusterExecutor)]
+        executors[:] = [one for one in every if one.cache.store.url == f"{tmp_path}"]
+        kept.append(len(executors[0]._carriers))  # noqa: SLF001
+
+    sj.tune(
+        base,
+        {"links.up.qdisc.target": "uniform(1ms,20ms)"},
+        "min drops",
+        trials=4,
+        intervals=2,
+        on=workers.address,
+        shared=tmp_path,
+        progress=progress,
+    )
+    # A search has one scenario per step.
+    assert max(kept) <= 2
+    assert not executors[0]._carriers  # noqa: SLF001
 
 
 @pytest.mark.usefixtures("_short")

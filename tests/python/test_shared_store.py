@@ -200,15 +200,15 @@ def test_rows_wait_until_a_bucket_can_be_written(
     monkeypatch.setattr(writer, "RETRY_S", 0.1)
     rows = rows_of(opened(f"s3://{buckets.BUCKET}/{fault[1]}"))
     server.fault = fault
-    writing = Writer(rows, 0.05)
-    writing.append("a", b"1")
+    writing = Writer(0.05)
+    writing.append(rows, "a", b"1")
     deadline = time.monotonic() + 30
     while writing.failure is None and time.monotonic() < deadline:
         time.sleep(0.05)
     failure = writing.failure or ""
     assert failure.startswith(f"store s3://{buckets.BUCKET}/{fault[1]}/{rows.prefix}")
     assert failure.endswith(said)
-    writing.append("b", b"2")
+    writing.append(rows, "b", b"2")
     server.fault = None
     writing.close()
     assert (writing.failure, writing.written) == (None, 2)
@@ -219,8 +219,8 @@ def test_rows_wait_until_a_bucket_can_be_written(
 def test_a_writer_that_ends_says_why_rows_are_missing(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_text("no folder")
-    with Writer(rows_of(opened(f"{place}")), 0.01) as writing:
-        writing.append("a", b"1")
+    with Writer(0.01) as writing:
+        writing.append(rows_of(opened(f"{place}")), "a", b"1")
     assert (writing.failure or "").startswith(f"store {place}/runs")
     assert (writing.failure or "").endswith("Not a directory")
 
@@ -231,12 +231,36 @@ def test_a_writer_survives_any_error_and_counts_lost_rows() -> None:
             message = "no such codec"
             raise ValueError(message)
 
-    writing = Writer(Broken(), 0.01)
-    writing.append("a", b"1")
-    writing.append("b", b"2")
+    writing, broken = Writer(0.01), Broken()
+    writing.append(broken, "a", b"1")
+    writing.append(broken, "b", b"2")
     assert writing.close() == 2
     assert writing.failure == "ValueError: no such codec"
     assert writing.written == 0
+
+
+def test_a_writer_has_one_thread_and_keeps_the_rows_of_each_destination(tmp_path: Path) -> None:
+    class Broken:
+        def add(self, _rows: Mapping[str, bytes]) -> None:
+            message = "no space"
+            raise _core.ResultError(message)
+
+    store = opened(f"{tmp_path}")
+    scenario = sj.Scenario.from_toml(ONE)
+    places = [store.rows_of(scenario.replace(rtt=f"{n}ms").checked) for n in range(20, 40)]
+    assert len({place.prefix for place in places}) == len(places)
+    before = threading.active_count()
+    writing = Writer(0.01)
+    assert threading.active_count() == before
+    writing.append(Broken(), "lost", b"0")
+    for number, place in enumerate(places):
+        writing.append(place, f"{number:032x}", b"%d" % number)
+        assert threading.active_count() == before + 1
+    # A destination that fails does not keep the others from being written.
+    assert (writing.close(), writing.failure, writing.written) == (1, "no space", len(places))
+    assert threading.active_count() == before
+    for number, place in enumerate(places):
+        assert place.find(f"{number:032x}") == b"%d" % number
 
 
 def test_a_full_folder_has_no_part_of_a_batch(mounted: Callable[..., Path]) -> None:

@@ -1,5 +1,6 @@
 """Write rows to a shared store in batches, concurrently with the runs."""
 
+import itertools
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -24,28 +25,26 @@ class Batches(Protocol):
 
 
 class Writer:
-    """A thread that writes rows in batches.
+    """A thread that writes rows in batches, to any number of destinations.
 
-    Rows that could not be written stay in memory and are tried again.
+    Rows that could not be written stay in memory and are tried again. The thread starts with the
+    first row.
 
     Parameters
     ----------
-    rows
-        The destination of the rows.
     interval_s
         How long rows wait for further rows, in seconds.
     """
 
-    def __init__(self, rows: Batches, interval_s: float = INTERVAL_S) -> None:
-        self._rows = rows
+    def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._interval_s = interval_s
         self._changed = threading.Condition()
-        self._pending: dict[str, bytes] = {}
-        self._failure: str | None = None
+        # Destinations without waiting rows or failure are released.
+        self._pending: dict[Batches, dict[str, bytes]] = {}
+        self._failures: dict[Batches, str] = {}
         self._closing = False
         self._written = 0
-        self._thread = threading.Thread(target=self._write, name="shared store", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +61,7 @@ class Writer:
     def failure(self) -> str | None:
         """Why rows are not in the store; None if all rows so far are."""
         with self._changed:
-            return self._failure
+            return next(iter(self._failures.values()), None)
 
     @property
     def written(self) -> int:
@@ -70,10 +69,15 @@ class Writer:
         with self._changed:
             return self._written
 
-    def append(self, key: str, row: bytes) -> None:
-        """Queue a row for the next batch."""
+    def append(self, to: Batches, key: str, row: bytes) -> None:
+        """Queue a row for the next batch of a destination."""
         with self._changed:
-            self._pending[key] = row
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._write, name="shared store", daemon=True
+                )
+                self._thread.start()
+            self._pending.setdefault(to, {})[key] = row
             self._changed.notify_all()
 
     def close(self) -> int:
@@ -87,38 +91,48 @@ class Writer:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join()
-        return len(self._pending)
+        if self._thread is not None:
+            self._thread.join()
+        return self._waiting()
+
+    def _waiting(self) -> int:
+        return sum(map(len, self._pending.values()))
 
     def _write(self) -> None:
+        closing = False
         # Ends when the writer is closed.
-        while True:
+        while not closing:
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._closing)
-                pause = self._interval_s if self._failure is None else RETRY_S
+                pause = RETRY_S if self._failures else self._interval_s
                 self._changed.wait_for(
-                    lambda: (
-                        self._closing or (self._failure is None and len(self._pending) >= MOST_ROWS)
-                    ),
+                    lambda: self._closing or (not self._failures and self._waiting() >= MOST_ROWS),
                     timeout=pause,
                 )
                 closing = self._closing
-                rows = dict(list(self._pending.items())[:MOST_ROWS])
-            if rows:
-                try:
-                    self._rows.add(rows)
-                except Exception as error:  # noqa: BLE001 - the thread must not end with rows left
-                    known = isinstance(error, _core.ResultError)
-                    with self._changed:
-                        self._failure = f"{error}" if known else f"{type(error).__name__}: {error}"
-                    if closing:
-                        return
-                    continue
-                with self._changed:
-                    self._failure = None
-                    self._written += len(rows)
-                    for key in rows:
-                        del self._pending[key]
+                waiting = list(self._pending)
+            for to in waiting:
+                # At the end all batches of a destination, else one: other rows may join the next.
+                while self._write_batch(to) and closing:
+                    pass
+
+    def _write_batch(self, to: Batches) -> bool:
+        """Write a batch; return whether it succeeded and more rows wait."""
+        with self._changed:
+            rows = dict(itertools.islice(self._pending[to].items(), MOST_ROWS))
+        try:
+            to.add(rows)
+        except Exception as error:  # noqa: BLE001 - the thread must not end with rows left
+            known = isinstance(error, _core.ResultError)
             with self._changed:
-                if self._closing and not self._pending:
-                    return
+                self._failures[to] = f"{error}" if known else f"{type(error).__name__}: {error}"
+            return False
+        with self._changed:
+            self._failures.pop(to, None)
+            self._written += len(rows)
+            for key in rows:
+                del self._pending[to][key]
+            if self._pending[to]:
+                return True
+            del self._pending[to]
+            return False

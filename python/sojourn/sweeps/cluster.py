@@ -47,6 +47,10 @@ _REPEATS = 3
 _MOMENT_S = 0.1
 # Interval at which the threads of the workers are counted: workers may join and leave.
 _COUNT_S = 1.0
+# Interval between attempts to read rows from a store that cannot be read, and the longest time for
+# which that may last: a restart of a server takes less.
+RETRY_S = 5.0
+PATIENCE_S = 60.0
 _MAX_PORT = 65_535
 _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 
@@ -149,6 +153,10 @@ class Cluster:
         self._under_way: dict[Future, list[Run]] = {}
         # Tasks that have ended; the callbacks of Dask run on another thread.
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        # Ended tasks whose rows could not be read, with the time of the next attempt.
+        self._unread: deque[tuple[float, Future]] = deque()
+        # Since when no rows could be read.
+        self._unreadable_s: float | None = None
         # The task of a run that may end its worker.
         self._suspect: Future | None = None
         self._repeated: Counter[str] = Counter()
@@ -197,7 +205,8 @@ class Cluster:
         QueueError
             A queue written in Python failed, or several workers in succession ended during a run.
         ResultError
-            The store does not return rows that workers have written.
+            The store does not return rows that workers have written, or cannot be read for a
+            minute.
         UnavailableError
             The connection to the scheduler was lost, or a worker has another build of Sojourn.
         """
@@ -208,6 +217,8 @@ class Cluster:
         if self._failed is not None:
             self._failed.reraise()
         self._fill()
+        while self._unread and self._unread[0][0] <= time.monotonic():
+            self._ended.put(self._unread.popleft()[1])
         try:
             future = self._ended.get(timeout=_MOMENT_S)
         except queue.Empty:
@@ -216,6 +227,12 @@ class Cluster:
         isolated, self._suspect = self._suspect is not None, None
         try:
             found, in_store = self._taken(future, part)
+            self._unreadable_s = None
+        except _core.ResultError as error:
+            self._under_way[future] = part
+            self._suspect = future if isolated else None
+            self._read_later(future, error)
+            return []
         except _LostError as error:
             if isolated:
                 message = (
@@ -240,6 +257,15 @@ class Cluster:
             self.add(missing, first=True)
         self._fill()
         return [(run, found[run.key], in_store) for run in part if run.key in found]
+
+    def _read_later(self, future: "Future", error: _core.ResultError) -> None:
+        """Read the rows of a task later; raise the error if that has failed for `PATIENCE_S`."""
+        now = time.monotonic()
+        if self._unreadable_s is None:
+            self._unreadable_s = now
+        if now - self._unreadable_s >= PATIENCE_S:
+            raise error
+        self._unread.append((now + RETRY_S, future))
 
     def _fill(self) -> None:
         """Submit enough tasks that no worker is idle."""

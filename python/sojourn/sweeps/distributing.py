@@ -1,5 +1,6 @@
 """An executor whose runs are executed on a cluster."""
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +37,9 @@ class ClusterExecutor:
     jobs: int
     backend: str | None = None
     _cluster: Cluster | None = None
-    _carriers: list[Carrier] = field(default_factory=list)
+    # Of the sweep that is executed; a search has one after the other. Numbers are not used again.
+    _carriers: dict[int, Carrier] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _places: dict[Carrier, int] = field(default_factory=dict)
     _texts: dict[int, str | bytes] = field(default_factory=dict)
     # Per carrier: runs submitted to the cluster, and rows that were not requested yet.
@@ -67,7 +70,10 @@ class ClusterExecutor:
         self._given[place].difference_update(numbers)
 
     def end(self) -> None:
-        """Do nothing: :meth:`close` cancels the runs of an interrupted sweep."""
+        """Release the carriers, unless runs remain, which :meth:`close` cancels."""
+        if not self._waiting:
+            for kept in (self._carriers, self._places, self._texts, self._given, self._ready):
+                kept.clear()
 
     def close(self) -> None:
         """Cancel the unfinished runs."""
@@ -103,8 +109,8 @@ class ClusterExecutor:
 
     def _place(self, carrier: Carrier) -> int:
         if carrier not in self._places:
-            self._places[carrier] = len(self._carriers)
-            self._carriers.append(carrier)
+            place = self._places[carrier] = next(self._numbers)
+            self._carriers[place] = carrier
         return self._places[carrier]
 
     def _text(self, place: int) -> str | bytes:

@@ -62,8 +62,10 @@ class SharedCache:
     backend: str | None = None
     local: RowCache | None = None
     failure: str | None = None
-    _rows: dict[str, tuple[Rows, Writer]] = field(default_factory=dict)
-    _open: dict[Carrier, tuple[Rows, Writer]] = field(default_factory=dict)
+    # One thread writes the rows of all scenarios: a search may have hundreds.
+    _writer: Writer = field(default_factory=Writer)
+    _rows: dict[str, Rows] = field(default_factory=dict)
+    _open: dict[Carrier, Rows] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
 
     def open(self, carriers: Sequence[Carrier]) -> None:
@@ -83,7 +85,13 @@ class SharedCache:
 
     def rows_of(self, carrier: Carrier) -> Rows:
         """Return the rows in the shared store for a carrier."""
-        return self._opened(carrier)[0]
+        if carrier not in self._open:
+            rows = self.store.rows_of(carrier.scenario)
+            if rows.prefix not in self._rows:
+                rows.refresh()
+                self._rows[rows.prefix] = rows
+            self._open[carrier] = self._rows[rows.prefix]
+        return self._open[carrier]
 
     def finished(self, carrier: Carrier) -> set[int]:
         """Return the numbers of the runs whose rows are stored."""
@@ -94,7 +102,7 @@ class SharedCache:
 
     def read(self, carrier: Carrier, numbers: Iterable[int]) -> Iterator[Row]:
         """Yield stored rows, and share those that only the run store of the user has."""
-        rows, writer = self._opened(carrier)
+        rows = self.rows_of(carrier)
         known = keys(carrier.scenario, self.backend)
         meter = runs.meter(carrier.scenario, self.backend)
         others = []
@@ -106,12 +114,12 @@ class SharedCache:
                 others.append(number)
         if self.local is not None and others:
             for number, row in self.local.read(carrier, others):
-                writer.append(known[number], row)
+                self._writer.append(rows, known[number], row)
                 yield number, row
 
     def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
         """Store rows: at once in the run store of the user, within seconds in the shared store."""
-        stored, writer = self._opened(carrier)
+        stored = self.rows_of(carrier)
         known = keys(carrier.scenario, self.backend)
         if self.local is not None:
             try:
@@ -121,13 +129,13 @@ class SharedCache:
         for number, row in rows:
             # Workers of a cluster have already stored their rows.
             if stored.find(known[number]) is None:
-                writer.append(known[number], row)
+                self._writer.append(stored, known[number], row)
 
     def keep(self, carrier: Carrier, rows: Mapping[str, bytes]) -> None:
         """Store rows that a worker could not store."""
-        writer = self._opened(carrier)[1]
+        stored = self.rows_of(carrier)
         for key, row in rows.items():
-            writer.append(key, row)
+            self._writer.append(stored, key, row)
 
     def close(self, carrier: Carrier) -> None:
         """Sync the rows of a carrier in the run store of the user."""
@@ -140,9 +148,8 @@ class SharedCache:
 
     def end(self) -> str | None:
         """Write the waiting rows; return why rows are not in the shared store, None if all are."""
-        writers = [writer for _, writer in self._rows.values()]
-        missing = sum(writer.close() for writer in writers)
-        failure = next((w.failure for w in writers if w.failure is not None), None)
+        missing = self._writer.close()
+        failure = self._writer.failure
         if failure is None:
             return self._restored() or self.failure
         return f"{failure} ({counted(missing, 'run')} missing in the store)"
@@ -151,14 +158,14 @@ class SharedCache:
         """Write batches again that were removed during the sweep; return why that failed."""
         try:
             with ThreadPoolExecutor(_AT_ONCE) as executor:
-                list(executor.map(Rows.restore, [rows for rows, _ in self._rows.values()]))
+                list(executor.map(Rows.restore, self._rows.values()))
         except _core.ResultError as error:
             return f"{error}"
         return None
 
     def damaged(self) -> list[str]:
         """Return the damaged objects found since the last call, their faults and what follows."""
-        found = {fault: rows for rows, _ in self._rows.values() for fault in rows.damaged}
+        found = {fault: rows for rows in self._rows.values() for fault in rows.damaged}
         new = {fault: rows for fault, rows in found.items() if fault not in self._named}
         self._named.update(new)
         stays = "; it stays until `sojourn store gc` removes it"
@@ -167,15 +174,6 @@ class SharedCache:
             f"{stays if rows.remains(fault) else ''}"
             for fault, rows in new.items()
         ]
-
-    def _opened(self, carrier: Carrier) -> tuple[Rows, Writer]:
-        if carrier not in self._open:
-            rows = self.store.rows_of(carrier.scenario)
-            if rows.prefix not in self._rows:
-                rows.refresh()
-                self._rows[rows.prefix] = rows, Writer(rows)
-            self._open[carrier] = self._rows[rows.prefix]
-        return self._open[carrier]
 
     def _local_finished(self, carrier: Carrier) -> set[int]:
         if self.local is None:
