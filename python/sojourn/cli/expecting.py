@@ -6,17 +6,19 @@ from typing import Any
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import Expectation, expectation, expectations, is_capacity
+from sojourn.expectations.groups import groups
 from sojourn.expectations.judging import (
     Judgement,
     Measured,
     check,
     check_arms,
+    check_groups,
     check_links,
     check_metrics,
     judge,
 )
 from sojourn.result import Result
-from sojourn.result.naming import links_of
+from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepResult
@@ -72,15 +74,18 @@ def check_names(
     Raises
     ------
     ScenarioError
-        A metric, an arm or a link is unknown, or a link has no constant rate.
+        A metric, a group, an arm or a link is unknown, or a link has no constant rate.
     """
-    check_metrics(found, links_of(scenario.checked))
+    changes = [{}] if planned is None else [point.changes for point in planned.points]
+    check_metrics(found, queued_links(scenario.checked, changes))
+    if planned is None:
+        check_groups(found, groups(scenario))
     check_arms(found, scenario.checked.arms)
     if not any(is_capacity(name) for one in found for name in one.expression.references):
         return
     # The rate of a link may be a number at some points, and a trace at others.
-    for changes in [{}] if planned is None else [point.changes for point in planned.points]:
-        check_links(found, capacities(scenario, changes))
+    for change in changes:
+        check_links(found, capacities(scenario, change))
 
 
 def of_result(result: Result) -> Measured:

@@ -34,7 +34,7 @@ from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset,
 from sojourn.expectations.judging import failed
 from sojourn.result import derived
 from sojourn.result.formatting import counted
-from sojourn.result.naming import check_possible, links_of
+from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
@@ -128,8 +128,6 @@ def sweep(
     store = store_of(where_, shared)
     origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
     scenario, tables = origin.read()
-    for name in metric or ():
-        check_possible(name, "--metric", links_of(scenario.checked))
     scenario = _arms(scenario, arm)
     table = sweep_table(tables.get("sweep", {}))
     expected = expecting.all_expectations(expect, tables, groups=False)
@@ -147,6 +145,9 @@ def sweep(
         keys=table.keys - given.keys(),
         **given,
     ).plan(scenario)
+    links = queued_links(scenario.checked, [point.changes for point in planned.points])
+    for name in metric or ():
+        check_possible(name, "--metric", links)
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)
     _core.check_backend(planned.carriers[0].scenario, where_.backend)

@@ -7,7 +7,7 @@ side of 0, fails if it lies on the other side, and is undecided if it contains 0
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -98,9 +98,7 @@ class Measured:
             # Raises: the columns do not have it.
             metric_column(metric, list(dict.fromkeys(known)), place)
         groups = [one for frame in self.groups() for one in frame["group"].unique().to_list()]
-        names = ", ".join(dict.fromkeys(groups)) or "none"
-        message = f'{place}: unknown group "{group}"; expected one of {names}'
-        raise _core.ScenarioError(message)
+        raise _unknown_group(place, group, groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +204,7 @@ def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> 
     expectations
         The expectations.
     links
-        The links of the scenario that will run.
+        The links of the scenario that will run and have a queue.
 
     Raises
     ------
@@ -217,6 +215,37 @@ def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> 
         for reference in one.metrics:
             if "." not in reference.name:
                 check_possible(reference.name, _place(one), links)
+
+
+def check_groups(expectations: Sequence[Expectation], known: Mapping[str, Sequence[str]]) -> None:
+    """Check the names of groups and of their metrics before the first run.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    known
+        The metrics of each group of the scenario that will run.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario has no group of this name, or the group no such metric.
+    """
+    for one in expectations:
+        for reference in one.metrics:
+            group, dot, metric = reference.name.rpartition(".")
+            if not dot:
+                continue
+            if group not in known:
+                raise _unknown_group(_place(one), group, known)
+            metric_column(metric, known[group], _place(one))
+
+
+def _unknown_group(place: str, group: str, known: Iterable[str]) -> _core.ScenarioError:
+    names = ", ".join(dict.fromkeys(known)) or "none"
+    message = f'{place}: unknown group "{group}"; expected one of {names}'
+    return _core.ScenarioError(message)
 
 
 def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:

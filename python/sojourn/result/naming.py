@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sojourn import _core
 from sojourn.result.catalogue import METRICS
@@ -10,8 +10,12 @@ from sojourn.result.metric import Metric
 
 # Ends of names of metrics that are units; users may leave them out.
 _UNITS = ("_mbit_per_s", "_ms", "_percent", "_s")
-# Directions, and names of links in most scenarios.
+# Names of links in most scenarios.
 _SIDES = ("up", "down")
+# Of traffic with a direction, and of traffic with a path.
+_DIRECTIONS = (*_SIDES, "total")
+# A link without a queue.
+_UNLIMITED = "unlimited"
 _EXAMPLES = ("ping_ms_p99", "goodput_down", "drops")
 # Names that are less similar are not suggested.
 _NEAR = 0.75
@@ -74,7 +78,7 @@ def instead_of(name: str, links: Sequence[str] | None = None) -> str:
     name
         The name that no metric has.
     links
-        The links of the scenario; by default ``up`` and ``down``.
+        The links of the scenario that have a queue; by default ``up`` and ``down``.
 
     Examples
     --------
@@ -91,8 +95,7 @@ def _columns(links: Sequence[str]) -> Iterator[str]:
         if "{link}" in column:
             yield from (column.replace("{link}", link) for link in links)
         elif "{direction}" in column:
-            sides = dict.fromkeys([*_SIDES, *links])
-            yield from (column.replace("{direction}", side) for side in sides)
+            yield from (column.replace("{direction}", side) for side in _DIRECTIONS)
         else:
             yield column
 
@@ -109,6 +112,30 @@ def links_of(scenario: _core.Scenario) -> list[str]:
     return list(json.loads(scenario.to_json())["links"])
 
 
+def queued_links(
+    scenario: _core.Scenario, changes: Sequence[Mapping[str, object]] = ({},)
+) -> list[str]:
+    """List the links of a scenario that have a queue in some arm, so that runs have its metrics.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    changes
+        Values by their path that apply after those of the arms: the points of a sweep.
+    """
+    document = json.loads(scenario.to_json())
+    arms = [arm["set"] for arm in document.get("arms", [])] or [{}]
+
+    def is_queued(path: str, link: object) -> bool:
+        found = [change[path] for change in changes if path in change]
+        if len(found) < len(changes):
+            found += [arm.get(path, link) for arm in arms]
+        return any(value != _UNLIMITED for value in found)
+
+    return [name for name, link in document["links"].items() if is_queued(f"links.{name}", link)]
+
+
 def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     """Whether a metric of runs may have this name.
 
@@ -117,7 +144,7 @@ def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     name
         The name; a unit at its end may be left out.
     links
-        The links of the scenario; by default, links may have any names.
+        The links of the scenario that have a queue; by default, links may have any names.
 
     Examples
     --------
@@ -143,12 +170,12 @@ def check_possible(name: str, place: str, links: Sequence[str] | None = None) ->
     place
         What the name is part of, for error messages.
     links
-        The links of the scenario; by default, links may have any names.
+        The links of the scenario that have a queue; by default, links may have any names.
 
     Raises
     ------
     ScenarioError
-        No scenario with these links has a metric of this name.
+        No scenario with these queues has a metric of this name.
     """
     if not is_possible(name, links):
         message = f'{place}: unknown metric "{name}"; {instead_of(name, links)}'

@@ -12,10 +12,9 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.expressions import Expression
-from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
-from sojourn.search.dimensions import check_paths, dimensions, listed
+from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
 from sojourn.search.indices import Design, Method, count, design, known_method
 from sojourn.search.laboratory import Laboratory, executed
 from sojourn.search.objectives import Objective, expression
@@ -104,7 +103,7 @@ def analysis(
     base = of_arm(scenario, arm, "sensitivity")
     found = dimensions(parameters, "sensitivity")
     check_paths(base, found)
-    links = links_of(base.checked)
+    links = measured_links(base, found)
     seed = int(json.loads(base.checked.to_json())["seed"])
     return Analysis(
         scenario=base,

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.result.naming import queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import expanded
 from sojourn.scenario.quantities import Quantity, quantity
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.parameters import Parameter, Range
@@ -178,6 +180,29 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
         else:
             return
     raise _core.ScenarioError(fault)
+
+
+def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:
+    """List the links of which runs of a search have metrics: those with a queue at some point.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    of
+        The parameters of the search.
+    """
+    base = json.loads(scenario.checked.to_json())
+    changes = [
+        {
+            path: value
+            for name, value in zip(one.paths, step, strict=True)
+            for path in expanded(base, name)
+        }
+        for one in of
+        for step in one.steps
+    ]
+    return queued_links(scenario.checked, [{}, *changes])
 
 
 def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:

@@ -12,7 +12,7 @@ from sojourn.document import needs
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.adversary_result import AdversaryResult
-from sojourn.search.dimensions import check_paths, dimensions, listed
+from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
 from sojourn.search.laboratory import Laboratory, executed, fresh_seed
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import objective
@@ -170,6 +170,7 @@ def hunt(
     chosen = base.replace(arms=[one for one in base.arms if one.name in names])
     found = dimensions(given, "adversary")
     check_paths(chosen, found)
+    objective(score, "--score", measured_links(chosen, found))
     return Hunt(
         scenario=chosen if seed is None else chosen.replace(seed=seed),
         dimensions=tuple(found),

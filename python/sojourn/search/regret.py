@@ -8,7 +8,6 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result.metrics import mean_and_interval
-from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.arms import check_arm
 from sojourn.search.objectives import Numbers, Objective, objective
@@ -133,7 +132,7 @@ def contest(scenario: Scenario, arm: str, against: str, score: str) -> Contest:
     if arm == against:
         message = f"--against {against}: the same arm as --arm; expected another one"
         raise _core.ScenarioError(message)
-    return Contest(arm, against, objective(score, "--score", links_of(scenario.checked)))
+    return Contest(arm, against, objective(score, "--score"))
 
 
 def times(regret: float) -> str:

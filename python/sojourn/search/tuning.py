@@ -10,9 +10,8 @@ import polars as pl
 
 from sojourn.document import needs
 from sojourn.result.metrics import mean_and_interval
-from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
-from sojourn.search.dimensions import Values, check_paths, dimensions
+from sojourn.search.dimensions import Values, check_paths, dimensions, measured_links
 from sojourn.search.laboratory import Laboratory, executed, fresh_seed
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
@@ -85,7 +84,7 @@ def tuning(
     return Tuning(
         scenario=base,
         dimensions=tuple(found),
-        objectives=tuple(read_objectives(texts, links=links_of(base.checked))),
+        objectives=tuple(read_objectives(texts, links=measured_links(base, found))),
         trials=trials,
         replications=replications,
         intervals=intervals,

@@ -12,13 +12,14 @@ import polars as pl
 from sojourn import _core
 from sojourn.document import bounded, needs
 from sojourn.result import budget
-from sojourn.result.naming import check_possible, links_of
+from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
 from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.carriers import Carrier, carriers
 from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.places import place_of, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
@@ -63,6 +64,8 @@ class Plan:
         The precision at which no more replications are added.
     most
         The most runs per point and arm.
+    table_keys
+        The arguments that are keys of a table ``[sweep]``, for errors during the runs.
     """
 
     scenario: Scenario
@@ -72,6 +75,7 @@ class Plan:
     replications: int
     until: Until | None
     most: int
+    table_keys: frozenset[str] = frozenset()
 
     @property
     def runs(self) -> int:
@@ -140,8 +144,6 @@ def plan(
         An argument is not valid.
     """
     stop = None if until_ is None else until.until(until_)
-    if stop is not None:
-        check_possible(stop.metric, "--until", links_of(scenario.checked))
     if most is not None and stop is None:
         message = "--most: requires --until, such as 'ping_ms_p99 ±5 %'"
         raise _core.ScenarioError(message)
@@ -162,6 +164,9 @@ def plan(
         )
         raise _core.ScenarioError(message)
     found = points(of, scenario)
+    if stop is not None:
+        links = queued_links(scenario.checked, [point.changes for point in found])
+        check_possible(stop.metric, "--until", links)
     return Plan(
         scenario=scenario,
         space=of,
@@ -189,9 +194,12 @@ def execute(planned: Plan, execution: Execution) -> SweepResult:
         Ctrl-C ended the runs.
     QueueError
         A queue written in Python failed; the message names the point.
+    ScenarioError
+        No run of a point measured the metric of `until`.
     """
     try:
-        execution.execute(planned.carriers)
+        with naming_keys("sweep", planned.table_keys):
+            execution.execute(planned.carriers)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None

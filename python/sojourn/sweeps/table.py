@@ -1,7 +1,7 @@
 """The table ``[sweep]`` of scenario files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any
 
@@ -44,13 +44,14 @@ class SweepTable:
     def plan(self, scenario: Scenario) -> Plan:
         """Check the sweep of a scenario."""
         with naming_keys("sweep", self.keys):
-            return plan(
+            planned = plan(
                 scenario,
                 space(self.parameters, self.where, self.sample),
                 replications=self.replications,
                 until_=self.until,
                 most=self.most,
             )
+        return replace(planned, table_keys=self.keys)
 
 
 def sweep_table(table: object) -> SweepTable:
