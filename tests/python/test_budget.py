@@ -1,8 +1,10 @@
 """Memory: estimated before a run, refused if it is too much, and never a failed allocation."""
 
 import json
+import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 import sojourn as sj
 from shell import Command, environment
 from sojourn import _core
+from sojourn.cli.app import app
 from sojourn.cli.run import run
+from sojourn.result import budget
 from stored import study
 from test_bad_input import VALID, refused
 
@@ -332,3 +336,85 @@ def test_a_link_without_traffic_is_noted(sojourn: Command, tmp_path: Path) -> No
     (tmp_path / "idle.toml").write_text(idle, encoding="utf-8")
     done = sojourn("run", "idle.toml", "--dry-run")
     assert "note: links.wdn: no traffic crosses this link\n" in done.stderr
+
+
+SERIES = """
+name = "series"
+duration = "60s"
+warmup = "10s"
+rtt = "20ms"
+links.up = { rate = "1mbit", qdisc = "codel" }
+links.down = { rate = "2mbit", qdisc = "codel" }
+traffic = [
+    { type = "tcp", direction = "up", count = 8 },
+    { type = "tcp", direction = "down", count = 8 },
+    { type = "ping", direction = "up", interval = "50ms" },
+]
+"""
+
+
+@pytest.mark.slow
+def test_the_estimate_of_many_runs_is_what_the_command_uses(tmp_path: Path) -> None:
+    (tmp_path / "series.toml").write_text(SERIES, encoding="utf-8")
+    used, estimated = [], []
+    for runs in (20, 120):
+        words = [sys.executable, "-m", "sojourn", "run", "series.toml", "--replications", f"{runs}"]
+        environ = {**environment(), "SOJOURN_STORE": f"{tmp_path / 'store'}"}
+        with Path(os.devnull).open("wb") as nothing:
+            actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), number) for number in (1, 2)]
+            inside = [sys.executable, "-c", f"import os; os.chdir({f'{tmp_path}'!r}); os.execv("]
+            inside[-1] += f"{words[0]!r}, {words!r})"
+            process = os.posix_spawn(inside[0], inside, environ, file_actions=actions)
+        _, status, usage = os.wait4(process, 0)
+        assert status == 0
+        used.append(usage.ru_maxrss * 1024)
+        scenario = sj.Scenario.from_toml(SERIES).replace(replications=runs)
+        estimate = json.loads(_core.estimate(scenario.checked))
+        estimated.append(estimate["peak_memory_bytes"])
+    # Per run: the memory of the program differs between machines.
+    assert 0.7 < (used[1] - used[0]) / (estimated[1] - estimated[0]) < 1.3
+    assert used[1] < 1.3 * estimated[1]
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_large_result_is_announced_before_the_runs(
+    tmp_path: Path,
+    store: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+) -> None:
+    file = tmp_path / "my small.toml"
+    file.write_text(VALID, encoding="utf-8")
+    words = ["run", f"{file}", "--replications", "2", *more]
+    needed = json.loads(
+        _core.estimate(sj.Scenario.from_toml(VALID).replace(replications=2).checked)
+    )["peak_memory_bytes"]
+
+    def warned(*options: str) -> list[str]:
+        assert app([*words, *options], standalone_mode=False) == 0
+        lines = capsys.readouterr().err.splitlines()
+        return [line for line in lines if "of memory" in line]
+
+    monkeypatch.setattr(budget, "machine_bytes", lambda: int(needed * 4.1))
+    assert warned() == []
+    monkeypatch.setattr(budget, "machine_bytes", lambda: int(needed * 3.9))
+    assert warned("--max-memory", "1gb") == []
+    (line,) = warned()
+    size = f"{needed / 1e9:.2g}"
+    command = f"sojourn sweep '{file}' --replications 2 -p duration=5s"
+    assert line == (
+        f"warning: the tables of 2 runs need up to {size} GB of memory; {command} keeps one row "
+        "per run"
+    )
+    # The command works.
+    assert app(shlex.split(command)[1:], standalone_mode=False) == 0
+    assert "duration" in capsys.readouterr().out
+    assert store.exists()
+
+
+def test_the_memory_of_the_machine_is_known() -> None:
+    total = budget.machine_bytes()
+    assert total is not None
+    meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
+    assert total == int(re.search(r"MemTotal:\s+(\d+) kB", meminfo)[1]) * 1024  # type: ignore[index]

@@ -319,3 +319,20 @@ def test_a_run_that_lasts_as_long_as_its_program_is_no_experiment(tmp_path: Path
     assert texts(live(ended, failed), "error") == ["failed check server: ended with exit code 1."]
     # Runs of a backend that last for the duration of their scenario are experiments.
     assert "no link was a bottleneck" in " ".join(texts(live(failed), "error"))
+
+
+def test_long_series_are_examined_in_pieces_of_whole_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = compared("pfifo", "fq_codel", link="20/5mbit", rtt="25ms", duration="20s", warmup="5s")
+    whole = result._drifts()  # noqa: SLF001
+    assert whole
+    runs = result.flows.select("arm", "replication").unique().height
+    assert len(list(stationarity._pieces(result.flow_series))) == 1  # noqa: SLF001
+    monkeypatch.setattr(stationarity, "ROWS", 10)
+    pieces = list(stationarity._pieces(result.flow_series))  # noqa: SLF001
+    assert len(pieces) == runs > 2
+    assert pl.concat(pieces).equals(result.flow_series)
+    assert result._drifts() == whole  # noqa: SLF001
+    # Runs whose rows do not follow each other stay together.
+    mixed = pl.concat([*pieces, pieces[0]])
+    (piece,) = stationarity._pieces(mixed)  # noqa: SLF001
+    assert piece.height == mixed.height

@@ -63,6 +63,9 @@ class Plan:
         What the result should meet.
     show
         Prints the result instead of the tables of its metrics.
+    sweep
+        The command that executes the same runs and keeps only their metrics; empty if there is
+        none.
     """
 
     scenario: Scenario
@@ -79,6 +82,7 @@ class Plan:
     pcap: Path | None = None
     expectations: tuple[Expectation, ...] = ()
     show: Callable[[Result], object] | None = None
+    sweep: str = ""
 
 
 class Saved(Enum):
@@ -136,6 +140,8 @@ def describe(plan: Plan) -> int:
     estimate = budget.estimate(
         checked, jobs=plan.jobs, max_memory=plan.max_memory, backend=plan.backend
     )
+    if estimate["refused"] is None:
+        _warn_of_memory(plan)
     if plan.json:
         document = {
             "scenario": checked.name,
@@ -187,6 +193,20 @@ def _check_capture(plan: Plan) -> None:
         )
 
 
+def _warn_of_memory(plan: Plan) -> None:
+    """Say how much memory the tables of the runs need if that is much."""
+    needed = budget.large_bytes(plan.scenario.checked, jobs=plan.jobs, backend=plan.backend)
+    # Whoever sets a limit knows about it.
+    if needed is None or plan.max_memory is not None:
+        return
+    runs = formatting.counted(plan.scenario.runs, "run")
+    instead = f"{plan.sweep} keeps" if plan.sweep else "sojourn sweep keeps only"
+    say(
+        f"warning: the tables of {runs} need up to {rounded(needed / 1e9):g} GB of memory; "
+        f"{instead} one row per run"
+    )
+
+
 def _accepted(estimate: dict[str, Any]) -> int:
     """Return the exit code of a dry run; a scenario that would be refused raises the same error."""
     if estimate["refused"] is not None:
@@ -219,6 +239,7 @@ def execute(plan: Plan) -> int:
     # Before any directory is created.
     _core.check_backend(plan.scenario.checked, plan.backend)
     budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    _warn_of_memory(plan)
     with (
         storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
         derived.claimed(plan.report),

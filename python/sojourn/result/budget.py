@@ -1,6 +1,7 @@
 """Memory limit of runs, and estimates of memory and CPU time before they start."""
 
 import json
+import os
 from typing import Any
 
 from sojourn import _core
@@ -9,6 +10,8 @@ from sojourn import _core
 LIVE = "live"
 # What only runs of the simulator have.
 SIMULATED = ("packets", "events", "cpu_s")
+# Results that need more than this share of the memory of the machine are announced.
+LARGE_SHARE = 0.25
 
 
 def limit(max_memory: str | None) -> int | None:
@@ -37,6 +40,40 @@ def limit(max_memory: str | None) -> int | None:
     except _core.ScenarioError as error:
         message = f"max_memory: {error}"
         raise _core.ScenarioError(message) from None
+
+
+def machine_bytes() -> int | None:
+    """Return the memory of the machine in bytes; None if it is not known."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def large_bytes(
+    checked: _core.Scenario, *, jobs: int | None, backend: str | None = None
+) -> int | None:
+    """Return the memory that runs may need in bytes if it is a large share of that of the machine.
+
+    Parameters
+    ----------
+    checked
+        The scenario.
+    jobs
+        Number of concurrent runs.
+    backend
+        Name of the backend; by default the simulator.
+
+    Returns
+    -------
+    int or None
+        The estimate; None if it is small, or the memory of the machine is not known.
+    """
+    machine = machine_bytes()
+    if machine is None or backend == LIVE:
+        return None
+    needed = int(json.loads(_core.estimate(checked, jobs=jobs))["peak_memory_bytes"])
+    return needed if needed > LARGE_SHARE * machine else None
 
 
 def check(

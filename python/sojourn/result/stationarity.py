@@ -4,7 +4,7 @@ If goodput or latency differs between the halves by more than chance explains, t
 settled when the measurement began, and the means depend on the length of the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -25,6 +25,8 @@ LEAST_RUNS = 3
 PARTS = 5
 # Of a shorter measured time, parts are too short to be tested.
 LEAST_PAIRS = 4
+# Rows of the series of a result that are examined at once.
+ROWS = 200_000
 # A link is a source of latency if packets wait for it for this share of the time.
 BUSY_SHARE = 0.05
 # Traffic whose rate does not depend on when it began, besides endless connections.
@@ -90,18 +92,24 @@ def drifts(
     list of Drift
         The quantities that differ, in the order of the arms.
     """
-    load = _load(flows, flow_series)
-    steady = _steady(load, warmup_s=warmup_s, duration_s=duration_s)
     finite = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
     foreign = ~pl.col("kind").is_in([*CONNECTIONS, *CONSTANT]) | finite
     alone = flows.group_by("arm").agg(alone=~foreign.any()).filter("alone")
-    waiting = steady.join(alone, on="arm", how="semi")
     span = {"warmup_s": warmup_s, "duration_s": duration_s}
-    # One after the other, and without names until the end: the series are long.
-    goodput = _parts(_goodput(load), steady, **span)
-    del load
-    ping = _parts(_ping_rtt(pings), waiting, **span)
-    sojourn = _parts(_sojourn(links, link_series, pings), waiting, **span)
+    spans, rates = [], []
+    # In pieces: the series are long, and each step copies its piece.
+    for piece in _pieces(flow_series):
+        load = _load(flows, piece)
+        spans.append(_spans(load))
+        rates.append(_parts(_goodput(load), **span))
+    steady = _steady(pl.concat(spans), warmup_s=warmup_s, duration_s=duration_s)
+    waiting = steady.join(alone, on="arm", how="semi")
+    goodput = _of_arms(rates, steady)
+    ping = _of_arms([_parts(_ping_rtt(piece), **span) for piece in _pieces(pings)], waiting)
+    busy = _busy(links, pings)
+    sojourn = _of_arms(
+        [_parts(_sojourn(busy, piece), **span) for piece in _pieces(link_series)], waiting
+    )
     parts = pl.concat(
         part.with_columns(quantity=pl.format(name, "of"), unit=pl.lit(unit))
         for part, name, unit in (
@@ -120,6 +128,21 @@ def _is_large(drift: Drift) -> bool:
     return abs(drift.second - drift.first) > LEAST_SHARE * (drift.first + drift.second) / 2
 
 
+def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Cut a table into pieces of whole runs with about `ROWS` rows."""
+    changes = pl.any_horizontal(pl.col(key) != pl.col(key).shift(1) for key in KEYS)
+    starts = [0, *table.select(changes.arg_true()).to_series().to_list()]
+    # The rows of a run follow each other, unless another program wrote the table.
+    if table.height <= ROWS or table[starts].select(KEYS).is_duplicated().any():
+        yield table
+        return
+    begin = 0
+    for end in [*starts[1:], table.height]:
+        if end - begin >= ROWS or end == table.height:
+            yield table[begin:end]
+            begin = end
+
+
 def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
     """Return the series of the flows that send without end, with the length of each interval."""
     keys = [*KEYS, "flow"]
@@ -128,7 +151,7 @@ def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
     of_load = of_load.select(*keys, pl.col("direction").fill_null("total"))
     # Of long series, only what is needed.
     rates = flow_series.select(*keys, "t_s", "goodput_mbit_per_s")
-    series = of_load.join(rates, on=keys, how="left", maintain_order="left")
+    series = of_load.join(rates, on=keys, how="inner", maintain_order="left_right")
     step = pl.col("t_s") - pl.col("t_s").shift(1).over(keys)
     series = series.with_columns(step=step)
     # The series of a flow begins with the interval in which it starts; all are of equal length.
@@ -136,13 +159,17 @@ def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
     return series.with_columns(step=pl.col("step").fill_null(first))
 
 
-def _steady(load: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
-    """Return the arms whose load neither starts nor ends within the measured time."""
-    spans = load.group_by(*KEYS, "flow").agg(
+def _spans(load: pl.DataFrame) -> pl.DataFrame:
+    """Return the start and the end of each flow, and the length of the intervals of its series."""
+    return load.group_by(*KEYS, "flow", maintain_order=True).agg(
         start=pl.col("t_s").first() - pl.col("step").min(),
         end=pl.col("t_s").last(),
         interval=pl.col("step").min(),
     )
+
+
+def _steady(spans: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
+    """Return the arms whose load neither starts nor ends within the measured time."""
     together = pl.max_horizontal(warmup_s, pl.col("start").min().over(KEYS) + TOGETHER_S)
     late = (pl.col("start") > together) & (pl.col("start") < duration_s)
     early = (pl.col("end") > warmup_s) & (pl.col("end") < duration_s - pl.col("interval"))
@@ -165,10 +192,14 @@ def _ping_rtt(pings: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _sojourn(links: pl.DataFrame, link_series: pl.DataFrame, pings: pl.DataFrame) -> pl.DataFrame:
-    """Return the sojourn times of the links for which packets wait, in arms without pings."""
+def _busy(links: pl.DataFrame, pings: pl.DataFrame) -> pl.DataFrame:
+    """Return the links for which packets wait, in arms without pings."""
     busy = links.group_by("arm", "link").agg(pl.col("busy_share").mean())
-    busy = busy.filter(pl.col("busy_share") >= BUSY_SHARE).join(pings, on="arm", how="anti")
+    return busy.filter(pl.col("busy_share") >= BUSY_SHARE).join(pings, on="arm", how="anti")
+
+
+def _sojourn(busy: pl.DataFrame, link_series: pl.DataFrame) -> pl.DataFrame:
+    """Return the sojourn times of links."""
     return (
         link_series.lazy()
         .filter(pl.col("sojourn_ms_mean").is_not_null())
@@ -184,10 +215,8 @@ def _sojourn(links: pl.DataFrame, link_series: pl.DataFrame, pings: pl.DataFrame
     )
 
 
-def _parts(
-    values: pl.DataFrame, arms: pl.DataFrame, *, warmup_s: float, duration_s: float
-) -> pl.DataFrame:
-    """Average the values of each run of `arms` in each part of the measured time, in lists."""
+def _parts(values: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
+    """Average the values of each run in each part of the measured time, in lists."""
     length = (duration_s - warmup_s) / (2 * PARTS)
     # An interval that ends with a part belongs to it.
     part = (((pl.col("t_s") - warmup_s) / length).ceil() - 1).cast(pl.Int64)
@@ -196,13 +225,18 @@ def _parts(
     is_measured = pl.col("t_s").is_between(warmup_s, duration_s, closed="right")
     return (
         values.filter(is_measured)
-        .join(arms, on="arm", how="semi", maintain_order="left")
         .group_by(*keys, part=part, maintain_order=True)
         .agg(mean=mean)
         .sort(*keys, "part")
         .group_by(*keys, maintain_order=True)
         .agg("part", "mean")
     )
+
+
+def _of_arms(parts: Sequence[pl.DataFrame], arms: pl.DataFrame) -> pl.DataFrame:
+    """Put the parts of all runs of some arms in order."""
+    found = pl.concat(parts).join(arms, on="arm", how="semi", maintain_order="left")
+    return found.sort(*KEYS, "of")
 
 
 def _tests(parts: pl.DataFrame, *, middle_s: float) -> Iterator[tuple[Drift, float]]:
