@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,8 +41,14 @@ def limited(
 ) -> subprocess.CompletedProcess[str]:
     """Run a scenario with little address space: a failed allocation ends the process."""
     (folder / "limited.toml").write_text(text, encoding="utf-8")
+    words = [sys.executable, "-m", "sojourn", "run", "limited.toml", "--jobs", "1", *more]
+    return little(words, folder, timeout=timeout)
+
+
+def little(words: list[str], folder: Path, *, timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run a command with little address space."""
     return subprocess.run(
-        [sys.executable, "-m", "sojourn", "run", "limited.toml", "--jobs", "1", *more],
+        words,
         cwd=folder,
         env=environment() | {"POLARS_MAX_THREADS": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE,) * 2),
@@ -52,62 +59,85 @@ def limited(
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f'duration = "10s"\n{DEEP}{FLOOD}', "duration: too long for the rates"),
+REFUSED = [
+    (f'duration = "10s"\n{DEEP}{FLOOD}', "duration: too long for the rates"),
+    (
+        f'duration = "4s"\n{DEEP}{FLOOD}',
         (
-            f'duration = "4s"\n{DEEP}{FLOOD}',
-            (
-                r'links\.up\.qdisc: "pfifo limit 100000000" lets \d+ packets wait \(13\.0 GB\); '
-                r"all runs may take 1[3-6]\.\d GB, more than max_memory = "
-            ),
+            r'links\.up\.qdisc: "pfifo limit 100000000" lets \d+ packets wait \(13\.0 GB\); '
+            r"all runs may take 1[3-6]\.\d GB, more than max_memory = "
         ),
-        (f'keep_events = true\nduration = "100s"\n{PLAIN}{FLOOD}', "duration: too long"),
+    ),
+    (f'keep_events = true\nduration = "100s"\n{PLAIN}{FLOOD}', "duration: too long"),
+    (
+        f'keep_events = true\nduration = "4s"\n{PLAIN}{FLOOD}',
+        "keep_events: too many events: up to 4000000001 .*; expected at most 50000000",
+    ),
+    (
+        f'keep_events = true\nduration = "40ms"\nsample = "10ms"\n{PLAIN}{FLOOD}',
+        r"keep_events: 40000001 events per run",
+    ),
+    (
+        f'duration = "1s"\n{NESTED}traffic = [{TCP}]\n',
+        r"links\.up\.qdisc: drr: leaf creates queues for \d+ flows in all; expected at most",
+    ),
+    (
+        f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 10000000 }}]\n',
+        r"traffic\[0\]\.count: 10000000 is out of range; expected .* 1 to 100000",
+    ),
+    (
+        f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP}]\n',
+        r"replications: the totals of every run are kept",
+    ),
+    (
         (
-            f'keep_events = true\nduration = "4s"\n{PLAIN}{FLOOD}',
-            "keep_events: too many events: up to 4000000001 .*; expected at most 50000000",
+            f'duration = "4s"\n{PLAIN}traffic = [{{ type = "udp", direction = "up", '
+            'rate = "900mbit", payload = "1b", rtt = "1000s" }]\n'
         ),
+        "rtt: too long for the rates: .* packets could be on the way",
+    ),
+    (
+        f'duration = "1000s"\nsample = "100us"\n{PLAIN}traffic = [{TCP}]\n',
+        "sample: 30000003 rows of series per run",
+    ),
+    (
         (
-            f'keep_events = true\nduration = "40ms"\nsample = "10ms"\n{PLAIN}{FLOOD}',
-            r"keep_events: 40000001 events per run",
+            f'duration = "1000s"\n{PLAIN}traffic = [{{ type = "sessions", direction = "up", '
+            'every = "100us", bytes = "1kb" }]\n'
         ),
-        (
-            f'duration = "1s"\n{NESTED}traffic = [{TCP}]\n',
-            r"links\.up\.qdisc: drr: leaf creates queues for \d+ flows in all; expected at most",
-        ),
-        (
-            f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 10000000 }}]\n',
-            r"traffic\[0\]\.count: 10000000 is out of range; expected .* 1 to 100000",
-        ),
-        (
-            f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP}]\n',
-            r"replications: the totals of every run are kept",
-        ),
-        (
-            (
-                f'duration = "4s"\n{PLAIN}traffic = [{{ type = "udp", direction = "up", '
-                'rate = "900mbit", payload = "1b", rtt = "1000s" }]\n'
-            ),
-            "rtt: too long for the rates: .* packets could be on the way",
-        ),
-        (
-            f'duration = "1000s"\nsample = "100us"\n{PLAIN}traffic = [{TCP}]\n',
-            "sample: 30000003 rows of series per run",
-        ),
-        (
-            (
-                f'duration = "1000s"\n{PLAIN}traffic = [{{ type = "sessions", direction = "up", '
-                'every = "100us", bytes = "1kb" }]\n'
-            ),
-            r"traffic\.every: 10000001 connections per run",
-        ),
-    ],
-)
+        r"traffic\.every: 10000001 connections per run",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> list[SimpleNamespace]:
+    """What one command after the other says in a process with little address space."""
+    folder = tmp_path_factory.mktemp("refused")
+    names = [f"limited{number}.toml" for number in range(len(REFUSED))]
+    for name, (text, _) in zip(names, REFUSED, strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    code = (
+        "import sys\n"
+        "from sojourn.cli import execute\n"
+        f"for name in {names}:\n"
+        "    sys.argv = ['sojourn', 'run', name, '--jobs', '1']\n"
+        "    print(execute.execute(), flush=True)\n"
+        "    print(end='\\0', file=sys.stderr, flush=True)\n"
+    )
+    done = little([sys.executable, "-c", code], folder, timeout=60)
+    codes = map(int, done.stdout.split())
+    said = done.stderr.split("\0")[:-1]
+    pairs = zip(codes, said, strict=True)
+    return [SimpleNamespace(returncode=code, stdout="", stderr=text) for code, text in pairs]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_does_not_fit_is_refused_before_it_runs(
-    tmp_path: Path, text: str, message: str
+    refusals: list[SimpleNamespace], number: int
 ) -> None:
-    refused(limited(tmp_path, text, timeout=20), 2, message)
+    assert len(refusals) == len(REFUSED)
+    refused(refusals[number], 2, REFUSED[number][1])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +216,14 @@ MEASURED = {
 FACTOR = 5
 
 
-@pytest.mark.parametrize("name", MEASURED)
+# Those that `make test` measures.
+QUICK = ("waiting", "series", "runs")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in MEASURED],
+)
 def test_the_estimate_is_an_upper_bound_and_not_far_from_what_a_run_takes(name: str) -> None:
     code = (
         "import json, re, sys, sojourn as sj\n"

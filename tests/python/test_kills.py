@@ -41,8 +41,8 @@ CHILD = textwrap.dedent("""
 
 
 def test_killed_runs_lose_nothing_that_was_committed(tmp_path: Path) -> None:
-    """``SOJOURN_KILLS`` is the number of kills: 40 by default, 500 in ``make test-full``."""
-    kills = int(os.environ.get("SOJOURN_KILLS", "40"))
+    """``SOJOURN_KILLS`` is the number of kills: 15 by default, 500 in ``make test-full``."""
+    kills = int(os.environ.get("SOJOURN_KILLS", "15"))
     file = scenario_file(tmp_path, replications=150)
     scenario = sj.Scenario.from_file(file)
     server = subprocess.Popen(
