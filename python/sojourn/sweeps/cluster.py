@@ -4,7 +4,6 @@ import logging
 import math
 import os
 import queue
-import re
 import signal
 import time
 import uuid
@@ -20,7 +19,7 @@ from sojourn.result.processes import Failed
 from sojourn.shared import batch
 from sojourn.shared.store import Rows
 from sojourn.sweeps import tasks
-from sojourn.sweeps.places import CLUSTERED as SCHEME
+from sojourn.sweeps.schedulers import SCHEME
 from sojourn.sweeps.tasks import Done, Part, Task
 
 if TYPE_CHECKING:
@@ -51,8 +50,6 @@ _COUNT_S = 1.0
 # which that may last: a restart of a server takes less.
 RETRY_S = 5.0
 PATIENCE_S = 60.0
-_MAX_PORT = 65_535
-_ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +75,6 @@ class Run:
     key: str
     cost_s: float
     name: str
-
-
-def address(text: str) -> str | None:
-    """Read the address of the scheduler from the value of ``--on``.
-
-    Returns
-    -------
-    str or None
-        The address, such as ``tcp://scheduler:8786``; None for a cluster on this machine.
-
-    Raises
-    ------
-    ScenarioError
-        The value is neither ``dask`` nor ``dask://HOST:PORT``.
-
-    Examples
-    --------
-    >>> address("dask"), address("dask://head:8786")
-    (None, 'tcp://head:8786')
-    """
-    if text == SCHEME:
-        return None
-    found = _ADDRESS.fullmatch(text)
-    if found is None or not 0 < int(found[2]) <= _MAX_PORT:
-        message = f"--on: {text}; expected dask or dask://HOST:PORT, such as dask://head:8786"
-        raise _core.ScenarioError(message)
-    return f"tcp://{found[1]}:{found[2]}"
 
 
 class Cluster:

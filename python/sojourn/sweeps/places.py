@@ -10,9 +10,7 @@ from sojourn.result.runs import CLUSTER, default_folder
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executors import Executor, LocalExecutor, jobs_at_once
-
-# What `--on` begins with if runs are executed on a cluster.
-CLUSTERED = "dask"
+from sojourn.sweeps.schedulers import SCHEME, address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +47,8 @@ def place(text: str | None) -> Place:
     >>> place("sim").backend
     'sim'
     """
-    if text is not None and text.partition(":")[0] == CLUSTERED:
-        from sojourn.sweeps import cluster  # noqa: PLC0415 - slow to import, and seldom needed
-
-        return Place(clustered=True, scheduler=cluster.address(text))
+    if text is not None and text.partition(":")[0] == SCHEME:
+        return Place(clustered=True, scheduler=address(text))
     if text is not None and text not in _core.backend_names():
         known = ", ".join(_core.backend_names())
         message = f"--on: unknown place {text!r}; expected {known}, dask or dask://HOST:PORT"
@@ -83,7 +79,7 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
         The store is neither a bucket nor a directory, or workers on other machines have none.
     """
     if shared is not None:
-        from sojourn.shared.store import check_place  # noqa: PLC0415 - as above
+        from sojourn.shared.store import check_place  # noqa: PLC0415 - slow, and seldom needed
 
         check_place(f"{shared}")
         return f"{shared}"
