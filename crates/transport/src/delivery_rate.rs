@@ -34,12 +34,12 @@
 //! `order` decides which of several packets sent at one instant gives the sample. Over QUIC it is the one
 //! read last, and an ACK frame lists its highest range first.
 
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 
 use sojourn_net::{Duration, Instant};
 
 use crate::cc::RateSample;
+use crate::ring::Ring;
 
 /// What a connection has counted up to now, in segments or packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +60,7 @@ pub(crate) enum WithoutRtt {
 }
 
 /// The state of the connection when a packet was sent (the draft's `P`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct PacketState {
     delivered: u64,
     delivered_time: Instant,
@@ -81,11 +81,11 @@ struct Newest {
     order: u32,
 }
 
-/// The sampler of one connection, for controllers that need delivery rates.
+/// The sampler of one connection with a model-based controller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeliveryRateSampler {
     /// One per packet that the connection tracks, in order of sequence numbers.
-    packets: VecDeque<PacketState>,
+    packets: Ring<PacketState>,
     /// When the newest packet delivered was sent, or the first one of a flight: the send interval of the
     /// next sample begins there.
     first_sent_time: Instant,
@@ -93,24 +93,55 @@ pub(crate) struct DeliveryRateSampler {
     /// Samples are limited by the application until more than this is delivered.
     app_limited: Option<NonZeroU64>,
     newest: Option<Newest>,
+    /// The controller does not use delivery rates: packets are not tracked, and there are no samples.
+    is_limit_only: bool,
 }
 
 impl DeliveryRateSampler {
+    /// A sampler that only knows whether the application limits sending, for a controller that does not use
+    /// delivery rates.
+    pub(crate) fn without_samples() -> Self {
+        Self {
+            is_limit_only: true,
+            ..Self::default()
+        }
+    }
+
     /// A packet is sent for the first time. `in_flight` includes it; `idle`: no other is in flight.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Instant, totals: Totals, in_flight: u32, idle: bool) {
+        self.on_sent_run(now, totals, (in_flight, 1), idle);
+    }
+
+    /// The same for a number of packets that are sent together; `in_flight` is with the first of them.
+    #[inline]
+    pub(crate) fn on_sent_run(
+        &mut self,
+        now: Instant,
+        totals: Totals,
+        (in_flight, count): (u32, u32),
+        idle: bool,
+    ) {
+        if self.is_limit_only {
+            return;
+        }
         if idle {
             self.first_sent_time = now;
             self.delivered_time = now;
         }
-        let packet = self.packet_state(totals, in_flight);
-        self.packets.push_back(packet);
+        let mut packet = self.packet_state(totals, in_flight);
+        for _ in 0..count {
+            self.packets.push(packet);
+            packet.tx_in_flight += 1;
+        }
     }
 
     /// The packet `index` places behind the first one tracked is retransmitted. `in_flight` includes it.
     #[inline]
     pub(crate) fn on_resent(&mut self, totals: Totals, in_flight: u32, index: u32) {
-        self.packets[index as usize] = self.packet_state(totals, in_flight);
+        if !self.is_limit_only {
+            self.packets[index] = self.packet_state(totals, in_flight);
+        }
     }
 
     #[inline]
@@ -136,11 +167,14 @@ impl DeliveryRateSampler {
     /// of equals the one delivered last.
     #[inline]
     pub(crate) fn on_delivered(&mut self, index: u32, sent: Instant, order: u32) {
+        if self.is_limit_only {
+            return;
+        }
         let is_newer = self
             .newest
             .is_none_or(|newest| (sent, order) >= (self.first_sent_time, newest.order));
         if is_newer {
-            let packet = self.packets[index as usize];
+            let packet = self.packets[index];
             self.newest = Some(Newest {
                 packet,
                 send_elapsed: sent.saturating_since(packet.first_sent_time),
@@ -150,10 +184,30 @@ impl DeliveryRateSampler {
         }
     }
 
+    /// The acknowledgement delivers the first `count` packets tracked, which were sent once, in their order, the
+    /// last at `sent`. They are not tracked any more.
+    #[inline]
+    pub(crate) fn on_delivered_run(&mut self, count: u32, sent: Instant, order: u32) {
+        if self.is_limit_only {
+            return;
+        }
+        // Each is newer than the one before it.
+        self.on_delivered(count - 1, sent, order);
+        self.packets.skip(count);
+    }
+
     /// The first packet is not tracked any more.
     #[inline]
     pub(crate) fn forget_first(&mut self) {
-        self.packets.pop_front();
+        self.forget(1);
+    }
+
+    /// The first `count` packets are not tracked any more.
+    #[inline]
+    pub(crate) fn forget(&mut self, count: u32) {
+        if !self.is_limit_only {
+            self.packets.skip(count);
+        }
     }
 
     /// The acknowledgement has been read, with `newly_delivered` packets. `None`: it gives no valid sample.

@@ -26,6 +26,7 @@ mod handshake;
 pub mod quic;
 mod ranges;
 mod receiver;
+mod ring;
 mod rtt;
 mod segment;
 mod sender;

@@ -171,6 +171,11 @@ impl Flags {
         Self((ae * Self::AE.0) | (cwr * Self::CWR.0) | (ece * Self::ECE.0))
     }
 
+    /// The bits that are not in `other`.
+    pub(crate) const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The counter in the bits of RFC 9768.
     pub(crate) const fn ace(self) -> u8 {
         (self.has(Self::AE) as u8) << 2

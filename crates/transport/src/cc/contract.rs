@@ -117,6 +117,11 @@ pub trait ModelBased {
     /// segments takes these as `mss` bytes long.
     fn pacing_rate(&self, mss: u32) -> Option<u64>;
 
+    /// Whether it uses [`Progress::sample`].
+    fn needs_delivery_rates(&self) -> bool {
+        true
+    }
+
     /// Whether a loss episode over QUIC ends only after a round trip without losses.
     fn needs_round_without_loss(&self) -> bool {
         false

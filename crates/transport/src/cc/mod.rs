@@ -300,6 +300,11 @@ impl Controller {
         dispatch!(self, cc => window None, model cc.pacing_rate(mss))
     }
 
+    /// [`ModelBased::needs_delivery_rates`].
+    pub(crate) fn needs_delivery_rates(&self) -> bool {
+        dispatch!(self, cc => window false, model cc.needs_delivery_rates())
+    }
+
     /// [`ModelBased::needs_round_without_loss`].
     pub(crate) fn needs_round_without_loss(&self) -> bool {
         dispatch!(self, cc => window false, model cc.needs_round_without_loss())

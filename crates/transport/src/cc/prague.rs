@@ -280,6 +280,10 @@ impl ModelBased for Prague {
         Some(whole_rate(rate))
     }
 
+    fn needs_delivery_rates(&self) -> bool {
+        false
+    }
+
     fn burst_size(&self) -> BurstSize {
         BurstSize {
             pacing_shift: self.params.burst_shift.into(),

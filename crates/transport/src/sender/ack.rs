@@ -4,6 +4,7 @@ use sojourn_net::Instant;
 
 use super::connection::{Sender, State};
 use super::findings::{Findings, Resend};
+use super::model::News;
 use super::state::recovery::Phase;
 use super::state::scoreboard::{EVER_RESENT, PlainRun, SACKED};
 use super::state::timer::Kind;
@@ -15,10 +16,11 @@ impl Sender {
     /// A segment from the peer arrived.
     pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         match self.state {
-            State::Established => match self.plain_run_of(seg) {
-                Some(run) => self.on_plain_ack(now, seg, &run, out),
+            State::Established if self.is_basic() => match self.plain_run_of::<true>(seg) {
+                Some(run) => self.on_plain_ack::<true>(now, seg, &run, out),
                 None => self.on_ack(now, seg, out),
             },
+            State::Established => self.on_paced_ack(now, seg, out),
             State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
             State::Connecting | State::Closed | State::Done | State::Aborted => {}
         }
@@ -69,7 +71,7 @@ impl Sender {
                 resend = self.update_phase(now, seg, &mut found);
             }
         } else {
-            self.take_acknowledged(now, seg, high_before, &mut found);
+            let facts = self.take_acknowledged(now, seg, high_before, &mut found);
             let (una, next) = (self.board.una(), self.board.next());
             self.rack.adapt_window(found.dsack, una, next);
             if self.ecn.is_on() {
@@ -97,7 +99,7 @@ impl Sender {
             if found.rearm {
                 self.arm_after_progress(now);
             }
-            self.control_congestion(now, &found);
+            self.control_congestion(&facts, &found);
             self.set_pacing_rate();
         }
         if self.timer.is(Kind::Persist) {
@@ -114,25 +116,34 @@ impl Sender {
         }
     }
 
-    /// Removes what is acknowledged, takes RTT samples and passes them to the controller.
+    /// Removes what is acknowledged, takes RTT samples and passes them to the controller. Returns what it passed.
     fn take_acknowledged(
         &mut self,
         now: Instant,
         seg: &Segment,
         high_before: Option<u32>,
         found: &mut Findings,
-    ) {
+    ) -> Ack {
         let sacked_before = self.board.sacked() > 0;
         let acked = seg.ack - self.board.una();
         let mut last_len = 0;
         while self.board.una() < seg.ack {
             let seq = self.board.una();
-            // A sampler needs each segment.
-            if !self.pacing.is_sampled()
-                && let Some(run) = self.board.plain_run(seg.ack - seq)
-            {
+            if let Some(run) = self.board.plain_run(seg.ack - seq) {
                 self.board.pop_run(&run);
+                if let Some(sampler) = self.pacing.sampler() {
+                    sampler.on_delivered_run(run.count, run.newest, seq + run.count);
+                }
                 self.take_plain(now, seq, &run, high_before, found);
+                last_len = run.last_len;
+                continue;
+            }
+            if let Some(run) = self.board.sacked_run(seg.ack - seq) {
+                self.board.pop_sacked_run(&run);
+                self.buffer.on_acked(run.bytes);
+                if let Some(sampler) = self.pacing.sampler() {
+                    sampler.forget(run.count);
+                }
                 last_len = run.last_len;
                 continue;
             }
@@ -145,7 +156,7 @@ impl Sender {
                 if !sent.is(SACKED) {
                     sampler.on_delivered(0, sent.at, seq + 1);
                 }
-                sampler.forget_first();
+                sampler.forget(1);
             }
             if sent.is(EVER_RESENT) {
                 found.resent_acked = true;
@@ -174,7 +185,6 @@ impl Sender {
         }
         let delayed = acked == 1 && u32::from(last_len) < self.window.mss() && !sacked_before;
         let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
-        found.ca_rtt = ca_rtt;
         found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
         let mut facts = self.facts(now, ca_rtt, found);
@@ -186,6 +196,8 @@ impl Sender {
                 self.hystart = None;
             }
         }
+        facts.one_way_ms = None;
+        facts
     }
 
     /// Takes segments that were sent once and are acknowledged in order, the first of them `seq`.
@@ -261,8 +273,8 @@ impl Sender {
     }
 
     fn note_reordering(&mut self, high_before: Option<u32>, found: &Findings) {
-        let high = self.board.sacked_end().or(high_before);
-        if let (Some(low), Some(high)) = (found.reordered, high)
+        if let Some(low) = found.reordered
+            && let Some(high) = self.board.sacked_end().or(high_before)
             && low < high
         {
             self.rack.on_reordering(high - low);
@@ -283,10 +295,17 @@ impl Sender {
     }
 
     /// Step 9: the window moves by reduction, by growth or not at all.
-    fn control_congestion(&mut self, now: Instant, found: &Findings) {
+    fn control_congestion(&mut self, facts: &Ack, found: &Findings) {
         let delivered = self.newly_delivered(found);
         if self.is_model_based() {
-            self.update_model(now, delivered, found);
+            let lost = found.newly_lost(self.board.lost_total());
+            let news = News {
+                delivered,
+                lost: u32::try_from(lost).unwrap_or(u32::MAX),
+                maybe_delayed: found.maybe_delayed,
+                ecn: found.ecn,
+            };
+            self.update_model(facts, &news);
             return;
         }
         if self.recovery.is_reducing() {
@@ -295,7 +314,10 @@ impl Sender {
         }
         let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
         if progress && self.usage.allows_growth(&self.window) {
-            let facts = self.facts(now, None, found);
+            let facts = Ack {
+                rtt_micros: None,
+                ..*facts
+            };
             let counted = match &mut self.hystart {
                 Some(hystart) => hystart.counts(delivered),
                 None => delivered,

@@ -16,6 +16,7 @@ use super::state::timestamps::Timestamps;
 use super::state::undo::Undo;
 use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
 use crate::clock::Ticks;
+use crate::delivery_rate::DeliveryRateSampler;
 use crate::rtt::RttEstimator;
 
 /// The state of a connection.
@@ -98,7 +99,14 @@ impl Sender {
         };
         let cc = Controller::new(&params.cc, &setup);
         let hystart = params.cc.hystartpp(slow_start, params.pacing);
-        let pacing = Pacing::new(params.pacing, cc.is_model_based());
+        let sampler = cc.is_model_based().then(|| {
+            if cc.needs_delivery_rates() {
+                DeliveryRateSampler::default()
+            } else {
+                DeliveryRateSampler::without_samples()
+            }
+        });
+        let pacing = Pacing::new(params.pacing, sampler);
         Self {
             board: Scoreboard::new(),
             timestamps: Timestamps::new(ticks),

@@ -27,8 +27,6 @@ pub(super) struct Findings {
     pub(super) delivered_before: u64,
     pub(super) lost_before: u64,
     pub(super) in_flight_before: u32,
-    /// The RTT sample for the congestion controller, in µs.
-    pub(super) ca_rtt: Option<u32>,
     /// The peer may have delayed this acknowledgement.
     pub(super) maybe_delayed: bool,
     /// Send times of the oldest and newest never-retransmitted segments newly acknowledged, and
@@ -58,7 +56,6 @@ impl Findings {
             delivered_before: 0,
             lost_before,
             in_flight_before: 0,
-            ca_rtt: None,
             maybe_delayed: false,
             acked_sent: None,
             sacked_sent: None,

@@ -3,10 +3,21 @@
 use sojourn_net::{Duration, Instant};
 
 use super::connection::Sender;
-use super::findings::Findings;
 use super::state::recovery::Phase;
-use crate::cc::{Episode, Progress, Resume, Start};
+use crate::cc::{Ack, EcnFeedback, Episode, Progress, Resume, Start};
 use crate::delivery_rate::{Totals, WithoutRtt};
+
+/// What an acknowledgement has found that only model-based controllers need.
+#[derive(Debug)]
+pub(super) struct News {
+    /// Segments it delivered, and segments it showed to be lost.
+    pub(super) delivered: u32,
+    pub(super) lost: u32,
+    /// The peer may have delayed it.
+    pub(super) maybe_delayed: bool,
+    /// ECN feedback, if ECN was negotiated.
+    pub(super) ecn: Option<EcnFeedback>,
+}
 
 impl Sender {
     /// Whether the controller sets the window itself.
@@ -50,7 +61,9 @@ impl Sender {
     }
 
     /// Lets the controller set window and rate.
-    pub(super) fn update_model(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
+    #[inline]
+    pub(super) fn update_model(&mut self, ack: &Ack, news: &News) {
+        let now = ack.now;
         let totals = self.totals();
         let min_rtt = self.rtt.min_micros();
         let min_rtt = min_rtt.map(|micros| Duration::from_micros(micros.into()));
@@ -61,13 +74,13 @@ impl Sender {
         };
         let cwnd_limited = self.usage.is_full(&self.window);
         let without_rtt = WithoutRtt::Invalid;
-        let sample = sampler.finish_ack(now, newly_delivered, totals, min_rtt, without_rtt);
+        let sample = sampler.finish_ack(now, news.delivered, totals, min_rtt, without_rtt);
         let progress = Progress {
             delivered: totals.delivered,
             lost: totals.lost,
             delivered_at: sampler.delivered_time(),
-            newly_delivered,
-            newly_lost: u32::try_from(found.newly_lost(totals.lost)).unwrap_or(u32::MAX),
+            newly_delivered: news.delivered,
+            newly_lost: news.lost,
             in_flight,
             cwnd_limited,
             next_departure,
@@ -76,12 +89,11 @@ impl Sender {
                 Phase::Recovery => Episode::Recovery,
                 Phase::Loss => Episode::Loss,
             },
-            ack_delayed: found.maybe_delayed,
+            ack_delayed: news.maybe_delayed,
             sample,
-            ecn: found.ecn,
+            ecn: news.ecn,
         };
-        let facts = self.facts(now, found.ca_rtt, found);
-        let held_down = self.cc.update(&mut self.window, &facts, &progress);
+        let held_down = self.cc.update(&mut self.window, ack, &progress);
         if held_down && let Some(sampler) = self.pacing.sampler() {
             sampler.limit_by_app(totals.delivered, in_flight);
         }

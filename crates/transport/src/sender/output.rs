@@ -52,6 +52,10 @@ impl Sender {
         if !self.buffer.has_pending() {
             return 0;
         }
+        if self.buffer.unsent() > 0 && self.pacing_blocks(now) {
+            self.after_sending(now, 0, false);
+            return 0;
+        }
         let mut sent_any = 0;
         let mut limited = false;
         let max_segments = self.burst_segments();
@@ -178,13 +182,11 @@ impl Sender {
             self.cc.on_resume(&resume);
             self.restart_model(&resume);
         }
-        let bytes = if self.ecn.is_on() || self.is_model_based() {
-            self.send_each(now, segments, out)
-        } else {
-            match self.buffer.take_full(segments) {
-                Some(bytes) => self.send_full(now, segments, bytes, out),
-                None => self.send_each(now, segments, out),
+        let bytes = match self.ecn.data_flags() {
+            Some(ecn) if let Some(bytes) = self.buffer.take_full(segments) => {
+                self.send_full(now, (segments, bytes), ecn, out)
             }
+            _ => self.send_each(now, segments, out),
         };
         self.buffer.set_last_sent(now);
         self.pacing.charge(now, bytes, self.counters.sent);
@@ -209,22 +211,29 @@ impl Sender {
         bytes
     }
 
-    /// The same for full segments with `bytes` in all, none of which ends a write, of a connection without ECN
-    /// or model: they differ in their number only.
+    /// The same for full segments with `bytes` in all, none of which ends a write, with the ECN flags `ecn`: they
+    /// differ in their number only.
     #[inline]
     fn send_full(
         &mut self,
         now: Instant,
-        segments: u32,
-        bytes: u32,
+        (segments, bytes): (u32, u32),
+        ecn: Flags,
         out: &mut Vec<Segment>,
     ) -> u64 {
         let len = self.buffer.mss();
         let mut segment = Segment {
             len,
-            flags: Flags::ACK | self.ecn.own_count(),
+            flags: Flags::ACK | self.ecn.own_count() | ecn,
             ..self.blank(now)
         };
+        if self.is_model_based() {
+            let (totals, in_flight) = (self.totals(), self.board.in_flight() + 1);
+            let idle = self.board.outstanding() == 0;
+            if let Some(sampler) = self.pacing.sampler() {
+                sampler.on_sent_run(now, totals, (in_flight, segments), idle);
+            }
+        }
         let last = segment.seq + segments - 1;
         while segment.seq < last {
             out.push(segment);

@@ -1,40 +1,57 @@
 //! Processing of an acknowledgement that reports nothing but progress.
 //!
-//! Most acknowledgements carry no SACK block and no mark, and acknowledge segments that were sent once, of a
-//! connection without loss, ECN or pacing. For these the steps of [`Sender::on_ack`](super::ack) that do
-//! something are few, and none has to ask what was found.
+//! Most acknowledgements carry no SACK block and report no mark, and acknowledge segments that were sent once, of
+//! a connection without loss. For these the steps of [`Sender::on_ack`](super::ack) that do something are few, and
+//! none has to ask what was found.
 
 use sojourn_net::Instant;
 
 use super::connection::{Sender, State};
+use super::model::News;
 use super::state::recovery::Phase;
 use super::state::scoreboard::PlainRun;
-use crate::cc::Ack;
+use crate::cc::{Ack, EcnFeedback};
 use crate::clock::micros;
 use crate::segment::{Flags, Segment};
 
 impl Sender {
+    /// Whether the connection has neither pacing nor ECN. Such connections have code of their own, since they are
+    /// the most frequent ones: the parameter `BASIC` of what follows.
+    #[inline]
+    pub(super) fn is_basic(&self) -> bool {
+        !self.ecn.is_on() && !self.pacing.is_paced()
+    }
+
+    /// An acknowledgement of a connection with pacing or ECN arrived.
+    #[inline(never)]
+    pub(super) fn on_paced_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        match self.plain_run_of::<false>(seg) {
+            Some(run) => self.on_plain_ack::<false>(now, seg, &run, out),
+            None => self.on_ack(now, seg, out),
+        }
+    }
+
     /// What `seg` acknowledges, if [`Sender::on_plain_ack`] can process it.
     #[inline]
-    pub(super) fn plain_run_of(&self, seg: &Segment) -> Option<PlainRun> {
+    pub(super) fn plain_run_of<const BASIC: bool>(&self, seg: &Segment) -> Option<PlainRun> {
         // The number of SACK blocks is among the flags.
-        let plain = seg.flags == Flags::ACK
+        let plain = (BASIC && seg.flags == Flags::ACK || !BASIC && self.ecn.is_plain(seg))
             && self.recovery.phase() == Phase::Open
             && self.board.sacked() == 0
-            && !self.ecn.is_on()
-            && !self.pacing.is_paced()
             && self.hystart.is_none()
             && self.probe.is_none();
         let acked = seg.ack.checked_sub(self.board.una())?;
         if !plain || acked == 0 || acked > self.board.outstanding() {
             return None;
         }
-        self.board.plain_run(acked).filter(|run| run.count == acked)
+        let run = self.board.plain_run(acked)?;
+        let sure = BASIC || self.ecn.may_presume_unmarked(seg, acked);
+        (run.count == acked && sure).then_some(run)
     }
 
     /// An acknowledgement of exactly `run` arrived.
     #[inline]
-    pub(super) fn on_plain_ack(
+    pub(super) fn on_plain_ack<const BASIC: bool>(
         &mut self,
         now: Instant,
         seg: &Segment,
@@ -52,6 +69,10 @@ impl Sender {
         let min_rtt = self.rtt.min_micros();
         self.rack.begin_ack();
         self.rack.advance(now, (run.newest, una), false, min_rtt);
+        if !BASIC && let Some(sampler) = self.pacing.sampler() {
+            sampler.begin_ack();
+            sampler.on_delivered_run(run.count, run.newest, una);
+        }
         self.board.trim();
         self.measure_pipe(now, run.count);
         // The peer may have delayed the acknowledgement of a single segment that is not full.
@@ -78,7 +99,30 @@ impl Sender {
         };
         self.cc.on_ack(&mut self.window, &facts);
         self.rack.adapt_window(false, una, next);
-        if self.usage.allows_growth(&self.window) {
+        let mut ecn = None;
+        if !BASIC && self.ecn.is_on() {
+            let feedback = EcnFeedback {
+                snd_una: una,
+                snd_nxt: next,
+                delivered: run.count,
+                marked: 0,
+            };
+            self.cc.on_ecn_feedback(&feedback);
+            ecn = Some(feedback);
+        }
+        if !BASIC && self.is_model_based() {
+            let facts = Ack {
+                one_way_ms: None,
+                ..facts
+            };
+            let news = News {
+                delivered: run.count,
+                lost: 0,
+                maybe_delayed: delayed,
+                ecn,
+            };
+            self.update_model(&facts, &news);
+        } else if self.usage.allows_growth(&self.window) {
             let facts = Ack {
                 rtt_micros: None,
                 one_way_ms: None,
@@ -105,51 +149,4 @@ impl Sender {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::Ticks;
-    use crate::receiver::{Arrival, Receiver};
-    use crate::sender::SenderParams;
-    use sojourn_net::{Duration, Rng};
-
-    #[test]
-    fn it_does_what_is_done_for_any_acknowledgement() {
-        let ticks = Ticks::new(Duration::from_micros(300));
-        let params = SenderParams::default();
-        let mut sender = Sender::new(&params, ticks);
-        let mut receiver = Receiver::new(ticks, false);
-        let (mut now, mut rng) = (Instant::from_millis(1), Rng::new(1));
-        let (mut data, mut acks) = (Vec::new(), Vec::new());
-        sender.write(now, 4_000_000, &mut data);
-        sender.close(now, &mut data);
-        sender.connect(now, &mut data);
-        let (mut plain, mut other) = (0, 0);
-        while sender.state() != State::Done {
-            now += Duration::from_micros(10_000 + rng.below(3_000));
-            // One of a thousand segments is lost.
-            for segment in data.drain(..).filter(|_| rng.below(1_000) > 0) {
-                receiver.on_segment(now, &segment, Arrival::default(), &mut acks);
-            }
-            receiver.on_timer(now, &mut acks);
-            now += Duration::from_micros(10_000 + rng.below(3_000));
-            for ack in acks.drain(..) {
-                let established = sender.state() == State::Established;
-                if established && let Some(run) = sender.plain_run_of(&ack) {
-                    let (mut like_any, mut sent) = (sender.clone(), data.clone());
-                    like_any.on_ack(now, &ack, &mut sent);
-                    sender.on_plain_ack(now, &ack, &run, &mut data);
-                    assert_eq!(data, sent);
-                    assert_eq!(format!("{sender:?}"), format!("{like_any:?}"));
-                    plain += 1;
-                } else {
-                    sender.on_segment(now, &ack, &mut data);
-                    other += 1;
-                }
-            }
-            if sender.next_timer().is_some_and(|due| due <= now) {
-                sender.on_timer(now, &mut data);
-            }
-        }
-        assert!(plain > 1_000 && other > 10, "{plain} {other}");
-    }
-}
+mod tests;

@@ -16,20 +16,53 @@ impl Sender {
             self.read_dsack(dup.start, dup.end, found);
             blocks = rest;
         }
+        if blocks.iter().all(|&block| self.board.is_known(block)) {
+            return;
+        }
         let (una, next) = (self.board.una(), self.board.next());
         let mut sacked = self.board.take_sacked();
         let high_before = sacked.end().unwrap_or(una);
         for block in blocks {
             let (start, end) = (block.start.max(una), block.end.min(next));
-            if start < end {
+            if start < end && !self.board.is_known(*block) {
                 sacked.insert(start, end, |from, to| {
-                    for seq in from..to {
-                        self.mark_sacked(now, seq, high_before, found);
-                    }
+                    self.mark_range_sacked(now, (from, to), high_before, found);
                 });
             }
         }
         self.board.restore_sacked(sacked);
+        self.board.note_known(blocks);
+    }
+
+    fn mark_range_sacked(
+        &mut self,
+        now: Instant,
+        (from, to): (u32, u32),
+        high_before: u32,
+        found: &mut Findings,
+    ) {
+        let mut seq = from;
+        while seq < to {
+            let Some((count, (oldest, newest))) = self.board.mark_plain_sacked(seq, to) else {
+                self.mark_sacked(now, seq, high_before, found);
+                seq += 1;
+                continue;
+            };
+            if seq < high_before {
+                found.note_reordered(seq);
+            }
+            found.original_delivered |= seq < self.recovery.high_seq();
+            let (oldest, _) = found.sacked_sent.unwrap_or((oldest, newest));
+            found.sacked_sent = Some((oldest, newest));
+            found.sacked = true;
+            seq += count;
+            // The last was sent last: only it can be the newest delivery.
+            if let Some(sampler) = self.pacing.sampler() {
+                sampler.on_delivered(seq - 1 - self.board.una(), newest, seq);
+            }
+            let min = self.rtt.min_micros();
+            self.rack.advance(now, (newest, seq), false, min);
+        }
     }
 
     fn mark_sacked(&mut self, now: Instant, seq: u32, high_before: u32, found: &mut Findings) {

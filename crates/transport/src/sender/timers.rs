@@ -21,7 +21,12 @@ impl Sender {
     /// When [`Sender::on_timer`] is due; `None` if no timer runs.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
-        match (self.wheel_timer(), self.departure()) {
+        let departure = self.departure();
+        // Most departures come before the wheel needs to be looked at.
+        if departure.is_some_and(|at| at <= self.timer.earliest()) {
+            return departure;
+        }
+        match (self.wheel_timer(), departure) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -37,8 +42,9 @@ impl Sender {
     #[inline]
     pub fn next_timer_before(&self, pending: Instant) -> Option<Instant> {
         // Most calls end here, without a look at the wheel.
-        if self.timer.earliest() >= pending && !self.pacing.is_paced() {
-            return None;
+        let departure = self.departure().filter(|&at| at < pending);
+        if self.timer.earliest() >= departure.unwrap_or(pending) {
+            return departure;
         }
         self.next_timer().filter(|&at| at < pending)
     }
@@ -51,7 +57,7 @@ impl Sender {
         let Some(kind) = self.timer.kind() else {
             return;
         };
-        if self.wheel_timer().is_some_and(|at| now < at) {
+        if now < self.timer.earliest() || self.wheel_timer().is_some_and(|at| now < at) {
             return;
         }
         self.timer.cancel();

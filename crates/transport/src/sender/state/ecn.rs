@@ -16,6 +16,13 @@
 use crate::segment::{Flags, Segment};
 use crate::sender::params::{OnCe, SenderParams};
 
+/// The bits of the IP ECN field, and those of the counter of RFC 9768 and its option.
+const IP: Flags = Flags::ECT.with(Flags::ECT1);
+const COUNTER: Flags = Flags::of_ace(7).with(Flags::ACE_OPTION);
+
+/// Most segments whose marks a counter modulo 8 reports without doubt.
+const SURE: u32 = 7;
+
 /// What the handshake has decided.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
@@ -208,6 +215,39 @@ impl Ecn {
         self.ect
     }
 
+    /// The flags of new segments with data, if all of them have the same ones until something is received.
+    #[inline]
+    pub(crate) fn data_flags(&self) -> Option<Flags> {
+        match self.mode {
+            Mode::Off => Some(Flags::NONE),
+            Mode::Accurate(_) => Some(self.ect),
+            Mode::Offered | Mode::Classic => (!self.cwr_pending).then_some(self.ect),
+        }
+    }
+
+    /// Whether `seg` is an acknowledgement without SACK blocks that reports neither marks nor anything else that
+    /// changes the counts of marks.
+    #[inline]
+    pub(crate) fn is_plain(&self, seg: &Segment) -> bool {
+        match &self.mode {
+            Mode::Off | Mode::Offered | Mode::Classic => seg.flags.without(IP) == Flags::ACK,
+            Mode::Accurate(peer) => {
+                seg.flags.without(IP.with(COUNTER)) == Flags::ACK
+                    && seg.flags.ace() == peer.cep
+                    && seg
+                        .marked_bytes()
+                        .is_none_or(|ceb| ceb == peer.ceb && peer.assumed == 0)
+            }
+        }
+    }
+
+    /// Whether the `delivered` segments of an acknowledgement that is [plain](Self::is_plain) count as unmarked:
+    /// the counter has not come full circle.
+    #[inline]
+    pub(crate) fn may_presume_unmarked(&self, seg: &Segment, delivered: u32) -> bool {
+        !self.is_accurate() || delivered <= SURE || seg.marked_bytes().is_some()
+    }
+
     /// The window was reduced: with ECN the next new segment carries CWR.
     pub(crate) const fn request_cwr(&mut self) {
         self.cwr_pending = self.is_on();
@@ -253,7 +293,7 @@ impl Ecn {
                 0
             };
         };
-        if seg.marked_bytes().is_some() || delivered <= 7 {
+        if seg.marked_bytes().is_some() || delivered <= SURE {
             return marked;
         }
         let possible = delivered.saturating_sub(marked) / 8 * 8;

@@ -31,12 +31,12 @@ struct Paced {
 }
 
 impl Pacing {
-    /// The pacing of a new connection; `sampled`: the controller needs delivery rates.
-    pub(crate) fn new(paced: bool, sampled: bool) -> Self {
-        let paced = (paced || sampled).then(|| {
+    /// The pacing of a new connection; `sampler`: of a model-based controller.
+    pub(crate) fn new(paced: bool, sampler: Option<DeliveryRateSampler>) -> Self {
+        let paced = (paced || sampler.is_some()).then(|| {
             Box::new(Paced {
                 pacer: Pacer::new(),
-                sampler: sampled.then(DeliveryRateSampler::default),
+                sampler,
             })
         });
         Self { rate: 0, paced }

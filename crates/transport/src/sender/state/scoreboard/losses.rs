@@ -6,12 +6,18 @@ use std::collections::{BinaryHeap, VecDeque};
 use sojourn_net::Instant;
 
 use crate::ranges::RangeSet;
+use crate::segment::SackBlock;
 
 /// The queues of loss recovery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     /// What the peer has selectively acknowledged.
     pub(super) sacked: RangeSet,
+    /// The segment after the highest one ever sacked.
+    pub(super) high: u32,
+    /// Blocks of the last acknowledgements, cut off where the sent segments ended: all of them is sacked or
+    /// acknowledged.
+    pub(super) known: [SackBlock; 3],
     /// Lost originals to retransmit, ascending. An entry is stale if its flags say otherwise.
     pub(super) to_resend: VecDeque<u32>,
     /// Lost retransmissions to retransmit again.

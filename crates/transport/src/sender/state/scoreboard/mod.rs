@@ -2,16 +2,16 @@
 
 mod loss_marking;
 mod losses;
-mod ring;
 mod sent;
 
 use sojourn_net::Instant;
 use sojourn_prefetch::prefetch;
 
 use crate::ranges::RangeSet;
+use crate::ring::Ring;
+use crate::segment::SackBlock;
 
 use losses::Losses;
-use ring::Ring;
 pub(crate) use sent::Sent;
 
 /// The peer has selectively acknowledged it.
@@ -26,6 +26,9 @@ pub(crate) const EVER_RESENT: u8 = 8;
 /// The most recently sent segment known to be delivered: its last transmission, and the segment
 /// after it.
 pub(crate) type Delivered = (Instant, u32);
+
+/// When the first and the last of several segments were sent.
+pub(crate) type Sending = (Instant, Instant);
 
 /// Segments in sequence order, each sent once, that one acknowledgement removes from the board.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +52,7 @@ pub(crate) struct PlainRun {
 pub(crate) struct Scoreboard {
     /// First unacknowledged segment.
     una: u32,
-    segments: Ring,
+    segments: Ring<Sent>,
     sacked: u32,
     lost: u32,
     resent: u32,
@@ -185,11 +188,23 @@ impl Scoreboard {
     /// at most `most`. `None`: the first one is different.
     #[inline]
     pub(crate) fn plain_run(&self, most: u32) -> Option<PlainRun> {
+        self.run(0, most)
+    }
+
+    /// The same for segments that were sent once and are sacked.
+    #[inline]
+    pub(crate) fn sacked_run(&self, most: u32) -> Option<PlainRun> {
+        self.run(SACKED, most)
+    }
+
+    /// The first segments with just these flags.
+    #[inline]
+    fn run(&self, flags: u8, most: u32) -> Option<PlainRun> {
         let most = most.min(self.segments.len());
         let (mut count, mut bytes) = (0, 0);
         while count < most {
             let sent = &self.segments[count];
-            if sent.flags != 0 {
+            if sent.flags != flags {
                 break;
             }
             bytes += u32::from(sent.len);
@@ -211,6 +226,36 @@ impl Scoreboard {
         self.segments.skip(run.count);
         self.una += run.count;
         self.delivered += u64::from(run.count);
+    }
+
+    /// Removes the first segments, a [run of sacked ones](Self::sacked_run), as acknowledged.
+    #[inline]
+    pub(crate) fn pop_sacked_run(&mut self, run: &PlainRun) {
+        self.segments.skip(run.count);
+        self.una += run.count;
+        self.sacked -= run.count;
+    }
+
+    /// The segments of `[from, to)` that were sent once and are neither sacked nor lost, up to one that is different,
+    /// were selectively acknowledged. Returns their number and when the first and the last were sent; `None`: the
+    /// first one is different.
+    #[inline]
+    pub(crate) fn mark_plain_sacked(&mut self, from: u32, to: u32) -> Option<(u32, Sending)> {
+        let oldest = self.get(from).at;
+        let (mut seq, mut newest) = (from, oldest);
+        while seq < to {
+            let sent = self.get_mut(seq);
+            if sent.flags != 0 {
+                break;
+            }
+            sent.flags = SACKED;
+            newest = sent.at;
+            seq += 1;
+        }
+        let count = seq - from;
+        self.sacked += count;
+        self.delivered += u64::from(count);
+        (count > 0).then_some((count, (oldest, newest)))
     }
 
     /// `seq` was selectively acknowledged. Returns it as it was before.
@@ -257,7 +302,35 @@ impl Scoreboard {
     /// The segment after the highest one sacked; `None`: none is.
     #[inline]
     pub(crate) fn sacked_end(&self) -> Option<u32> {
-        self.losses.as_ref().and_then(|losses| losses.sacked.end())
+        let losses = self.losses.as_ref().filter(|_| self.sacked > 0)?;
+        debug_assert_eq!(
+            losses.sacked.end(),
+            Some(losses.high),
+            "the set has its end"
+        );
+        Some(losses.high)
+    }
+
+    /// Whether all of a SACK block is known to be sacked or acknowledged, as it is of most: they repeat what the
+    /// last acknowledgement reported.
+    #[inline]
+    pub(crate) fn is_known(&self, block: SackBlock) -> bool {
+        let covers = |known: &SackBlock| known.start <= block.start && block.end <= known.end;
+        let losses = self.losses.as_ref();
+        losses.is_some_and(|losses| losses.known.iter().any(covers))
+    }
+
+    /// What `blocks`, at most 3, report has been marked.
+    #[inline]
+    pub(crate) fn note_known(&mut self, blocks: &[SackBlock]) {
+        let next = self.next();
+        let known = &mut self.losses_mut().known;
+        for (known, block) in known.iter_mut().zip(blocks) {
+            *known = SackBlock {
+                end: block.end.min(next),
+                ..*block
+            };
+        }
     }
 
     /// The set of sacked segments, so that it and the board can both change; give it back with
@@ -267,7 +340,9 @@ impl Scoreboard {
     }
 
     pub(crate) fn restore_sacked(&mut self, sacked: RangeSet) {
-        self.losses_mut().sacked = sacked;
+        let losses = self.losses_mut();
+        losses.high = sacked.end().unwrap_or(losses.high);
+        losses.sacked = sacked;
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use crate::segment::Flags;
 
 /// A segment in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// Its last transmission.
     pub(crate) at: Instant,

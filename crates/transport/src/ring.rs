@@ -1,26 +1,23 @@
-//! The segments on the board, in a ring.
+//! A queue of what is in flight, in a ring.
 
 use std::ops::{Index, IndexMut};
 
-use sojourn_net::Instant;
 use sojourn_prefetch::prefetch;
-
-use super::sent::Sent;
-use crate::segment::Flags;
 
 /// The first capacity.
 const SMALLEST: usize = 4;
 
-/// A queue of segments. Its capacity is a power of two, so that a place is found by masking.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ring {
-    slots: Vec<Sent>,
+/// A queue of segments or of what is known of each. Its capacity is a power of two, so that a place is found by
+/// masking.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring<T> {
+    slots: Vec<T>,
     first: u32,
     len: u32,
 }
 
-impl Ring {
-    pub(super) const fn new() -> Self {
+impl<T: Copy + Default> Ring<T> {
+    pub(crate) const fn new() -> Self {
         Self {
             slots: Vec::new(),
             first: 0,
@@ -29,28 +26,28 @@ impl Ring {
     }
 
     #[inline]
-    pub(super) const fn len(&self) -> u32 {
+    pub(crate) const fn len(&self) -> u32 {
         self.len
     }
 
-    /// The slot of the segment at `place`.
+    /// The slot of the item at `place`.
     #[inline]
     const fn slot(&self, place: u32) -> usize {
         self.first.wrapping_add(place) as usize & self.slots.len().wrapping_sub(1)
     }
 
     #[inline]
-    pub(super) fn first(&self) -> Option<&Sent> {
+    pub(crate) fn first(&self) -> Option<&T> {
         (self.len > 0).then(|| &self.slots[self.slot(0)])
     }
 
     #[inline]
-    pub(super) fn push(&mut self, sent: Sent) {
+    pub(crate) fn push(&mut self, item: T) {
         if self.len as usize == self.slots.len() {
             self.grow();
         }
         let slot = self.slot(self.len);
-        self.slots[slot] = sent;
+        self.slots[slot] = item;
         self.len += 1;
     }
 
@@ -58,7 +55,7 @@ impl Ring {
     /// stack, from where it is copied as a whole and waits for the stores of its parts.
     #[cold]
     fn grow(&mut self) {
-        let fill = Sent::new(Instant::ZERO, 0, Flags::NONE);
+        let fill = T::default();
         let capacity = (2 * self.slots.len()).max(SMALLEST);
         let middle = self.slot(0);
         self.slots
@@ -67,52 +64,58 @@ impl Ring {
         self.slots.resize(capacity, fill);
     }
 
-    /// Asks the processor to load the first segment and the place of the next one.
+    /// Asks the processor to load the first item and the place of the next one.
     #[inline]
-    pub(super) fn prefetch(&self) {
+    pub(crate) fn prefetch(&self) {
         for place in [0, self.len] {
-            if let Some(sent) = self.slots.get(self.slot(place)) {
-                prefetch(sent);
+            if let Some(item) = self.slots.get(self.slot(place)) {
+                prefetch(item);
             }
         }
     }
 
-    /// Removes the first segment.
+    /// Removes the first item.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<Sent> {
-        let sent = *self.first()?;
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let first = *self.first()?;
         self.skip(1);
-        Some(sent)
+        Some(first)
     }
 
-    /// Removes the first `count` segments, of which there are at least as many.
+    /// Removes the first `count` items, of which there are at least as many.
     #[inline]
-    pub(super) const fn skip(&mut self, count: u32) {
+    pub(crate) const fn skip(&mut self, count: u32) {
         self.first = self.first.wrapping_add(count);
         self.len -= count;
     }
 
-    pub(super) fn for_each_mut(&mut self, mut change: impl FnMut(&mut Sent)) {
+    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut T)) {
         for place in 0..self.len {
             change(&mut self[place]);
         }
     }
 }
 
-impl Index<u32> for Ring {
-    type Output = Sent;
+impl<T: Copy + Default> Default for Ring<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Copy + Default> Index<u32> for Ring<T> {
+    type Output = T;
 
     #[inline]
-    fn index(&self, place: u32) -> &Sent {
-        debug_assert!(place < self.len, "the board has no segment {place}");
+    fn index(&self, place: u32) -> &T {
+        debug_assert!(place < self.len, "the queue has no place {place}");
         &self.slots[self.slot(place)]
     }
 }
 
-impl IndexMut<u32> for Ring {
+impl<T: Copy + Default> IndexMut<u32> for Ring<T> {
     #[inline]
-    fn index_mut(&mut self, place: u32) -> &mut Sent {
-        debug_assert!(place < self.len, "the board has no segment {place}");
+    fn index_mut(&mut self, place: u32) -> &mut T {
+        debug_assert!(place < self.len, "the queue has no place {place}");
         let slot = self.slot(place);
         &mut self.slots[slot]
     }
@@ -135,20 +138,19 @@ mod tests {
         for n in 0..10_000_u64 {
             // Up to some hundred segments, then down to none.
             if rng.below(100) < if n % 2_000 < 1_000 { 70 } else { 20 } {
-                let at = Instant::from_nanos(n);
-                queue.push(Sent::new(at, 1_448, Flags::NONE));
-                want.push_back(at);
+                queue.push(n);
+                want.push_back(n);
             } else {
-                assert_eq!(queue.pop().map(|sent| sent.at), want.pop_front());
+                assert_eq!(queue.pop(), want.pop_front());
             }
             assert_eq!(queue.len() as usize, want.len());
-            assert_eq!(queue.first().map(|sent| sent.at), want.front().copied());
+            assert_eq!(queue.first(), want.front());
             if let Some(last) = queue.len().checked_sub(1) {
-                assert_eq!(Some(&queue[last].at), want.back());
+                assert_eq!(Some(&queue[last]), want.back());
             }
         }
         let mut each = want.iter();
-        queue.for_each_mut(|sent| assert_eq!(Some(&sent.at), each.next()));
+        queue.for_each_mut(|item| assert_eq!(Some(&*item), each.next()));
         assert!(queue.slots.len() >= 256, "{}", queue.slots.len());
     }
 }
