@@ -42,12 +42,21 @@ impl LinkProbe {
     }
 
     /// The record of a class.
-    #[inline(never)]
+    #[inline]
     fn class(&mut self, class: ClassId) -> &mut ClassRecord {
+        if !matches!(self.classes.get(class.place), Some(Some(_))) {
+            self.add_class(class);
+        }
+        self.classes[class.place].get_or_insert_with(|| ClassRecord::new(class))
+    }
+
+    /// Nothing was reported for this class before.
+    #[cold]
+    fn add_class(&mut self, class: ClassId) {
         if class.place >= self.classes.len() {
             self.classes.resize(class.place + 1, None);
         }
-        self.classes[class.place].get_or_insert_with(|| ClassRecord::new(class))
+        self.classes[class.place] = Some(ClassRecord::new(class));
     }
 
     /// A packet of `class` was dequeued.

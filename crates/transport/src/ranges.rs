@@ -59,6 +59,15 @@ impl<T: Copy + Ord> RangeSet<T> {
         (low, high)
     }
 
+    /// Adds `[start, end)` if it begins in the highest run or where that ends, and ends above it; returns the part
+    /// that was not there before. `None`: it does not, and nothing is added.
+    #[inline]
+    pub(crate) fn extend_highest(&mut self, start: T, end: T) -> Option<(T, T)> {
+        let highest = self.runs.back_mut();
+        let run = highest.filter(|run| run.0 <= start && start <= run.1 && run.1 < end)?;
+        Some((std::mem::replace(&mut run.1, end), end))
+    }
+
     /// Removes everything below `floor`.
     pub(crate) fn remove_below(&mut self, floor: T) {
         while let Some(run) = self.runs.front_mut() {
@@ -122,6 +131,7 @@ mod tests {
     fn behaves_as_a_set_of_numbers() {
         let mut rng = Rng::new(1);
         let mut draw = |n: u64| u32::try_from(rng.below(n)).unwrap();
+        let mut extended = 0;
         for _ in 0..200 {
             let (mut set, mut want) = (RangeSet::default(), std::collections::BTreeSet::new());
             for _ in 0..60 {
@@ -132,12 +142,21 @@ mod tests {
                 } else {
                     let start = draw(100);
                     let end = start + 1 + draw(12);
-                    let mut new = Vec::new();
-                    let run = set.insert(start, end, |s, e| new.extend(s..e));
+                    let (mut new, highest) = (Vec::new(), set.runs.back().copied());
+                    // `insert` does the same.
+                    let tries = draw(2) == 0;
+                    if tries && let Some((s, e)) = set.extend_highest(start, end) {
+                        extended += 1;
+                        new.extend(s..e);
+                    } else {
+                        let continues = |(s, e)| s <= start && start <= e && e < end;
+                        assert!(!(tries && highest.is_some_and(continues)));
+                        let run = set.insert(start, end, |s, e| new.extend(s..e));
+                        assert!(run.0 <= start && end <= run.1);
+                        assert_eq!(set.run_of(start), Some(run));
+                    }
                     let fresh: Vec<u32> = (start..end).filter(|i| want.insert(*i)).collect();
                     assert_eq!(new, fresh);
-                    assert!(run.0 <= start && end <= run.1);
-                    assert_eq!(set.run_of(start), Some(run));
                 }
                 let members: Vec<u32> = set.runs.iter().flat_map(|&(s, e)| s..e).collect();
                 assert_eq!(members, want.iter().copied().collect::<Vec<_>>());
@@ -150,5 +169,6 @@ mod tests {
                 );
             }
         }
+        assert!(extended > 100, "{extended}");
     }
 }

@@ -137,7 +137,7 @@ pub struct DualPi2<P> {
     ecn_mask: EcnMask,
     min_qlen_step: usize,
     l4s: Fifo<P>,
-    /// Whether L's own threshold applies to each packet of L in the kernel.
+    /// Whether L's own threshold applies to each packet of L in the kernel; of the RFC's profile, nothing.
     steps: VecDeque<bool>,
     classic: Fifo<P>,
     scheduler: Scheduler,
@@ -290,7 +290,9 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             Band::L4s => {
                 self.counters.in_l4s += 1;
                 self.l4s.push(now, pkt);
-                self.steps.push_back(step);
+                if let Law::Linux(_) = self.law {
+                    self.steps.push_back(step);
+                }
             }
             Band::Classic => {
                 self.counters.in_classic += 1;
@@ -310,10 +312,9 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             };
             let held = queue.backlog().packets;
             let (mut pkt, arrived) = queue.pop_stamped()?;
-            let step = band == Band::L4s && self.steps.pop_front().unwrap_or(false);
-            let leaving = Leaving {
+            let mut leaving = Leaving {
                 band,
-                step,
+                step: false,
                 markable: pkt.ecn() != Ecn::NotEct,
                 waited: now.since(arrived),
                 held,
@@ -321,7 +322,10 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             };
             let verdict = match &mut self.law {
                 Law::Rfc(law) => law.judge(&leaving),
-                Law::Linux(law) => law.judge(&leaving, &mut self.rng),
+                Law::Linux(law) => {
+                    leaving.step = band == Band::L4s && self.steps.pop_front().unwrap_or(false);
+                    law.judge(&leaving, &mut self.rng)
+                }
             };
             obs.on_class(band.id());
             match verdict {

@@ -220,6 +220,7 @@ impl Connection {
     }
 
     /// Whether nothing follows: all is acknowledged, or an end has given up.
+    #[inline]
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Tcp(tcp) => tcp.is_over(),

@@ -149,9 +149,18 @@ impl Flow {
     }
 
     /// Frees the memory of a bulk transfer that has ended.
+    #[inline]
     pub(crate) fn release(&mut self, now: Instant) {
-        if let Source::Connection(connection) = &mut self.source
+        if let Source::Connection(connection) = &self.source
             && connection.is_over()
+        {
+            self.release_ended(now);
+        }
+    }
+
+    #[cold]
+    fn release_ended(&mut self, now: Instant) {
+        if let Source::Connection(connection) = &mut self.source
             && let Some((record, ends_with_interval)) = connection.record(now)
         {
             self.stopped = true;

@@ -165,8 +165,7 @@ impl Bbr {
         let Some(min_rtt) = self.min_rtt.micros() else {
             return TCP_INIT_CWND;
         };
-        let segments = bbr_common::scaled_bdp(bw, min_rtt, gain).div_ceil(1 << BW_SCALE);
-        u64::try_from(segments).unwrap_or(u64::MAX)
+        bbr_common::segments_of_bdp(bw, min_rtt, gain)
     }
 
     /// `segments` and an allowance for bursts on both hosts; an even number, for delayed acknowledgements.

@@ -190,23 +190,29 @@ impl Prague {
 }
 
 /// Segments of a window, rounded up.
+// Without a call of the C library, which `ceil` is on processors of 2003.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a window is positive, and capped"
 )]
 fn whole(window: f64) -> u32 {
-    window.ceil().min(1e9) as u32
+    let window = window.min(1e9);
+    let below = window as u32;
+    below + u32::from(f64::from(below) < window)
 }
 
 /// Bytes per second of a pacing rate.
 #[expect(
     clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "a float saturates; a rate is not negative"
+    reason = "a float saturates; a rate is not negative; it is whole from 2^53 on"
 )]
 fn whole_rate(rate: f64) -> u64 {
-    rate.round() as u64
+    // As above. The difference is exact.
+    let below = rate as u64;
+    below.saturating_add(u64::from(rate - below as f64 >= 0.5))
 }
 
 impl ModelBased for Prague {

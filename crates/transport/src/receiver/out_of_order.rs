@@ -53,6 +53,14 @@ impl OutOfOrder {
             self.fin = Some(seq);
         }
         self.count += 1;
+        // The usual case: it continues the latest run, which is the highest one.
+        if let Some(latest) = &mut self.recent[0]
+            && latest.end == seq
+            && self.held.extend_highest(seq, seq + 1).is_some()
+        {
+            latest.end = seq + 1;
+            return false;
+        }
         let (start, end) = self.held.insert(seq, seq + 1, |_, _| {});
         let run = SackBlock { start, end };
         let known = |b: &Option<SackBlock>| b.is_some_and(|b| start <= b.start && b.end <= end);

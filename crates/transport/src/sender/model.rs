@@ -61,7 +61,11 @@ impl Sender {
     }
 
     /// Lets the controller set window and rate.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "without this, what is known of the acknowledgement goes through memory"
+    )]
     pub(super) fn update_model(&mut self, ack: &Ack, news: &News) {
         let now = ack.now;
         let totals = self.totals();
@@ -107,7 +111,7 @@ impl Sender {
         }
     }
 
-    /// After each acknowledgement: the controller's own rate, or the rate of the window.
+    /// After each acknowledgement: the controller's own rate, or the rate of the window; and the bursts it allows.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
         let own = if self.pacing.is_paced() {
@@ -117,5 +121,6 @@ impl Sender {
         };
         let rate = own.unwrap_or_else(|| self.window_rate());
         self.pacing.set_rate(rate);
+        self.buffer.set_burst(self.burst_segments());
     }
 }

@@ -58,19 +58,20 @@ impl Sender {
         }
         let mut sent_any = 0;
         let mut limited = false;
-        let max_segments = self.burst_segments();
+        let max_segments = self.buffer.burst();
+        debug_assert_eq!(max_segments, self.burst_segments(), "the rate has changed");
         // The probe timer replaces the time-out that a burst would start.
         let arms_probe = self.may_probe();
         while self.buffer.unsent() > 0 && !self.pacing_blocks(now) {
             let in_flight = self.board.in_flight();
             let quota = self.window.cwnd.saturating_sub(in_flight);
-            if quota == 0 || !self.buffer.may_send() {
+            let allowed = self.buffer.segments_allowed();
+            if quota == 0 || allowed == 0 {
                 break;
             }
-            let quota = quota.min((self.window.cwnd / 2).max(1));
             let queued = self.buffer.unsent_segments();
             if queued > 1 {
-                match self.defer(now, in_flight, max_segments) {
+                match self.defer(now, (quota, allowed), max_segments) {
                     Verdict::Send => {}
                     Verdict::WaitForWindow => {
                         limited = true;
@@ -79,10 +80,8 @@ impl Sender {
                     Verdict::WaitForPeer => break,
                 }
             }
-            let burst = queued
-                .min(quota)
-                .min(max_segments)
-                .min(self.buffer.segments_allowed());
+            let half = (self.window.cwnd / 2).max(1);
+            let burst = queued.min(quota).min(half).min(max_segments).min(allowed);
             let was_empty = self.board.outstanding() == 0;
             self.send_burst(now, burst.max(1), out);
             if !arms_probe {
@@ -113,18 +112,18 @@ impl Sender {
         }
     }
 
-    /// Whether a burst may go, or is deferred to the next acknowledgement to grow.
-    fn defer(&self, now: Instant, in_flight: u32, max_segments: u32) -> Verdict {
-        if self.recovery.phase() >= Phase::Recovery
+    /// Whether a burst may go, or is deferred to the next acknowledgement to grow. The window and the peer allow
+    /// `by_cwnd` and `by_peer` segments.
+    fn defer(&self, now: Instant, (by_cwnd, by_peer): (u32, u32), max_segments: u32) -> Verdict {
+        let limit = by_cwnd.min(by_peer);
+        if limit >= max_segments
+            || self.recovery.phase() >= Phase::Recovery
             || now.saturating_since(self.last_departure()) > MAX_DEFERRAL
         {
             return Verdict::Send;
         }
-        let by_cwnd = self.window.cwnd - in_flight;
-        let by_peer = self.buffer.segments_allowed();
-        let limit = by_cwnd.min(by_peer);
         let third = self.buffer.peer_window_segments().min(self.window.cwnd) / 3;
-        if limit >= max_segments || limit >= third {
+        if limit >= third {
             return Verdict::Send;
         }
         let Some(first) = self.board.first() else {
@@ -157,7 +156,7 @@ impl Sender {
     }
 
     /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
-    fn burst_segments(&self) -> u32 {
+    pub(super) fn burst_segments(&self) -> u32 {
         let size = if self.pacing.is_paced() {
             self.cc.burst_size()
         } else {
@@ -172,6 +171,11 @@ impl Sender {
         (bytes / self.window.mss()).max(size.min_tso_segs)
     }
 
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "paced connections send one segment at a time: a call would be a tenth of its cost"
+    )]
     fn send_burst(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
         if self.board.in_flight() == 0 && self.counters.sent > 0 {
             let resume = Resume {

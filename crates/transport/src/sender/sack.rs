@@ -16,22 +16,38 @@ impl Sender {
             self.read_dsack(dup.start, dup.end, found);
             blocks = rest;
         }
-        if blocks.iter().all(|&block| self.board.is_known(block)) {
-            return;
-        }
         let (una, next) = (self.board.una(), self.board.next());
-        let mut sacked = self.board.take_sacked();
-        let high_before = sacked.end().unwrap_or(una);
+        let high_before = self.board.sacked_end().unwrap_or(una);
+        let mut is_new = false;
         for block in blocks {
             let (start, end) = (block.start.max(una), block.end.min(next));
-            if start < end && !self.board.is_known(*block) {
-                sacked.insert(start, end, |from, to| {
-                    self.mark_range_sacked(now, (from, to), high_before, found);
-                });
+            if start >= end || self.board.is_known(*block) {
+                continue;
+            }
+            is_new = true;
+            match self.board.extend_sacked(start, end) {
+                Some(added) => self.mark_range_sacked(now, added, high_before, found),
+                None => self.insert_sacked(now, (start, end), high_before, found),
             }
         }
+        if is_new {
+            self.board.note_known(blocks);
+        }
+    }
+
+    /// Marks what is not marked yet of a range.
+    fn insert_sacked(
+        &mut self,
+        now: Instant,
+        (start, end): (u32, u32),
+        high_before: u32,
+        found: &mut Findings,
+    ) {
+        let mut sacked = self.board.take_sacked();
+        sacked.insert(start, end, |from, to| {
+            self.mark_range_sacked(now, (from, to), high_before, found);
+        });
         self.board.restore_sacked(sacked);
-        self.board.note_known(blocks);
     }
 
     fn mark_range_sacked(

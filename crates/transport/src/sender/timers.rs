@@ -5,7 +5,7 @@
 //!
 //! RFC 6298 §5 and RFC 8985 §7, on the timer wheel of Linux. Departures are exact.
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::connection::{Sender, State};
 use super::state::probe::TailLossProbe;
@@ -144,17 +144,17 @@ impl Sender {
             }
         };
         let rto = self.current_rto_ms();
-        let rto_left = if advancing {
-            rto
-        } else {
-            let age = self
-                .board
-                .first()
-                .map_or(0, |f| now.since(f.at).as_micros());
-            ticks_of_micros((rto * 1_000).saturating_sub(age))
+        let age = match self.board.first() {
+            Some(first) if !advancing => now.since(first.at),
+            _ => Duration::ZERO,
         };
-        if rto_left > 0 {
-            ticks = ticks.min(rto_left);
+        // Most time-outs are later than the probe even after this time.
+        let spare = rto.checked_sub(ticks).map(Duration::from_millis);
+        if spare.is_none_or(|spare| age > spare) {
+            let rto_left = ticks_of_micros((rto * 1_000).saturating_sub(age.as_micros()));
+            if rto_left > 0 {
+                ticks = ticks.min(rto_left);
+            }
         }
         self.timer.arm(now, Kind::Probe, ticks);
         true

@@ -225,3 +225,58 @@ fn each_parameter_has_its_effect() {
     };
     assert!(growth(default) < 5.0 && growth(free) > 60.0);
 }
+
+#[test]
+fn windows_and_rates_are_rounded_as_the_c_library_does() {
+    let mut rng = sojourn_net::Rng::new(1);
+    for n in 0..20_000_u32 {
+        let window = 1.0 + rng.uniform() * f64::from(n);
+        assert_eq!(f64::from(whole(window)), window.ceil(), "{window}");
+        assert_eq!(f64::from(whole(window.ceil())), window.ceil());
+        for rate in [window * 1e5, f64::from(n) + 0.5, f64::from(n)] {
+            #[expect(clippy::cast_precision_loss, reason = "it is below 2^53")]
+            let rounded = whole_rate(rate) as f64;
+            assert_eq!(rounded, rate.round(), "{rate}");
+        }
+    }
+    assert_eq!(whole(1e300), 1_000_000_000);
+    assert_eq!(
+        [1e300, 1e18].map(whole_rate),
+        [u64::MAX, 1_000_000_000_000_000_000]
+    );
+}
+
+#[test]
+fn a_delivery_rate_changes_nothing() {
+    let after = |sample| {
+        let mut rounds = Rounds::new(20, 30_000);
+        let ack = Ack {
+            now: Instant::from_millis(30),
+            tick: 30,
+            rtt_micros: Some(30_000),
+            one_way_ms: None,
+            snd_una: 1,
+            snd_nxt: 20,
+            prior_in_flight: 20,
+            pacing_rate: 0,
+        };
+        let progress = Progress {
+            newly_delivered: 1,
+            cwnd_limited: true,
+            sample,
+            ..Progress::at(ack.now)
+        };
+        let held = rounds.cc.update(&mut rounds.window, &ack, &progress);
+        format!("{held} {:?} {:?}", rounds.cc, rounds.window)
+    };
+    let sample = crate::cc::RateSample {
+        prior_delivered: 0,
+        delivered: 20,
+        interval_micros: 30_000,
+        app_limited: true,
+        in_flight_then: 20,
+        lost_since: 1,
+    };
+    assert!(!Prague::default().needs_delivery_rates());
+    assert_eq!(after(None), after(Some(sample)));
+}

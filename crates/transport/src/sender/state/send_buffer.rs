@@ -21,6 +21,8 @@ pub(crate) struct SendBuffer {
     peer_window: u32,
     /// Bytes sent and not acknowledged.
     bytes_in_flight: u32,
+    /// Segments that leave together.
+    burst: u32,
     /// Payload of a full-sized segment.
     mss: u16,
     fin: Fin,
@@ -33,6 +35,7 @@ impl SendBuffer {
             last_sent: Instant::ZERO,
             peer_window: 0,
             bytes_in_flight: 0,
+            burst: 0,
             mss,
             fin: Fin::Open,
         }
@@ -112,6 +115,17 @@ impl SendBuffer {
     #[inline]
     pub(crate) const fn mss(&self) -> u16 {
         self.mss
+    }
+
+    /// Segments that leave together, at most.
+    #[inline]
+    pub(crate) const fn burst(&self) -> u32 {
+        self.burst
+    }
+
+    #[inline]
+    pub(crate) const fn set_burst(&mut self, segments: u32) {
+        self.burst = segments;
     }
 
     #[inline]

@@ -333,6 +333,16 @@ impl Scoreboard {
         }
     }
 
+    /// `[start, end)` is sacked. If it extends the highest run of sacked segments, returns the part that was not
+    /// sacked before, which is to be marked; `None`: it does not.
+    #[inline]
+    pub(crate) fn extend_sacked(&mut self, start: u32, end: u32) -> Option<(u32, u32)> {
+        let losses = self.losses.as_mut()?;
+        let added = losses.sacked.extend_highest(start, end)?;
+        losses.high = end;
+        Some(added)
+    }
+
     /// The set of sacked segments, so that it and the board can both change; give it back with
     /// [`Scoreboard::restore_sacked`].
     pub(crate) fn take_sacked(&mut self) -> RangeSet {
