@@ -310,10 +310,13 @@ impl Controller {
         dispatch!(self, cc => window false, model cc.needs_round_without_loss())
     }
 
-    /// How many segments leave together.
+    /// [`ModelBased::pacing_rate`], and how many segments leave together.
     #[inline]
-    pub(crate) fn burst_size(&self) -> BurstSize {
-        dispatch!(self, cc => window BurstSize::DEFAULT, model cc.burst_size())
+    pub(crate) fn pacing(&self, mss: u32) -> (Option<u64>, BurstSize) {
+        dispatch!(self, cc =>
+            window (None, BurstSize::DEFAULT),
+            model (cc.pacing_rate(mss), cc.burst_size())
+        )
     }
 }
 

@@ -139,7 +139,7 @@ impl Receiver {
         arrival: Arrival,
         out: &mut Vec<Segment>,
     ) {
-        if seg.seq == self.next && self.expects_only_data(seg) {
+        if seg.seq == self.next && self.expects_only_data(seg, arrival.ce) {
             self.take_next(now, seg, arrival.more, out);
         } else {
             self.on_any_segment(now, seg, arrival, out);
@@ -191,15 +191,18 @@ impl Receiver {
         }
     }
 
-    /// Whether `seg` is data without FIN that needs no response but an acknowledgement, on a connection without ECN
-    /// or holes.
+    /// Whether `seg`, CE-marked or not, is data without FIN that needs no response but an acknowledgement and changes
+    /// nothing of the ECN feedback, on a connection without holes.
     #[inline]
-    fn expects_only_data(&self, seg: &Segment) -> bool {
-        let plain = seg.flags == Flags::ACK || seg.flags == Flags::ACK | Flags::PSH;
-        plain
+    fn expects_only_data(&self, seg: &Segment, ce: bool) -> bool {
+        let flags = if self.feedback.is_on() {
+            self.feedback.flags_of_interest(seg.flags, ce)
+        } else {
+            seg.flags
+        };
+        (flags == Flags::ACK || flags == Flags::ACK | Flags::PSH)
             && seg.len > 0
             && self.state == State::Established
-            && !self.feedback.is_on()
             && self.held.as_ref().is_none_or(|held| held.is_empty())
     }
 

@@ -162,6 +162,19 @@ impl EcnFeedback {
         matches!(self.mode, Mode::Mirrored) && ce != self.ece && is_new
     }
 
+    /// The flags of a data segment that may call for a response; [`Flags::NONE`] if it changes the feedback.
+    #[inline]
+    pub(super) fn flags_of_interest(&self, flags: Flags, ce: bool) -> Flags {
+        const IP: Flags = Flags::ECT.with(Flags::ECT1);
+        match &self.mode {
+            _ if ce => Flags::NONE,
+            Mode::Counted(counters) if !counters.marked => flags.without(IP.with(Flags::of_ace(7))),
+            Mode::Mirrored if !self.ece => flags.without(IP),
+            Mode::Latched => flags.without(IP),
+            Mode::Counted(_) | Mode::Mirrored => Flags::NONE,
+        }
+    }
+
     /// A data segment arrived, CE-marked or not.
     pub(super) fn on_data(&mut self, seg: &Segment, ce: bool, is_new: bool) -> Response {
         let cwr = seg.flags.has(Flags::CWR);

@@ -20,7 +20,10 @@ impl Sender {
                 Some(run) => self.on_plain_ack::<true>(now, seg, &run, out),
                 None => self.on_ack(now, seg, out),
             },
-            State::Established => self.on_paced_ack(now, seg, out),
+            State::Established if self.recovery.phase() == Phase::Open => {
+                self.on_paced_ack(now, seg, out);
+            }
+            State::Established => self.on_ack(now, seg, out),
             State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
             State::Connecting | State::Closed | State::Done | State::Aborted => {}
         }

@@ -4,7 +4,7 @@ use sojourn_net::{Duration, Instant};
 
 use super::connection::Sender;
 use super::state::recovery::Phase;
-use crate::cc::{Ack, EcnFeedback, Episode, Progress, Resume, Start};
+use crate::cc::{Ack, BurstSize, EcnFeedback, Episode, Progress, Resume, Start};
 use crate::delivery_rate::{Totals, WithoutRtt};
 
 /// What an acknowledgement has found that only model-based controllers need.
@@ -114,13 +114,13 @@ impl Sender {
     /// After each acknowledgement: the controller's own rate, or the rate of the window; and the bursts it allows.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
-        let own = if self.pacing.is_paced() {
-            self.cc.pacing_rate(self.window.mss())
+        let (own, size) = if self.pacing.is_paced() {
+            self.cc.pacing(self.window.mss())
         } else {
-            None
+            (None, BurstSize::DEFAULT)
         };
         let rate = own.unwrap_or_else(|| self.window_rate());
         self.pacing.set_rate(rate);
-        self.buffer.set_burst(self.burst_segments());
+        self.buffer.set_burst(self.burst_segments(size));
     }
 }

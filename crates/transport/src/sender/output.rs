@@ -48,18 +48,30 @@ impl Sender {
     }
 
     /// Sends what the window allows of new data; returns the number of segments.
+    #[inline]
     pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
         if !self.buffer.has_pending() {
             return 0;
         }
         if self.buffer.unsent() > 0 && self.pacing_blocks(now) {
-            self.after_sending(now, 0, false);
+            if self.board.in_flight() >= self.window.cwnd {
+                self.note_window_use(now, true);
+            }
             return 0;
         }
+        self.send_pending(now, out)
+    }
+
+    /// The same if there is something to send and pacing allows it.
+    fn send_pending(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
         let mut sent_any = 0;
         let mut limited = false;
         let max_segments = self.buffer.burst();
-        debug_assert_eq!(max_segments, self.burst_segments(), "the rate has changed");
+        debug_assert_eq!(
+            max_segments,
+            self.burst_segments(self.burst_size()),
+            "the rate has changed"
+        );
         // The probe timer replaces the time-out that a burst would start.
         let arms_probe = self.may_probe();
         while self.buffer.unsent() > 0 && !self.pacing_blocks(now) {
@@ -155,13 +167,17 @@ impl Sender {
         u64::from(self.window.mss()) * window * percent * 80_000 / u64::from(srtt8.get())
     }
 
-    /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
-    pub(super) fn burst_segments(&self) -> u32 {
-        let size = if self.pacing.is_paced() {
-            self.cc.burst_size()
+    fn burst_size(&self) -> BurstSize {
+        if self.pacing.is_paced() {
+            self.cc.pacing(self.window.mss()).1
         } else {
             BurstSize::DEFAULT
-        };
+        }
+    }
+
+    /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
+    #[inline]
+    pub(super) fn burst_segments(&self, size: BurstSize) -> u32 {
         let by_rate = self.pacing.rate() >> size.pacing_shift;
         let mut bytes = u32::try_from(by_rate).map_or(MAX_BURST, |bytes| bytes.min(MAX_BURST));
         let shift = self.rtt.min_micros().map_or(u32::MAX, |min| min >> 9);
