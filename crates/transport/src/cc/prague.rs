@@ -190,7 +190,7 @@ impl Prague {
 }
 
 /// Segments of a window, rounded up.
-// Without a call of the C library, which `ceil` is on processors of 2003.
+// The x86-64 baseline has no instruction for rounding: `ceil` would call the C library.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -71,8 +71,8 @@ impl Connection {
         let data = self.data.front().map(|&(at, ..)| at);
         let ack = self.acks.front().map(|&(at, _)| at);
         let timers = [self.sender.next_timer(), self.receiver.next_timer()];
-        let times = [data, ack, timers[0], timers[1], write_at];
-        let at = times.into_iter().flatten().min().expect("it goes on");
+        let next = [data, ack, timers[0], timers[1], write_at];
+        let at = next.into_iter().flatten().min().expect("it goes on");
         self.now = self.now.max(at);
         let is_due = |time: Option<Instant>| time == Some(at);
         let mut out = Vec::new();
