@@ -17,13 +17,10 @@ impl<T: Copy + Ord> RangeSet<T> {
     /// Returns the run that now contains it.
     pub(crate) fn insert(&mut self, start: T, end: T, mut added: impl FnMut(T, T)) -> (T, T) {
         debug_assert!(start < end, "an empty run");
-        // The usual case: it continues the highest run.
-        if let Some(run) = self.runs.back_mut()
-            && run.1 == start
-        {
+        // The usual case.
+        if let Some(run) = self.extend(start, end) {
             added(start, end);
-            run.1 = end;
-            return *run;
+            return run;
         }
         // The first run that touches [start, end] from the right.
         let first = match self.runs.back() {
@@ -66,6 +63,21 @@ impl<T: Copy + Ord> RangeSet<T> {
         let highest = self.runs.back_mut();
         let run = highest.filter(|run| run.0 <= start && start <= run.1 && run.1 < end)?;
         Some((std::mem::replace(&mut run.1, end), end))
+    }
+
+    /// Adds `[start, end)` if it continues the highest run, which is returned.
+    #[inline]
+    pub(crate) fn extend(&mut self, start: T, end: T) -> Option<(T, T)> {
+        let run = self.runs.back_mut().filter(|run| run.1 == start)?;
+        run.1 = end;
+        Some(*run)
+    }
+
+    /// The run, if there is only one.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<(T, T)> {
+        let run = self.runs.front()?;
+        (self.runs.len() == 1).then_some(*run)
     }
 
     /// Removes everything below `floor`.
@@ -117,6 +129,7 @@ impl<T: Copy + Ord> RangeSet<T> {
         self.runs.iter().rev().copied()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }

@@ -64,6 +64,15 @@ impl Connection {
         }
     }
 
+    /// The connection if it is of QUIC: for its short path only.
+    #[inline]
+    pub(crate) fn quic_mut(&mut self) -> Option<&mut QuicConnection> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Quic(quic) => Some(quic),
+        }
+    }
+
     /// The application that uses it: its flow, and its number for the connection. `None`: a bulk
     /// transfer uses it, whose flow it is in.
     pub(crate) const fn app(&self) -> Option<(u32, u32)> {

@@ -64,7 +64,7 @@ impl World<'_> {
 
     /// What follows from a turn of a connection, one end of which sends packets of this kind: its
     /// user is notified, and a connection that is over is removed.
-    fn after_turn(&mut self, id: u32, kind: Kind) {
+    pub(super) fn after_turn(&mut self, id: u32, kind: Kind) {
         if let Source::Connection(connection) = &self.flows[id as usize].source
             && connection.is_quiet(kind)
             && self.applications.pending.is_empty()
@@ -123,27 +123,19 @@ impl World<'_> {
             return;
         }
         let Flow {
-            class,
-            owner,
-            forward,
-            reverse,
-            ..
+            forward, reverse, ..
         } = self.flows[id as usize];
         let way = match kind {
             Kind::Data | Kind::RequestAck | Kind::QuicData => forward,
             _ => reverse,
         };
-        let packets = self.outbox.segments.len() + self.outbox.datagrams.len();
+        // A connection sends either segments or datagrams.
+        if !self.outbox.datagrams.is_empty() {
+            return self.send_datagrams(id, kind, way);
+        }
+        let packets = self.outbox.segments.len();
         self.observed.notes.starts.on_sending(id, packets);
         self.send_segments(id, kind, way);
-        if self.observed.notes.capture.is_some() {
-            self.capture_datagrams(id, kind, way);
-        }
-        for n in 0..self.outbox.datagrams.len() {
-            let pkt = Packet::quic(owner, kind, way, &self.outbox.datagrams[n]).in_class(class);
-            self.forward(&pkt);
-        }
-        self.outbox.datagrams.clear();
     }
 
     /// Puts the segments that an endpoint sends on their way.

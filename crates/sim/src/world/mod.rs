@@ -10,6 +10,7 @@ mod links;
 mod media;
 mod network;
 mod one_way;
+mod quic;
 
 use std::collections::VecDeque;
 

@@ -30,7 +30,7 @@ impl World<'_> {
             return self.deliver_elsewhere(pkt, follows);
         };
         let Some(tcp) = connection.tcp_mut() else {
-            return self.deliver_to_connection(pkt, follows);
+            return self.deliver_datagram(pkt);
         };
         if !tcp.is_one_way() {
             return self.deliver_to_connection(pkt, follows);

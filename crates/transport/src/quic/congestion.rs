@@ -170,15 +170,31 @@ impl Congestion {
     }
 
     /// Whether the window has no room for a full-sized datagram.
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.in_flight + u64::from(self.window.mss()) > self.window.bytes()
     }
 
     /// When pacing next lets a datagram out; `None`: now.
     pub(super) fn paced_until(&mut self, now: Instant, srtt: Duration) -> Option<Instant> {
+        let rate = self.fill_pacer(now, srtt);
+        self.pacing_wait(now, rate)
+    }
+
+    /// Gives the pacer what it has earned up to now; returns the pacing rate.
+    #[inline]
+    pub(super) fn fill_pacer(&mut self, now: Instant, srtt: Duration) -> Rate {
         let rate = self.rate(srtt);
-        let pacer = self.pacer.as_mut()?;
-        pacer.fill(now, rate);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.fill(now, rate);
+        }
+        rate
+    }
+
+    /// When pacing at this rate next lets a datagram out, the pacer being filled; `None`: now.
+    #[inline]
+    pub(super) fn pacing_wait(&self, now: Instant, rate: Rate) -> Option<Instant> {
+        let pacer = self.pacer.as_ref()?;
         pacer.wait(now, rate, self.window.mss().into())
     }
 
@@ -193,8 +209,8 @@ impl Congestion {
         waits.unwrap_or(now)
     }
 
-    /// The pacing rate: a number of bytes and the nanoseconds they take.
-    fn rate(&self, srtt: Duration) -> (u64, u64) {
+    #[inline]
+    fn rate(&self, srtt: Duration) -> Rate {
         let own = self.cc.pacing_rate(self.window.mss());
         match own.filter(|&rate| rate > 0) {
             Some(rate) => (rate, SECOND),
@@ -204,6 +220,7 @@ impl Congestion {
     }
 
     /// Ack-eliciting packets with this many bytes were sent.
+    #[inline]
     pub(super) const fn on_sent(&mut self, bytes: u64) {
         self.in_flight += bytes;
         if let Some(pacer) = &mut self.pacer {
@@ -212,16 +229,19 @@ impl Congestion {
     }
 
     /// This many bytes have left the network, or are no longer tracked.
+    #[inline]
     pub(super) const fn on_gone(&mut self, bytes: u64) {
         self.in_flight -= bytes;
     }
 
     /// Whether a packet sent at `at` belongs to a recovery under way.
+    #[inline]
     pub(super) fn is_before_recovery(&self, at: Instant) -> bool {
         self.recovery.is_some_and(|recovery| at <= recovery)
     }
 
     /// A packet sent at `at` has been acknowledged: one sent since a repair began ends it.
+    #[inline]
     pub(super) fn on_delivered(&mut self, at: Instant) {
         if at > self.episode_began {
             self.episode = Episode::None;
@@ -316,6 +336,9 @@ pub(super) const fn tick(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000
 }
 
+/// A pacing rate: a number of bytes and the nanoseconds they take.
+type Rate = (u64, u64);
+
 /// A token bucket (RFC 9002 §7.7).
 #[derive(Clone, Debug)]
 struct Pacer {
@@ -326,20 +349,33 @@ struct Pacer {
 
 impl Pacer {
     /// Adds the tokens of the time since the last call, at a rate of `bytes` per `nanos`.
-    fn fill(&mut self, now: Instant, (bytes, nanos): (u64, u64)) {
-        let (rate, round) = (u128::from(bytes), u128::from(nanos));
+    #[inline]
+    fn fill(&mut self, now: Instant, (bytes, nanos): Rate) {
         let passed = now.since(self.filled).as_nanos();
-        let tokens = u128::from(passed) * rate / round + u128::from(self.tokens);
-        self.tokens = u64::try_from(tokens).map_or(self.burst, |tokens| tokens.min(self.burst));
         self.filled = now;
+        // Hardly ever does the product need more than 64 bits.
+        let earned = match passed.checked_mul(bytes) {
+            Some(product) => product / nanos,
+            None => {
+                let earned = u128::from(passed) * u128::from(bytes) / u128::from(nanos);
+                u64::try_from(earned).unwrap_or(u64::MAX)
+            }
+        };
+        self.tokens = self.tokens.saturating_add(earned).min(self.burst);
     }
 
     /// When there are `size` tokens; `None`: now.
-    fn wait(&self, now: Instant, (bytes, nanos): (u64, u64), size: u64) -> Option<Instant> {
-        let (rate, round) = (u128::from(bytes), u128::from(nanos));
+    #[inline]
+    fn wait(&self, now: Instant, (bytes, nanos): Rate, size: u64) -> Option<Instant> {
         let missing = size.checked_sub(self.tokens).filter(|&n| n > 0)?;
-        let wait = (u128::from(missing) * round).div_ceil(rate);
-        Some(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
+        let wait = match missing.checked_mul(nanos) {
+            Some(product) => product.div_ceil(bytes),
+            None => {
+                let wait = (u128::from(missing) * u128::from(nanos)).div_ceil(bytes.into());
+                u64::try_from(wait).unwrap_or(u64::MAX)
+            }
+        };
+        Some(now + Duration::from_nanos(wait))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Processing of received datagrams, and the progress of the handshake.
 
+mod plain;
+
 use sojourn_net::{Duration, Instant};
 
 use super::endpoint::{Endpoint, Keys, Role, State};
@@ -17,6 +19,7 @@ const AT_ONCE: AckPolicy = AckPolicy {
 
 impl Endpoint {
     /// A datagram from the peer arrived; `ce`: with a CE mark.
+    #[inline]
     pub fn on_datagram(
         &mut self,
         now: Instant,
@@ -24,13 +27,23 @@ impl Endpoint {
         ce: bool,
         out: &mut Vec<Datagram>,
     ) {
+        if !ce && self.take_plain(now, datagram) {
+            self.flush_app(now, out);
+        } else if self.process(now, datagram, ce) {
+            self.flush(now, out);
+        }
+    }
+
+    /// Processes a datagram, up to what is sent in response. Returns whether anything may be sent.
+    #[inline(never)]
+    fn process(&mut self, now: Instant, datagram: &Datagram, ce: bool) -> bool {
         if matches!(self.state, State::Closed | State::Aborted) {
-            return;
+            return false;
         }
         if self.state == State::Idle {
             // Only a client's Initial opens a connection at a server.
             if self.role == Role::Client || datagram.crypto_packet(INITIAL).is_none() {
-                return;
+                return false;
             }
             self.state = State::Connecting;
             self.keys[INITIAL] = Keys::Ready;
@@ -52,10 +65,10 @@ impl Endpoint {
             self.idle_restarts_on_send = true;
             if datagram.is_close() {
                 self.state = State::Closed;
-                return;
+                return false;
             }
         }
-        self.flush(now, out);
+        true
     }
 
     /// Processes an Initial or Handshake packet; returns whether it was new and could be decrypted.

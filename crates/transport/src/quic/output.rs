@@ -65,20 +65,36 @@ impl Draft {
 
 impl Endpoint {
     /// Sends everything that may be sent now.
+    #[inline]
     pub(super) fn flush(&mut self, now: Instant, out: &mut Vec<Datagram>) {
+        if self.is_past_handshake() {
+            self.flush_app(now, out);
+        } else {
+            self.flush_any(now, out);
+        }
+    }
+
+    /// Sends everything that may be sent now, packets of all packet number spaces.
+    pub(super) fn flush_any(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         self.pacing_due = None;
         while let Some(datagram) = self.next_datagram(now) {
             out.push(datagram);
         }
-        if !self.outgoing.has_pending() && !self.congestion.is_full() {
+        self.note_idle_window();
+        let ready = self.app_send && !self.is_unable_to_send();
+        self.congestion.limited = ready && self.outgoing.has_pending();
+        self.set_timer();
+    }
+
+    /// A window with room and nothing to send limits the samples of the delivery rate.
+    #[inline]
+    fn note_idle_window(&mut self) {
+        if self.delivery.is_some() && !self.outgoing.has_pending() && !self.congestion.is_full() {
             let in_flight = self.packets_in_flight();
             if let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() {
                 sampler.limit_by_app(*delivered, in_flight);
             }
         }
-        let ready = self.app_send && !self.is_unable_to_send();
-        self.congestion.limited = ready && self.outgoing.has_pending();
-        self.set_timer();
     }
 
     /// Largest datagram that may be sent now: a server sends no more than three times what it has
@@ -105,9 +121,6 @@ impl Endpoint {
     }
 
     fn next_datagram(&mut self, now: Instant) -> Option<Datagram> {
-        if self.is_past_handshake() {
-            return self.next_app_datagram(now);
-        }
         let mut draft = self.draft();
         if draft.limit < MIN_DATAGRAM {
             return None;

@@ -6,7 +6,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::wire::{Ack, encodable};
+use super::wire::{Ack, RunAck, encodable};
 use crate::ranges::RangeSet;
 
 /// Ranges that are kept; older packets count as duplicates (RFC 9000 §13.2.3).
@@ -76,9 +76,32 @@ impl Received {
             self.largest = Some((pn, now));
         }
         self.ce += u32::from(ce);
-        if !eliciting {
-            return;
+        if eliciting {
+            self.await_ack(now, pn, start, ce, policy);
         }
+    }
+
+    /// Whether packet `pn` follows the newest one. Such a packet is no duplicate.
+    #[inline]
+    pub(super) fn is_next(&self, pn: u32) -> bool {
+        self.ranges.end() == Some(pn)
+    }
+
+    /// Does what [`Received::on_packet`] does, with the [next](Received::is_next) packet, without a CE mark.
+    #[inline]
+    pub(super) fn on_next(&mut self, now: Instant, pn: u32, eliciting: bool, policy: &AckPolicy) {
+        let Some((start, _)) = self.ranges.extend(pn, pn + 1) else {
+            return;
+        };
+        self.largest = Some((pn, now));
+        if eliciting {
+            self.await_ack(now, pn, start, false, policy);
+        }
+    }
+
+    /// Ack-eliciting packet `pn` was received; the run that contains it begins at `start`.
+    #[inline]
+    fn await_ack(&mut self, now: Instant, pn: u32, start: u32, ce: bool, policy: &AckPolicy) {
         self.waiting += 1;
         let gap = pn < self.expected || start > self.expected.max(self.floor);
         self.expected = self.expected.max(pn + 1);
@@ -87,26 +110,26 @@ impl Received {
     }
 
     /// Whether there is something new to acknowledge.
+    #[inline]
     pub(super) const fn is_pending(&self) -> bool {
         self.waiting > 0
     }
 
     /// Whether an acknowledgement must be sent now.
+    #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.waiting > 0 && (self.at_once || self.due.is_some_and(|due| due <= now))
     }
 
     /// When an acknowledgement must be sent.
+    #[inline]
     pub(super) const fn due(&self) -> Option<Instant> {
         if self.at_once { None } else { self.due }
     }
 
     /// The acknowledgement, with at most `most` ranges; clears what is pending.
     pub(super) fn acknowledge(&mut self, now: Instant, most: usize, ecn: bool) -> Option<Ack> {
-        let (_, at) = self.largest?;
-        let delay = now.since(at).as_micros();
-        let delay = u32::try_from(delay).unwrap_or(u32::MAX);
-        let mut ack = Ack::new(delay, ecn.then_some(self.ce));
+        let mut ack = Ack::new(self.delay_micros(now)?, ecn.then_some(self.ce));
         let mut newest = self.ranges.runs_down();
         let first = newest.next()?;
         ack.push(first);
@@ -118,10 +141,32 @@ impl Received {
             ack.push(range);
             below = range.0;
         }
+        self.clear_pending();
+        Some(ack)
+    }
+
+    /// The acknowledgement, without ECN, if it has a single range; clears what is pending. `None` changes nothing.
+    #[inline]
+    pub(super) fn acknowledge_run(&mut self, now: Instant) -> Option<RunAck> {
+        let run = self.ranges.only()?;
+        let delay_micros = self.delay_micros(now)?;
+        self.clear_pending();
+        Some(RunAck { run, delay_micros })
+    }
+
+    /// The age of the newest packet.
+    #[inline]
+    fn delay_micros(&self, now: Instant) -> Option<u32> {
+        let (_, at) = self.largest?;
+        let delay = now.since(at).as_micros();
+        Some(u32::try_from(delay).unwrap_or(u32::MAX))
+    }
+
+    #[inline]
+    const fn clear_pending(&mut self) {
         self.waiting = 0;
         self.at_once = false;
         self.due = None;
-        Some(ack)
     }
 
     /// The peer has received the acknowledgement of everything up to `largest` (RFC 9000 §13.2.4).

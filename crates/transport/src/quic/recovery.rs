@@ -182,7 +182,8 @@ impl Endpoint {
     }
 
     /// Takes an RTT sample of a packet sent at `at`; returns it in µs.
-    fn sample(&mut self, now: Instant, n: usize, at: Instant, delay_micros: u32) -> u32 {
+    #[inline]
+    pub(super) fn sample(&mut self, now: Instant, n: usize, at: Instant, delay_micros: u32) -> u32 {
         let latest = now.since(at);
         let micros = u32::try_from(latest.as_micros()).unwrap_or(u32::MAX);
         let mut delay = Duration::ZERO;

@@ -36,6 +36,7 @@ struct Samples {
     min: Duration,
 }
 
+#[inline]
 const fn part(d: Duration, numerator: u64, denominator: u64) -> Duration {
     Duration::from_nanos(d.as_nanos() / denominator * numerator)
 }
@@ -50,6 +51,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample; `delay` is the ACK delay that the peer reports, already limited.
+    #[inline]
     pub(super) fn sample(&mut self, latest: Duration, delay: Duration) {
         let min = self.min().map_or(latest, |min| min.min(latest));
         if self.samples.is_none() {
@@ -80,16 +82,19 @@ impl RttEstimator {
         self.samples.is_some()
     }
 
+    #[inline]
     pub(super) const fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
     /// The smallest RTT; `None` before the first sample.
+    #[inline]
     pub(super) fn min(&self) -> Option<Duration> {
         self.samples.map(|samples| samples.min)
     }
 
     /// The smoothed RTT and four times its variation, without the peer's delay (RFC 9002 §6.2.1).
+    #[inline]
     pub(super) fn pto(&self) -> Duration {
         self.smoothed + self.var.times(4).max(GRANULARITY)
     }

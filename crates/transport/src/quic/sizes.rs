@@ -1,12 +1,13 @@
 //! Sizes of fields on the wire (RFC 9000 §16, §17, §19).
 
 /// Largest data of a frame that a simulated datagram can carry.
-const MAX_FRAME_DATA: usize = 0x7FFF;
+pub(super) const MAX_FRAME_DATA: usize = 0x7FFF;
 
 /// A length field, for frames that others follow.
 pub(super) const LENGTH_FIELD: usize = 2;
 
 /// Bytes of a variable-length integer (RFC 9000 §16).
+#[inline]
 pub(super) const fn varint(x: u64) -> usize {
     match x {
         0..0x40 => 1,
@@ -17,6 +18,7 @@ pub(super) const fn varint(x: u64) -> usize {
 }
 
 /// Bytes of a packet number (RFC 9000 §17.1).
+#[inline]
 pub(super) const fn packet_number(pn: u32, largest_acked: Option<u32>) -> usize {
     let away = match largest_acked {
         None => pn as u64 + 1,
@@ -31,6 +33,7 @@ pub(super) const fn packet_number(pn: u32, largest_acked: Option<u32>) -> usize 
 }
 
 /// Type, stream ID and offset of a STREAM frame.
+#[inline]
 pub(super) const fn stream_header(id: u16, offset: u64) -> usize {
     let offset = if offset == 0 { 0 } else { varint(offset) };
     1 + varint(4 * id as u64) + offset

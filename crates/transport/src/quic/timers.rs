@@ -69,6 +69,7 @@ impl Endpoint {
     }
 
     /// When blocked frames are repeated; `None`: no limit holds back data, or packets are in flight.
+    #[inline]
     fn blocked_due(&self) -> Option<Instant> {
         let app = &self.spaces[APP];
         if app.eliciting > 0 || !self.app_send || !self.outgoing.is_blocked() {
@@ -85,6 +86,7 @@ impl Endpoint {
     }
 
     /// The probe time-out of a space, without back-off.
+    #[inline]
     fn probe_timeout(&self, n: usize) -> Duration {
         let delay = if n == APP {
             self.params.ack.delay
@@ -198,20 +200,36 @@ impl Endpoint {
 
     /// Sets the timer of loss detection and probes, and with it the earliest of all.
     pub(super) fn set_timer(&mut self) {
-        self.recovery_due = if self.is_past_handshake() {
-            let app = &self.spaces[APP];
-            app.loss_time.or_else(|| {
-                let from = app.last_eliciting.filter(|_| app.eliciting > 0)?;
-                Some(from + self.probe_timeout(APP).times(self.backoff()))
-            })
-        } else {
-            let loss = self.loss_time();
-            loss.or_else(|| self.next_probe()).map(|(due, _)| due)
-        };
+        let loss = self.loss_time();
+        self.recovery_due = loss.or_else(|| self.next_probe()).map(|(due, _)| due);
         self.timer_due = Some(self.earliest_timer());
     }
 
+    /// The same once nothing but 1-RTT packets is left.
+    #[inline]
+    pub(super) fn set_app_timer(&mut self) {
+        let app = &self.spaces[APP];
+        let probe = self.probe_timeout(APP);
+        self.recovery_due = app.loss_time;
+        if app.loss_time.is_none() && app.eliciting > 0 {
+            self.recovery_due = app
+                .last_eliciting
+                .map(|from| from + probe.times(self.backoff()));
+        }
+        let mut earliest = self.idle_since + self.params.idle_timeout.max(probe.times(3));
+        for due in [
+            self.recovery_due,
+            self.pacing_due,
+            app.received.due(),
+            self.blocked_due(),
+        ] {
+            earliest = earliest.min(due.unwrap_or(Instant::MAX));
+        }
+        self.timer_due = Some(earliest);
+    }
+
     /// The factor of the probe time-out.
+    #[inline]
     fn backoff(&self) -> u64 {
         1 << self.probe_count.min(MAX_BACKOFF)
     }

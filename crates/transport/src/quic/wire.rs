@@ -24,12 +24,14 @@
 //! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
 
 mod frames;
+mod plain;
 mod writer;
 
 use sojourn_net::Ecn;
 
 use crate::segment::{Flags, Segment};
 pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
+pub(super) use plain::RunAck;
 use writer::{WORDS, Writer};
 
 /// Most STREAM frames of a packet, and the words of each.
@@ -259,24 +261,6 @@ impl Datagram {
             payload,
             ect,
         }
-    }
-
-    /// A datagram with a 1-RTT packet that holds a STREAM frame.
-    #[inline]
-    pub(super) fn of_frame(pn: u32, frame: &Frame, payload: u16, ect: Flags) -> Self {
-        let mut writer = Writer::new();
-        writer.word(pn);
-        writer.frame(frame);
-        Self::of(writer, APP | 1 << FRAMES_AT, payload, ect)
-    }
-
-    /// A datagram with a 1-RTT packet that holds an ACK.
-    #[inline]
-    pub(super) fn of_ack(pn: u32, ack: &Ack, payload: u16, ect: Flags) -> Self {
-        let mut writer = Writer::new();
-        writer.word(pn);
-        writer.ack(ack);
-        Self::of(writer, APP | ack_bits(ack), payload, ect)
     }
 
     /// Whether its 0-RTT or 1-RTT packet is ack-eliciting.

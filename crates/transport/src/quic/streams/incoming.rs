@@ -40,6 +40,7 @@ struct Sink {
 }
 
 /// Whether the limit has risen enough above `announced`, `read` bytes having been read.
+#[inline]
 const fn is_update_due(read: u64, announced: u64, window: u64) -> bool {
     read + window - announced >= window.div_ceil(UPDATE_FRACTION)
 }
@@ -89,6 +90,34 @@ impl Incoming {
             self.streams.resize(n + 1, unopened);
         }
         &mut self.streams[n]
+    }
+
+    /// Does what [`Incoming::on_frame`] does with a frame that continues its stream and does not end it; else nothing.
+    /// Returns whether it did.
+    #[inline]
+    pub(in super::super) fn take_next(&mut self, frame: &Frame) -> bool {
+        let Some(sink) = self.streams.get_mut(usize::from(frame.id)) else {
+            return false;
+        };
+        let continues = frame.offset == sink.delivered && sink.held.is_empty();
+        let ends = frame.fin || sink.size.is_some();
+        if !continues || ends || frame.len == 0 || !self.reading {
+            return false;
+        }
+        let end = frame.offset + u64::from(frame.len);
+        debug_assert!(end <= sink.max, "the peer exceeds a limit");
+        sink.delivered = end;
+        self.delivered += u64::from(frame.len);
+        debug_assert!(self.delivered <= self.max, "the peer exceeds a limit");
+        self.read += end - sink.read;
+        sink.read = end;
+        let FlowControl { data, stream_data } = self.windows;
+        if is_update_due(end, sink.max, stream_data) && !sink.is_due {
+            sink.is_due = true;
+            self.due.push_back(frame.id);
+        }
+        self.is_due |= is_update_due(self.read, self.max, data);
+        true
     }
 
     /// Processes a frame; data is delivered in order, each byte once.

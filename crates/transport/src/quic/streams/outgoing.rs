@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use super::super::params::FlowControl;
-use super::super::sizes::stream_data;
+use super::super::sizes::{MAX_FRAME_DATA, stream_data, stream_header};
 use super::super::wire::{Frame, Limit};
 
 /// The sending side of a stream.
@@ -158,6 +158,7 @@ impl Outgoing {
     }
 
     /// Whether any limit blocks data.
+    #[inline]
     pub(in super::super) fn is_blocked(&self) -> bool {
         self.blocked > 0 || self.is_connection_blocked()
     }
@@ -218,6 +219,38 @@ impl Outgoing {
             self.blocked -= 1;
             self.ready.push_back(id);
         }
+    }
+
+    /// The next frame if it fills `room` bytes, no limit is reached and no other stream has anything to send, as
+    /// [`Outgoing::next`] returns it. `None` changes nothing.
+    #[inline]
+    pub(in super::super) fn next_full(&mut self, room: usize) -> Option<Frame> {
+        if !self.lost.is_empty() || self.ready.len() != 1 {
+            return None;
+        }
+        let id = *self.ready.front()?;
+        let stream = self.streams.get_mut(usize::from(id))?;
+        let offset = stream.sent;
+        let data = room.checked_sub(stream_header(id, offset))?;
+        if data == 0 || data > MAX_FRAME_DATA {
+            return None;
+        }
+        let len = u16::try_from(data).ok()?;
+        // The stream stays the one to send next.
+        let sent = self.sent + u64::from(len);
+        let end = offset + u64::from(len);
+        if end >= stream.written || end >= stream.max || sent >= self.max {
+            return None;
+        }
+        stream.sent = end;
+        self.sent = sent;
+        self.in_flight += 1;
+        Some(Frame {
+            id,
+            len,
+            fin: false,
+            offset,
+        })
     }
 
     /// The next frame, its header and data `room` bytes at most, and whether it is a retransmission.
@@ -281,6 +314,7 @@ impl Outgoing {
     }
 
     /// `frames` were acknowledged.
+    #[inline]
     pub(in super::super) const fn on_acked(&mut self, frames: u32) {
         self.in_flight -= frames as u64;
     }
