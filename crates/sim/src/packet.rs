@@ -143,7 +143,7 @@ impl Packet {
 
     #[inline]
     const fn with(owner: Owner, kind: Kind, step: u16, payload: Payload) -> Self {
-        let ecn = payload.ecn().bits() as u32;
+        let ecn = payload.ecn_bits() as u32;
         let label = (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | ecn;
         Self {
             tag: tag(owner, label),
@@ -192,6 +192,18 @@ impl Packet {
     #[inline]
     pub(crate) const fn kind(&self) -> Kind {
         Kind::of_code(self.label().to_le_bytes()[1])
+    }
+
+    /// Whether it is of this kind.
+    #[inline]
+    pub(crate) const fn is_of(&self, kind: Kind) -> bool {
+        self.label().to_le_bytes()[1] == kind as u8
+    }
+
+    /// Whether it carries a datagram of QUIC.
+    #[inline]
+    pub(crate) const fn is_quic(&self) -> bool {
+        self.is_of(Kind::QuicData) || self.is_of(Kind::QuicBack)
     }
 
     /// The next step on its path.

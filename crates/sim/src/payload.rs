@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use sojourn_net::{Ecn, Instant};
+use sojourn_net::Instant;
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{SackBlock, Segment};
 
@@ -110,10 +110,10 @@ impl Payload {
         [self.0.seq, self.0.ack, self.0.ts_val, self.0.ts_ecr]
     }
 
-    /// The IP ECN field that the transport asks for.
+    /// The IP ECN field that the transport asks for, as in the header.
     #[inline]
-    pub(crate) const fn ecn(&self) -> Ecn {
-        self.0.flags.ecn()
+    pub(crate) const fn ecn_bits(&self) -> u8 {
+        self.0.flags.ecn_bits()
     }
 }
 
@@ -143,6 +143,6 @@ mod tests {
         let datagram = Datagram::from_parts(words, 1_200, flags);
         let payload = Payload::of_quic(&datagram);
         assert_eq!(payload.quic(), datagram);
-        assert_eq!((payload.len(), payload.ecn()), (1_200, Ecn::Ect0));
+        assert_eq!((payload.len(), payload.ecn_bits()), (1_200, 0b10));
     }
 }

@@ -152,11 +152,14 @@ impl Flags {
     /// The IP ECN field of the segment.
     #[inline]
     pub const fn ecn(self) -> Ecn {
-        match (self.has(Self::ECT), self.has(Self::ECT1)) {
-            (false, _) => Ecn::NotEct,
-            (true, false) => Ecn::Ect0,
-            (true, true) => Ecn::Ect1,
-        }
+        Ecn::from_bits(self.ecn_bits())
+    }
+
+    /// Its bits in the header: 0b10 for ECT(0), 0b01 for ECT(1).
+    #[inline]
+    pub const fn ecn_bits(self) -> u8 {
+        let ect = self.has(Self::ECT) as u8;
+        2 * ect - (ect & self.has(Self::ECT1) as u8)
     }
 
     /// The union of two sets.
@@ -204,3 +207,23 @@ impl BitOrAssign for Flags {
 }
 
 const _: () = assert!(size_of::<Segment>() == 48, "a packet must fit a cache line");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ecn_field_has_two_bits() {
+        let both = Flags::ECT.with(Flags::ECT1);
+        for (flags, ecn) in [
+            (Flags::NONE, Ecn::NotEct),
+            (Flags::ECT1, Ecn::NotEct),
+            (Flags::ECT, Ecn::Ect0),
+            (both, Ecn::Ect1),
+        ] {
+            for flags in [flags, flags.with(Flags::ACK), flags.with(Flags::AE)] {
+                assert_eq!((flags.ecn(), flags.ecn_bits()), (ecn, ecn.bits()));
+            }
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
 use sojourn_apps::{AppEvent, Command, Side};
-use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::{Arrival, SenderParams, quic};
+use sojourn_net::Instant;
+use sojourn_transport::{SenderParams, quic};
 
 use super::bulk::BulkFlow;
 use super::outbox::Outbox;
@@ -11,7 +11,7 @@ use super::tcp::TcpConnection;
 use super::ticks::Hosts;
 use super::timer::TimerEvent;
 use super::user::User;
-use crate::packet::{Kind, Packet};
+use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
 
 /// A connection, both ends of it.
@@ -64,6 +64,12 @@ impl Connection {
         }
     }
 
+    /// Whether it is of QUIC.
+    #[inline]
+    pub(crate) const fn is_quic(&self) -> bool {
+        matches!(self, Self::Quic(_))
+    }
+
     /// The connection if it is of QUIC: for its short path only.
     #[inline]
     pub(crate) fn quic_mut(&mut self) -> Option<&mut QuicConnection> {
@@ -98,33 +104,6 @@ impl Connection {
         }
     }
 
-    /// A packet has reached an end; `follows`: another comes at the same instant. Returns the kind of
-    /// the packets that the end sends.
-    pub(crate) fn deliver(
-        &mut self,
-        now: Instant,
-        pkt: &Packet,
-        follows: bool,
-        out: &mut Outbox,
-    ) -> Kind {
-        let (kind, ce) = (pkt.kind(), pkt.ecn() == Ecn::Ce);
-        match self {
-            Self::Tcp(tcp) => {
-                let arrival = Arrival { ce, more: follows };
-                tcp.on_segment(now, kind, pkt.segment(), arrival, &mut out.segments);
-            }
-            Self::Quic(quic) => {
-                let datagram = pkt.datagram();
-                let end = match kind {
-                    Kind::QuicData => End::Far,
-                    _ => End::Near,
-                };
-                quic.on_datagram(now, end, (&datagram, ce), &mut out.datagrams);
-            }
-        }
-        kind.answer()
-    }
-
     /// Closes the server's end of a TCP connection once the client's is closed. Returns the kind of
     /// the packets to send, if any.
     pub(crate) fn close_server(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
@@ -155,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Handles the timers of one side behind an event, those that are due. Returns the kind of the
+    /// Handles the timers of one side of a TCP connection behind an event, those that are due. Returns the kind of the
     /// packets that it sends; `None`: the side has no timer behind this event.
     pub(crate) fn on_timer(
         &mut self,
@@ -170,13 +149,8 @@ impl Connection {
             (Self::Tcp(tcp), TimerEvent::Receiver) => {
                 tcp.on_receiver_timer(now, side, &mut out.segments)
             }
-            (Self::Quic(quic), _) => {
-                let end = End::of(event);
-                (quic.end_of(side) == end).then(|| {
-                    quic.on_timer(now, end, &mut out.datagrams);
-                    end.kind()
-                })
-            }
+            // It has a path of its own.
+            (Self::Quic(_), _) => None,
         }
     }
 

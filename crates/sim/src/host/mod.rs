@@ -15,6 +15,6 @@ mod user;
 
 pub(crate) use flow::{Flow, Source};
 pub(crate) use outbox::Outbox;
-pub(crate) use quic::End;
+pub(crate) use quic::{End, QuicConnection};
 pub(crate) use ticks::Hosts;
 pub(crate) use timer::TimerEvent;

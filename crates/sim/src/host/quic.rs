@@ -27,7 +27,7 @@ pub(crate) enum End {
 
 impl End {
     /// The end whose timer is behind an event.
-    pub(super) const fn of(event: TimerEvent) -> Self {
+    pub(crate) const fn of(event: TimerEvent) -> Self {
         match event {
             TimerEvent::Sender => Self::Near,
             TimerEvent::Receiver => Self::Far,
@@ -59,6 +59,8 @@ pub(crate) struct QuicConnection {
     server_goal: Option<u64>,
     client_goal: Option<u64>,
     writable_goal: Option<u64>,
+    /// The user may wait for the connection or for one of these goals.
+    is_watched: bool,
     /// Bytes of data up to the last call of [`QuicConnection::take_delivered`].
     taken: u64,
 }
@@ -93,6 +95,7 @@ impl QuicConnection {
             server_goal: None,
             client_goal: None,
             writable_goal: None,
+            is_watched: true,
             taken: 0,
         }
     }
@@ -168,6 +171,7 @@ impl QuicConnection {
         command: Command,
         out: &mut Vec<Datagram>,
     ) -> Option<Kind> {
+        self.is_watched = true;
         let end = match command {
             Command::Open(_) => {
                 let client = self.client;
@@ -221,13 +225,18 @@ impl QuicConnection {
     #[inline]
     pub(crate) fn is_quiet(&self, kind: Kind) -> bool {
         let goes_on = |end: &Endpoint| end.state() == State::Established && !end.has_finished();
-        self.connected_reported
-            && goes_on(&self.near)
+        goes_on(&self.near)
             && goes_on(&self.far)
-            && self.server_goal.is_none()
-            && self.client_goal.is_none()
-            && self.writable_goal.is_none()
+            && !(self.is_watched && self.awaits_event())
             && !self.is_to_close(kind)
+    }
+
+    /// Whether the user waits for the connection or for a goal.
+    const fn awaits_event(&self) -> bool {
+        !self.connected_reported
+            || self.server_goal.is_some()
+            || self.client_goal.is_some()
+            || self.writable_goal.is_some()
     }
 
     /// Whether the end that sends packets of this kind is to close the connection now.
@@ -275,6 +284,7 @@ impl QuicConnection {
             self.failed_reported = true;
             return Some(AppEvent::Failed(n));
         }
+        self.is_watched = self.awaits_event();
         None
     }
 

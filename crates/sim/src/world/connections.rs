@@ -2,8 +2,8 @@
 
 use sojourn_apps::Side;
 use sojourn_link::Step;
-use sojourn_net::Instant;
-use sojourn_transport::Segment;
+use sojourn_net::{Ecn, Instant, Packet as View};
+use sojourn_transport::{Arrival, Segment};
 
 use super::network::World;
 use crate::agenda::Event;
@@ -11,7 +11,7 @@ use crate::host::{Flow, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// A packet has reached an end of a connection.
+    /// A segment has reached an end of a connection over TCP.
     #[inline(never)]
     pub(super) fn deliver_to_connection(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.flow_number();
@@ -19,7 +19,16 @@ impl World<'_> {
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             return;
         };
-        let kind = connection.deliver(self.now, pkt, follows, &mut self.outbox);
+        let Some(tcp) = connection.tcp_mut() else {
+            return;
+        };
+        let arrival = Arrival {
+            ce: pkt.ecn() == Ecn::Ce,
+            more: follows,
+        };
+        let out = &mut self.outbox.segments;
+        tcp.on_segment(self.now, pkt.kind(), pkt.segment(), arrival, out);
+        let kind = pkt.kind().answer();
         self.send(id, kind);
         if let Source::Connection(connection) = &mut self.flows[id as usize].source
             && let Some(kind) = connection.close_server(self.now, &mut self.outbox)
@@ -38,6 +47,9 @@ impl World<'_> {
         let Source::Connection(connection) = &self.flows[id as usize].source else {
             return;
         };
+        if connection.is_quic() {
+            return self.on_quic_timer(id, event);
+        }
         match connection.next_timer(self.now, event) {
             Some(due) if due <= self.now => self.on_due_timers(id, event),
             Some(due) => self.schedule_timer(id, event, due),
@@ -181,7 +193,7 @@ impl World<'_> {
 
     /// Schedules an event for timers that are `due`, unless one is pending no later.
     #[inline]
-    fn schedule_timer(&mut self, id: u32, event: TimerEvent, due: Instant) {
+    pub(super) fn schedule_timer(&mut self, id: u32, event: TimerEvent, due: Instant) {
         let flow = &mut self.flows[id as usize];
         let (pending, event) = match event {
             TimerEvent::Sender => (&mut flow.sender_event, Event::Sender(id)),

@@ -14,10 +14,10 @@ use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// Delivers a packet to the endpoint it has reached; `follows`: another of its flow comes at the
+    /// Delivers a packet, but none of QUIC, to the endpoint it has reached; `follows`: another of its flow comes at the
     /// same instant.
     #[inline]
-    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
+    pub(super) fn deliver_other(&mut self, pkt: &Packet, follows: bool) {
         if let Some(capture) = &mut self.observed.notes.capture {
             capture.on_arrived(pkt);
         }
@@ -30,7 +30,7 @@ impl World<'_> {
             return self.deliver_elsewhere(pkt, follows);
         };
         let Some(tcp) = connection.tcp_mut() else {
-            return self.deliver_datagram(pkt);
+            return self.deliver_to_connection(pkt, follows);
         };
         if !tcp.is_one_way() {
             return self.deliver_to_connection(pkt, follows);

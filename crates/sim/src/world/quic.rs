@@ -3,43 +3,115 @@
 //! It does what [`World::deliver_to_connection`] does for any connection.
 
 use sojourn_link::Step;
-use sojourn_net::{Ecn, Packet as View};
+use sojourn_net::{Ecn, Instant, Packet as View};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::host::{End, Source};
+use crate::host::{End, QuicConnection, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
+/// What is to be known of a connection after a turn of an end; what follows changes nothing of it.
+struct Turn {
+    end: End,
+    /// There is nothing for its user.
+    quiet: bool,
+    /// When the timer of the end is due.
+    due: Option<Instant>,
+}
+
+impl Turn {
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    fn of(quic: &QuicConnection, end: End) -> Self {
+        Self {
+            end,
+            quiet: quic.is_quiet(end.kind()),
+            due: quic.next_timer(end),
+        }
+    }
+}
+
 impl World<'_> {
+    /// Delivers a packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
+        if pkt.is_quic() {
+            self.deliver_datagram(pkt);
+        } else {
+            self.deliver_other(pkt, follows);
+        }
+    }
+
     /// A datagram of QUIC has reached an end of its connection.
     #[inline(never)]
     pub(super) fn deliver_datagram(&mut self, pkt: &Packet) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_arrived(pkt);
+        }
         let id = pkt.flow_number();
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
+        if flow.stopped {
             return;
+        }
+        let Source::Connection(connection) = &mut flow.source else {
+            return self.deliver_elsewhere(pkt, false);
         };
+        self.observed.notes.starts.on_leaving(id);
         let Some(quic) = connection.quic_mut() else {
             return;
         };
-        self.observed.notes.starts.on_leaving(id);
-        let (end, way) = match pkt.kind() {
-            Kind::QuicData => (End::Far, flow.reverse),
-            _ => (End::Near, flow.forward),
+        let end = if pkt.is_of(Kind::QuicData) {
+            End::Far
+        } else {
+            End::Near
         };
-        let kind = end.kind();
         let ce = pkt.ecn() == Ecn::Ce;
         let out = &mut self.outbox.datagrams;
         quic.on_datagram(self.now, end, (&pkt.datagram(), ce), out);
-        if !quic.is_quiet(kind) || !self.applications.pending.is_empty() {
+        let turn = Turn::of(quic, end);
+        self.after_datagrams(id, &turn);
+    }
+
+    /// The timer event of an end of a connection of QUIC has come. The timer may have moved since it was scheduled.
+    pub(super) fn on_quic_timer(&mut self, id: u32, event: TimerEvent) {
+        if let Source::Connection(connection) = &mut self.flows[id as usize].source
+            && let Some(quic) = connection.quic_mut()
+        {
+            let end = End::of(event);
+            if quic.next_timer(end).is_some_and(|due| due <= self.now) {
+                quic.on_timer(self.now, end, &mut self.outbox.datagrams);
+                let turn = Turn::of(quic, end);
+                self.after_datagrams(id, &turn);
+            } else if let Some(due) = quic.next_timer(end) {
+                self.schedule_timer(id, event, due);
+            }
+        }
+    }
+
+    /// What follows from a turn of an end.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    fn after_datagrams(&mut self, id: u32, turn: &Turn) {
+        let &Turn { end, quiet, due } = turn;
+        let kind = end.kind();
+        if !quiet || !self.applications.pending.is_empty() {
             self.send(id, kind);
             return self.after_turn(id, kind);
         }
-        // What follows changes nothing of the connection, so all is read of it here.
-        let due = quic.next_timer(end);
-        let (pending, event) = match end {
-            End::Near => (&mut flow.sender_event, Event::Sender(id)),
-            End::Far => (&mut flow.receiver_event, Event::Receiver(id)),
+        let flow = &mut self.flows[id as usize];
+        let (pending, event, way) = match end {
+            End::Near => (&mut flow.sender_event, Event::Sender(id), flow.forward),
+            End::Far => (&mut flow.receiver_event, Event::Receiver(id), flow.reverse),
         };
         let timer = due.and_then(|due| pending.advance(due, self.now));
         if !self.outbox.datagrams.is_empty() {
@@ -51,7 +123,11 @@ impl World<'_> {
     }
 
     /// Puts the datagrams of QUIC that an endpoint sends on their way.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
     pub(super) fn send_datagrams(&mut self, id: u32, kind: Kind, way: u16) {
         let flow = &self.flows[id as usize];
         let (owner, class) = (flow.owner, flow.class);

@@ -354,12 +354,11 @@ impl Pacer {
         let passed = now.since(self.filled).as_nanos();
         self.filled = now;
         // Hardly ever does the product need more than 64 bits.
-        let earned = match passed.checked_mul(bytes) {
-            Some(product) => product / nanos,
-            None => {
-                let earned = u128::from(passed) * u128::from(bytes) / u128::from(nanos);
-                u64::try_from(earned).unwrap_or(u64::MAX)
-            }
+        let earned = if let Some(product) = passed.checked_mul(bytes) {
+            product / nanos
+        } else {
+            let earned = u128::from(passed) * u128::from(bytes) / u128::from(nanos);
+            u64::try_from(earned).unwrap_or(u64::MAX)
         };
         self.tokens = self.tokens.saturating_add(earned).min(self.burst);
     }
@@ -368,12 +367,11 @@ impl Pacer {
     #[inline]
     fn wait(&self, now: Instant, (bytes, nanos): Rate, size: u64) -> Option<Instant> {
         let missing = size.checked_sub(self.tokens).filter(|&n| n > 0)?;
-        let wait = match missing.checked_mul(nanos) {
-            Some(product) => product.div_ceil(bytes),
-            None => {
-                let wait = (u128::from(missing) * u128::from(nanos)).div_ceil(bytes.into());
-                u64::try_from(wait).unwrap_or(u64::MAX)
-            }
+        let wait = if let Some(product) = missing.checked_mul(nanos) {
+            product.div_ceil(bytes)
+        } else {
+            let wait = (u128::from(missing) * u128::from(nanos)).div_ceil(bytes.into());
+            u64::try_from(wait).unwrap_or(u64::MAX)
         };
         Some(now + Duration::from_nanos(wait))
     }
@@ -427,5 +425,21 @@ mod tests {
         assert!(sent[..10].iter().all(|&at| at == MS(1)));
         let gaps = sent[9..].windows(2).map(|w| w[1].since(w[0]).as_micros());
         assert_eq!(gaps.collect::<Vec<_>>(), [8_000; 12]);
+    }
+
+    #[test]
+    fn a_pacer_is_exact_beyond_64_bits() {
+        let mut pacer = Pacer {
+            burst: 1 << 40,
+            tokens: 7,
+            filled: Instant::ZERO,
+        };
+        let rate = (1 << 60, 1 << 62);
+        pacer.fill(MS(1_000), rate);
+        assert_eq!(pacer.tokens, 250_000_007);
+        let due = pacer.wait(MS(1_000), rate, 250_000_007 + (1 << 40));
+        assert_eq!(due, Some(MS(1_000) + Duration::from_nanos(1 << 42)));
+        pacer.fill(MS(1_000_000), (1 << 62, 1));
+        assert_eq!(pacer.tokens, pacer.burst);
     }
 }

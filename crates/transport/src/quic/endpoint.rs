@@ -304,8 +304,7 @@ impl Endpoint {
     /// Whether nothing but 1-RTT packets is left to send or to wait for.
     #[inline]
     pub(super) fn is_past_handshake(&self) -> bool {
-        let [initial, handshake] = self.keys;
-        self.confirmed && matches!(initial, Keys::Discarded) && matches!(handshake, Keys::Discarded)
+        self.confirmed && self.keys == [Keys::Discarded; 2]
     }
 
     pub(super) fn app(&mut self) -> &mut Space {

@@ -65,7 +65,7 @@ impl Draft {
 
 impl Endpoint {
     /// Sends everything that may be sent now.
-    #[inline]
+    #[inline(never)]
     pub(super) fn flush(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         if self.is_past_handshake() {
             self.flush_app(now, out);
@@ -451,6 +451,9 @@ impl Endpoint {
             self.congestion.on_resume(now, last);
         }
         let space = &mut self.spaces[n];
+        if !eliciting && space.eliciting == 0 && self.delivery.is_none() {
+            return space.skip();
+        }
         space.push(Sent {
             at: now,
             datagram,

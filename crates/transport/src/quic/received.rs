@@ -100,7 +100,11 @@ impl Received {
     }
 
     /// Ack-eliciting packet `pn` was received; the run that contains it begins at `start`.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
     fn await_ack(&mut self, now: Instant, pn: u32, start: u32, ce: bool, policy: &AckPolicy) {
         self.waiting += 1;
         let gap = pn < self.expected || start > self.expected.max(self.floor);

@@ -30,7 +30,7 @@ const PACKET_THRESHOLD: u32 = 3;
 /// kPersistentCongestionThreshold.
 const PERSISTENT_THRESHOLD: u64 = 3;
 /// Of packets sent at one instant, the one that the ACK frame reports last gives the delivery rate.
-const SAME_ORDER: u32 = 0;
+pub(super) const SAME_ORDER: u32 = 0;
 
 /// What an acknowledgement newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,10 +45,10 @@ struct NewlyAcked {
 
 /// What an acknowledgement of application data changed, in packets.
 #[derive(Clone, Copy, Debug)]
-struct Change {
+pub(super) struct Change {
     /// Lost before it.
-    prior_lost: u64,
-    newly_delivered: u32,
+    pub(super) prior_lost: u64,
+    pub(super) newly_delivered: u32,
 }
 
 impl Endpoint {
@@ -144,7 +144,21 @@ impl Endpoint {
     }
 
     /// Passes an acknowledgement to a model-based controller.
-    fn update_model(
+    #[inline]
+    pub(super) fn update_model(
+        &mut self,
+        ack: &cc::Ack,
+        change: &Change,
+        delay_micros: u32,
+        ecn: Option<EcnFeedback>,
+    ) {
+        if self.delivery.is_some() {
+            self.update_model_by(ack, change, delay_micros, ecn);
+        }
+    }
+
+    #[inline(never)]
+    fn update_model_by(
         &mut self,
         ack: &cc::Ack,
         change: &Change,

@@ -64,6 +64,7 @@ pub(super) struct Space {
 
 impl Space {
     /// The number of the next packet.
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "numbers are 32-bit")]
     pub(super) fn next(&self) -> u32 {
         self.base + self.sent.len() as u32
@@ -79,6 +80,7 @@ impl Space {
     }
 
     /// Records a packet; one that is not ack-eliciting only if earlier ones are still recorded.
+    #[inline]
     pub(super) fn push(&mut self, sent: Sent) {
         if sent.is(IN_FLIGHT) {
             self.last_eliciting = Some(sent.at);
@@ -88,6 +90,18 @@ impl Space {
             return;
         }
         self.sent.push_back(sent);
+    }
+
+    /// Does not record a packet that is not ack-eliciting, nothing being in flight, and forgets those recorded.
+    #[inline]
+    pub(super) fn skip(&mut self) {
+        debug_assert!(self.eliciting == 0, "a packet is in flight");
+        if !self.sent.is_empty() {
+            self.base = self.next();
+            self.sent.clear();
+            self.acked.remove_below(self.base);
+        }
+        self.base += 1;
     }
 
     /// The oldest packet in flight whose content was not sent again.

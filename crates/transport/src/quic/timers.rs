@@ -210,20 +210,26 @@ impl Endpoint {
     pub(super) fn set_app_timer(&mut self) {
         let app = &self.spaces[APP];
         let probe = self.probe_timeout(APP);
-        self.recovery_due = app.loss_time;
-        if app.loss_time.is_none() && app.eliciting > 0 {
-            self.recovery_due = app
-                .last_eliciting
-                .map(|from| from + probe.times(self.backoff()));
-        }
         let mut earliest = self.idle_since + self.params.idle_timeout.max(probe.times(3));
-        for due in [
-            self.recovery_due,
-            self.pacing_due,
-            app.received.due(),
-            self.blocked_due(),
-        ] {
-            earliest = earliest.min(due.unwrap_or(Instant::MAX));
+        self.recovery_due = None;
+        if app.loss_time.is_some() {
+            self.recovery_due = app.loss_time;
+        } else if app.eliciting > 0
+            && let Some(from) = app.last_eliciting
+        {
+            self.recovery_due = Some(from + probe.times(self.backoff()));
+        }
+        if let Some(due) = self.recovery_due {
+            earliest = earliest.min(due);
+        }
+        if let Some(due) = self.pacing_due {
+            earliest = earliest.min(due);
+        }
+        if let Some(due) = app.received.due() {
+            earliest = earliest.min(due);
+        }
+        if let Some(due) = self.blocked_due() {
+            earliest = earliest.min(due);
         }
         self.timer_due = Some(earliest);
     }

@@ -11,48 +11,59 @@ use crate::segment::Flags;
 
 impl Endpoint {
     /// Sends everything that may be sent now, once nothing but 1-RTT packets is left.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
     pub(in super::super) fn flush_app(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         self.pacing_due = None;
-        if !self.send_plain(now, out) {
-            while let Some(datagram) = self.next_app_datagram(now) {
-                out.push(datagram);
-            }
-        }
+        let left = self.send_plain(now, out);
+        self.congestion.limited = left.unwrap_or_else(|| self.send_app_datagrams(now, out));
         self.note_idle_window();
-        self.congestion.limited = self.outgoing.has_pending();
         self.set_app_timer();
     }
 
-    /// Sends datagrams with one frame, as long as no other is due. Returns whether nothing is left to send now.
+    /// Sends datagrams with whatever frames are due; returns whether data is left that may not be sent now.
+    #[inline(never)]
+    fn send_app_datagrams(&mut self, now: Instant, out: &mut Vec<Datagram>) -> bool {
+        while let Some(datagram) = self.next_app_datagram(now) {
+            out.push(datagram);
+        }
+        self.outgoing.has_pending()
+    }
+
+    /// Sends datagrams with one frame, as long as no other is due. Returns whether data is left that may not be sent
+    /// now; `None`: other datagrams may be due.
     #[inline]
-    fn send_plain(&mut self, now: Instant, out: &mut Vec<Datagram>) -> bool {
+    fn send_plain(&mut self, now: Instant, out: &mut Vec<Datagram>) -> Option<bool> {
         let app = &self.spaces[APP];
         if app.probes > 0
             || self.done_pending
             || self.incoming.has_due()
             || self.outgoing.has_notice()
         {
-            return false;
+            return None;
         }
         if self.outgoing.has_pending() {
-            return !app.received.is_pending()
-                && self.delivery.is_none()
-                && self.send_full(now, out);
+            let only_data = !app.received.is_pending();
+            return (only_data && self.send_full(now, out)).then_some(true);
         }
-        if app.received.is_due(now) {
-            let datagram = self.next_ack(now);
-            out.extend(datagram);
+        if app.received.is_due(now)
+            && let Some(datagram) = self.next_ack(now)
+        {
+            out.push(datagram);
         }
-        true
+        Some(false)
     }
 
-    /// Sends datagrams that a STREAM frame fills. Returns whether nothing is left to send now.
+    /// Sends datagrams that a STREAM frame fills. Returns whether no more may be sent now.
     #[inline]
     fn send_full(&mut self, now: Instant, out: &mut Vec<Datagram>) -> bool {
         if self.congestion.is_full() {
             return true;
         }
-        let rate = self.congestion.fill_pacer(now, self.rtt.smoothed());
+        let mut rate = self.congestion.fill_pacer(now, self.rtt.smoothed());
         let payload = self.params.max_datagram;
         let header = SHORT_HEADER + TAG;
         loop {
@@ -67,12 +78,17 @@ impl Endpoint {
                 return false;
             };
             let datagram = Datagram::of_frame(pn, &frame, payload, self.ect);
+            if self.delivery.is_some() {
+                self.note_rate(now);
+                rate = self.congestion.fill_pacer(now, self.rtt.smoothed());
+            }
+            let space = &mut self.spaces[APP];
             if space.eliciting == 0
                 && let Some(last) = space.last_eliciting
             {
                 self.congestion.on_resume(now, last);
             }
-            self.spaces[APP].push(Sent {
+            space.push(Sent {
                 at: now,
                 datagram,
                 size: payload,
@@ -95,10 +111,10 @@ impl Endpoint {
     /// A datagram with an ACK and nothing else.
     #[inline]
     fn next_ack(&mut self, now: Instant) -> Option<Datagram> {
-        let size = self.app_header(false);
         let (ecn, ect) = (self.ect != Flags::NONE, self.ect);
         let space = &mut self.spaces[APP];
         let pn = space.next();
+        let size = SHORT_HEADER + TAG + packet_number(pn, space.largest_acked);
         let run = if ecn {
             None
         } else {
@@ -110,6 +126,12 @@ impl Endpoint {
             let ack = space.received.acknowledge(now, most_ranges(ecn), ecn)?;
             Datagram::of_ack(pn, &ack, narrow(size + ack.size()), ect)
         };
+        if space.eliciting == 0 && self.delivery.is_none() {
+            space.skip();
+            self.bytes_sent += u64::from(datagram.payload());
+            self.counters.datagrams += 1;
+            return Some(datagram);
+        }
         Some(self.send_app(now, datagram))
     }
 

@@ -141,7 +141,12 @@ impl Outgoing {
         if self.sent < self.max {
             return (!self.ready.is_empty()).then_some(0);
         }
-        // A FIN without data uses no credit.
+        self.next_fin()
+    }
+
+    /// The place in `ready` of the next stream that has only its end to send: a FIN without data uses no credit.
+    #[inline(never)]
+    fn next_fin(&self) -> Option<usize> {
         self.ready
             .iter()
             .position(|&id| !self.streams[usize::from(id)].has_data())

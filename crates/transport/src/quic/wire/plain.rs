@@ -3,13 +3,13 @@
 use super::super::sizes::varint;
 use super::frames::{Ack, Frame};
 use super::writer::{WORDS, Writer};
-use super::{ACK, APP, Datagram, FRAMES_AT, RANGES_AT, ack_bits};
+use super::{ACK, APP, COUNT, Datagram, FRAMES_AT, RANGES_AT, ack_bits};
 use crate::segment::Flags;
 
 /// Word 0 with a STREAM frame.
 const FRAME_ONLY: u32 = APP | 1 << FRAMES_AT;
-/// Word 0 with an ACK of a single range, without ECN.
-const RUN_ACK_ONLY: u32 = APP | ACK | 1 << RANGES_AT;
+/// Word 0 with an ACK without ECN, but for the number of ranges.
+const ACK_ONLY: u32 = APP | ACK;
 
 /// An ACK of a single range, without ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Datagram {
     ) -> Self {
         let (start, end) = ack.run;
         let mut words = [0; WORDS];
-        words[0] = RUN_ACK_ONLY;
+        words[0] = ACK_ONLY | 1 << RANGES_AT;
         words[1] = pn;
         words[2] = end - 1;
         words[3] = start;
@@ -84,14 +84,15 @@ impl Datagram {
         (bits == FRAME_ONLY).then_some((pn, frame))
     }
 
-    /// The packet number and the ACK, if it has a 1-RTT packet with an ACK of a single range and nothing else.
+    /// The packet number and the ACK, of which only the newest range, if it has a 1-RTT packet with an ACK without ECN
+    /// and nothing else.
     #[inline]
-    pub(in super::super) fn only_run_ack(&self) -> Option<(u32, RunAck)> {
+    pub(in super::super) fn only_ack(&self) -> Option<(u32, RunAck)> {
         let [bits, pn, largest, start, delay_micros, ..] = self.words;
         let ack = RunAck {
             run: (start, largest.wrapping_add(1)),
             delay_micros,
         };
-        (bits == RUN_ACK_ONLY).then_some((pn, ack))
+        (bits & !(COUNT << RANGES_AT) == ACK_ONLY).then_some((pn, ack))
     }
 }
