@@ -1,6 +1,6 @@
-//! The short path of datagrams of QUIC, whose arrival hardly ever has more effects than new packets and a timer.
+//! Events of connections over QUIC: delivery and timers.
 //!
-//! It does what [`World::deliver_to_connection`] does for any connection.
+//! Hardly ever has an event more effects than new packets and a timer of the end that it concerns.
 
 use sojourn_link::Step;
 use sojourn_net::{Ecn, Instant, Packet as View};
