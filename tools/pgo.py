@@ -43,6 +43,8 @@ BENCH_TRAINING = {
     "prague": 5,
     "wifi": 5,
     "series": 1,
+    "many_codel": 1,
+    "many_fq_codel": 1,
 }
 # The queues of S6, and packets through each of them.
 QUEUES = tuple(json.loads((ROOT / "benches/measured.json").read_text("utf-8"))["queues"]["values"])
