@@ -14,7 +14,7 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples pyth
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 # The columns of docs/validation/rfc7928.md.
-RFC_QUEUES := codel pie fq_codel
+RFC_QUEUES := codel pie fq_codel cobalt red cake
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
@@ -202,7 +202,7 @@ reference-update: ## The same, and write the tables again.
 rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 6 s of CPU time per queue.
 	$(BIN)/sojourn rfc7928 --all --resume --out results/rfc7928
 
-rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc7928.md: about 20 s of CPU time.
+rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc7928.md: about 40 s of CPU time.
 	@mkdir -p target
 	$(BIN)/sojourn rfc7928 $(RFC_QUEUES) --json --out target/rfc7928 > target/rfc7928.json
 	$(BIN)/python tools/rfc7928.py target/rfc7928.json
