@@ -1,4 +1,4 @@
-"""Modules that are imported when they are first used, because that takes tenths of a second."""
+"""Modules that are imported on first use, because importing them takes tenths of a second."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-//! A queue of what is in flight, in a ring.
+//! A ring buffer for segments in flight.
 
 use std::ops::{Index, IndexMut};
 

@@ -100,7 +100,8 @@ class Deferred(Command):
                     info, pretty_exceptions_short=False, rich_markup_mode=self.rich_markup_mode
                 )
             self._loaded = loaded
-            # :func:`sojourn.cli.main` disables it. The imported modules stay: it skips them.
+            # :func:`sojourn.cli.main` disables the garbage collector; `freeze` excludes the
+            # imported modules from collections.
             gc.freeze()
             gc.enable()
         return self._loaded

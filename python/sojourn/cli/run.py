@@ -1,6 +1,5 @@
 """``sojourn run``: run a scenario file."""
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -77,17 +76,8 @@ def run(
         resume=resume,
         pcap=pcap,
         expectations=tuple(expecting.all_expectations(expect, tables)),
-        sweep=_sweep(file, scenario),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
-
-
-def _sweep(file: Path, scenario: Scenario) -> str:
-    """Write the command that executes the runs of a scenario and keeps one row per run."""
-    replications = scenario.checked.replications
-    # A sweep needs a parameter, which may have one value.
-    duration = f"duration={scenario.checked.duration_s:g}s"
-    return f"sojourn sweep {shlex.quote(f'{file}')} --replications {replications} -p {duration}"
 
 
 def changed(

@@ -63,9 +63,6 @@ class Plan:
         What the result should meet.
     show
         Prints the result instead of the tables of its metrics.
-    sweep
-        The command that executes the same runs and keeps only their metrics; empty if there is
-        none.
     """
 
     scenario: Scenario
@@ -82,7 +79,6 @@ class Plan:
     pcap: Path | None = None
     expectations: tuple[Expectation, ...] = ()
     show: Callable[[Result], object] | None = None
-    sweep: str = ""
 
 
 class Saved(Enum):
@@ -196,14 +192,13 @@ def _check_capture(plan: Plan) -> None:
 def _warn_of_memory(plan: Plan) -> None:
     """Say how much memory the tables of the runs need if that is much."""
     needed = budget.large_bytes(plan.scenario.checked, jobs=plan.jobs, backend=plan.backend)
-    # Whoever sets a limit knows about it.
+    # A user who sets --max-memory needs no warning.
     if needed is None or plan.max_memory is not None:
         return
     runs = formatting.counted(plan.scenario.runs, "run")
-    instead = f"{plan.sweep} keeps" if plan.sweep else "sojourn sweep keeps only"
     say(
         f"warning: the tables of {runs} need up to {rounded(needed / 1e9):g} GB of memory; "
-        f"{instead} one row per run"
+        "sojourn sweep keeps only one row per run"
     )
 
 

@@ -35,7 +35,7 @@ def groups(scenario: Scenario) -> dict[str, list[str]]:
             blocks += _blocks(path, value)
     found: dict[str, list[str]] = {}
     for block in blocks:
-        # Which block an arm renames is not looked up: its type may be any.
+        # The type of a block that an arm renames is not looked up: all metrics are accepted.
         kinds: tuple[Kind | None, ...] = ("group", "application")
         if "type" in block:
             kinds = (_KINDS.get(block["type"], "application"),)

@@ -12,7 +12,7 @@ from sojourn.result.metric import Metric
 _UNITS = ("_mbit_per_s", "_ms", "_percent", "_s")
 # Names of links in most scenarios.
 _SIDES = ("up", "down")
-# Of traffic with a direction, and of traffic with a path.
+# Directions in names of metrics; "total" is that of traffic with a path.
 _DIRECTIONS = (*_SIDES, "total")
 # A link without a queue.
 _UNLIMITED = "unlimited"

@@ -112,7 +112,8 @@ class Writer:
                 closing = self._closing
                 waiting = list(self._pending)
             for to in waiting:
-                # At the end all batches of a destination, else one: other rows may join the next.
+                # One batch per destination, because more rows may arrive for the next one; all when
+                # closing.
                 while self._write_batch(to) and closing:
                     pass
 

@@ -175,8 +175,7 @@ class Cluster:
         QueueError
             A queue written in Python failed, or several workers in succession ended during a run.
         ResultError
-            The store does not return rows that workers have written, or cannot be read for a
-            minute.
+            The store does not return rows that workers have written, or all reads fail for 60 s.
         UnavailableError
             The connection to the scheduler was lost, or a worker has another build of Sojourn.
         """

@@ -65,8 +65,8 @@ class Executor(Protocol):
 class LocalExecutor:
     """Executes runs on threads, or on processes if queues are written in Python.
 
-    When the last run of a carrier has finished, the threads continue with the next carrier, while
-    the caller stores the rows of the last one.
+    When the last run of a carrier has finished, the threads start the next carrier while the
+    caller stores the rows of the finished one.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ pub struct DualPi2<P> {
     ecn_mask: EcnMask,
     min_qlen_step: usize,
     l4s: Fifo<P>,
-    /// Whether L's own threshold applies to each packet of L in the kernel; of the RFC's profile, nothing.
+    /// For each packet of L, whether the step threshold applies (Linux profile). Empty in the RFC profile.
     steps: VecDeque<bool>,
     classic: Fifo<P>,
     scheduler: Scheduler,

@@ -138,7 +138,7 @@ impl Params for FqCodelParams {
     }
 }
 
-/// Fewer packets fit into the caches.
+/// Below this number, all packets fit into the caches, and prefetching does not help.
 const MANY_PACKETS: usize = 500;
 
 /// Fair queueing with CoDel in each queue.

@@ -15,13 +15,13 @@ const NONE: u32 = 0;
 /// is sorted.
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
-    /// The events of the first day with any, the latest first; empty: the calendar is.
+    /// Events of the first day that has any, latest first. Empty only if the calendar is empty.
     first: Vec<Key>,
     first_day: u64,
     /// One event of each later day, by the number of the day modulo [`DAYS`].
     list_of: Vec<u32>,
     busy: Bitmap,
-    /// Of later days. At 0, none; unused ones form a list that begins at `unused`.
+    /// Events of later days. Index 0 is never used; free entries form a list that starts at `unused`.
     events: Vec<Noted>,
     unused: u32,
     /// The day of the latest event that was removed: the calendar begins with it.
@@ -29,7 +29,7 @@ pub(super) struct Calendar {
     least: Key,
 }
 
-/// An event of a later day than the first.
+/// An event of a day after the first.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     key: Key,
@@ -62,7 +62,7 @@ impl Calendar {
         self.least
     }
 
-    /// Inserts `key`; `false`: it is not of the next days, or the first day is full.
+    /// Inserts `key`; returns `false` if its day is beyond the calendar or the first day is full.
     #[inline]
     pub(super) fn insert(&mut self, key: Key) -> bool {
         let day = day(key);
@@ -86,7 +86,7 @@ impl Calendar {
         true
     }
 
-    /// Adds an event to a later day than the first.
+    /// Adds an event to a day after the first.
     #[inline]
     fn note(&mut self, day: u64, key: Key) {
         let slot = slot(day);
@@ -96,11 +96,11 @@ impl Calendar {
         if place == NONE {
             self.events.push(Noted { key, next });
             let place = u32::try_from(self.events.len() - 1);
-            self.list_of[slot] = place.expect("of 2^24 flows, each has a few timers");
+            self.list_of[slot] = place.expect("at most 2^24 flows, with a few timers each");
         } else {
             let event = &mut self.events[place as usize];
             self.unused = event.next;
-            // Part by part: a copy of both from the stack would wait for the stores of each.
+            // Stored field by field: a copy of the whole entry from the stack would wait for the stores of its fields.
             event.key = key;
             event.next = next;
             self.list_of[slot] = place;

@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// The same for what lies behind it, once it is loaded itself.
+    /// Prefetches what the connection points to. Call it when the connection itself is in a cache.
     #[inline]
     pub(crate) fn prefetch_behind(&self, kind: Kind) {
         match self {

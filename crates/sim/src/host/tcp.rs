@@ -114,7 +114,7 @@ impl TcpConnection {
         }
     }
 
-    /// The same for what lies behind it, once it is loaded itself.
+    /// Prefetches what the connection points to. Call it when the connection itself is in a cache.
     #[inline]
     pub(crate) fn prefetch_behind(&self, kind: Kind) {
         if let Some(request) = &self.request {

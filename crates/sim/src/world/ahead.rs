@@ -1,17 +1,17 @@
 //! The memory of flows whose packets arrive next.
 //!
-//! With thousands of flows, their state exceeds the caches, and most arrivals find that of their flow in
-//! no cache. A wire holds the packets that arrive next, so that their flows are known.
+//! With thousands of flows, their state exceeds the caches: at most arrivals, the state of the flow is in no cache. A
+//! wire holds the packets that arrive next, so their flows are known.
 
 use sojourn_prefetch::prefetch;
 
 use super::network::World;
 use crate::host::Source;
 
-/// The state of fewer flows fits into the caches: looking ahead costs more than it gains.
+/// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
 const MANY_FLOWS: usize = 500;
-/// How many arrivals ahead of time the parts are loaded: the flow first, because it holds the address of its
-/// connection, which holds that of its segments.
+/// How many packets on the wire are skipped before the one whose part is loaded. The flow comes first, because it holds
+/// the address of its connection, which holds that of its segments.
 const FLOW: usize = 6;
 const CONNECTION: usize = 4;
 const SEGMENTS: usize = 2;

@@ -1,6 +1,6 @@
 //! Events of connections over QUIC: delivery and timers.
 //!
-//! Hardly ever has an event more effects than new packets and a timer of the end that it concerns.
+//! Most events only send packets and set the timer of the endpoint concerned.
 
 use sojourn_link::Step;
 use sojourn_net::{Ecn, Instant, Packet as View};
@@ -10,10 +10,10 @@ use crate::agenda::Event;
 use crate::host::{End, QuicConnection, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
-/// What is to be known of a connection after a turn of an end; what follows changes nothing of it.
+/// The state of a connection after an endpoint has processed an event. Sending the datagrams does not change it.
 struct Turn {
     end: End,
-    /// There is nothing for its user.
+    /// The application has no event to process.
     quiet: bool,
     /// When the timer of the end is due.
     due: Option<Instant>,
@@ -95,7 +95,7 @@ impl World<'_> {
         }
     }
 
-    /// What follows from a turn of an end.
+    /// Sends the datagrams of an endpoint and schedules its timer after it has processed an event.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

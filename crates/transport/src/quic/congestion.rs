@@ -191,7 +191,7 @@ impl Congestion {
         rate
     }
 
-    /// When pacing at this rate next lets a datagram out, the pacer being filled; `None`: now.
+    /// The time at which pacing permits the next datagram; `None`: now. Call `fill_pacer` first; `rate` is what it returned.
     #[inline]
     pub(super) fn pacing_wait(&self, now: Instant, rate: Rate) -> Option<Instant> {
         let pacer = self.pacer.as_ref()?;
@@ -353,7 +353,7 @@ impl Pacer {
     fn fill(&mut self, now: Instant, (bytes, nanos): Rate) {
         let passed = now.since(self.filled).as_nanos();
         self.filled = now;
-        // Hardly ever does the product need more than 64 bits.
+        // The product rarely needs more than 64 bits.
         let earned = if let Some(product) = passed.checked_mul(bytes) {
             product / nanos
         } else {

@@ -92,7 +92,8 @@ impl Space {
         self.sent.push_back(sent);
     }
 
-    /// Does not record a packet that is not ack-eliciting, nothing being in flight, and forgets those recorded.
+    /// Skips the record of a packet that is not ack-eliciting, and removes all records. Requires that no ack-eliciting
+    /// packet is in flight.
     #[inline]
     pub(super) fn skip(&mut self) {
         debug_assert!(self.eliciting == 0, "a packet is in flight");

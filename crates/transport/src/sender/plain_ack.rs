@@ -15,8 +15,8 @@ use crate::clock::micros;
 use crate::segment::{Flags, Segment};
 
 impl Sender {
-    /// Whether the connection has neither pacing nor ECN. Such connections have code of their own, since they are
-    /// the most frequent ones: the parameter `BASIC` of what follows.
+    /// Whether the connection has neither pacing nor ECN. These are the most frequent connections: the
+    /// functions below have a specialised version for them (`BASIC = true`).
     #[inline]
     pub(super) fn is_basic(&self) -> bool {
         !self.ecn.is_on() && !self.pacing.is_paced()
