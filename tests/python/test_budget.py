@@ -439,8 +439,8 @@ def test_a_large_result_is_announced_before_the_runs(
     (line,) = warned()
     size = f"{needed / 1e9:.2g}"
     assert line == (
-        f"warning: the tables of 2 runs need up to {size} GB of memory; sojourn sweep keeps only "
-        "one row per run"
+        f"warning: 2 runs and their tables need up to {size} GB of memory; sojourn sweep keeps "
+        "only one row per run"
     )
 
 

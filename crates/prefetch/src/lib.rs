@@ -11,13 +11,17 @@ const LINE: usize = 64;
 #[inline]
 pub fn prefetch<T>(value: &T) {
     let first = std::ptr::from_ref(value).cast::<u8>();
-    for offset in (0..size_of::<T>()).step_by(LINE) {
+    for offset in offsets(size_of::<T>(), align_of::<T>()) {
         line(first.wrapping_add(offset));
     }
-    // A value that does not begin at the start of a line ends in one more.
-    if align_of::<T>() < LINE && size_of::<T>() > 1 {
-        line(first.wrapping_add(size_of::<T>() - 1));
-    }
+}
+
+/// Offsets of bytes of which each cache line of a value has at least one, wherever the value begins.
+#[inline]
+fn offsets(size: usize, align: usize) -> impl Iterator<Item = usize> {
+    // A value that does not begin at the start of a line may end in one more.
+    let last = (align < LINE && size > 1).then(|| size - 1);
+    (0..size).step_by(LINE).chain(last)
 }
 
 /// Asks for the cache line of `address`.
@@ -55,7 +59,23 @@ fn line(_: *const u8) {}
 
 #[cfg(test)]
 mod tests {
-    use super::prefetch;
+    use std::collections::BTreeSet;
+
+    use super::{LINE, offsets, prefetch};
+
+    #[test]
+    fn every_line_of_a_value_is_asked_for() {
+        for size in [0, 1, 8, 63, 64, 65, 200, 512] {
+            for align in [1, 8, 64] {
+                for begin in (0..2 * LINE).step_by(align) {
+                    let lines: BTreeSet<_> = (begin..begin + size).map(|at| at / LINE).collect();
+                    let asked: BTreeSet<_> =
+                        offsets(size, align).map(|at| (begin + at) / LINE).collect();
+                    assert_eq!(asked, lines, "{size} bytes at {begin}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_prefetch_changes_nothing() {

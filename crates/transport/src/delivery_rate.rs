@@ -196,12 +196,6 @@ impl DeliveryRateSampler {
         self.packets.skip(count);
     }
 
-    /// The first packet is not tracked any more.
-    #[inline]
-    pub(crate) fn forget_first(&mut self) {
-        self.forget(1);
-    }
-
     /// The first `count` packets are not tracked any more.
     #[inline]
     pub(crate) fn forget(&mut self, count: u32) {
@@ -306,7 +300,7 @@ mod tests {
         }
         s.begin_ack();
         s.on_delivered(0, ms(0), 1);
-        s.forget_first();
+        s.forget(1);
         let first = s
             .finish_ack(ms(100), 1, delivered(2), MIN_RTT, WithoutRtt::Invalid)
             .unwrap();
@@ -316,7 +310,7 @@ mod tests {
         s.begin_ack();
         for n in 1..4_u32 {
             s.on_delivered(0, ms(10 * u64::from(n)), n + 1);
-            s.forget_first();
+            s.forget(1);
         }
         let rest = s
             .finish_ack(ms(131), 3, delivered(5), MIN_RTT, WithoutRtt::Invalid)
@@ -378,7 +372,7 @@ mod tests {
             s.on_sent(sent, delivered(0), 1, true);
             s.begin_ack();
             s.on_delivered(0, sent, 0);
-            s.forget_first();
+            s.forget(1);
             let now = sent + Duration::from_nanos(nanos);
             s.finish_ack(now, 1, delivered(1), None, WithoutRtt::Valid)
         };
@@ -434,7 +428,7 @@ mod tests {
             s.on_sent(ms(2 * n), delivered(n), 1, true);
             s.begin_ack();
             s.on_delivered(0, ms(2 * n), 1);
-            s.forget_first();
+            s.forget(1);
             let sample = s.finish_ack(ms(2 * n + 1), 1, delivered(n + 1), None, WithoutRtt::Valid);
             sample.unwrap()
         };

@@ -102,8 +102,9 @@ class Deferred(Command):
             self._loaded = loaded
             # :func:`sojourn.cli.main` disables the garbage collector; `freeze` excludes the
             # imported modules from collections.
-            gc.freeze()
-            gc.enable()
+            if not gc.isenabled():
+                gc.freeze()
+                gc.enable()
         return self._loaded
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:

@@ -197,7 +197,7 @@ def _warn_of_memory(plan: Plan) -> None:
         return
     runs = formatting.counted(plan.scenario.runs, "run")
     say(
-        f"warning: the tables of {runs} need up to {rounded(needed / 1e9):g} GB of memory; "
+        f"warning: {runs} and their tables need up to {rounded(needed / 1e9):g} GB of memory; "
         "sojourn sweep keeps only one row per run"
     )
 

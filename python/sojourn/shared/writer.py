@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Protocol, Self
@@ -42,6 +43,8 @@ class Writer:
         # Destinations without waiting rows or failure are released.
         self._pending: dict[Batches, dict[str, bytes]] = {}
         self._failures: dict[Batches, str] = {}
+        # When the next attempt is due, in seconds of the monotonic clock.
+        self._retry_at: dict[Batches, float] = {}
         self._closing = False
         self._written = 0
         self._thread: threading.Thread | None = None
@@ -98,20 +101,25 @@ class Writer:
     def _waiting(self) -> int:
         return sum(map(len, self._pending.values()))
 
+    def _ready(self) -> int:
+        """Count the rows whose destination has not failed."""
+        rows = self._pending.items()
+        return sum(len(waiting) for to, waiting in rows if to not in self._failures)
+
     def _write(self) -> None:
         closing = False
         # Ends when the writer is closed.
         while not closing:
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._closing)
-                pause = RETRY_S if self._failures else self._interval_s
                 self._changed.wait_for(
-                    lambda: self._closing or (not self._failures and self._waiting() >= MOST_ROWS),
-                    timeout=pause,
+                    lambda: self._closing or self._ready() >= MOST_ROWS, timeout=self._interval_s
                 )
                 closing = self._closing
                 waiting = list(self._pending)
             for to in waiting:
+                if not closing and time.monotonic() < self._retry_at.get(to, 0.0):
+                    continue
                 # One batch per destination, because more rows may arrive for the next one; all when
                 # closing.
                 while self._write_batch(to) and closing:
@@ -127,9 +135,11 @@ class Writer:
             known = isinstance(error, _core.ResultError)
             with self._changed:
                 self._failures[to] = f"{error}" if known else f"{type(error).__name__}: {error}"
+                self._retry_at[to] = time.monotonic() + RETRY_S
             return False
         with self._changed:
             self._failures.pop(to, None)
+            self._retry_at.pop(to, None)
             self._written += len(rows)
             for key in rows:
                 del self._pending[to][key]

@@ -107,9 +107,9 @@ impl TcpConnection {
     pub(crate) fn prefetch(&self, kind: Kind) {
         prefetch(&self.user);
         prefetch(&self.request);
-        match (kind, &self.request) {
-            (Kind::Data, _) => prefetch(&self.data.receiver),
-            (Kind::Ack, _) => prefetch(&self.data.sender),
+        match kind {
+            Kind::Data => prefetch(&self.data.receiver),
+            Kind::Ack => prefetch(&self.data.sender),
             _ => {}
         }
     }

@@ -25,17 +25,19 @@ impl Turn {
         clippy::inline_always,
         reason = "once per packet; it is not inlined without this"
     )]
-    fn of(quic: &QuicConnection, end: End) -> Self {
+    fn of(quic: &QuicConnection, end: End, now: Instant) -> Self {
         Self {
             end,
             quiet: quic.is_quiet(end.kind()),
-            due: quic.next_timer(end),
+            // One that is overdue needs no second event now.
+            due: quic.next_timer(end).map(|due| due.max(now)),
         }
     }
 }
 
 impl World<'_> {
-    /// Delivers a packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant.
+    /// Delivers any packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant,
+    /// which matters to TCP only.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -75,7 +77,7 @@ impl World<'_> {
         let ce = pkt.ecn() == Ecn::Ce;
         let out = &mut self.outbox.datagrams;
         quic.on_datagram(self.now, end, (&pkt.datagram(), ce), out);
-        let turn = Turn::of(quic, end);
+        let turn = Turn::of(quic, end, self.now);
         self.after_datagrams(id, &turn);
     }
 
@@ -87,7 +89,7 @@ impl World<'_> {
             let end = End::of(event);
             if quic.next_timer(end).is_some_and(|due| due <= self.now) {
                 quic.on_timer(self.now, end, &mut self.outbox.datagrams);
-                let turn = Turn::of(quic, end);
+                let turn = Turn::of(quic, end, self.now);
                 self.after_datagrams(id, &turn);
             } else if let Some(due) = quic.next_timer(end) {
                 self.schedule_timer(id, event, due);

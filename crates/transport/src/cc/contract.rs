@@ -117,7 +117,7 @@ pub trait ModelBased {
     /// segments takes these as `mss` bytes long.
     fn pacing_rate(&self, mss: u32) -> Option<u64>;
 
-    /// Whether it uses [`Progress::sample`].
+    /// Whether it uses [`Progress::sample`]. If not, the sender does not track when packets were sent for it.
     fn needs_delivery_rates(&self) -> bool {
         true
     }

@@ -90,9 +90,9 @@ impl Received {
     /// Does what [`Received::on_packet`] does, with the [next](Received::is_next) packet, without a CE mark.
     #[inline]
     pub(super) fn on_next(&mut self, now: Instant, pn: u32, eliciting: bool, policy: &AckPolicy) {
-        let Some((start, _)) = self.ranges.extend(pn, pn + 1) else {
-            return;
-        };
+        let run = self.ranges.extend(pn, pn + 1);
+        debug_assert!(run.is_some(), "packet {pn} is not the next one");
+        let start = run.map_or(pn, |(start, _)| start);
         self.largest = Some((pn, now));
         if eliciting {
             self.await_ack(now, pn, start, false, policy);

@@ -287,7 +287,7 @@ impl Endpoint {
             if let Some(delivery) = &mut self.delivery
                 && n == APP
             {
-                delivery.sampler.forget_first();
+                delivery.sampler.forget(1);
             }
         }
         let space = &mut self.spaces[n];

@@ -36,7 +36,8 @@ impl Endpoint {
         self.timer_due.filter(|_| self.is_alive())
     }
 
-    /// The earliest of all timers. Whatever changes one ends with [`Endpoint::flush`], which sets it.
+    /// The earliest of all timers. Whatever changes one ends with [`Endpoint::flush`], which sets it, or on the short
+    /// path with `Endpoint::set_app_timer`, which has the timers that such a path can change.
     fn earliest_timer(&self) -> Instant {
         let mut earliest = self.idle_expiry();
         let mut add = |due: Option<Instant>| earliest = earliest.min(due.unwrap_or(Instant::MAX));

@@ -56,7 +56,7 @@ impl OutOfOrder {
         // The usual case: it continues the latest run, which is the highest one.
         if let Some(latest) = &mut self.recent[0]
             && latest.end == seq
-            && self.held.extend_highest(seq, seq + 1).is_some()
+            && self.held.extend(seq, seq + 1).is_some()
         {
             latest.end = seq + 1;
             return false;
@@ -139,5 +139,39 @@ impl OutOfOrder {
             count += 1;
         }
         seg.set_sack_count(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use sojourn_net::Rng;
+
+    use super::*;
+
+    #[test]
+    fn the_latest_block_is_the_whole_run_of_the_latest_segment() {
+        let mut rng = Rng::new(1);
+        let (mut held, mut want) = (OutOfOrder::default(), BTreeSet::new());
+        let mut seq = 0;
+        for _ in 0..5_000 {
+            // Mostly the next segment, sometimes after or before a hole.
+            seq = match rng.below(10) {
+                0 => seq + 1 + u32::try_from(rng.below(4)).unwrap(),
+                1 => seq.saturating_sub(u32::try_from(rng.below(60)).unwrap()),
+                _ => seq + 1,
+            };
+            let is_new = want.insert(seq);
+            held.add(seq, None, false);
+            assert_eq!(held.count as usize, want.len());
+            if is_new {
+                let start = (0..seq).rev().take_while(|n| want.contains(n)).last();
+                let end = (seq..u32::MAX).find(|n| !want.contains(n)).unwrap();
+                let latest = held.recent[0].unwrap();
+                assert_eq!((latest.start, latest.end), (start.unwrap_or(seq), end));
+                assert_eq!(held.held.run_of(seq), Some((latest.start, latest.end)));
+            }
+        }
     }
 }

@@ -58,7 +58,6 @@ impl Sender {
         run: &PlainRun,
         out: &mut Vec<Segment>,
     ) {
-        debug_assert!(self.board.sacked_end().is_none(), "nothing is sacked");
         let prior_in_flight = self.board.in_flight();
         self.timestamps.on_segment(seg.ts_val);
         self.timer.reset_timeouts();

@@ -116,3 +116,50 @@ impl Sender {
         self.undo.on_dsack(end, count);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Sender {
+        /// Checks that [`Sender::read_sacks`] does what marking each segment by itself does.
+        pub(in crate::sender) fn check_sacks(&self, now: Instant, seg: &Segment) {
+            let (mut quick, mut slow) = (self.clone(), self.clone());
+            let mut quick_found = Findings::nothing(0);
+            let mut slow_found = Findings::nothing(0);
+            quick.read_sacks(now, seg, &mut quick_found);
+            slow.read_sacks_one_by_one(now, seg, &mut slow_found);
+            assert_eq!(format!("{quick:?}"), format!("{slow:?}"));
+            assert_eq!(format!("{quick_found:?}"), format!("{slow_found:?}"));
+        }
+
+        fn read_sacks_one_by_one(&mut self, now: Instant, seg: &Segment, found: &mut Findings) {
+            let mut blocks = seg.sack_blocks();
+            if seg.flags.has(Flags::DSACK) {
+                let (dup, rest) = blocks.split_first().expect("a DSACK is a block");
+                self.read_dsack(dup.start, dup.end, found);
+                blocks = rest;
+            }
+            let (una, next) = (self.board.una(), self.board.next());
+            let high_before = self.board.sacked_end().unwrap_or(una);
+            let mut is_new = false;
+            for block in blocks {
+                let (start, end) = (block.start.max(una), block.end.min(next));
+                if start >= end {
+                    continue;
+                }
+                is_new |= !self.board.is_known(*block);
+                let mut sacked = self.board.take_sacked();
+                sacked.insert(start, end, |from, to| {
+                    for seq in from..to {
+                        self.mark_sacked(now, seq, high_before, found);
+                    }
+                });
+                self.board.restore_sacked(sacked);
+            }
+            if is_new {
+                self.board.note_known(blocks);
+            }
+        }
+    }
+}

@@ -102,9 +102,7 @@ impl Endpoint {
             }
         }
         if let Some(delivery) = &mut delivery {
-            for _ in 0..settled {
-                delivery.sampler.forget_first();
-            }
+            delivery.sampler.forget(settled);
         }
         space.base = end;
         space.largest_acked = Some(end - 1);

@@ -29,6 +29,8 @@ struct Connection {
     /// Acknowledgements by the path they took.
     plain: u32,
     other: u32,
+    /// Acknowledgements with SACK blocks, which are read in two ways.
+    sacks: u32,
 }
 
 impl Connection {
@@ -44,6 +46,7 @@ impl Connection {
             acks: VecDeque::new(),
             plain: 0,
             other: 0,
+            sacks: 0,
         }
     }
 
@@ -119,6 +122,10 @@ impl Connection {
             assert_eq!(format!("{sender:?}"), format!("{like_any:?}"));
             self.plain += 1;
         } else {
+            if sender.state() == State::Established && !ack.sack_blocks().is_empty() {
+                sender.check_sacks(self.now, ack);
+                self.sacks += 1;
+            }
             sender.on_segment(self.now, ack, &mut out);
             self.other += 1;
         }
@@ -150,6 +157,11 @@ fn compare(params: &SenderParams, bytes: u64) -> (u32, u32) {
     while c.sender.state() != State::Done {
         c.step(None);
     }
+    assert!(
+        bytes < 100_000 || c.sacks > 20,
+        "{} with SACK blocks",
+        c.sacks
+    );
     (c.plain, c.other)
 }
 
@@ -189,6 +201,7 @@ fn so_it_does_for_every_control_policy_and_kind_of_ecn() {
 #[test]
 fn so_it_does_with_every_slow_start_exit_and_segments_that_are_not_full() {
     for slow_start in SlowStart::ALL {
+        let mut short = 0;
         for cc in CcKind::ALL {
             let params = SenderParams {
                 cc: cc.into(),
@@ -198,6 +211,8 @@ fn so_it_does_with_every_slow_start_exit_and_segments_that_are_not_full() {
             };
             let (plain, other) = compare(&params, 20_123);
             assert!(plain + other > 20, "{cc}, {slow_start}: {plain} {other}");
+            short += plain;
         }
+        assert!(short > 100, "{slow_start}: {short}");
     }
 }
