@@ -53,12 +53,19 @@ impl Endpoint {
 
     /// The time returned by [`Endpoint::next_timer`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Datagram>) {
+        if self.expire(now) {
+            self.flush(now, out);
+        }
+    }
+
+    /// Does what is due, up to what is sent then. Returns whether the connection is still alive.
+    pub(super) fn expire(&mut self, now: Instant) -> bool {
         if !self.is_alive() {
-            return;
+            return false;
         }
         if self.idle_expiry() <= now {
             self.state = State::Aborted;
-            return;
+            return false;
         }
         if self.recovery_due.is_some_and(|due| due <= now) {
             self.on_recovery_timer(now);
@@ -66,7 +73,7 @@ impl Endpoint {
         if self.blocked_due().is_some_and(|due| due <= now) {
             self.outgoing.repeat_notices();
         }
-        self.flush(now, out);
+        true
     }
 
     /// When blocked frames are repeated; `None`: no limit holds back data, or packets are in flight.

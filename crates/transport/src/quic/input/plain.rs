@@ -148,7 +148,9 @@ mod tests {
         let mut now = Instant::from_millis(1);
         let mut flying: Vec<(Instant, usize, Datagram)> = Vec::new();
         let (mut out, mut short, mut other) = (Vec::new(), 0, 0);
-        ends[0].write(now, 0, 1_500_000, true, &mut out);
+        ends[0].write(now, 0, 1_500_000, false, &mut out);
+        // Writes after a pause.
+        let mut writes = 3;
         ends[0].connect(now, &mut out);
         ends[1].write(now, 1, 200_000, true, &mut out);
         let mut link_free = now;
@@ -168,7 +170,19 @@ mod tests {
                 .filter_map(|n| Some((ends[n].next_timer()?, n)))
                 .min();
             if ends.iter().all(Endpoint::all_acknowledged) && flying.is_empty() {
-                return (short, other);
+                if writes == 0 {
+                    return (short, other);
+                }
+                writes -= 1;
+                now = now.max(link_free) + Duration::from_millis(400);
+                from = 0;
+                let (mut like_any, mut sent) = (ends[0].clone(), Vec::new());
+                like_any.outgoing.write(0, 200_000, writes == 0);
+                like_any.flush_any(now, &mut sent);
+                ends[0].write(now, 0, 200_000, writes == 0, &mut out);
+                assert_eq!(out, sent);
+                assert_eq!(format!("{:?}", ends[0]), format!("{like_any:?}"));
+                continue;
             }
             if let Some(&(at, to, datagram)) = flying.first()
                 && timer.is_none_or(|(due, _)| at <= due)
@@ -195,7 +209,18 @@ mod tests {
             } else if let Some((due, n)) = timer {
                 now = now.max(due);
                 from = n;
-                ends[n].on_timer(now, &mut out);
+                let end = &mut ends[n];
+                if rng.below(4) > 0 || end.state != State::Established {
+                    end.on_timer(now, &mut out);
+                    continue;
+                }
+                let (mut like_any, mut sent) = (end.clone(), Vec::new());
+                if like_any.expire(now) {
+                    like_any.flush_any(now, &mut sent);
+                }
+                end.on_timer(now, &mut out);
+                assert_eq!(out, sent);
+                assert_eq!(format!("{end:?}"), format!("{like_any:?}"));
             }
         }
     }
