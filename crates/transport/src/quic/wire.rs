@@ -30,8 +30,7 @@ mod writer;
 use sojourn_net::Ecn;
 
 use crate::segment::{Flags, Segment};
-pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
-pub(super) use plain::RunAck;
+pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, RunAck, encodable};
 use writer::{WORDS, Writer};
 
 /// Most STREAM frames of a packet, and the words of each.

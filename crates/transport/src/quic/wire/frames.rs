@@ -161,3 +161,11 @@ pub(in super::super) fn encodable(below: u32, (start, end): (u32, u32)) -> Optio
     let far = below - end > MAX;
     (!far).then(|| (start.max(end.saturating_sub(MAX)), end))
 }
+
+/// An ACK of a single range, without ECN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct RunAck {
+    /// The packets, half-open.
+    pub(in super::super) run: (u32, u32),
+    pub(in super::super) delay_micros: u32,
+}

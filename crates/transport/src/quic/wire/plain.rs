@@ -1,7 +1,7 @@
 //! Datagrams with a 1-RTT packet that holds one frame and nothing else, as most do.
 
 use super::super::sizes::varint;
-use super::frames::{Ack, Frame};
+use super::frames::{Ack, Frame, RunAck};
 use super::writer::{WORDS, Writer};
 use super::{ACK, APP, COUNT, Datagram, FRAMES_AT, RANGES_AT, ack_bits};
 use crate::segment::Flags;
@@ -10,14 +10,6 @@ use crate::segment::Flags;
 const FRAME_ONLY: u32 = APP | 1 << FRAMES_AT;
 /// Word 0 with an ACK without ECN, but for the number of ranges.
 const ACK_ONLY: u32 = APP | ACK;
-
-/// An ACK of a single range, without ECN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct RunAck {
-    /// The packets, half-open.
-    pub(in super::super) run: (u32, u32),
-    pub(in super::super) delay_micros: u32,
-}
 
 impl RunAck {
     /// Bytes of its frame, as [`Ack::size`].
