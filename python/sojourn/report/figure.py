@@ -10,6 +10,7 @@ from sojourn.plot import curves
 from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
 from sojourn.report.heat_map import HeatMap
 from sojourn.result import Result
+from sojourn.result.formatting import significant
 
 # Rows of the table that stands in for a line.
 ROWS = 12
@@ -69,18 +70,21 @@ def ellipse_figure(
             chart.area(arm, ellipse.arm, ellipse.outline)
         for point in zip(ellipse.delay_ms, ellipse.goodput_mbit_per_s, strict=True):
             chart.dot(
-                arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2
+                arm,
+                f"{ellipse.arm}: {significant(point[0])} ms, {point[1]:.4g} Mbit/s",
+                point,
+                radius=2,
             )
     for ellipse in ellipses:
         arm = arms.index(ellipse.arm)
         delay, goodput = ellipse.centre
-        name = f"{ellipse.arm}, median: {delay:.3g} ms, {goodput:.4g} Mbit/s"
+        name = f"{ellipse.arm}, median: {significant(delay)} ms, {goodput:.4g} Mbit/s"
         chart.dot(arm, name, ellipse.centre, radius=4)
     rows = [
         (
             ellipse.arm,
             f"{len(ellipse.delay_ms)}",
-            f"{ellipse.centre[0]:.3g}",
+            significant(ellipse.centre[0]),
             f"{np.std(ellipse.delay_ms, ddof=1):.2g}" if len(ellipse.delay_ms) > 1 else "–",
             f"{ellipse.centre[1]:.4g}",
             f"{np.std(ellipse.goodput_mbit_per_s, ddof=1):.2g}"
@@ -156,7 +160,7 @@ def _series(
             [y for x, y in zip(line.x, line.y, strict=True) if low <= x < high] for line in lines
         ]
         cells = [f"{sum(ys) / len(ys):.4g}" if ys else "–" for ys in means]
-        rows.append((f"{low:.3g} to {high:.3g}", *cells))
+        rows.append((f"{significant(low)} to {significant(high)}", *cells))
     return figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
 
 
@@ -189,7 +193,7 @@ def cdf_figure(
     for line in lines:
         chart.line(result.arms.index(line.arm), line.arm, list(zip(line.x, line.y, strict=True)))
     rows = [
-        (f"{share:.0%}", *(f"{np.interp(share, line.y, line.x):.3g}" for line in lines))
+        (f"{share:.0%}", *(significant(np.interp(share, line.y, line.x)) for line in lines))
         for share in SHARES
     ]
     return figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)

@@ -20,6 +20,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def significant(number: float) -> str:
+    """Write a number with three significant digits, below a million without an exponent.
+
+    Examples
+    --------
+    >>> significant(6043.7), significant(0.56172), significant(12.0)
+    ('6040', '0.562', '12')
+    """
+    return f"{float(f'{number:.3g}'):g}"
+
+
 def decimals(half_width: float) -> int:
     """Count the decimals to show for a value with this uncertainty.
 

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, markup
+from sojourn.result.formatting import significant
 from sojourn.result.metrics import CONNECTIONS
 from sojourn.result.observations import Sparse
 from sojourn.result.stationarity import Drift
@@ -381,10 +382,10 @@ def _drifts(drifts: Sequence[Drift]) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{drift.arm}: {drift.quantity} is not stationary: {drift.first:.3g} {drift.unit} "
-            f"in the first half of the measured time, {drift.second:.3g} {drift.unit} in the "
-            f"second (n = {drift.runs}). Use a longer run with a warm-up of at least "
-            f"{drift.middle_s:g} s.",
+            text=f"{drift.arm}: {drift.quantity} is not stationary: "
+            f"{significant(drift.first)} {drift.unit} in the first half of the measured time, "
+            f"{significant(drift.second)} {drift.unit} in the second (n = {drift.runs}). "
+            f"Use a longer run with a warm-up of at least {drift.middle_s:g} s.",
         )
         for drift in drifts
     ]

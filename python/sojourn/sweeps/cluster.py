@@ -280,19 +280,20 @@ class Cluster:
         self._failed = self._failed or done.failed
         if done.batch is None:
             return {}, True
-        rows = None
-        if done.data is None:
+        is_stored = done.data is None
+        if done.data is not None:
+            found = dict(batch.decode(done.batch, done.data)[0])
+        else:
             rows = self._rows(part[0].carrier)
             rows.load(done.batch)
+            read = {run.key: rows.find(run.key) for run in part}
+            found = {key: row for key, row in read.items() if row is not None}
         # After the rows are read: if that fails, the task is taken again.
         if done.executed and done.failed is None:
             estimated = sum(run.cost_s for run in part)
             # Smoothed: the first tasks of a worker include the time to load the program.
             self._factor += 0.5 * (done.seconds / max(estimated, 1e-9) - self._factor)
-        if rows is None:
-            return batch.decode(done.batch, done.data)[0], False
-        found = {run.key: rows.find(run.key) for run in part}
-        return {key: row for key, row in found.items() if row is not None}, True
+        return found, is_stored
 
     def _done(self, future: "Future") -> Done:
         from distributed.scheduler import KilledWorker  # noqa: PLC0415
