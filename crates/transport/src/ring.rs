@@ -85,7 +85,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Removes the first `count` items, of which there are at least as many.
     #[inline]
     pub(crate) const fn skip(&mut self, count: u32) {
-        debug_assert!(count <= self.len, "so many items are not in the ring");
+        debug_assert!(count <= self.len, "the ring has fewer items");
         self.first = self.first.wrapping_add(count);
         self.len -= count;
     }
