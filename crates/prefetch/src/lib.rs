@@ -11,17 +11,26 @@ const LINE: usize = 64;
 #[inline]
 pub fn prefetch<T>(value: &T) {
     let first = std::ptr::from_ref(value).cast::<u8>();
-    for offset in offsets(size_of::<T>(), align_of::<T>()) {
+    for_each_line(size_of::<T>(), align_of::<T>(), |offset| {
         line(first.wrapping_add(offset));
-    }
+    });
 }
 
-/// Offsets of bytes of which each cache line of a value has at least one, wherever the value begins.
-#[inline]
-fn offsets(size: usize, align: usize) -> impl Iterator<Item = usize> {
+/// Calls `touch` with the offsets of bytes of which each cache line of a value has at least one, wherever the value
+/// begins.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "size and alignment are constants, so that no loop remains"
+)]
+fn for_each_line(size: usize, align: usize, mut touch: impl FnMut(usize)) {
+    for offset in (0..size).step_by(LINE) {
+        touch(offset);
+    }
     // A value that does not begin at the start of a line may end in one more.
-    let last = (align < LINE && size > 1).then(|| size - 1);
-    (0..size).step_by(LINE).chain(last)
+    if align < LINE && size > 1 {
+        touch(size - 1);
+    }
 }
 
 /// Asks for the cache line of `address`.
@@ -61,7 +70,7 @@ fn line(_: *const u8) {}
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{LINE, offsets, prefetch};
+    use super::{LINE, for_each_line, prefetch};
 
     #[test]
     fn every_line_of_a_value_is_asked_for() {
@@ -69,8 +78,10 @@ mod tests {
             for align in [1, 8, 64] {
                 for begin in (0..2 * LINE).step_by(align) {
                     let lines: BTreeSet<_> = (begin..begin + size).map(|at| at / LINE).collect();
-                    let asked: BTreeSet<_> =
-                        offsets(size, align).map(|at| (begin + at) / LINE).collect();
+                    let mut asked = BTreeSet::new();
+                    for_each_line(size, align, |at| {
+                        asked.insert((begin + at) / LINE);
+                    });
                     assert_eq!(asked, lines, "{size} bytes at {begin}");
                 }
             }
