@@ -12,6 +12,7 @@ ROOT = Path(sj.__file__).parent
 # A package imports from those before it, never from those behind it.
 LAYERS = (
     "_core",
+    "deferred",
     "document",
     "files",
     "folder",
