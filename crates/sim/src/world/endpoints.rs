@@ -9,6 +9,24 @@ use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
+    /// Delivers any packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant,
+    /// which matters to TCP only.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_arrived(pkt);
+        }
+        if pkt.is_quic() {
+            self.deliver_datagram(pkt);
+        } else {
+            self.deliver_other(pkt, follows);
+        }
+    }
+
     pub(super) fn on_start(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
         if flow.stopped {

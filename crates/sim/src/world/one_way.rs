@@ -18,9 +18,6 @@ impl World<'_> {
     /// same instant.
     #[inline]
     pub(super) fn deliver_other(&mut self, pkt: &Packet, follows: bool) {
-        if let Some(capture) = &mut self.observed.notes.capture {
-            capture.on_arrived(pkt);
-        }
         let id = pkt.flow_number();
         let flow = &mut self.flows[id as usize];
         if flow.stopped {

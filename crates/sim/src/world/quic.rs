@@ -36,27 +36,9 @@ impl Turn {
 }
 
 impl World<'_> {
-    /// Delivers any packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant,
-    /// which matters to TCP only.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "once per packet; it is not inlined without this"
-    )]
-    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
-        if pkt.is_quic() {
-            self.deliver_datagram(pkt);
-        } else {
-            self.deliver_other(pkt, follows);
-        }
-    }
-
     /// A datagram of QUIC has reached an end of its connection.
     #[inline(never)]
     pub(super) fn deliver_datagram(&mut self, pkt: &Packet) {
-        if let Some(capture) = &mut self.observed.notes.capture {
-            capture.on_arrived(pkt);
-        }
         let id = pkt.flow_number();
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
