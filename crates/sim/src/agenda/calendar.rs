@@ -155,17 +155,6 @@ impl Calendar {
     pub(super) fn pass(&mut self, key: Key) {
         self.today = self.today.max(day(key));
     }
-
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        let later = self.events.iter().map(|noted| &noted.key);
-        self.first.iter().chain(later)
-    }
-
-    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Key> {
-        let least = std::iter::once(&mut self.least);
-        let later = self.events.iter_mut().map(|noted| &mut noted.key);
-        self.first.iter_mut().chain(later).chain(least)
-    }
 }
 
 #[inline]

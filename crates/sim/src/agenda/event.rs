@@ -1,30 +1,33 @@
 //! What can happen in a simulation.
 
-/// Everything that can happen. Small, `Copy`, printable: a trace is a list of these.
+/// Everything that can happen, in the order in which events of the same instant come: an interval ends before anything
+/// happens at its end, and packets leave links before others arrive at them.
+///
+/// Small, `Copy`, printable: a trace is a list of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A link may send its next packet.
-    Link(u32),
-    /// The oldest packet on a wire reaches its end.
-    Wire(u32),
-    /// The next packet on a wire that is not perfect reaches its end.
-    Line(u32),
-    /// Something happens on a medium.
-    Medium(u32),
-    /// A link changes its rate or delay.
-    Change(u32),
-    /// A queue's own timer may be due.
-    Queue(u32),
-    /// A flow begins.
-    Start(u32),
-    /// A flow is aborted.
-    Stop(u32),
-    /// A flow's sender may have a timer due, or its next packet.
-    Sender(u32),
-    /// A flow's receiver may have a timer due.
-    Receiver(u32),
     /// An interval of the series ends.
     Sample,
     /// The warm-up ends.
     Measure,
+    /// A link changes its rate or delay.
+    Change(u32),
+    /// A flow begins.
+    Start(u32),
+    /// A flow is aborted.
+    Stop(u32),
+    /// A link may send its next packet.
+    Link(u32),
+    /// Something happens on a medium.
+    Medium(u32),
+    /// The oldest packet on a wire reaches its end.
+    Wire(u32),
+    /// The next packet on a wire that is not perfect reaches its end.
+    Line(u32),
+    /// A queue's own timer may be due.
+    Queue(u32),
+    /// A flow's sender may have a timer due, or its next packet.
+    Sender(u32),
+    /// A flow's receiver may have a timer due.
+    Receiver(u32),
 }

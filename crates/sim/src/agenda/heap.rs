@@ -56,14 +56,6 @@ impl Heap {
         }
         self.keys[hole] = key;
     }
-
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.iter()
-    }
-
-    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Key> {
-        self.keys.iter_mut()
-    }
 }
 
 /// The place of the least of the first four.

@@ -48,12 +48,4 @@ impl Timers {
     fn least(&self) -> Key {
         self.calendar.least().min(self.heap.least())
     }
-
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.calendar.keys().chain(self.heap.keys())
-    }
-
-    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Key> {
-        self.calendar.keys_mut().chain(self.heap.keys_mut())
-    }
 }

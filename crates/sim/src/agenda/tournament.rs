@@ -63,15 +63,6 @@ impl Tournament {
         }
         self.least = key;
     }
-
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.groups.iter().flatten()
-    }
-
-    pub(super) fn keys_mut(&mut self) -> impl Iterator<Item = &mut Key> {
-        let least = std::iter::once(&mut self.least);
-        self.groups.iter_mut().flatten().chain(least)
-    }
 }
 
 /// Replaces a key of a group; returns the least one then.
