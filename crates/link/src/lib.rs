@@ -16,5 +16,5 @@ pub use carried::{Carried, Taken, Watcher};
 pub use line::{Line, Verdict};
 pub use link::Link;
 pub use probe::LinkProbe;
-pub use route::{NextHop, Passage, Routes, Step};
+pub use route::{Direction, NextHop, Passage, Routes, Step};
 pub use wire::Wire;

@@ -44,8 +44,17 @@ pub enum NextHop {
 pub struct Routes {
     steps: Vec<Step>,
     known: BTreeMap<Vec<(u8, u64)>, u16>,
-    /// The delay of each wire; routes with the same delay share one wire.
-    wires: Vec<Duration>,
+    /// Each wire; routes with the same delay in the same direction share one wire.
+    wires: Vec<(Duration, Direction)>,
+}
+
+/// The direction of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the sender of data to its receiver.
+    Forward,
+    /// Back.
+    Reverse,
 }
 
 impl Routes {
@@ -53,26 +62,50 @@ impl Routes {
     ///
     /// # Errors
     /// If all routes together have more steps than the index of a packet can address.
-    pub fn add(&mut self, way: &[Hop], links: &[Passage]) -> Result<u16, ConfigError> {
-        let mut steps = Vec::new();
-        for hop in way {
-            match *hop {
-                Hop::Link(n) => {
-                    let n32 = u32::try_from(n).map_err(|_| too_many())?;
-                    let link = if links[n].wireless {
-                        Step::Radio(n32)
-                    } else {
-                        Step::Link(n32)
-                    };
-                    steps.push(link);
-                    match links[n].behind {
-                        NextHop::Wire(delay) => self.push_delay(&mut steps, delay),
-                        NextHop::Line(uneven) => steps.push(Step::Line(uneven)),
-                    }
-                }
-                Hop::Delay(delay) => self.push_delay(&mut steps, delay),
-            }
+    pub fn add(
+        &mut self,
+        way: &[Hop],
+        links: &[Passage],
+        direction: Direction,
+    ) -> Result<u16, ConfigError> {
+        self.add_legs(&legs(way, links)?, direction)
+    }
+
+    /// Finds or adds both routes of a flow, with the fixed delays at the end of the forward route moved to the start of
+    /// the reverse route. Returns their first steps and these delays, by which the receiver is then ahead of the
+    /// network; `None`: one of the routes does not permit it.
+    ///
+    /// # Errors
+    /// As [`Routes::add`].
+    pub fn add_ahead(
+        &mut self,
+        (forward, reverse): (&[Hop], &[Hop]),
+        links: &[Passage],
+    ) -> Result<Option<(u16, u16, Duration)>, ConfigError> {
+        let (mut there, mut back) = (legs(forward, links)?, legs(reverse, links)?);
+        let mut lead = Duration::ZERO;
+        while let Some(&Leg::Delay(delay)) = there.last() {
+            lead += delay;
+            there.pop();
         }
+        let Some(Leg::Delay(first)) = back.first_mut() else {
+            return Ok(None);
+        };
+        if lead == Duration::ZERO {
+            return Ok(None);
+        }
+        *first += lead;
+        let there = self.add_legs(&there, Direction::Forward)?;
+        let back = self.add_legs(&back, Direction::Reverse)?;
+        Ok(Some((there, back, lead)))
+    }
+
+    fn add_legs(&mut self, legs: &[Leg], direction: Direction) -> Result<u16, ConfigError> {
+        let steps = legs.iter().map(|leg| match *leg {
+            Leg::Step(step) => step,
+            Leg::Delay(delay) => self.wire(delay, direction),
+        });
+        let mut steps: Vec<_> = steps.collect();
         let key = steps
             .iter()
             .map(|step| match *step {
@@ -95,16 +128,15 @@ impl Routes {
         Ok(at)
     }
 
-    fn push_delay(&mut self, steps: &mut Vec<Step>, delay: Duration) {
-        if delay == Duration::ZERO {
-            return;
-        }
-        let known = self.wires.iter().position(|&d| d == delay);
+    /// The wire with this delay in this direction.
+    fn wire(&mut self, delay: Duration, direction: Direction) -> Step {
+        let wire = (delay, direction);
+        let known = self.wires.iter().position(|&other| other == wire);
         let n = known.unwrap_or_else(|| {
-            self.wires.push(delay);
+            self.wires.push(wire);
             self.wires.len() - 1
         });
-        steps.push(Step::Wire(u32::try_from(n).unwrap_or(u32::MAX)));
+        Step::Wire(u32::try_from(n).unwrap_or(u32::MAX))
     }
 
     /// What a packet at this step does next.
@@ -114,14 +146,113 @@ impl Routes {
     }
 
     /// The delay of each wire on the routes.
-    pub fn wire_delays(&self) -> &[Duration] {
-        &self.wires
+    pub fn wire_delays(&self) -> impl Iterator<Item = Duration> {
+        self.wires.iter().map(|&(delay, _)| delay)
     }
+}
+
+/// A part of a route.
+#[derive(Clone, Copy, Debug)]
+enum Leg {
+    Step(Step),
+    /// A fixed delay, not zero.
+    Delay(Duration),
+}
+
+fn legs(way: &[Hop], links: &[Passage]) -> Result<Vec<Leg>, ConfigError> {
+    let mut legs = Vec::new();
+    for hop in way {
+        let behind = match *hop {
+            Hop::Link(n) => {
+                let n32 = u32::try_from(n).map_err(|_| too_many())?;
+                legs.push(Leg::Step(if links[n].wireless {
+                    Step::Radio(n32)
+                } else {
+                    Step::Link(n32)
+                }));
+                links[n].behind
+            }
+            Hop::Delay(delay) => NextHop::Wire(delay),
+        };
+        match behind {
+            NextHop::Wire(Duration::ZERO) => {}
+            NextHop::Wire(delay) => legs.push(Leg::Delay(delay)),
+            NextHop::Line(uneven) => legs.push(Leg::Step(Step::Line(uneven))),
+        }
+    }
+    Ok(legs)
 }
 
 fn too_many() -> ConfigError {
     ConfigError {
         place: "flows".to_owned(),
         rule: "too many distinct hops on the paths of all flows; expected at most 65535".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn steps(routes: &Routes, from: u16) -> Vec<Step> {
+        let steps = (from..).map(|at| routes.step(at));
+        steps.take_while(|&step| step != Step::End).collect()
+    }
+
+    #[test]
+    fn delays_at_the_end_move_to_the_return_path() {
+        let link = Passage {
+            wireless: false,
+            behind: NextHop::Wire(MS(2)),
+        };
+        let links = [link; 2];
+        let mut routes = Routes::default();
+        let forward = [Hop::Link(0), Hop::Delay(MS(3))];
+        let reverse = [Hop::Delay(MS(4)), Hop::Link(1)];
+        let (there, back, lead) = routes
+            .add_ahead((&forward, &reverse), &links)
+            .unwrap()
+            .unwrap();
+        assert_eq!(lead, MS(5));
+        assert_eq!(steps(&routes, there), [Step::Link(0)]);
+        assert_eq!(
+            steps(&routes, back),
+            [Step::Wire(0), Step::Link(1), Step::Wire(1)]
+        );
+        assert_eq!(routes.wire_delays().collect::<Vec<_>>(), [MS(9), MS(2)]);
+    }
+
+    #[test]
+    fn without_fixed_delays_on_both_sides_nothing_moves() {
+        let links = [Passage {
+            wireless: false,
+            behind: NextHop::Line(0),
+        }];
+        let mut routes = Routes::default();
+        let (link, delay) = (Hop::Link(0), Hop::Delay(MS(1)));
+        for (forward, reverse) in [
+            (vec![link], vec![delay]),
+            (vec![link, delay], vec![]),
+            (vec![link, delay], vec![link, delay]),
+            (vec![delay, link], vec![delay]),
+        ] {
+            assert_eq!(routes.add_ahead((&forward, &reverse), &links), Ok(None));
+        }
+        assert_eq!(routes.wire_delays().count(), 0);
+    }
+
+    #[test]
+    fn directions_do_not_share_a_wire() {
+        let mut routes = Routes::default();
+        let mut wire = |direction| {
+            let at = routes.add(&[Hop::Delay(MS(1))], &[], direction).unwrap();
+            routes.step(at)
+        };
+        let forward = wire(Direction::Forward);
+        assert_ne!(forward, wire(Direction::Reverse));
+        assert_eq!(forward, wire(Direction::Forward));
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_link::{Carried, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict, Wire};
+use sojourn_link::{
+    Carried, Direction, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict, Wire,
+};
 use sojourn_net::{Bytes, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_records::{Histogram, LinkCounters, LinkRecord};
@@ -69,12 +71,12 @@ impl<'c> Network<'c> {
             .iter()
             .map(|flow| {
                 Ok::<_, ConfigError>(Way {
-                    forward: routes.add(&flow.forward, &passages)?,
-                    reverse: routes.add(&flow.reverse, &passages)?,
+                    forward: routes.add(&flow.forward, &passages, Direction::Forward)?,
+                    reverse: routes.add(&flow.reverse, &passages, Direction::Reverse)?,
                 })
             })
             .collect();
-        let wires: Vec<_> = routes.wire_delays().iter().map(|&d| Wire::new(d)).collect();
+        let wires: Vec<_> = routes.wire_delays().map(Wire::new).collect();
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
         let rng = root.fork("link");

@@ -61,6 +61,12 @@ impl Instant {
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
+
+    /// This instant minus `rhs`; the origin if that is before it.
+    #[must_use]
+    pub const fn saturating_sub(self, rhs: Duration) -> Self {
+        Self(self.0.saturating_sub(rhs.0))
+    }
 }
 
 impl Duration {

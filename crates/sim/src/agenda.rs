@@ -11,7 +11,9 @@ use sojourn_net::Instant;
 
 pub use event::Event;
 pub(crate) use key::MAX_INDEX;
-use key::{EVENT, FIRST_BUSY, Key, NOTHING, TURN, index, kind, low, pack, time, unpack};
+use key::{
+    AFTER_ARRIVALS, EVENT, FIRST_BUSY, Key, NOTHING, TURN, index, kind, low, pack, time, unpack,
+};
 use timers::Timers;
 use tournament::Tournament;
 
@@ -80,6 +82,12 @@ impl Agenda {
         self.first = first;
         self.turn = !low(first) & TURN;
         Some((at, unpack(first)))
+    }
+
+    /// Whether every event of this instant in which packets leave links or arrive has come.
+    #[inline]
+    pub fn is_past_arrivals(&self, now: Instant) -> bool {
+        self.busy.least() >= Key::from(now.as_nanos()) << 64 | Key::from(AFTER_ARRIVALS)
     }
 
     /// Removes the event that [`Agenda::next_until`] has just returned.

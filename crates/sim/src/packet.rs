@@ -200,6 +200,12 @@ impl Packet {
         self.label().to_le_bytes()[1] == kind as u8
     }
 
+    /// Whether both are of the same direction of the same flow, and at the same step.
+    #[inline]
+    pub(crate) const fn is_of_same_stream(&self, other: &Self) -> bool {
+        (self.tag.get() ^ other.tag.get()) >> KIND_SHIFT == 0
+    }
+
     /// Whether it carries a datagram of QUIC.
     #[inline]
     pub(crate) const fn is_quic(&self) -> bool {

@@ -47,6 +47,9 @@ pub(super) const fn index(key: Key) -> u32 {
 /// Links, media, wires and lines, of which one event is pending at most, have consecutive numbers.
 pub(super) const FIRST_BUSY: usize = 5;
 
+/// No event of which packets leave links or arrive is as large as this one.
+pub(super) const AFTER_ARRIVALS: u64 = pack(Event::Queue(0));
+
 /// Kinds are numbered in the order in which events of the same instant come.
 #[inline]
 pub(super) const fn pack(event: Event) -> u64 {

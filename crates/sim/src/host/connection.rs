@@ -4,6 +4,7 @@ use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::{SenderParams, quic};
 
+use super::ahead::Ahead;
 use super::bulk::BulkFlow;
 use super::outbox::Outbox;
 use super::quic::{End, QuicConnection};
@@ -22,9 +23,18 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// A TCP connection over which its client, the near end, sends data.
-    pub(super) fn one_way_tcp(user: User, params: &SenderParams, hosts: Hosts) -> Self {
-        Self::Tcp(Box::new(TcpConnection::one_way(user, params, hosts)))
+    /// A TCP connection over which its client, the near end, sends data; `ahead`: its receiver is ahead of the network.
+    pub(super) fn one_way_tcp(
+        user: User,
+        params: &SenderParams,
+        hosts: Hosts,
+        ahead: Option<Ahead>,
+    ) -> Self {
+        let connection = TcpConnection::one_way(user, params, hosts);
+        Self::Tcp(Box::new(match ahead {
+            Some(ahead) => connection.with_receiver_ahead(ahead),
+            None => connection,
+        }))
     }
 
     /// A TCP connection whose client, the far end, sends requests.
@@ -248,7 +258,10 @@ impl Connection {
 
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
-        let state = self.state(at);
+        let state = match self {
+            Self::Tcp(tcp) => tcp.sample(at),
+            Self::Quic(quic) => quic.state(at),
+        };
         if let Some(bulk) = self.bulk_mut() {
             bulk.sample(state);
         }
@@ -256,13 +269,12 @@ impl Connection {
 
     /// The warm-up has ended.
     pub(crate) fn begin_measuring(&mut self) {
-        let counters = self.counters();
-        if let Some(bulk) = self.bulk_mut() {
-            bulk.begin_measuring(counters);
-        }
-        match self {
+        let counters = match self {
             Self::Tcp(tcp) => tcp.begin_measuring(),
             Self::Quic(quic) => quic.begin_measuring(),
+        };
+        if let Some(bulk) = self.bulk_mut() {
+            bulk.begin_measuring(counters);
         }
     }
 

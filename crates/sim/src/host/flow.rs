@@ -1,10 +1,11 @@
 //! A flow from its start to its record.
 
 use sojourn_apps::Bulk;
-use sojourn_net::{Dscp, Instant, Rng};
+use sojourn_net::{Dscp, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 use sojourn_transport::quic as transport;
 
+use super::ahead::{Ahead, Recorded};
 use super::application::Application;
 use super::bulk::BulkFlow;
 use super::connection::Connection;
@@ -22,6 +23,8 @@ use sojourn_scenario::plan::{FlowConfig, Traffic};
 pub(crate) struct Flow {
     pub(crate) forward: u16,
     pub(crate) reverse: u16,
+    /// How far its receiver is ahead of the network: a number in the list of the world.
+    pub(crate) lead: u16,
     pub(crate) stopped: bool,
     /// Of all its packets, in both directions.
     pub(crate) class: Dscp,
@@ -61,6 +64,7 @@ impl Flow {
         Self {
             forward: paths.0,
             reverse: paths.1,
+            lead: 0,
             stopped: false,
             class,
             owner,
@@ -83,7 +87,15 @@ impl Flow {
     }
 
     /// Gets its source. An application is to be notified, and the first datagram is due.
-    pub(crate) fn start(&mut self, now: Instant, config: &FlowConfig, hosts: Hosts, rng: &Rng) {
+    ///
+    /// `ahead`: how far the receiver of TCP is ahead of the network, if it is, and when the run records the flow.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        config: &FlowConfig,
+        (hosts, ahead): (Hosts, Option<(Duration, Recorded)>),
+        rng: &Rng,
+    ) {
         let seed = || rng.fork("congestion control").next_u64();
         match config.traffic {
             Traffic::Tcp { bytes, params } => {
@@ -91,7 +103,9 @@ impl Flow {
                 let params = SenderParams { seed, ..params };
                 let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
                 let user = User::Bulk(Box::new(flow));
-                let connection = Connection::one_way_tcp(user, &params, hosts);
+                let stop = config.stop.map(|stop| Instant::ZERO + stop);
+                let ahead = ahead.map(|(lead, recorded)| Ahead::new(lead, (now, stop), recorded));
+                let connection = Connection::one_way_tcp(user, &params, hosts, ahead);
                 self.source = Source::Connection(connection);
             }
             Traffic::Quic {

@@ -1,5 +1,6 @@
 //! Flows: a traffic source, its peer and their records.
 
+mod ahead;
 mod application;
 mod bulk;
 mod connection;
@@ -13,6 +14,7 @@ mod ticks;
 mod timer;
 mod user;
 
+pub(crate) use ahead::Recorded;
 pub(crate) use flow::{Flow, Source};
 pub(crate) use outbox::Outbox;
 pub(crate) use quic::{End, QuicConnection};

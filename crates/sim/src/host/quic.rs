@@ -335,9 +335,11 @@ impl QuicConnection {
         }
     }
 
-    /// The warm-up has ended.
-    pub(crate) const fn begin_measuring(&mut self) {
+    /// The warm-up has ended; returns the totals then.
+    pub(crate) fn begin_measuring(&mut self) -> FlowCounters {
+        let counters = self.counters();
         self.near.reset_max_rtt();
+        counters
     }
 
     /// State of the sender of data, with all bytes delivered so far.

@@ -25,6 +25,12 @@ impl World<'_> {
         }
     }
 
+    /// Whether the declared flows are so many that arrivals on wires load other flows. Receivers are then not ahead of
+    /// the network.
+    pub(super) fn looks_ahead(&self) -> bool {
+        self.config.flows.len() >= MANY_FLOWS
+    }
+
     #[inline(never)]
     fn load_ahead(&self, wire: u32) {
         let wire = &self.wires[wire as usize];

@@ -1,11 +1,11 @@
 //! Events of flows: start, stop and timers; packets for a flow without a connection.
 
 use sojourn_apps::AppEvent;
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::host::{Source, TimerEvent};
+use crate::host::{Recorded, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -34,7 +34,16 @@ impl World<'_> {
         }
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
-        flow.start(self.now, config, self.hosts, &rng);
+        let lead = self.leads[usize::from(flow.lead)];
+        let ahead = (lead > Duration::ZERO).then(|| {
+            let recorded = Recorded {
+                interval: self.sample,
+                measure_from: Instant::ZERO + self.config.measure_from,
+                end: self.end,
+            };
+            (lead, recorded)
+        });
+        flow.start(self.now, config, (self.hosts, ahead), &rng);
         if let Some(capture) = &mut self.observed.notes.capture {
             capture.open(id, &config.traffic);
         }

@@ -61,13 +61,16 @@ impl World<'_> {
             debug_assert!(false, "an arrival follows a packet");
             return;
         };
-        let (next, owner) = (line.next(), line.front().map(Packet::owner));
+        let next = line.next();
+        let same_stream = line
+            .front()
+            .is_some_and(|next| next.is_of_same_stream(&pkt));
         // Before the packet goes on: what follows from it may be put on this wire and overtake.
         if let Some(at) = next {
             self.agenda.schedule(at, Event::Line(id));
         }
         if self.routes.step(pkt.step()) == Step::End {
-            let follows = next == Some(self.now) && owner == Some(pkt.owner());
+            let follows = next == Some(self.now) && same_stream;
             self.deliver(&pkt, follows);
         } else {
             self.forward(&pkt);

@@ -24,7 +24,7 @@ impl World<'_> {
                 self.fill_driver(id);
             }
             Step::Line(id) => self.put_on_line(id, pkt),
-            Step::End => self.arrivals.push_back(*pkt),
+            Step::End => self.arrivals.push(*pkt),
         }
     }
 
@@ -88,16 +88,24 @@ impl World<'_> {
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {
             let link = &mut self.links[id as usize];
-            // To a wire it goes without a copy in between, and before the next packet is dequeued: no observer can
-            // tell, unless the queue schedules its timer.
+            // To a wire or its end it goes without a copy in between, and before the next packet is dequeued: no
+            // observer can tell, unless the queue schedules its timer.
             if !link.timed
                 && let Some(pkt) = link.leaving()
-                && let Step::Wire(wire) = self.routes.step(pkt.step())
             {
-                if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
-                    self.agenda.schedule(at, Event::Wire(wire));
+                match self.routes.step(pkt.step()) {
+                    Step::Wire(wire) => {
+                        if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
+                            self.agenda.schedule(at, Event::Wire(wire));
+                        }
+                        link.has_left();
+                    }
+                    Step::End => {
+                        self.arrivals.push(*pkt);
+                        link.has_left();
+                    }
+                    Step::Link(_) | Step::Radio(_) | Step::Line(_) => {}
                 }
-                link.has_left();
             }
             let mut left = None;
             let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);

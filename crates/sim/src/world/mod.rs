@@ -12,10 +12,8 @@ mod network;
 mod one_way;
 mod quic;
 
-use std::collections::VecDeque;
-
 use sojourn_backend::Feature;
-use sojourn_link::{Link, LinkProbe, Routes, Step, Wire};
+use sojourn_link::{Direction, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
@@ -26,15 +24,18 @@ use network::{Applications, World};
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::host::{Flow, Hosts, Outbox, Source};
 use crate::medium::Sent;
-use crate::packet::{Owner, Packet};
+use crate::packet::Owner;
 use crate::probe::Observations;
 use crate::unsupported::unsupported;
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
-use sojourn_scenario::plan::{Config, ConfigError};
+use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.
 const WHEEL: Duration = Duration::from_millis(4_096);
+
+/// The first steps of a flow's packets there and back, and how far its receiver is ahead of the network.
+type Way = ((u16, u16), u16);
 
 /// Largest Ethernet frame: what queues take for the MTU.
 const FRAME: Bytes = Bytes(1_514);
@@ -93,6 +94,7 @@ impl<'a> World<'a> {
             sample: config.sample,
             agenda: Agenda::new(0, 0, 0, 0),
             routes: Routes::default(),
+            leads: vec![Duration::ZERO],
             links: Vec::new(),
             radios: Vec::new(),
             observed: Observations::new(config, capture),
@@ -102,7 +104,7 @@ impl<'a> World<'a> {
             sent: Sent::default(),
             flows: Vec::with_capacity(config.flows.len()),
             applications: Applications::default(),
-            arrivals: VecDeque::new(),
+            arrivals: Vec::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             handled: 0,
@@ -145,7 +147,7 @@ impl<'a> World<'a> {
     }
 
     /// The way there and back of each flow.
-    fn find_ways(&mut self, config: &Config) -> Result<Vec<(u16, u16)>, ConfigError> {
+    fn find_ways(&mut self, config: &Config) -> Result<Vec<Way>, ConfigError> {
         if config.flows.len() > MAX_INDEX as usize {
             return Err(ConfigError {
                 place: "flows".to_owned(),
@@ -155,19 +157,39 @@ impl<'a> World<'a> {
         let passages = self.add_lines();
         let mut ways = Vec::with_capacity(config.flows.len());
         for flow in &config.flows {
-            let forward = self.routes.add(&flow.forward, &passages)?;
-            ways.push((forward, self.routes.add(&flow.reverse, &passages)?));
+            ways.push(self.find_way(flow, &passages)?);
         }
-        for &delay in self.routes.wire_delays() {
-            self.wires.push(Wire::new(delay));
-        }
+        self.wires.extend(self.routes.wire_delays().map(Wire::new));
         Ok(ways)
     }
 
-    fn add_flows(&mut self, ways: &[(u16, u16)]) {
-        for ((id, flow), &way) in (0..).zip(&self.config.flows).zip(ways) {
-            self.flows
-                .push(Flow::new(way, flow.dscp, Owner::new(id, flow.client)));
+    /// The way there and back of a flow.
+    fn find_way(&mut self, flow: &FlowConfig, passages: &[Passage]) -> Result<Way, ConfigError> {
+        let ways = (&*flow.forward, &*flow.reverse);
+        let known = self.leads.len();
+        if let Traffic::Tcp { .. } = flow.traffic
+            && !self.looks_ahead()
+            && known < usize::from(u16::MAX)
+            && let Some((forward, reverse, lead)) = self.routes.add_ahead(ways, passages)?
+        {
+            let place = self.leads.iter().position(|&other| other == lead);
+            let place = place.unwrap_or_else(|| {
+                self.leads.push(lead);
+                known
+            });
+            let place = u16::try_from(place).unwrap_or(0);
+            return Ok(((forward, reverse), place));
+        }
+        let forward = self.routes.add(ways.0, passages, Direction::Forward)?;
+        let reverse = self.routes.add(ways.1, passages, Direction::Reverse)?;
+        Ok(((forward, reverse), 0))
+    }
+
+    fn add_flows(&mut self, ways: &[Way]) {
+        for ((id, flow), &(paths, lead)) in (0..).zip(&self.config.flows).zip(ways) {
+            let owner = Owner::new(id, flow.client);
+            self.flows.push(Flow::new(paths, flow.dscp, owner));
+            self.flows[id as usize].lead = lead;
             let start = Flow::start_of(flow, &self.flow_rng.fork(&flow.name));
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
@@ -181,7 +203,13 @@ impl<'a> World<'a> {
 
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
-        while let Some((at, event)) = self.agenda.next_until(self.end) {
+        loop {
+            if !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
+                self.deliver_arrivals();
+            }
+            let Some((at, event)) = self.agenda.next_until(self.end) else {
+                break;
+            };
             debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
             self.now = at;
             self.handled += 1;
@@ -189,9 +217,6 @@ impl<'a> World<'a> {
                 return false;
             }
             let again = self.handle(event);
-            if !self.arrivals.is_empty() {
-                self.deliver_arrivals();
-            }
             match again {
                 Some(at) => self.agenda.repeat_next(at),
                 None => self.agenda.remove_next(),
@@ -220,7 +245,9 @@ impl<'a> World<'a> {
                 if self.routes.step(pkt.step()) == Step::End {
                     self.look_ahead(id);
                     let follows = next == Some(self.now)
-                        && self.wires[id as usize].front().map(Packet::owner) == Some(pkt.owner());
+                        && self.wires[id as usize]
+                            .front()
+                            .is_some_and(|next| next.is_of_same_stream(&pkt));
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -242,13 +269,18 @@ impl<'a> World<'a> {
     }
 
     fn deliver_arrivals(&mut self) {
-        while let Some(pkt) = self.arrivals.pop_front() {
-            let follows = self
-                .arrivals
-                .front()
-                .is_some_and(|p| p.owner() == pkt.owner());
-            self.deliver(&pkt, follows);
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        for (n, pkt) in arrivals.iter().enumerate() {
+            let next = arrivals.get(n + 1);
+            let follows = next.is_some_and(|next| next.is_of_same_stream(pkt));
+            self.deliver(pkt, follows);
         }
+        arrivals.clear();
+        // What arrived meanwhile, without any delay, comes at once.
+        if !self.arrivals.is_empty() {
+            arrivals.append(&mut self.arrivals);
+        }
+        self.arrivals = arrivals;
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

@@ -26,6 +26,8 @@ pub(super) struct World<'a> {
     pub(super) sample: Duration,
     pub(super) agenda: Agenda,
     pub(super) routes: Routes,
+    /// How far receivers are ahead of the network, by the number in [`Flow`]; the first is zero.
+    pub(super) leads: Vec<Duration>,
     pub(super) links: Vec<Link<Packet>>,
     /// Of each link: its medium and its number there, if it is wireless; the medium then determines when it sends.
     pub(super) radios: Vec<Option<(u32, usize)>>,
@@ -38,8 +40,8 @@ pub(super) struct World<'a> {
     /// Those of the configuration, then slots for connections of applications.
     pub(super) flows: Vec<Flow>,
     pub(super) applications: Applications,
-    /// Packets at the end of their way, to be handed over before anything else happens.
-    pub(super) arrivals: VecDeque<Packet>,
+    /// Packets that have reached the end of their path without a wire. They are delivered after those on wires.
+    pub(super) arrivals: Vec<Packet>,
     pub(super) outbox: Outbox,
     pub(super) before: Vec<LinkCounters>,
     pub(super) handled: u64,

@@ -1,0 +1,121 @@
+//! Receivers that are ahead of the network (ADR 23).
+//!
+//! Behind a fixed delay, a packet needs no event for its arrival: the receiver takes it when it leaves the last link, with
+//! a clock that is ahead by that delay, and its packets take so much longer to return. What is recorded of the receiver
+//! at an instant must be noted when its own clock passes that instant, which is earlier.
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Duration, Instant};
+
+/// What to note of a receiver while its clock passes the instants at which a flow is recorded. All instants are those of
+/// its clock.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// How far its clock is ahead of the network.
+    pub(crate) lead: Duration,
+    interval: Duration,
+    /// The last interval does not end before this; what happens at its end belongs to it.
+    end: Instant,
+    /// The next end of an interval; [`Instant::MAX`]: there is none before `end`.
+    sample: Instant,
+    /// The end of the warm-up, until the clock passes it; then [`Instant::MAX`].
+    measure: Instant,
+    /// From here on it ignores what arrives.
+    close: Instant,
+    /// Bytes delivered at the ends of intervals that only its clock has passed.
+    samples: VecDeque<u64>,
+    /// What it had received at the end of the warm-up.
+    at_measure: Option<Received>,
+}
+
+/// What a receiver has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+}
+
+/// When a run records its flows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) interval: Duration,
+    pub(crate) measure_from: Instant,
+    pub(crate) end: Instant,
+}
+
+impl Ahead {
+    /// For a flow that starts at `start` and is stopped at `stop`, if it is.
+    pub(crate) fn new(
+        lead: Duration,
+        (start, stop): (Instant, Option<Instant>),
+        recorded: Recorded,
+    ) -> Self {
+        let Recorded {
+            interval,
+            measure_from,
+            end,
+        } = recorded;
+        let before = start.as_nanos() / interval.as_nanos();
+        let after_end = end + Duration::from_nanos(1);
+        let mut ahead = Self {
+            lead,
+            interval,
+            end,
+            sample: Instant::from_nanos(before * interval.as_nanos()),
+            measure: measure_from,
+            close: stop.map_or(after_end, |stop| stop.min(after_end)),
+            samples: VecDeque::new(),
+            at_measure: None,
+        };
+        ahead.pass_sample();
+        // What ends when a flow starts ends before it starts.
+        if measure_from <= start {
+            ahead.measure = Instant::MAX;
+        }
+        ahead
+    }
+
+    /// When the network reaches this instant, [`Ahead::pass`] is due.
+    pub(crate) fn next(&self) -> Instant {
+        let next = self.sample.min(self.measure).min(self.close);
+        next.saturating_sub(self.lead)
+    }
+
+    /// The clock of the receiver reaches `at`; returns whether it takes what arrives then.
+    pub(crate) fn pass(&mut self, at: Instant, received: Received) -> bool {
+        while self.sample <= at {
+            self.samples.push_back(received.bytes);
+            self.pass_sample();
+        }
+        if self.measure <= at {
+            self.measure = Instant::MAX;
+            self.at_measure = Some(received);
+        }
+        at < self.close
+    }
+
+    /// The network reaches the end of an interval; returns the bytes delivered at that instant of the receiver.
+    pub(crate) fn sample(&mut self, received: Received) -> u64 {
+        self.samples.pop_front().unwrap_or_else(|| {
+            self.pass_sample();
+            received.bytes
+        })
+    }
+
+    /// The network reaches the end of the warm-up; returns what was received at that instant of the receiver.
+    pub(crate) fn begin_measuring(&mut self, received: Received) -> Received {
+        self.measure = Instant::MAX;
+        self.at_measure.take().unwrap_or(received)
+    }
+
+    fn pass_sample(&mut self) {
+        // At the end of the run, it is `MAX` already.
+        if self.sample < self.end {
+            self.sample += self.interval;
+        }
+        if self.sample >= self.end {
+            self.sample = Instant::MAX;
+        }
+    }
+}

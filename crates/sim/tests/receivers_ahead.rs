@@ -1,0 +1,177 @@
+//! Receivers that are ahead of the network (ADR 23): the records are those of receivers whose packets arrive on wires.
+//!
+//! With 500 flows, the network keeps all wires, because arrivals on them load the flows that come next. So the same
+//! flows, followed by 500 others that never start, are the reference.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use sojourn_net::{Dscp, Duration, Instant, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
+use sojourn_transport::{CcKind, SenderParams};
+
+const MANY: usize = 500;
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A flow of CUBIC over link 0, with wires of different delays there and back.
+fn flow(n: u64, rtt: Duration) -> FlowConfig {
+    FlowConfig {
+        name: format!("flow {n}"),
+        forward: vec![Hop::Link(0), Hop::Delay(rtt.scaled(0.7))],
+        reverse: vec![Hop::Delay(rtt.scaled(0.3))],
+        start: MS(7 * n),
+        start_jitter: MS(10),
+        stop: None,
+        dscp: Dscp::DEFAULT,
+        client: None,
+        traffic: tcp(CcKind::Cubic, None),
+    }
+}
+
+fn tcp(cc: CcKind, bytes: Option<u64>) -> Traffic {
+    Traffic::Tcp {
+        bytes,
+        params: SenderParams {
+            cc: cc.into(),
+            ..SenderParams::default()
+        },
+    }
+}
+
+fn config(queue: &str, rate: Rate, flows: Vec<FlowConfig>) -> Config {
+    let queue = QdiscSpec::parse(queue).unwrap();
+    Config {
+        seed: 3,
+        duration: MS(6_050),
+        measure_from: MS(1_530),
+        sample: MS(100),
+        links: vec![LinkConfig::new("there".to_owned(), rate, queue)],
+        flows,
+        keep_events: true,
+    }
+}
+
+/// The records of a run with and without receivers ahead of the network; the first has fewer events.
+fn both(config: &Config) -> (Records, Records) {
+    let mut on_wires = config.clone();
+    let idle = |n| FlowConfig {
+        start: config.duration + MS(1),
+        start_jitter: Duration::ZERO,
+        ..flow(1_000 + n, MS(50))
+    };
+    on_wires.flows.extend((0..MANY as u64).map(idle));
+    let ahead = run(config, &mut |_| true).unwrap().unwrap();
+    let mut reference = run(&on_wires, &mut |_| true).unwrap().unwrap();
+    reference.flows.truncate(config.flows.len());
+    assert!(
+        ahead.agenda_events < reference.agenda_events,
+        "no receiver is ahead: {} events",
+        ahead.agenda_events
+    );
+    reference.agenda_events = ahead.agenda_events;
+    (ahead, reference)
+}
+
+/// Compares both, and returns the records.
+fn agree(config: &Config) -> Records {
+    let (ahead, reference) = both(config);
+    for (ahead, reference) in ahead.flows.iter().zip(&reference.flows) {
+        assert_eq!(ahead, reference);
+    }
+    assert_eq!(ahead.links, reference.links);
+    assert!(ahead == reference, "other records differ");
+    ahead
+}
+
+#[test]
+fn one_flow_through_each_of_several_queues() {
+    for queue in ["pfifo limit 40", "codel", "fq_codel", "pie", "fq", "cake"] {
+        let records = agree(&config(queue, Rate::mbit(10), vec![flow(0, MS(40))]));
+        assert!(records.flows[0].totals.received_packets > 1_000, "{queue}");
+    }
+}
+
+#[test]
+fn flows_with_equal_and_with_different_delays() {
+    let rtts = [40, 40, 90, 15].map(MS);
+    let flows = (0..).zip(rtts).map(|(n, rtt)| flow(n, rtt)).collect();
+    let records = agree(&config("fq_codel", Rate::mbit(30), flows));
+    assert!(records.links[0].totals.drops_aqm > 10);
+}
+
+#[test]
+fn the_delay_exceeds_several_intervals_and_the_warm_up() {
+    let flows = vec![flow(0, MS(2_400)), flow(1, MS(700))];
+    let records = agree(&config("pfifo limit 300", Rate::mbit(8), flows));
+    let series = &records.flows[0].series;
+    let first = series.iter().find(|sample| sample.delivered_bytes > 0);
+    // After a handshake of one round trip and the way there.
+    assert!(first.unwrap().at >= Instant::from_millis(2_400 + 1_680));
+    assert!(records.flows[0].totals.delivered_bytes > 0);
+}
+
+#[test]
+fn transfers_that_end_are_stopped_or_start_late() {
+    let short = FlowConfig {
+        traffic: tcp(CcKind::Reno, Some(200_000)),
+        ..flow(0, MS(60))
+    };
+    let stopped = FlowConfig {
+        stop: Some(MS(3_333)),
+        ..flow(1, MS(300))
+    };
+    let late = FlowConfig {
+        start: MS(5_900),
+        ..flow(2, MS(200))
+    };
+    let in_warm_up = FlowConfig {
+        stop: Some(MS(1_530)),
+        ..flow(3, MS(100))
+    };
+    let last = FlowConfig {
+        start: MS(4_000),
+        traffic: tcp(CcKind::Cubic, Some(700_000)),
+        ..flow(4, MS(1_000))
+    };
+    let flows = vec![short, stopped, late, in_warm_up, last];
+    let records = agree(&config("codel", Rate::mbit(10), flows));
+    let completed = records.flows[0].completed.unwrap();
+    assert!(completed > Instant::from_millis(60));
+    assert!(records.flows[1].series.last().unwrap().delivered_bytes > 0);
+}
+
+#[test]
+fn marks_delayed_acknowledgements_and_pacing() {
+    for cc in [CcKind::Dctcp, CcKind::Prague, CcKind::Bbr] {
+        let mut marked = flow(0, MS(30));
+        if let Traffic::Tcp { params, .. } = &mut marked.traffic {
+            params.cc = cc.into();
+            params.ecn = true;
+            params.accurate_ecn = cc == CcKind::Prague;
+        }
+        let flows = vec![marked, flow(1, MS(30))];
+        let records = agree(&config("dualpi2", Rate::mbit(20), flows));
+        assert!(records.flows[0].totals.received_packets > 500, "{cc}");
+    }
+}
+
+#[test]
+fn acknowledgements_through_a_link_of_their_own() {
+    let mut config = config("codel", Rate::mbit(20), vec![]);
+    let queue = QdiscSpec::parse("pfifo limit 5").unwrap();
+    let back = LinkConfig::new(
+        "back".to_owned(),
+        Rate::from_bits_per_sec(300_000).unwrap(),
+        queue,
+    );
+    config.links.push(back);
+    for n in 0..3 {
+        let mut flow = flow(n, MS(50));
+        flow.reverse.push(Hop::Link(1));
+        config.flows.push(flow);
+    }
+    let records = agree(&config);
+    assert!(records.links[1].totals.drops_overlimit > 10);
+}
