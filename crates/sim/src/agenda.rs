@@ -12,7 +12,8 @@ use sojourn_net::Instant;
 pub use event::Event;
 pub(crate) use key::MAX_INDEX;
 use key::{
-    AFTER_ARRIVALS, EVENT, FIRST_BUSY, Key, NOTHING, TURN, index, kind, low, pack, time, unpack,
+    AFTER_ARRIVALS, EVENT, FIRST_BUSY, Key, NOTHING, SENDER, TURN, index, kind, low, pack, time,
+    unpack,
 };
 use timers::Timers;
 use tournament::Tournament;
@@ -21,16 +22,17 @@ use tournament::Tournament;
 ///
 /// So the order does not depend on when an event was scheduled (ADR 22).
 ///
-/// A link or a wire has one event pending at most and a new one for each packet; a flow has a
-/// timer that seldom fires. So links and wires compete in a [`Tournament`], where moving an event
-/// costs three comparisons a level, and the timers wait in [`Timers`], of which only the first
-/// competes.
+/// A link or a wire has one event pending at most and a new one for each packet, as has a paced sender; other flows have
+/// a timer that seldom fires. So links, wires and paced senders compete in a [`Tournament`], where moving an event costs
+/// three comparisons a level, and the timers wait in [`Timers`], of which only the first competes.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
     quiet: Timers,
     /// Where the slots of links begin, those of media, of wires and of lines.
     slots: [usize; BUSY_KINDS],
+    /// The slot of each paced sender, by flow; [`QUIET`] for others.
+    senders: Vec<u16>,
     /// What [`Agenda::next_until`] has just returned.
     first: Key,
     /// The turn of keys that are scheduled now: not that of `first`.
@@ -41,25 +43,47 @@ pub struct Agenda {
 const BUSY_KINDS: usize = 4;
 /// The slot of the first of the others.
 const QUIET: usize = 0;
+/// Most slots if senders have any: a tournament of three levels. More levels would cost every event more than senders
+/// save.
+const MOST_SLOTS: usize = 64;
 
 impl Agenda {
-    /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media.
-    pub fn new(links: usize, wires: usize, uneven: usize, media: usize) -> Self {
+    /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media. `paced` tells of each
+    /// flow whether its sender has an event per packet.
+    pub fn new(
+        links: usize,
+        wires: usize,
+        uneven: usize,
+        media: usize,
+        paced: impl Iterator<Item = bool>,
+    ) -> Self {
         let mut end = QUIET + 1;
         let slots = [links, media, wires, uneven].map(|n| {
             end += n;
             end - n
         });
+        let senders = paced.map(|paced| {
+            let slot = if paced && end < MOST_SLOTS {
+                end += 1;
+                end - 1
+            } else {
+                QUIET
+            };
+            u16::try_from(slot).unwrap_or_default()
+        });
+        let senders = senders.collect();
         Self {
             busy: Tournament::new(end),
             quiet: Timers::default(),
             slots,
+            senders,
             first: NOTHING,
             turn: 0,
         }
     }
 
-    /// Adds `event` at `at`; of each link and each wire, one event is pending at most.
+    /// Adds `event` at `at`. Of each link and each wire, one event is pending at most; of a paced sender, a new event
+    /// replaces the one that is pending.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: Event) {
         let key = self.key(at, pack(event));
@@ -139,8 +163,20 @@ impl Agenda {
     /// The slot in which an event competes itself.
     #[inline]
     fn slot(&self, key: Key) -> Option<usize> {
-        let begin = self.slots.get(kind(key).wrapping_sub(FIRST_BUSY))?;
-        Some(begin + index(key) as usize)
+        match self.slots.get(kind(key).wrapping_sub(FIRST_BUSY)) {
+            Some(begin) => Some(begin + index(key) as usize),
+            None => self.sender_slot(key),
+        }
+    }
+
+    /// The slot of a paced sender.
+    #[inline]
+    fn sender_slot(&self, key: Key) -> Option<usize> {
+        if kind(key) != SENDER {
+            return None;
+        }
+        let slot = usize::from(*self.senders.get(index(key) as usize)?);
+        (slot != QUIET).then_some(slot)
     }
 }
 
@@ -158,13 +194,14 @@ mod tests {
         const LINES: u32 = 2;
         let mut rng = Rng::new(1);
         let mut draw = |n| rng.below(n);
-        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize, 1);
+        let paced = [false, true, true].into_iter();
+        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize, 1, paced);
         let mut want = BinaryHeap::new();
         let mut idle: Vec<Event> = (0..LINKS).map(Event::Link).collect();
         idle.extend((0..WIRES).map(Event::Wire));
         idle.extend((0..LINES).map(Event::Line));
-        idle.push(Event::Medium(0));
-        let (mut flow, mut same_instant) = (0, 0);
+        idle.extend([Event::Medium(0), Event::Sender(1), Event::Sender(2)]);
+        let (mut flow, mut same_instant) = (3, 0);
         for _ in 0..50_000 {
             let at = Instant::from_nanos(draw(50) << 27);
             match draw(4) {

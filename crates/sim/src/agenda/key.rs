@@ -47,6 +47,9 @@ pub(super) const fn index(key: Key) -> u32 {
 /// Links, media, wires and lines, of which one event is pending at most, have consecutive numbers.
 pub(super) const FIRST_BUSY: usize = 5;
 
+/// The kind of [`Event::Sender`].
+pub(super) const SENDER: usize = (pack(Event::Sender(0)) >> (INDEX_BITS + TURN_BITS)) as usize;
+
 /// No event of which packets leave links or arrive is as large as this one.
 pub(super) const AFTER_ARRIVALS: u64 = pack(Event::Queue(0));
 

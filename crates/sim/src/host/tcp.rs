@@ -11,7 +11,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_prefetch::prefetch;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
-use super::ahead::{Ahead, Received};
+use super::ahead::Ahead;
 use super::length::bytes_of;
 use super::ticks::Hosts;
 use super::user::User;
@@ -37,10 +37,10 @@ pub(crate) struct TcpConnection {
     /// The end of the data of a connection without requests.
     finished_reported: bool,
     /// How far the clock of the receiver of data is ahead of the network.
-    lead: Duration,
+    pub(super) lead: Duration,
     /// From here on, `ahead` must look at the clock of the receiver first.
-    look_at: Instant,
-    ahead: Option<Box<Ahead>>,
+    pub(super) look_at: Instant,
+    pub(super) ahead: Option<Box<Ahead>>,
     /// Bytes of data up to the last call of [`TcpConnection::take_delivered`].
     taken: u64,
 }
@@ -81,40 +81,6 @@ impl TcpConnection {
             look_at: Instant::MAX,
             ahead: None,
             taken: 0,
-        }
-    }
-
-    /// The same, but the receiver of data is ahead of the network.
-    pub(crate) fn with_receiver_ahead(mut self, ahead: Ahead) -> Self {
-        self.lead = ahead.lead;
-        self.look_at = ahead.next();
-        self.ahead = Some(Box::new(ahead));
-        self
-    }
-
-    /// What the clock of the receiver of data shows; `None`: it ignores what arrives.
-    #[inline]
-    pub(crate) fn receiver_time(&mut self, now: Instant) -> Option<Instant> {
-        let at = now + self.lead;
-        (now < self.look_at || self.pass(at)).then_some(at)
-    }
-
-    #[cold]
-    fn pass(&mut self, at: Instant) -> bool {
-        let received = self.received();
-        let Some(ahead) = &mut self.ahead else {
-            return true;
-        };
-        let takes = ahead.pass(at, received);
-        self.look_at = ahead.next();
-        takes
-    }
-
-    /// What the receiver of data has received up to the time on its clock.
-    fn received(&self) -> Received {
-        Received {
-            bytes: self.data.receiver.delivered_bytes(),
-            packets: self.data.receiver.received_segments(),
         }
     }
 
@@ -380,13 +346,6 @@ impl TcpConnection {
         )
     }
 
-    /// When the timer of the receiver of data is due.
-    #[inline]
-    pub(crate) fn next_data_timer(&self) -> Option<Instant> {
-        let due = self.data.receiver.next_timer();
-        due.map(|due| due.saturating_sub(self.lead))
-    }
-
     /// When the timer of a receiver is due.
     pub(crate) fn next_receiver_timer(&self) -> Option<Instant> {
         let request = self.request.as_ref();
@@ -456,33 +415,6 @@ impl TcpConnection {
             rtt_micros: data.rtt_micros,
             rtt_max_micros: self.data.sender.max_rtt_micros().into(),
         }
-    }
-
-    /// The warm-up has ended; returns the totals then.
-    pub(crate) fn begin_measuring(&mut self) -> FlowCounters {
-        let mut counters = self.counters();
-        if let Some(ahead) = &mut self.ahead {
-            let received = ahead.begin_measuring(Received {
-                bytes: counters.delivered_bytes,
-                packets: counters.received_packets,
-            });
-            counters.delivered_bytes = received.bytes;
-            counters.received_packets = received.packets;
-            self.look_at = ahead.next();
-        }
-        self.data.sender.reset_max_rtt();
-        counters
-    }
-
-    /// An interval of the series ends: [`TcpConnection::state`] at that instant of sender and receiver.
-    pub(crate) fn sample(&mut self, at: Instant) -> FlowSample {
-        let received = self.received();
-        let mut state = self.state(at);
-        if let Some(ahead) = &mut self.ahead {
-            state.delivered_bytes = ahead.sample(received);
-            self.look_at = ahead.next();
-        }
-        state
     }
 
     /// State of the sender of data, with all bytes delivered so far.

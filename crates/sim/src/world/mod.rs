@@ -34,6 +34,16 @@ use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
 /// as any timer can tell.
 const WHEEL: Duration = Duration::from_millis(4_096);
 
+/// Whether a sender has an event for each of its packets or most of them.
+fn is_paced(traffic: &Traffic) -> bool {
+    match traffic {
+        Traffic::Tcp { params, .. } => params.is_paced(),
+        Traffic::Datagrams(_) => true,
+        // QUIC paces bursts: its events are few.
+        Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => false,
+    }
+}
+
 /// The first steps of a flow's packets there and back, and how far its receiver is ahead of the network.
 type Way = ((u16, u16), u16);
 
@@ -92,7 +102,7 @@ impl<'a> World<'a> {
             now: Instant::ZERO,
             end: Instant::ZERO + config.duration,
             sample: config.sample,
-            agenda: Agenda::new(0, 0, 0, 0),
+            agenda: Agenda::new(0, 0, 0, 0, std::iter::empty()),
             routes: Routes::default(),
             leads: vec![Duration::ZERO],
             links: Vec::new(),
@@ -112,7 +122,8 @@ impl<'a> World<'a> {
         let ways = world.find_ways(config)?;
         let (wires, uneven) = (world.wires.len(), world.lines.len());
         let media = world.add_media();
-        world.agenda = Agenda::new(config.links.len(), wires, uneven, media);
+        let paced = config.flows.iter().map(|flow| is_paced(&flow.traffic));
+        world.agenda = Agenda::new(config.links.len(), wires, uneven, media, paced);
         world.add_links(config, &root.fork("link"), samples);
         world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
@@ -204,7 +215,8 @@ impl<'a> World<'a> {
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
         loop {
-            if !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
+            // Without any delay, what is delivered causes further arrivals.
+            while !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
                 self.deliver_arrivals();
             }
             let Some((at, event)) = self.agenda.next_until(self.end) else {
@@ -276,11 +288,9 @@ impl<'a> World<'a> {
             self.deliver(pkt, follows);
         }
         arrivals.clear();
-        // What arrived meanwhile, without any delay, comes at once.
-        if !self.arrivals.is_empty() {
-            arrivals.append(&mut self.arrivals);
+        if self.arrivals.is_empty() {
+            self.arrivals = arrivals;
         }
-        self.arrivals = arrivals;
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

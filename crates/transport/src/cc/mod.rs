@@ -65,6 +65,13 @@ macro_rules! controls {
             /// Every control.
             pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
 
+            /// Whether the control sets a pacing rate from a model of the path, so that its transmissions are paced.
+            pub const fn is_model_based(self) -> bool {
+                match self {
+                    $(Self::$kind => by_kind!($family, false, true),)+
+                }
+            }
+
             /// What the control says about itself.
             pub const fn declaration(self) -> Declaration {
                 match self {

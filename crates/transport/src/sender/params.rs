@@ -60,6 +60,13 @@ impl SenderParams {
     }
 }
 
+impl SenderParams {
+    /// Whether transmissions are paced.
+    pub const fn is_paced(&self) -> bool {
+        self.pacing || self.cc.kind().is_model_based()
+    }
+}
+
 impl Default for SenderParams {
     fn default() -> Self {
         Self {
