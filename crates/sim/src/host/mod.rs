@@ -9,6 +9,7 @@ mod flow;
 mod length;
 mod outbox;
 mod quic;
+mod receiver_clock;
 mod tcp;
 mod ticks;
 mod timer;
