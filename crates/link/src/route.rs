@@ -53,7 +53,7 @@ pub struct Routes {
 pub enum Direction {
     /// From the sender of data to its receiver.
     Forward,
-    /// Back.
+    /// From the receiver to the sender.
     Reverse,
 }
 
@@ -71,9 +71,9 @@ impl Routes {
         self.add_legs(&legs(way, links)?, direction)
     }
 
-    /// Finds or adds both routes of a flow, with the fixed delays at the end of the forward route moved to the start of
-    /// the reverse route. Returns their first steps and these delays, by which the receiver is then ahead of the
-    /// network; `None`: one of the routes does not permit it.
+    /// Finds or adds both routes of a flow, and moves the fixed delays at the end of the forward route to the start of
+    /// the reverse route. Returns the first steps and the sum of these delays; `None`: there are none, or the reverse
+    /// route does not start with one.
     ///
     /// # Errors
     /// As [`Routes::add`].

@@ -22,8 +22,8 @@ use tournament::Tournament;
 ///
 /// So the order does not depend on when an event was scheduled (ADR 22).
 ///
-/// A link or a wire has one event pending at most and a new one for each packet, as has a paced sender; other flows have
-/// a timer that seldom fires. So links, wires and paced senders compete in a [`Tournament`], where moving an event costs
+/// A link, a wire or a paced sender has at most one pending event and schedules a new one for each packet; other flows
+/// have a timer that seldom fires. So links, wires and paced senders compete in a [`Tournament`], where moving an event costs
 /// three comparisons a level, and the timers wait in [`Timers`], of which only the first competes.
 #[derive(Clone, Debug)]
 pub struct Agenda {
@@ -35,7 +35,7 @@ pub struct Agenda {
     senders: Vec<u16>,
     /// What [`Agenda::next_until`] has just returned.
     first: Key,
-    /// The turn of keys that are scheduled now: not that of `first`.
+    /// The turn of new keys: the opposite of that of `first`.
     turn: u64,
 }
 
@@ -43,13 +43,13 @@ pub struct Agenda {
 const BUSY_KINDS: usize = 4;
 /// The slot of the first of the others.
 const QUIET: usize = 0;
-/// Most slots if senders have any: a tournament of three levels. More levels would cost every event more than senders
-/// save.
+/// Senders get slots only up to this number, which needs three levels: a fourth would cost every event more than it
+/// saves for senders.
 const MOST_SLOTS: usize = 64;
 
 impl Agenda {
-    /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media. `paced` tells of each
-    /// flow whether its sender has an event per packet.
+    /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media. `paced`: for
+    /// each flow, whether its sender has an event per packet.
     pub fn new(
         links: usize,
         wires: usize,
@@ -108,7 +108,7 @@ impl Agenda {
         Some((at, unpack(first)))
     }
 
-    /// Whether every event of this instant in which packets leave links or arrive has come.
+    /// Whether no departure from a link or arrival is left at this instant.
     #[inline]
     pub fn is_past_arrivals(&self, now: Instant) -> bool {
         self.busy.least() >= Key::from(now.as_nanos()) << 64 | Key::from(AFTER_ARRIVALS)

@@ -1,6 +1,6 @@
 //! Receivers that are ahead of the network (ADR 23): the records are those of receivers whose packets arrive on wires.
 //!
-//! With 500 flows, the network keeps all wires, because arrivals on them load the flows that come next. So the same
+//! With 500 flows, the network keeps all wires, because arrivals on them trigger the prefetch of later flows. So the same
 //! flows, followed by 500 others that never start, are the reference.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]

@@ -103,7 +103,8 @@ fn tbf_keeps_the_arrival_curve_that_htb_exceeds_by_a_packet() {
     let tbf = arrivals_through(Shaper::Tbf { burst });
     assert!(tbf.len() > 40, "{tbf:?}");
     assert!(tbf.iter().all(|&(at, bytes)| bytes <= curve(at)), "{tbf:?}");
-    // One frame at once; each further one when its tokens have come, in the interval that begins then or earlier.
+    // One frame at once; each further one when its tokens have come, in the interval that contains that instant;
+    // an interval does not include its end.
     assert_eq!(tbf[0].1, 1_490);
     for &(at, bytes) in &tbf[1..] {
         let before = Instant::from_nanos(at.as_nanos() - MS.as_nanos());

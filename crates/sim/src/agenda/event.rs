@@ -1,7 +1,7 @@
 //! What can happen in a simulation.
 
-/// Everything that can happen, in the order in which events of the same instant come: an interval ends before anything
-/// happens at its end, and packets leave links before others arrive at them.
+/// Every kind of event, in the order in which events at the same instant are processed: an interval ends before anything
+/// else at that instant, and departures from links come before arrivals.
 ///
 /// Small, `Copy`, printable: a trace is a list of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use super::event::Event;
 
 /// Time in the high half; in the low half the event, then one bit, the turn: an event is compared as one number.
 ///
-/// The turn distinguishes the event that is being handled from the same event at the same instant that it schedules.
+/// An event can schedule itself at the same instant. Its successor has the opposite turn, by which the agenda tells the
+/// two apart. The turn is the lowest bit, so it does not affect the order of different events.
 pub(super) type Key = u128;
 
 /// Later than any event.
@@ -44,13 +45,13 @@ pub(super) const fn index(key: Key) -> u32 {
     (low(key) >> TURN_BITS & MAX_INDEX as u64) as u32
 }
 
-/// Links, media, wires and lines, of which one event is pending at most, have consecutive numbers.
+/// The first of the kinds with at most one pending event, which are consecutive: links, media, wires, lines.
 pub(super) const FIRST_BUSY: usize = 5;
 
 /// The kind of [`Event::Sender`].
 pub(super) const SENDER: usize = (pack(Event::Sender(0)) >> (INDEX_BITS + TURN_BITS)) as usize;
 
-/// No event of which packets leave links or arrive is as large as this one.
+/// All departures and arrivals sort before this event.
 pub(super) const AFTER_ARRIVALS: u64 = pack(Event::Queue(0));
 
 /// Kinds are numbered in the order in which events of the same instant come.

@@ -1,21 +1,21 @@
 //! Receivers that are ahead of the network (ADR 23).
 //!
 //! Behind a fixed delay, a packet needs no event for its arrival: the receiver takes it when it leaves the last link, with
-//! a clock that is ahead by that delay, and its packets take so much longer to return. What is recorded of the receiver
-//! at an instant must be noted when its own clock passes that instant, which is earlier.
+//! a clock that is ahead by that delay, and its ACKs take longer by the same delay. Its clock passes an instant before
+//! the network does, so values recorded at that instant are saved then.
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Duration, Instant};
 
-/// What to note of a receiver while its clock passes the instants at which a flow is recorded. All instants are those of
-/// its clock.
+/// Values of a receiver that is ahead, saved as its clock passes the instants at which the flow is recorded. All instants
+/// are on that clock.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// How far its clock is ahead of the network.
     pub(crate) lead: Duration,
     interval: Duration,
-    /// The last interval does not end before this; what happens at its end belongs to it.
+    /// End of the run. Events at this instant count to the last interval.
     end: Instant,
     /// The next end of an interval; [`Instant::MAX`]: there is none before `end`.
     sample: Instant,
@@ -23,7 +23,7 @@ pub(crate) struct Ahead {
     measure: Instant,
     /// From here on it ignores what arrives.
     close: Instant,
-    /// Bytes delivered at the ends of intervals that only its clock has passed.
+    /// Bytes delivered at the ends of intervals that its clock has passed and the network has not.
     samples: VecDeque<u64>,
     /// What it had received at the end of the warm-up.
     at_measure: Option<Received>,
@@ -69,14 +69,14 @@ impl Ahead {
             at_measure: None,
         };
         ahead.pass_sample();
-        // What ends when a flow starts ends before it starts.
+        // At the same instant, the warm-up ends before a flow starts (ADR 22).
         if measure_from <= start {
             ahead.measure = Instant::MAX;
         }
         ahead
     }
 
-    /// When the network reaches this instant, [`Ahead::pass`] is due.
+    /// The network time from which on [`Ahead::pass`] must be called.
     pub(crate) fn next(&self) -> Instant {
         let next = self.sample.min(self.measure).min(self.close);
         next.saturating_sub(self.lead)
@@ -110,7 +110,7 @@ impl Ahead {
     }
 
     fn pass_sample(&mut self) {
-        // At the end of the run, it is `MAX` already.
+        // The last interval ends with the run, which needs no saved value.
         if self.sample < self.end {
             self.sample += self.interval;
         }

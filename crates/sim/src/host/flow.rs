@@ -23,7 +23,7 @@ use sojourn_scenario::plan::{FlowConfig, Traffic};
 pub(crate) struct Flow {
     pub(crate) forward: u16,
     pub(crate) reverse: u16,
-    /// How far its receiver is ahead of the network: a number in the list of the world.
+    /// How far its receiver is ahead of the network: an index into `World::leads`.
     pub(crate) lead: u16,
     pub(crate) stopped: bool,
     /// Of all its packets, in both directions.

@@ -7,7 +7,7 @@ use super::ahead::{Ahead, Received};
 use super::tcp::TcpConnection;
 
 impl TcpConnection {
-    /// The same, but the receiver of data is ahead of the network.
+    /// Sets the receiver of data ahead of the network.
     pub(crate) fn with_receiver_ahead(mut self, ahead: Ahead) -> Self {
         self.lead = ahead.lead;
         self.look_at = ahead.next();
@@ -15,7 +15,7 @@ impl TcpConnection {
         self
     }
 
-    /// What the clock of the receiver of data shows; `None`: it ignores what arrives.
+    /// The time on the clock of the receiver of data; `None`: it ignores arrivals from now on.
     #[inline]
     pub(crate) fn receiver_time(&mut self, now: Instant) -> Option<Instant> {
         let at = now + self.lead;

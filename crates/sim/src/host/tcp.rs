@@ -38,7 +38,7 @@ pub(crate) struct TcpConnection {
     finished_reported: bool,
     /// How far the clock of the receiver of data is ahead of the network.
     pub(super) lead: Duration,
-    /// From here on, `ahead` must look at the clock of the receiver first.
+    /// Network time from which on [`Ahead::pass`] must be called before the receiver takes a packet.
     pub(super) look_at: Instant,
     pub(super) ahead: Option<Box<Ahead>>,
     /// Bytes of data up to the last call of [`TcpConnection::take_delivered`].

@@ -9,8 +9,8 @@ use crate::host::{Recorded, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// Delivers any packet to the endpoint it has reached; `follows`: another of its flow comes at the same instant,
-    /// which matters to TCP only.
+    /// Delivers any packet to the endpoint it has reached; `follows`: the next packet of the same flow and
+    /// direction arrives at the same instant, which matters to TCP only.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

@@ -88,8 +88,8 @@ impl World<'_> {
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {
             let link = &mut self.links[id as usize];
-            // To a wire or its end it goes without a copy in between, and before the next packet is dequeued: no
-            // observer can tell, unless the queue schedules its timer.
+            // To a wire or to its endpoint, a packet goes without a copy in between and before the next one is dequeued:
+            // no observer can tell, unless the queue schedules its timer.
             if !link.timed
                 && let Some(pkt) = link.leaving()
             {

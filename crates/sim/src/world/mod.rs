@@ -1,6 +1,5 @@
 //! The event loop: one clock, one event queue, one `match`.
 
-mod ahead;
 mod applications;
 mod captured;
 mod connections;
@@ -10,6 +9,7 @@ mod links;
 mod media;
 mod network;
 mod one_way;
+mod prefetch;
 mod quic;
 
 use sojourn_backend::Feature;
@@ -39,12 +39,12 @@ fn is_paced(traffic: &Traffic) -> bool {
     match traffic {
         Traffic::Tcp { params, .. } => params.is_paced(),
         Traffic::Datagrams(_) => true,
-        // QUIC paces bursts: its events are few.
+        // QUIC paces bursts, so it has few events.
         Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => false,
     }
 }
 
-/// The first steps of a flow's packets there and back, and how far its receiver is ahead of the network.
+/// The first steps of a flow's routes in both directions, and the index of its lead.
 type Way = ((u16, u16), u16);
 
 /// Largest Ethernet frame: what queues take for the MTU.
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
         let ways = (&*flow.forward, &*flow.reverse);
         let known = self.leads.len();
         if let Traffic::Tcp { .. } = flow.traffic
-            && !self.looks_ahead()
+            && !self.prefetches_flows()
             && known < usize::from(u16::MAX)
             && let Some((forward, reverse, lead)) = self.routes.add_ahead(ways, passages)?
         {
@@ -215,7 +215,7 @@ impl<'a> World<'a> {
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
         loop {
-            // Without any delay, what is delivered causes further arrivals.
+            // On a path without delay, a delivery can cause further arrivals at the same instant.
             while !self.arrivals.is_empty() && self.agenda.is_past_arrivals(self.now) {
                 self.deliver_arrivals();
             }
@@ -255,7 +255,7 @@ impl<'a> World<'a> {
             Event::Wire(id) => {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step()) == Step::End {
-                    self.look_ahead(id);
+                    self.prefetch_flows(id);
                     let follows = next == Some(self.now)
                         && self.wires[id as usize]
                             .front()

@@ -26,7 +26,7 @@ pub(super) struct World<'a> {
     pub(super) sample: Duration,
     pub(super) agenda: Agenda,
     pub(super) routes: Routes,
-    /// How far receivers are ahead of the network, by the number in [`Flow`]; the first is zero.
+    /// How far receivers are ahead of the network, indexed by `Flow::lead`; the first is zero.
     pub(super) leads: Vec<Duration>,
     pub(super) links: Vec<Link<Packet>>,
     /// Of each link: its medium and its number there, if it is wireless; the medium then determines when it sends.

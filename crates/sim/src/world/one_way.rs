@@ -14,8 +14,8 @@ use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// Delivers a packet, but none of QUIC, to the endpoint it has reached; `follows`: another of its flow comes at the
-    /// same instant.
+    /// Delivers a packet, but none of QUIC, to the endpoint it has reached; `follows`: the next packet of
+    /// the same flow and direction arrives at the same instant.
     #[inline]
     pub(super) fn deliver_other(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.flow_number();
@@ -78,7 +78,7 @@ impl World<'_> {
         }
     }
 
-    /// After the data with which a transfer is complete, at that time of the receiver.
+    /// Handles the end of a transfer at `at`, the time of the receiver. The user records it, so it gets that time.
     #[inline(never)]
     fn after_last_data(&mut self, id: u32, at: Instant) {
         let way = self.flows[id as usize].reverse;

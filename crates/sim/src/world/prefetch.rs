@@ -19,20 +19,20 @@ const SEGMENTS: usize = 2;
 impl World<'_> {
     /// Asks the processor to load the flows of packets that arrive on a wire soon.
     #[inline]
-    pub(super) fn look_ahead(&self, wire: u32) {
+    pub(super) fn prefetch_flows(&self, wire: u32) {
         if self.flows.len() >= MANY_FLOWS {
-            self.load_ahead(wire);
+            self.prefetch_parts(wire);
         }
     }
 
     /// Whether the declared flows are so many that arrivals on wires load other flows. Receivers are then not ahead of
     /// the network.
-    pub(super) fn looks_ahead(&self) -> bool {
+    pub(super) fn prefetches_flows(&self) -> bool {
         self.config.flows.len() >= MANY_FLOWS
     }
 
     #[inline(never)]
-    fn load_ahead(&self, wire: u32) {
+    fn prefetch_parts(&self, wire: u32) {
         let wire = &self.wires[wire as usize];
         if let Some(pkt) = wire.after(FLOW) {
             prefetch(&self.flows[pkt.flow_number() as usize]);
