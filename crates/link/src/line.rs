@@ -150,14 +150,6 @@ impl<P: Carried> Line<P> {
         }
     }
 
-    /// The packet that arrives next.
-    pub fn front(&self) -> Option<&P> {
-        match &self.under_way {
-            UnderWay::InOrder(ring) => ring.front().map(|(_, pkt)| pkt),
-            UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| &due.pkt),
-        }
-    }
-
     /// Takes the packet that arrives now.
     pub fn pop(&mut self) -> Option<P> {
         match &mut self.under_way {

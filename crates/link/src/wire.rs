@@ -44,9 +44,11 @@ impl<P: Carried> Wire<P> {
         (pkt, self.packets.front().map(Carried::stamp))
     }
 
-    /// The packet that arrives next.
-    pub fn front(&self) -> Option<&P> {
-        self.packets.front()
+    /// The packets that arrive at `now`, the oldest first.
+    #[inline]
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = &P> {
+        let due = move |pkt: &&P| pkt.stamp() == now;
+        self.packets.iter().take_while(due)
     }
 
     /// The packet that arrives after `others` other ones.

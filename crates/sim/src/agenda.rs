@@ -135,7 +135,8 @@ impl Agenda {
         }
     }
 
-    /// A timer takes the place of the one that has just come, if that has not been removed yet.
+    /// A timer takes the place of the one that has just come, if that has not been removed yet. If an equal key is the
+    /// least, which a stale timer of the same flow can be, that is replaced: its owner ignores one of the two anyway.
     fn insert_timer(&mut self, key: Key) {
         let before = self.busy.at(QUIET);
         let least = if before == self.first && before != NOTHING {
@@ -245,6 +246,40 @@ mod tests {
             }
         }
         assert!(same_instant > 1_000, "{same_instant}");
+    }
+
+    #[test]
+    fn a_new_event_of_a_paced_sender_replaces_the_pending_one() {
+        let at = Instant::from_millis;
+        let mut agenda = Agenda::new(1, 0, 0, 0, [true, false].into_iter());
+        for flow in [0, 1] {
+            agenda.schedule(at(9), Event::Sender(flow));
+            agenda.schedule(at(5), Event::Sender(flow));
+        }
+        let mut come = Vec::new();
+        while let Some((at, event)) = agenda.next_until(at(100)) {
+            come.push((at, event));
+            agenda.remove_next();
+        }
+        let stale = (at(9), Event::Sender(1));
+        let first = [(at(5), Event::Sender(0)), (at(5), Event::Sender(1))];
+        assert_eq!(come, [first[0], first[1], stale]);
+    }
+
+    #[test]
+    fn arrivals_are_past_when_only_timers_are_left() {
+        let at = Instant::from_millis;
+        let mut agenda = Agenda::new(1, 1, 0, 0, std::iter::empty());
+        assert!(agenda.is_past_arrivals(at(5)));
+        agenda.schedule(at(5), Event::Sender(0));
+        agenda.schedule(at(6), Event::Link(0));
+        assert!(agenda.is_past_arrivals(at(5)));
+        agenda.schedule(at(5), Event::Wire(0));
+        assert!(!agenda.is_past_arrivals(at(5)));
+        assert_eq!(agenda.next_until(at(9)), Some((at(5), Event::Wire(0))));
+        agenda.remove_next();
+        assert!(agenda.is_past_arrivals(at(5)));
+        assert!(!agenda.is_past_arrivals(at(6)));
     }
 
     #[test]

@@ -5,10 +5,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
-use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_scenario::plan::{
+    Config, Distribution, FlowConfig, Hop, Jitter, LinkConfig, Order, Shaper, Traffic,
+};
 use sojourn_sim::run;
 use sojourn_transport::{CcKind, SenderParams};
 
@@ -44,6 +46,7 @@ fn config(queue: &str, rate: Rate, flows: Vec<FlowConfig>) -> Config {
     let queue = QdiscSpec::parse(queue).unwrap();
     Config {
         seed: 3,
+        // Neither is a multiple of the interval; `on_boundaries` has those.
         duration: MS(6_050),
         measure_from: MS(1_530),
         sample: MS(100),
@@ -83,6 +86,59 @@ fn agree(config: &Config) -> Records {
     assert_eq!(ahead.links, reference.links);
     assert!(ahead == reference, "other records differ");
     ahead
+}
+
+/// The same, but run and warm-up end with intervals.
+fn on_boundaries(mut config: Config) -> Config {
+    config.duration = MS(6_000);
+    config.measure_from = MS(1_500);
+    config
+}
+
+#[test]
+fn run_and_warm_up_end_with_intervals_and_packets_arrive_then() {
+    // A link of 1514 B per ms, and delays of whole milliseconds: many packets arrive at the ends of intervals.
+    let rate = Rate::from_bits_per_sec(1_514 * 8_000).unwrap();
+    for (n, rtt) in [10, 40, 100, 700].into_iter().enumerate() {
+        let mut only = flow(0, MS(rtt));
+        only.start = MS(100 * n as u64);
+        only.start_jitter = Duration::ZERO;
+        only.stop = (n == 1).then_some(MS(3_000));
+        let config = on_boundaries(config("codel", rate, vec![only]));
+        let records = agree(&config);
+        assert!(records.flows[0].totals.received_packets > 100, "{rtt}");
+    }
+}
+
+#[test]
+fn bursts_of_several_flows_arrive_at_one_instant() {
+    let mut config = config(
+        "fq_codel",
+        Rate::mbit(20),
+        vec![flow(0, MS(20)), flow(1, MS(40))],
+    );
+    config.links[0].shaper = Shaper::Bucket {
+        burst: Bytes(20 * 1_514),
+    };
+    let records = agree(&on_boundaries(config));
+    assert!(records.links[0].totals.drops_aqm > 0);
+}
+
+#[test]
+fn jitter_before_the_fixed_delay() {
+    for order in [Order::Kept, Order::Free] {
+        let mut config = config(
+            "codel",
+            Rate::mbit(20),
+            vec![flow(0, MS(30)), flow(1, MS(50))],
+        );
+        config.links[0].line.jitter = Some(Jitter {
+            spread: MS(3),
+            distribution: Distribution::Uniform,
+            order,
+        });
+        agree(&config);
+    }
 }
 
 #[test]

@@ -119,3 +119,78 @@ impl Ahead {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_millis(ms)
+    }
+
+    const fn received(n: u64) -> Received {
+        Received {
+            bytes: 10 * n,
+            packets: n,
+        }
+    }
+
+    /// A clock that is 250 ms ahead, in a run of 1000 ms with intervals of 100 ms and this warm-up.
+    fn ahead(start: u64, stop: Option<u64>, warm_up: u64) -> Ahead {
+        let recorded = Recorded {
+            interval: Duration::from_millis(100),
+            measure_from: at(warm_up),
+            end: at(1_000),
+        };
+        Ahead::new(
+            Duration::from_millis(250),
+            (at(start), stop.map(at)),
+            recorded,
+        )
+    }
+
+    #[test]
+    fn what_arrives_at_the_end_of_an_interval_is_of_the_next_one() {
+        let mut ahead = ahead(100, None, 0);
+        // The interval that ends at 100 ms has ended before the flow starts.
+        assert_eq!(ahead.next(), Instant::ZERO);
+        assert!(ahead.pass(at(350), received(0)));
+        assert_eq!(ahead.next(), at(150));
+        assert!(ahead.pass(at(400), received(7)));
+        // The network reaches 200, 300 and 400 ms.
+        assert_eq!(ahead.sample(received(9)), 0);
+        assert_eq!(ahead.sample(received(9)), 0);
+        assert_eq!(ahead.sample(received(9)), 70);
+        // Nothing has arrived since: the clock of the receiver has not passed 500 ms.
+        assert_eq!(ahead.sample(received(9)), 90);
+        assert_eq!(ahead.next(), at(350));
+    }
+
+    #[test]
+    fn the_warm_up_ends_once_and_before_what_arrives_then() {
+        let mut early = ahead(0, None, 500);
+        assert!(early.pass(at(499), received(3)));
+        assert!(early.pass(at(500), received(4)));
+        assert!(early.pass(at(501), received(5)));
+        assert_eq!(early.begin_measuring(received(6)), received(4));
+        let mut late = ahead(0, None, 500);
+        assert!(late.pass(at(499), received(3)));
+        assert_eq!(late.begin_measuring(received(6)), received(6));
+        assert!(late.pass(at(600), received(8)));
+        // It had ended when the flow started.
+        assert!(ahead(500, None, 500).pass(at(750), received(1)));
+    }
+
+    #[test]
+    fn the_run_includes_its_end_and_a_flow_not_its_stop() {
+        let mut run = ahead(0, None, 0);
+        assert!(run.pass(at(1_000), received(1)));
+        assert!(!run.pass(at(1_000) + Duration::from_nanos(1), received(1)));
+        // The last interval ends with the run: its value is that at the end.
+        assert_eq!(run.samples.len(), 9);
+        let mut stopped = ahead(0, Some(300), 0);
+        assert!(stopped.pass(at(299), received(1)));
+        assert!(!stopped.pass(at(300), received(1)));
+        assert!(!ahead(0, Some(2_000), 0).pass(at(1_001), received(1)));
+    }
+}

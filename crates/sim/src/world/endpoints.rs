@@ -9,7 +9,7 @@ use crate::host::{Recorded, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// Delivers any packet to the endpoint it has reached; `follows`: the next packet of the same flow and
+    /// Delivers any packet to the endpoint it has reached; `follows`: another packet of the same flow and
     /// direction arrives at the same instant, which matters to TCP only.
     #[inline(always)]
     #[expect(

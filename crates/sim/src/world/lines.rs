@@ -1,6 +1,6 @@
 //! Events of wires with impairments, and changes of links.
 
-use sojourn_link::{Carried, Line, NextHop, Passage, Step, Verdict};
+use sojourn_link::{Carried, Line, NextHop, Passage, Verdict};
 use sojourn_net::{Instant, Rng};
 
 use super::network::World;
@@ -62,19 +62,11 @@ impl World<'_> {
             return;
         };
         let next = line.next();
-        let same_stream = line
-            .front()
-            .is_some_and(|next| next.is_of_same_stream(&pkt));
         // Before the packet goes on: what follows from it may be put on this wire and overtake.
         if let Some(at) = next {
             self.agenda.schedule(at, Event::Line(id));
         }
-        if self.routes.step(pkt.step()) == Step::End {
-            let follows = next == Some(self.now) && same_stream;
-            self.deliver(&pkt, follows);
-        } else {
-            self.forward(&pkt);
-        }
+        self.forward(&pkt);
     }
 
     /// Sees to change number `n` of a link.

@@ -115,6 +115,7 @@ impl<'a> World<'a> {
             flows: Vec::with_capacity(config.flows.len()),
             applications: Applications::default(),
             arrivals: Vec::new(),
+            arrived: Vec::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             handled: 0,
@@ -258,8 +259,8 @@ impl<'a> World<'a> {
                     self.prefetch_flows(id);
                     let follows = next == Some(self.now)
                         && self.wires[id as usize]
-                            .front()
-                            .is_some_and(|next| next.is_of_same_stream(&pkt));
+                            .due(self.now)
+                            .any(|other| other.is_of_same_stream(&pkt));
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -281,16 +282,14 @@ impl<'a> World<'a> {
     }
 
     fn deliver_arrivals(&mut self) {
-        let mut arrivals = std::mem::take(&mut self.arrivals);
-        for (n, pkt) in arrivals.iter().enumerate() {
-            let next = arrivals.get(n + 1);
-            let follows = next.is_some_and(|next| next.is_of_same_stream(pkt));
+        let mut arrived = std::mem::replace(&mut self.arrivals, std::mem::take(&mut self.arrived));
+        for (n, pkt) in arrived.iter().enumerate() {
+            let later = arrived.get(n + 1..).unwrap_or_default();
+            let follows = later.iter().any(|other| other.is_of_same_stream(pkt));
             self.deliver(pkt, follows);
         }
-        arrivals.clear();
-        if self.arrivals.is_empty() {
-            self.arrivals = arrivals;
-        }
+        arrived.clear();
+        self.arrived = arrived;
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

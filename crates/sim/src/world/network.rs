@@ -42,6 +42,8 @@ pub(super) struct World<'a> {
     pub(super) applications: Applications,
     /// Packets that have reached the end of their path without a wire. They are delivered after those on wires.
     pub(super) arrivals: Vec<Packet>,
+    /// Empty between deliveries: the memory of those that are being delivered.
+    pub(super) arrived: Vec<Packet>,
     pub(super) outbox: Outbox,
     pub(super) before: Vec<LinkCounters>,
     pub(super) handled: u64,

@@ -14,7 +14,7 @@ use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// Delivers a packet, but none of QUIC, to the endpoint it has reached; `follows`: the next packet of
+    /// Delivers a packet, but none of QUIC, to the endpoint it has reached; `follows`: another packet of
     /// the same flow and direction arrives at the same instant.
     #[inline]
     pub(super) fn deliver_other(&mut self, pkt: &Packet, follows: bool) {
