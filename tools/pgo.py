@@ -100,11 +100,18 @@ def profdata(of: dict[str, str]) -> Path:
     raise UnavailableError(message)
 
 
-def key(of: dict[str, str]) -> str:
-    """Return a digest of what makes a profile stale: the compiler and the training."""
+def key(product: str, of: dict[str, str]) -> str:
+    """Return a digest of what makes a profile stale: the compiler and the training.
+
+    The benchmark, whose figures are published, also needs a profile of the same sources: a function
+    that has changed since it was counted is compiled without its counts.
+    """
     digest = hashlib.sha256(json.dumps([of, BENCH_TRAINING, QUEUES, QUEUE_PACKETS]).encode())
-    for name in TRAINING:
-        digest.update((ROOT / name).read_bytes())
+    read = [ROOT / name for name in TRAINING]
+    if product == "bench":
+        read += sorted((ROOT / "crates").rglob("*.rs")) + sorted((ROOT / "benches").rglob("*.rs"))
+    for path in read:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -193,7 +200,7 @@ def profile(product: str, of: dict[str, str], *, fresh: bool) -> Path:
         The counters cannot be merged.
     """
     merge = profdata(of)
-    file = FOLDER / f"{product}-{key(of)}.profdata"
+    file = FOLDER / f"{product}-{key(product, of)}.profdata"
     if file.exists() and not fresh:
         return file
     raw = FOLDER / f"{product}-raw"
