@@ -1,7 +1,7 @@
 //! Receivers that are ahead of the network (ADR 23): the records are those of receivers whose packets arrive on wires.
 //!
-//! With 500 flows, the network keeps all wires, because arrivals on them trigger the prefetch of later flows. So the same
-//! flows, followed by 500 others that never start, are the reference.
+//! With 500 flows, the network keeps all wires, because arrivals on them trigger the prefetch of later flows. So the
+//! same flows, followed by 500 others that never start, are the reference.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -1,15 +1,15 @@
 //! Receivers that are ahead of the network (ADR 23).
 //!
-//! Behind a fixed delay, a packet needs no event for its arrival: the receiver takes it when it leaves the last link, with
-//! a clock that is ahead by that delay, and its ACKs take longer by the same delay. Its clock passes an instant before
+//! Behind a fixed delay, a packet needs no event for its arrival: the receiver takes it when it leaves the last link,
+//! with a clock that is ahead by that delay, and its ACKs take longer by the same delay. Its clock passes an instant before
 //! the network does, so values recorded at that instant are saved then.
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Duration, Instant};
 
-/// Values of a receiver that is ahead, saved as its clock passes the instants at which the flow is recorded. All instants
-/// are on that clock.
+/// Values of a receiver that is ahead, saved as its clock passes the instants at which the flow is recorded. All
+/// instants are on that clock.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     /// How far its clock is ahead of the network.
