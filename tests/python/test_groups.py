@@ -201,8 +201,8 @@ def test_received_datagrams_are_those_of_the_goodput_and_duplicates_are_none() -
             "down": sj.Link(rate="5mbit", qdisc=sj.Pfifo()),
         },
         traffic=[
-            # A queue of a second stands when measuring begins, and is gone when it ends. The rates have no common
-            # period: otherwise one of the flows arrives first at each free place of the full queue.
+            # A queue of a second stands when measuring begins, and is gone when it ends. The rates
+            # have no common period: otherwise one of the flows is first at each free place.
             sj.Udp(name="burst", direction="up", rate="9.7mbit", stop="5s"),
             sj.Udp(name="cbr", direction="up", rate="1mbit"),
         ],
