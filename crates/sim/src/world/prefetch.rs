@@ -25,8 +25,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether the declared flows are so many that arrivals on wires load other flows. Receivers are then not ahead of
-    /// the network.
+    /// Whether arrivals on wires prefetch other flows, judged by the declared flows. Receivers are then not ahead of the
+    /// network.
     pub(super) fn prefetches_flows(&self) -> bool {
         self.config.flows.len() >= MANY_FLOWS
     }
