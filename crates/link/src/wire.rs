@@ -44,11 +44,11 @@ impl<P: Carried> Wire<P> {
         (pkt, self.packets.front().map(Carried::stamp))
     }
 
-    /// The packets that arrive at `now`, the oldest first.
+    /// The packets that arrive at `now`, the next one first.
     #[inline]
-    pub fn due(&self, now: Instant) -> impl Iterator<Item = &P> {
-        let due = move |pkt: &&P| pkt.stamp() == now;
-        self.packets.iter().take_while(due)
+    pub fn due(&self, now: Instant) -> impl DoubleEndedIterator<Item = &P> + ExactSizeIterator {
+        let due = self.packets.partition_point(|pkt| pkt.stamp() <= now);
+        self.packets.range(..due)
     }
 
     /// The packet that arrives after `others` other ones.

@@ -11,38 +11,47 @@ use sojourn_net::Instant;
 
 pub use event::Event;
 pub(crate) use key::MAX_INDEX;
-use key::{
-    AFTER_ARRIVALS, EVENT, FIRST_BUSY, Key, NOTHING, SENDER, TURN, index, kind, low, pack, time,
-    unpack,
-};
+use key::{AFTER_ARRIVALS, EVENT, Key, NOTHING, TURN, low, pack, time, unpack};
 use timers::Timers;
-use tournament::Tournament;
+use tournament::{Place, Tournament};
 
 /// Events in time order; those at the same instant, in the order of [`Event`]'s kinds, then of their numbers.
 ///
 /// So the order does not depend on when an event was scheduled (ADR 22).
 ///
 /// A link, a wire or a paced sender has at most one pending event and schedules a new one for each packet; other flows
-/// have a timer that seldom fires. So links, wires and paced senders compete in a [`Tournament`], where moving an event costs
-/// three comparisons a level, and the timers wait in [`Timers`], of which only the first competes.
+/// have a timer that seldom fires. So links, wires and paced senders have slots in a [`Tournament`], where moving an event
+/// costs three comparisons a level, and the timers wait in [`Timers`].
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
     quiet: Timers,
-    /// Where the slots of links begin, those of media, of wires and of lines.
-    slots: [usize; BUSY_KINDS],
+    /// The first of the timers; [`NOTHING`]: there is none.
+    timer: Key,
+    /// The event of each slot: of links, media, wires, lines and paced senders, in this order, which is that of the kinds.
+    events: Vec<Event>,
+    /// The first slots of media, of wires, of lines and of senders.
+    media: usize,
+    wires: usize,
+    lines: usize,
+    senders: usize,
     /// The slot of each paced sender, by flow; [`QUIET`] for others.
-    senders: Vec<u16>,
+    paced: Vec<u16>,
     /// What [`Agenda::next_until`] has just returned.
-    first: Key,
-    /// The turn of new keys: the opposite of that of `first`.
+    first: First,
+    /// The turn of new events: the opposite of that of `first`.
     turn: u64,
 }
 
-/// Links, media, wires and lines.
-const BUSY_KINDS: usize = 4;
-/// The slot of the first of the others.
-const QUIET: usize = 0;
+/// The place of an event.
+#[derive(Clone, Copy, Debug)]
+enum First {
+    Busy(Place),
+    Quiet(Key),
+}
+
+/// No slot: the sender has a timer.
+const QUIET: u16 = u16::MAX;
 /// Senders get slots only up to this number, which needs three levels: a fourth would cost every event more than it
 /// saves for senders.
 const MOST_SLOTS: usize = 64;
@@ -57,127 +66,148 @@ impl Agenda {
         media: usize,
         paced: impl Iterator<Item = bool>,
     ) -> Self {
-        let mut end = QUIET + 1;
-        let slots = [links, media, wires, uneven].map(|n| {
-            end += n;
-            end - n
+        let kinds = [
+            (links, Event::Link as fn(u32) -> Event),
+            (media, Event::Medium),
+            (wires, Event::Wire),
+            (uneven, Event::Line),
+        ];
+        let mut events = Vec::new();
+        let [_, first_medium, first_wire, first_line] = kinds.map(|(number, event)| {
+            let begin = events.len();
+            events.extend((0..).map(event).take(number));
+            begin
         });
-        let senders = paced.map(|paced| {
-            let slot = if paced && end < MOST_SLOTS {
-                end += 1;
-                end - 1
-            } else {
-                QUIET
-            };
-            u16::try_from(slot).unwrap_or_default()
-        });
-        let senders = senders.collect();
+        let senders = events.len();
+        let slot = |(flow, paced): (u32, bool)| match u16::try_from(events.len()) {
+            Ok(slot) if paced && events.len() < MOST_SLOTS => {
+                events.push(Event::Sender(flow));
+                slot
+            }
+            _ => QUIET,
+        };
+        let paced = (0..).zip(paced).map(slot).collect();
         Self {
-            busy: Tournament::new(end),
+            busy: Tournament::new(events.len()),
             quiet: Timers::default(),
-            slots,
+            timer: NOTHING,
+            events,
+            media: first_medium,
+            wires: first_wire,
+            lines: first_line,
             senders,
-            first: NOTHING,
+            paced,
+            first: First::Quiet(NOTHING),
             turn: 0,
         }
+    }
+
+    /// The latest time of an event of a link, a wire or a paced sender. Later ones are forgotten, so a run must not end
+    /// later.
+    pub const fn latest(&self) -> Instant {
+        self.busy.latest()
     }
 
     /// Adds `event` at `at`. Of each link and each wire, one event is pending at most; of a paced sender, a new event
     /// replaces the one that is pending.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: Event) {
-        let key = self.key(at, pack(event));
-        match self.slot(key) {
-            Some(slot) => self.busy.set(slot, key),
-            None => self.insert_timer(key),
+        match self.slot(event) {
+            Some(slot) => self.busy.set(Place::new(slot, self.turn), at),
+            None => self.insert_timer(at, pack(event)),
         }
     }
 
-    /// The next event, or `None` if it is later than `end`; `end` is before [`Instant::MAX`]. It stays in the agenda
-    /// until it is removed or moved; meanwhile others may be scheduled, the same link's or wire's
+    /// The next event, or `None` if it is later than `end`, which is no later than [`Agenda::latest`]. It stays in the
+    /// agenda until it is removed or moved; meanwhile others may be scheduled, the same link's or wire's
     /// next one too.
     #[inline]
     pub fn next_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let first = self.busy.least();
-        let at = time(first);
-        if at > end {
+        let at = self.busy.time();
+        let timer = time(self.timer);
+        if at < timer || at == timer && self.is_before_timer() {
+            if at > end {
+                return None;
+            }
+            let place = self.busy.first();
+            self.first = First::Busy(place);
+            self.turn = place.turn() ^ TURN;
+            return Some((at, self.events[place.slot()]));
+        }
+        if timer > end {
             return None;
         }
-        self.first = first;
-        self.turn = !low(first) & TURN;
-        Some((at, unpack(first)))
+        self.first = First::Quiet(self.timer);
+        self.turn = !low(self.timer) & TURN;
+        Some((timer, unpack(self.timer)))
+    }
+
+    /// Whether the first event with a slot comes before the first timer, which is at the same instant.
+    #[inline(never)]
+    fn is_before_timer(&self) -> bool {
+        let event = self.events.get(self.busy.first().slot());
+        event.is_some_and(|&event| pack(event) < low(self.timer))
     }
 
     /// Whether no departure from a link or arrival is left at this instant.
     #[inline]
     pub fn is_past_arrivals(&self, now: Instant) -> bool {
-        self.busy.least() >= Key::from(now.as_nanos()) << 64 | Key::from(AFTER_ARRIVALS)
+        self.busy.is_past(now, self.senders)
+            && self.timer >= Key::from(now.as_nanos()) << 64 | Key::from(AFTER_ARRIVALS)
     }
 
     /// Removes the event that [`Agenda::next_until`] has just returned.
     #[inline]
     pub fn remove_next(&mut self) {
-        // Its successor may have taken its place already.
-        match self.slot(self.first) {
-            Some(slot) if self.busy.at(slot) == self.first => self.busy.set(slot, NOTHING),
-            Some(_) => {}
-            None => self.remove_timer(),
+        match self.first {
+            // Its successor may have taken its place already.
+            First::Busy(place) if self.busy.holds(place) => self.busy.clear(place.slot()),
+            First::Quiet(key) if self.timer == key => self.timer = self.quiet.remove_least(),
+            _ => {}
         }
     }
 
     /// Moves the event that [`Agenda::next_until`] has just returned to `at`.
     #[inline]
     pub fn repeat_next(&mut self, at: Instant) {
-        let key = self.key(at, low(self.first) & EVENT);
-        match self.slot(key) {
-            Some(slot) => self.busy.set(slot, key),
-            None => self.insert_timer(key),
+        match self.first {
+            First::Busy(place) => self.busy.set(Place::new(place.slot(), self.turn), at),
+            First::Quiet(key) => self.insert_timer(at, low(key) & EVENT),
         }
     }
 
     /// A timer takes the place of the one that has just come, if that has not been removed yet. If an equal key is the
     /// least, which a stale timer of the same flow can be, that is replaced: its owner ignores one of the two anyway.
-    fn insert_timer(&mut self, key: Key) {
-        let before = self.busy.at(QUIET);
-        let least = if before == self.first && before != NOTHING {
-            self.quiet.replace_least(key)
-        } else {
-            self.quiet.push(key)
+    fn insert_timer(&mut self, at: Instant, event: u64) {
+        let key = Key::from(at.as_nanos()) << 64 | Key::from(event | self.turn);
+        self.timer = match self.first {
+            First::Quiet(first) if first == self.timer && first != NOTHING => {
+                self.quiet.replace_least(key)
+            }
+            _ => self.quiet.push(key),
         };
-        if least != before {
-            self.busy.set(QUIET, least);
-        }
     }
 
-    fn remove_timer(&mut self) {
-        if self.busy.at(QUIET) == self.first {
-            let least = self.quiet.remove_least();
-            self.busy.set(QUIET, least);
-        }
-    }
-
+    /// The slot of an event that has one.
     #[inline]
-    fn key(&self, at: Instant, event: u64) -> Key {
-        Key::from(at.as_nanos()) << 64 | Key::from(event | self.turn)
-    }
-
-    /// The slot in which an event competes itself.
-    #[inline]
-    fn slot(&self, key: Key) -> Option<usize> {
-        match self.slots.get(kind(key).wrapping_sub(FIRST_BUSY)) {
-            Some(begin) => Some(begin + index(key) as usize),
-            None => self.sender_slot(key),
+    fn slot(&self, event: Event) -> Option<usize> {
+        match event {
+            Event::Link(n) => Some(n as usize),
+            Event::Medium(n) => Some(self.media + n as usize),
+            Event::Wire(n) => Some(self.wires + n as usize),
+            Event::Line(n) => Some(self.lines + n as usize),
+            Event::Sender(flow) => {
+                let slot = *self.paced.get(flow as usize)?;
+                (slot != QUIET).then_some(usize::from(slot))
+            }
+            Event::Sample
+            | Event::Measure
+            | Event::Change(_)
+            | Event::Start(_)
+            | Event::Stop(_)
+            | Event::Queue(_)
+            | Event::Receiver(_) => None,
         }
-    }
-
-    /// The slot of a paced sender.
-    #[inline]
-    fn sender_slot(&self, key: Key) -> Option<usize> {
-        if kind(key) != SENDER {
-            return None;
-        }
-        let slot = usize::from(*self.senders.get(index(key) as usize)?);
-        (slot != QUIET).then_some(slot)
     }
 }
 
@@ -188,20 +218,34 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
+    /// Trees of one, two and three levels.
     #[test]
     fn events_come_in_the_order_of_time_then_of_kind_and_number() {
-        const LINKS: u32 = 3;
-        const WIRES: u32 = 6;
-        const LINES: u32 = 2;
+        order_is_kept([1, 1, 0]);
+        order_is_kept([3, 6, 2]);
+        order_is_kept([4, 20, 10]);
+    }
+
+    fn order_is_kept([links, wires, uneven]: [u32; 3]) {
         let mut rng = Rng::new(1);
         let mut draw = |n| rng.below(n);
-        let paced = [false, true, true].into_iter();
-        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize, 1, paced);
+        let paced = [false, true, uneven > 0].into_iter();
+        let media = usize::from(uneven > 0);
+        let mut agenda = Agenda::new(
+            links as usize,
+            wires as usize,
+            uneven as usize,
+            media,
+            paced,
+        );
         let mut want = BinaryHeap::new();
-        let mut idle: Vec<Event> = (0..LINKS).map(Event::Link).collect();
-        idle.extend((0..WIRES).map(Event::Wire));
-        idle.extend((0..LINES).map(Event::Line));
-        idle.extend([Event::Medium(0), Event::Sender(1), Event::Sender(2)]);
+        let mut idle: Vec<Event> = (0..links).map(Event::Link).collect();
+        idle.extend((0..wires).map(Event::Wire));
+        idle.extend((0..uneven).map(Event::Line));
+        idle.push(Event::Sender(1));
+        if uneven > 0 {
+            idle.extend([Event::Medium(0), Event::Sender(2)]);
+        }
         let (mut flow, mut same_instant) = (3, 0);
         for _ in 0..50_000 {
             let at = Instant::from_nanos(draw(50) << 27);
@@ -234,7 +278,7 @@ mod tests {
                         1 => agenda.repeat_next(later),
                         _ => {
                             agenda.remove_next();
-                            if agenda.slot(Key::from(pack(event))).is_some() {
+                            if agenda.slot(event).is_some() {
                                 idle.push(event);
                             }
                             continue;
@@ -264,6 +308,18 @@ mod tests {
         let stale = (at(9), Event::Sender(1));
         let first = [(at(5), Event::Sender(0)), (at(5), Event::Sender(1))];
         assert_eq!(come, [first[0], first[1], stale]);
+    }
+
+    #[test]
+    fn events_later_than_a_key_can_hold_are_forgotten() {
+        let mut agenda = Agenda::new(2, 2, 0, 0, std::iter::empty());
+        let latest = agenda.latest();
+        assert!(latest > Instant::from_nanos(1 << 58));
+        agenda.schedule(latest + Duration::from_nanos(1), Event::Link(0));
+        agenda.schedule(Instant::MAX, Event::Wire(1));
+        assert_eq!(agenda.next_until(latest), None);
+        agenda.schedule(latest, Event::Wire(1));
+        assert_eq!(agenda.next_until(latest), Some((latest, Event::Wire(1))));
     }
 
     #[test]

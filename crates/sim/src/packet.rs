@@ -200,10 +200,22 @@ impl Packet {
         self.label().to_le_bytes()[1] == kind as u8
     }
 
+    /// The direction of its flow, and its step.
+    #[inline]
+    pub(crate) const fn stream(&self) -> u64 {
+        self.tag.get() >> KIND_SHIFT
+    }
+
     /// Whether both are of the same direction of the same flow, and at the same step.
     #[inline]
     pub(crate) const fn is_of_same_stream(&self, other: &Self) -> bool {
-        (self.tag.get() ^ other.tag.get()) >> KIND_SHIFT == 0
+        self.stream() == other.stream()
+    }
+
+    /// Whether a receiver of TCP gets it.
+    #[inline]
+    pub(crate) const fn is_tcp_data(&self) -> bool {
+        self.is_of(Kind::Data) || self.is_of(Kind::Request)
     }
 
     /// Whether it carries a datagram of QUIC.

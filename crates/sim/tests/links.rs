@@ -287,3 +287,22 @@ fn a_link_is_busy_while_the_shaper_of_its_queue_holds_packets_back() {
         assert!(below < 0.01, "{name}: {below}");
     }
 }
+
+#[test]
+fn a_run_with_many_delays_must_be_shorter_than_a_year() {
+    let mut config = over(link("link", 1), pings());
+    config.duration = Duration::from_secs(365 * 86_400);
+    let flow = config.flows[0].clone();
+    config.flows = (1..=300)
+        .map(|n| FlowConfig {
+            name: format!("flow {n}"),
+            reverse: vec![Hop::Delay(MS.times(n))],
+            ..flow.clone()
+        })
+        .collect();
+    let error = run(&config, &mut |_| true).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "duration: too long for 301 links and delays; expected at most 5003 hours"
+    );
+}

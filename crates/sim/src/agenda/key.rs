@@ -1,4 +1,4 @@
-//! Pending events as numbers that sort by time.
+//! Pending timers as numbers that sort by time.
 
 use sojourn_net::Instant;
 
@@ -36,20 +36,14 @@ pub(super) const fn low(key: Key) -> u64 {
     key as u64
 }
 
-pub(super) const fn kind(key: Key) -> usize {
+const fn kind(key: Key) -> usize {
     (low(key) & EVENT) as usize >> (INDEX_BITS + TURN_BITS)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "masked first")]
-pub(super) const fn index(key: Key) -> u32 {
+const fn index(key: Key) -> u32 {
     (low(key) >> TURN_BITS & MAX_INDEX as u64) as u32
 }
-
-/// The first of the kinds with at most one pending event, which are consecutive: links, media, wires, lines.
-pub(super) const FIRST_BUSY: usize = 5;
-
-/// The kind of [`Event::Sender`].
-pub(super) const SENDER: usize = (pack(Event::Sender(0)) >> (INDEX_BITS + TURN_BITS)) as usize;
 
 /// All departures and arrivals sort before this event.
 pub(super) const AFTER_ARRIVALS: u64 = pack(Event::Queue(0));

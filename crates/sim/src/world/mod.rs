@@ -4,6 +4,7 @@ mod applications;
 mod captured;
 mod connections;
 mod endpoints;
+mod following;
 mod lines;
 mod links;
 mod media;
@@ -19,6 +20,7 @@ use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
 
 use applications::Gather;
+use following::Following;
 use network::{Applications, World};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
@@ -116,6 +118,7 @@ impl<'a> World<'a> {
             applications: Applications::default(),
             arrivals: Vec::new(),
             arrived: Vec::new(),
+            following: Following::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             handled: 0,
@@ -125,6 +128,7 @@ impl<'a> World<'a> {
         let media = world.add_media();
         let paced = config.flows.iter().map(|flow| is_paced(&flow.traffic));
         world.agenda = Agenda::new(config.links.len(), wires, uneven, media, paced);
+        world.check_duration()?;
         world.add_links(config, &root.fork("link"), samples);
         world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
@@ -139,6 +143,20 @@ impl<'a> World<'a> {
                 .schedule(Instant::ZERO + config.sample, Event::Sample);
         }
         Ok(world)
+    }
+
+    /// Checks that the agenda can hold all events of the run.
+    fn check_duration(&self) -> Result<(), ConfigError> {
+        let latest = self.agenda.latest();
+        if self.end <= latest {
+            return Ok(());
+        }
+        let places = self.config.links.len() + self.wires.len() + self.lines.len();
+        let hours = latest.as_nanos() / Duration::from_secs(3_600).as_nanos();
+        Err(ConfigError {
+            place: "duration".to_owned(),
+            rule: format!("too long for {places} links and delays; expected at most {hours} hours"),
+        })
     }
 
     fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
@@ -257,10 +275,11 @@ impl<'a> World<'a> {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step()) == Step::End {
                     self.prefetch_flows(id);
-                    let follows = next == Some(self.now)
-                        && self.wires[id as usize]
-                            .due(self.now)
-                            .any(|other| other.is_of_same_stream(&pkt));
+                    let follows = next == Some(self.now) && {
+                        let others = self.wires[id as usize].due(self.now);
+                        let place = (self.now, Some(id));
+                        self.following.follows(place, &pkt, others)
+                    };
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -284,8 +303,9 @@ impl<'a> World<'a> {
     fn deliver_arrivals(&mut self) {
         let mut arrived = std::mem::replace(&mut self.arrivals, std::mem::take(&mut self.arrived));
         for (n, pkt) in arrived.iter().enumerate() {
-            let later = arrived.get(n + 1..).unwrap_or_default();
-            let follows = later.iter().any(|other| other.is_of_same_stream(pkt));
+            let others = arrived.get(n + 1..).unwrap_or_default();
+            let follows =
+                !others.is_empty() && self.following.follows((self.now, None), pkt, others.iter());
             self.deliver(pkt, follows);
         }
         arrived.clear();

@@ -6,6 +6,7 @@ use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_link::{Line, Link, Routes, Wire};
 use sojourn_net::{Duration, Instant, Rng};
 
+use super::following::Following;
 use crate::agenda::Agenda;
 use crate::host::{Flow, Hosts, Outbox};
 use crate::medium::{Medium, Sent};
@@ -44,6 +45,7 @@ pub(super) struct World<'a> {
     pub(super) arrivals: Vec<Packet>,
     /// Empty between deliveries: the memory of those that are being delivered.
     pub(super) arrived: Vec<Packet>,
+    pub(super) following: Following,
     pub(super) outbox: Outbox,
     pub(super) before: Vec<LinkCounters>,
     pub(super) handled: u64,
