@@ -20,7 +20,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -176,8 +176,11 @@ bench-sweeps: setup ## Measure a sweep of 10,000 short runs (docs/validation/per
 bench-dask: setup ## Measure a sweep on four workers of Dask and on four threads (docs/validation/performance.md); exit code 1 if a bound is missed; 4 minutes.
 	$(BIN)/python benches/cluster.py
 
-bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
-	benches/peers/run.sh
+bench-peers: setup ## Measure ns-3 and ns-2, which it installs as root, and Sojourn on the same scenarios; 5 minutes.
+	BENCH="$$($(BIN)/python tools/pgo.py bench)" RUNS=3 benches/peers/run.sh
+
+bench-peers-update: bench-peers ## The same, store the numbers and write the table of docs/validation/performance.md.
+	$(PYTHON) tools/performance.py --update target/peers.json
 
 parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables of docs/validation.
 	@mkdir -p target/parity

@@ -2,9 +2,9 @@
 
 ``python tools/performance.py`` exits with status 1 if a table of the page and the stored
 measurement differ; with ``--write`` it replaces the tables. ``--update FILE`` first stores the
-measurements in FILE, which ``make bench`` writes, with the date, the commit and the class of the
-machine. A measurement that FILE lacks stays as it is. ``benches/reference.json`` has the budgets
-and the other simulators.
+measurements in FILE, which ``make bench`` or ``make bench-peers`` writes, with the date, the commit
+and the class of the machine. A measurement that FILE lacks stays as it is.
+``benches/reference.json`` has the budgets, and simulators that no command measures.
 """
 
 import argparse
@@ -38,6 +38,7 @@ TITLES = {
     "queues": "S6",
     "slots": "slots of `predict`",
     "worst": "worst cases",
+    "peers": "ns-3 and ns-2",
 }
 #: The keys of `make bench` that are a measurement each.
 WHOLE = {"S6": "queues"} | {
@@ -48,6 +49,7 @@ WORST = {
     "tcp": "4 CUBIC flows, 100 Mbit/s, 50 ms, CoDel, 20 s",
     "quic": "the same over QUIC",
     "bbr": "4 BBR flows",
+    "dualpi2": "4 CUBIC flows with ECN, DualPI2",
     "prague": "4 Prague flows, DualPI2",
     "wifi": "4 CUBIC flows, 802.11n at 144 Mbit/s, FQ-CoDel",
     "series": "4 CUBIC flows, 16 links of 100 Mbit/s in series",
@@ -55,7 +57,12 @@ WORST = {
     "many_fq_codel": "the same with FQ-CoDel",
 }
 
+#: The TCP of Sojourn and of ns-3.
+CUBIC = "CUBIC, SACK, delayed ACKs"
+
 Measurement = dict[str, Any]
+#: What a packet of a worst case costs.
+Cost = dict[str, float | None]
 
 
 def measurements(bench: dict[str, Any]) -> dict[str, Any]:
@@ -155,17 +162,18 @@ def others(stored: dict[str, Measurement]) -> str:
         )
     ]
     for name in ("web", "web3"):
-        web, most = stored[f"{name}_connections"]["values"], BUDGETS["web_bytes"]
+        web, most = stored[f"{name}_connections"]["values"], BUDGETS["web_bytes"][name]
         size = web["peak_rss_bytes"]
         shown = f"{number(web['connections'])} connections, {number(size / 1e6, 1)} MB"
-        rows.append(
-            [
-                name,
-                f"{shown}, {number(web['cpu_s'], 1)} CPU s",
-                f"{most >> 30} GiB",
-                verdict(size < most),
-            ]
-        )
+        shown = f"{shown}, {number(web['cpu_s'], 1)} CPU s"
+        rows.append([name, shown, f"{number(most / 1e6)} MB", verdict(size <= most)])
+        first, *_, last = costs = web["ns_per_packet"]
+        shown = ", ".join(number(cost) for cost in costs)
+        growth, most = last / first, BUDGETS["web_growth"]
+        budget = f"{most} times" if name == "web" else ""
+        met = verdict(growth <= most) if name == "web" else ""
+        shown = f"{shown} ns per packet in each second: {growth:.2f} times"
+        rows.append([f"{name}, last second to first", shown, budget, met])
     more, most = python["us_more_per_packet"], BUDGETS["python_queue_us"]
     rows.append(
         [
@@ -183,28 +191,35 @@ def others(stored: dict[str, Measurement]) -> str:
     return table(["", "measured", "budget", ""], rows)
 
 
-def worst_budget(name: str, cost: dict[str, float | None], times: float | None) -> str:
+def ratio(values: dict[str, Cost], name: str, base: str) -> float | None:
+    """Return how many times the instructions of case ``base`` a case executes per packet."""
+    count, of_base = (values[case]["instructions_per_packet"] for case in (name, base))
+    return None if count is None or of_base is None else count / of_base
+
+
+def worst_budget(values: dict[str, Cost], name: str) -> str:
     """Return the budget of a worst case and whether it is met."""
     if name in BUDGETS["worst_ns"]:
         budget = BUDGETS["worst_ns"][name]
-        ns = cost["ns_per_packet"]
+        ns = values[name]["ns_per_packet"]
         return f"{budget} ns: {verdict(ns is not None and ns <= budget)}"
     if name in BUDGETS["worst_ratio"]:
-        budget = BUDGETS["worst_ratio"][name]
-        met = "not measured" if times is None else verdict(times <= budget)
-        return f"{budget} times the instructions of tcp: {met}"
+        base, budget = BUDGETS["worst_ratio"][name]
+        times = ratio(values, name, base)
+        if times is None:
+            return f"{budget} times the instructions of {base}: not measured"
+        return f"{budget} times the instructions of {base}: {times:.2f}, {verdict(times <= budget)}"
     return ""
 
 
 def worst(stored: dict[str, Measurement]) -> str:
     """Return the table of the worst cases."""
     values = stored["worst"]["values"]
-    base = values["tcp"]["instructions_per_packet"]
     rows = []
     for name, what in WORST.items():
         cost = values[name]
         count, memory = cost["instructions_per_packet"], cost["peak_rss_bytes"]
-        times = None if None in (count, base) else count / base
+        times = ratio(values, name, "tcp")
         rows.append(
             [
                 name,
@@ -213,7 +228,7 @@ def worst(stored: dict[str, Measurement]) -> str:
                 number(count),
                 "" if times is None else f"{times:.2f}",
                 number(None if memory is None else memory / 1e6, 1),
-                worst_budget(name, cost, times),
+                worst_budget(values, name),
             ]
         )
     short = f"{number(values['short']['ms_per_run'], 2)} ms per run"
@@ -223,18 +238,38 @@ def worst(stored: dict[str, Measurement]) -> str:
     return table([*head, "peak memory, MB", "budget"], rows)
 
 
+def peers(stored: dict[str, Measurement]) -> str:
+    """Return the table of the simulators that were measured in one run with ours."""
+    values = stored["peers"]["values"]
+
+    def cells(name: str) -> list[str]:
+        """Return the speeds of a simulator, and how many times as fast Sojourn is."""
+        pairs = [(run["sojourn"], run[name]) for run in values.values()]
+        return [f"{number(speed)} (Sojourn: {ours / speed:.1f} times)" for ours, speed in pairs]
+
+    rows = [
+        ["Sojourn", CUBIC, *(number(run["sojourn"]) for run in values.values())],
+        ["ns-3 3.37 (Debian)", CUBIC, *cells("ns3")],
+        [
+            "ns-2 2.35 (Debian; PI or DRR for CoDel or FQ-CoDel)",
+            "CUBIC, SACK, one ACK per packet",
+            *cells("ns2"),
+        ],
+    ]
+    return table(["simulator", "TCP", *values], rows)
+
+
 def simulators() -> str:
-    """Return the table of other simulators."""
+    """Return the table of simulators that no command measures."""
     rows = [
         [
             f"{peer['name']} ({peer['note']})",
             peer["tcp"],
             *("does not finish" if speed is None else number(speed) for speed in peer["k_per_s"]),
-            "yes" if peer["repeatable"] else "no",
         ]
         for peer in REFERENCE["peers"]["simulators"]
     ]
-    return table(["simulator", "TCP", *RUNS, "`make bench-peers`"], rows)
+    return table(["simulator", "TCP", *RUNS], rows)
 
 
 def queues(stored: dict[str, Measurement]) -> str:
@@ -271,8 +306,8 @@ def origins(stored: dict[str, Measurement]) -> str:
         [title, stored[name]["date"], stored[name]["commit"], stored[name]["machine"]]
         for name, title in TITLES.items()
     ]
-    peers = REFERENCE["peers"]
-    rows.append(["other simulators", peers["date"], "", peers["machine"]])
+    dated = REFERENCE["peers"]
+    rows.append(["other simulators", dated["date"], "", dated["machine"]])
     return table(["measurement", "date", "commit", "machine"], rows)
 
 
@@ -316,6 +351,7 @@ def main() -> int:
         "origins": origins(stored),
         "runs": runs(stored),
         "others": others(stored),
+        "peers": peers(stored),
         "simulators": simulators(),
         "queues": queues(stored),
         "worst": worst(stored),

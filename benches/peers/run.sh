@@ -2,7 +2,10 @@
 # Runs S1, S2, S3 and S5 on ns-3, ns-2 and Sojourn, one after another on one CPU, and prints
 # thousand data packets delivered per CPU second with Sojourn's ratio to each.
 #
-# usage: run.sh [SCENARIO ...]       (RUNS=n: best of n, default 1; CPU=n: which, default 0)
+# usage: run.sh [SCENARIO ...]
+#
+# RUNS=n: the best of n runs of ns-3 and ns-2, default 1; CPU=n: the processor, default 0; BENCH=PROGRAM: a
+# built sojourn-bench, default: one without a profile. Writes target/peers.json.
 #
 # Installs Debian's ns3, libns3-dev and ns2 where they are absent. S4 is left out: ns-3 needs hours
 # and ns-2, once it loses packets in a window of 200,000, does not get through it either.
@@ -23,8 +26,10 @@ if [ ! "$built/dumbbell" -nt "$here/dumbbell.cc" ]; then
   modules=(applications internet point-to-point traffic-control network core bridge stats)
   g++ -std=c++17 -O2 "$here/dumbbell.cc" -o "$built/dumbbell" "${modules[@]/#/-lns3-}"
 fi
-cargo build --release --quiet -p sojourn-bench
-bench=${CARGO_TARGET_DIR:-target}/release/sojourn-bench
+if [ -z "${BENCH:-}" ]; then
+  cargo build --release --quiet -p sojourn-bench
+fi
+bench=${BENCH:-${CARGO_TARGET_DIR:-target}/release/sojourn-bench}
 
 # CPU seconds of the best of $runs runs of a command; what it printed goes to $out.
 out=$(mktemp)
@@ -63,6 +68,7 @@ sojourn() {
   echo "$best"
 }
 
+rows=
 printf '%-4s %10s %22s %22s   (thousand packets per CPU second)\n' '' sojourn 'ns-3 3.37' 'ns-2 2.35'
 for scenario in "${@:-S1 S2 S3 S5}"; do
   for s in $scenario; do
@@ -92,5 +98,7 @@ for scenario in "${@:-S1 S2 S3 S5}"; do
     awk -v s="$s" -v o="$ours" -v a="$a" -v b="$b" 'BEGIN {
       printf "%-4s %10.0f %12.0f (x%6.1f) %12.0f (x%6.1f)\n", s, o, a, o / a, b, o / b
     }'
+    rows+="${rows:+, }\"$s\": {\"sojourn\": $ours, \"ns3\": $a, \"ns2\": $b}"
   done
 done
+echo "{\"peers\": {$rows}}" >target/peers.json

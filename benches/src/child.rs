@@ -42,6 +42,8 @@ pub(crate) struct WebConnections {
     pub(crate) connections: u64,
     pub(crate) peak_rss_bytes: Option<u64>,
     pub(crate) cpu_s: f64,
+    /// CPU time per packet that left the link, in ns, in each second of simulated time.
+    pub(crate) ns_per_packet: Vec<f64>,
 }
 
 /// The cost of a queue.
@@ -109,11 +111,24 @@ fn turned(spec: &str, flows: u32, packets: u64) -> Result<String, String> {
 }
 
 fn web_connections(http: Http) -> Result<WebConnections, String> {
-    let records = simulate(&web::config(http)?)?;
+    let config = web::config(http)?;
+    let mut marks = vec![usage::cpu_seconds()];
+    let records = sojourn_sim::run(&config, &mut |_| {
+        marks.push(usage::cpu_seconds());
+        true
+    });
+    let records = records.map_err(|e| e.to_string())?;
+    let records = records.ok_or("stopped before its end")?;
+    let seconds = marks.windows(2).map(|pair| pair[1] - pair[0]);
+    let series = &records.links[0].series;
+    let ns = seconds
+        .zip(series)
+        .map(|(cpu_s, sample)| cpu_s * 1e9 / sample.counters.sent_packets as f64);
     Ok(WebConnections {
         connections: web::open_at_the_end(&records),
         peak_rss_bytes: usage::peak_rss(),
         cpu_s: usage::cpu_seconds(),
+        ns_per_packet: ns.collect(),
     })
 }
 

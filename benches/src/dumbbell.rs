@@ -19,6 +19,7 @@ pub struct Dumbbell {
     quic: bool,
     /// Congestion control.
     cc: &'static str,
+    ecn: bool,
     rate: Rate,
     /// The bottleneck is an access point, and `rate` that of its symbols.
     wireless: bool,
@@ -42,6 +43,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         flows: 1,
         quic: false,
         cc: "cubic",
+        ecn: false,
         wireless: false,
         further: 0,
         rate: Rate::mbit(100),
@@ -57,6 +59,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         flows: 4,
         quic: false,
         cc: "cubic",
+        ecn: false,
         wireless: false,
         further: 0,
         rate: Rate::mbit(10),
@@ -72,6 +75,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         flows: 30,
         quic: false,
         cc: "cubic",
+        ecn: false,
         wireless: false,
         further: 0,
         rate: Rate::mbit(1_000),
@@ -87,6 +91,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         flows: 3,
         quic: false,
         cc: "cubic",
+        ecn: false,
         wireless: false,
         further: 0,
         rate: Rate::mbit(10_000),
@@ -102,6 +107,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
         flows: 100,
         quic: false,
         cc: "cubic",
+        ecn: false,
         wireless: false,
         further: 0,
         rate: Rate::mbit(100),
@@ -114,7 +120,7 @@ pub const DUMBBELLS: [Dumbbell; 5] = [
 ];
 
 /// The same flows with other transports, controls and links, which the peers do not have.
-pub const TRANSPORTS: [Dumbbell; 6] = [
+pub const TRANSPORTS: [Dumbbell; 7] = [
     FOUR_FLOWS,
     Dumbbell {
         name: "quic",
@@ -126,6 +132,13 @@ pub const TRANSPORTS: [Dumbbell; 6] = [
         name: "bbr",
         what: "4 BBR, 100 Mbit/s, 50 ms, CoDel, 20 s",
         cc: "bbr",
+        ..FOUR_FLOWS
+    },
+    Dumbbell {
+        name: "dualpi2",
+        what: "4 CUBIC with ECN, 100 Mbit/s, 50 ms, DualPI2, 20 s",
+        ecn: true,
+        qdisc: "dualpi2",
         ..FOUR_FLOWS
     },
     Dumbbell {
@@ -157,6 +170,7 @@ const FOUR_FLOWS: Dumbbell = Dumbbell {
     flows: 4,
     quic: false,
     cc: "cubic",
+    ecn: false,
     rate: Rate::mbit(100),
     wireless: false,
     further: 0,
@@ -287,6 +301,7 @@ impl Dumbbell {
                     .cc
                     .parse()
                     .expect("the benchmark names controls of the catalogue"),
+                ecn: self.ecn,
                 ..SenderParams::default()
             },
         }

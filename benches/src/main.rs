@@ -19,7 +19,7 @@ usage: sojourn-bench [options]
   --json FILE            output file [target/bench.json]
   --runs N               number of runs, of which the best counts [9]
   --profile S3           only run this scenario, for a profiler; also: web, tcp, quic, bbr,
-                         prague, wifi, series, many_codel, many_fq_codel
+                         dualpi2, prague, wifi, series, many_codel, many_fq_codel
   --repeat N             number of repetitions with --profile [1]
   --seconds N            simulated time with --profile, if not all of the scenario's
   --one NAME             measure once in this process and print one line of JSON";
@@ -122,12 +122,12 @@ fn run(options: &Options) -> Result<(), String> {
     }
     if wanted("web") {
         let web = child::web("web")?;
-        table::web("HTTP/1.1", &web);
+        table::web("web", &web);
         report.web_connections = Some(web);
     }
     if wanted("web3") {
         let web = child::web("web3")?;
-        table::web("HTTP/3", &web);
+        table::web("web3", &web);
         report.web3_connections = Some(web);
     }
     if wanted("S6") {

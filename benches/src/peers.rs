@@ -30,15 +30,15 @@ pub struct Budgets {
     pub k_per_s: BTreeMap<String, (f64, f64)>,
     /// What an idle flow may take at most.
     pub idle_flow_bytes: f64,
-    /// What many web connections may take at most.
-    pub web_bytes: u64,
+    /// What many web connections may take at most, over HTTP/1.1 (`web`) and HTTP/3 (`web3`).
+    pub web_bytes: BTreeMap<String, u64>,
     /// What the end of a slot of Predict may take at most, in percent of a core at a slot per
     /// millisecond.
     pub slot_percent: f64,
     /// What a packet of a worst case may take at most, in ns, by case.
     pub worst_ns: BTreeMap<String, f64>,
-    /// How many times the instructions of a packet of `tcp` one of a worst case may take, by case.
-    pub worst_ratio: BTreeMap<String, f64>,
+    /// How many times the instructions of a packet of another case one of a worst case may take, by case.
+    pub worst_ratio: BTreeMap<String, (String, f64)>,
 }
 
 /// All simulators that were measured.

@@ -78,7 +78,7 @@ fn of_users(users: u64, origins: u32, http: Http) -> Result<Config, String> {
         seed: 1,
         duration,
         measure_from: Duration::ZERO,
-        sample: duration,
+        sample: Duration::from_secs(1),
         links: vec![link("down", Rate::mbit(10_000), "fq_codel limit 100000")],
         flows: flows.collect(),
         keep_events: false,

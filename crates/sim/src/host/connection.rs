@@ -139,7 +139,12 @@ impl Connection {
     /// Whether a turn of the end that sends packets of this kind may set the timers behind an event.
     pub(crate) fn may_set(&self, kind: Kind, event: TimerEvent) -> bool {
         match self {
-            Self::Tcp(_) => true,
+            // With a request or its ACK, the other direction of the connection may begin or end.
+            Self::Tcp(_) => match kind {
+                Kind::Data => event == TimerEvent::Sender,
+                Kind::Ack => event == TimerEvent::Receiver,
+                _ => true,
+            },
             Self::Quic(_) => End::of(event).kind() == kind,
         }
     }

@@ -16,6 +16,7 @@ mod timer;
 mod user;
 
 pub(crate) use ahead::Recorded;
+pub(crate) use connection::Connection;
 pub(crate) use flow::{Flow, Source};
 pub(crate) use outbox::Outbox;
 pub(crate) use quic::{End, QuicConnection};

@@ -7,7 +7,7 @@ use sojourn_transport::{Arrival, Segment};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::host::{Flow, Source, TimerEvent};
+use crate::host::{Connection, Flow, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -29,6 +29,9 @@ impl World<'_> {
         let out = &mut self.outbox.segments;
         tcp.on_segment(self.now, pkt.kind(), pkt.segment(), arrival, out);
         let kind = pkt.kind().answer();
+        if tcp.is_quiet_after(pkt.kind()) && self.applications.pending.is_empty() {
+            return self.after_quiet(id, pkt.kind());
+        }
         self.send(id, kind);
         if let Source::Connection(connection) = &mut self.flows[id as usize].source
             && let Some(kind) = connection.close_server(self.now, &mut self.outbox)
@@ -36,6 +39,23 @@ impl World<'_> {
             self.send(id, kind);
         }
         self.after_turn(id, kind);
+    }
+
+    /// After a segment of `kind` that has caused nothing but its answer: what [`World::after_turn`] would do.
+    fn after_quiet(&mut self, id: u32, kind: Kind) {
+        let flow = &self.flows[id as usize];
+        let (event, pending) = match kind {
+            Kind::Data => (TimerEvent::Receiver, flow.receiver_event),
+            _ => (TimerEvent::Sender, flow.sender_event),
+        };
+        let due = match &flow.source {
+            Source::Connection(Connection::Tcp(tcp)) => tcp.next_timer_after(kind, pending.limit()),
+            _ => None,
+        };
+        self.send(id, kind.answer());
+        if let Some(due) = due {
+            self.schedule_timer(id, event, due);
+        }
     }
 
     /// A timer event of a connection has come. The timer may have moved since it was scheduled.

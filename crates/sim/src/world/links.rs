@@ -55,6 +55,7 @@ impl World<'_> {
         if !link.awaited && link.passes(pkt) {
             return self.send_at_once(id, pkt);
         }
+        self.prefetch_waiting(pkt);
         let link = self.enqueue(id, pkt);
         let (timed, awaited) = (link.timed, link.awaited);
         if timed {
@@ -119,7 +120,10 @@ impl World<'_> {
             match again {
                 // A bucket with credit left goes on at once.
                 Some(at) if at <= self.now => {}
-                again => return again,
+                again => {
+                    self.prefetch_leaving(id);
+                    return again;
+                }
             }
         }
     }

@@ -7,6 +7,8 @@ use sojourn_prefetch::prefetch;
 
 use super::network::World;
 use crate::host::Source;
+use crate::packet::Packet;
+use sojourn_link::Step;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
 const MANY_FLOWS: usize = 500;
@@ -22,6 +24,32 @@ impl World<'_> {
     pub(super) fn prefetch_flows(&self, wire: u32) {
         if self.flows.len() >= MANY_FLOWS {
             self.prefetch_parts(wire);
+        }
+    }
+
+    /// Asks the processor to load the connection of the packet that a link transmits, if that ends at the link.
+    #[inline]
+    pub(super) fn prefetch_leaving(&self, link: u32) {
+        if self.flows.len() >= MANY_FLOWS {
+            self.prefetch_connection(link);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_connection(&self, link: u32) {
+        if let Some(pkt) = self.links[link as usize].leaving()
+            && self.routes.step(pkt.step()) == Step::End
+            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
+        {
+            connection.prefetch(pkt.kind());
+        }
+    }
+
+    /// Asks the processor to load the flow of a packet that waits.
+    #[inline]
+    pub(super) fn prefetch_waiting(&self, pkt: &Packet) {
+        if self.flows.len() >= MANY_FLOWS {
+            prefetch(&self.flows[pkt.flow_number() as usize]);
         }
     }
 
