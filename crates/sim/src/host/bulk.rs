@@ -50,16 +50,15 @@ impl BulkFlow {
         self.before = counters;
     }
 
-    /// The record so far; the series moves into it. The second value is whether it got a last
-    /// sample: what was delivered since the sample before, if the connection is `over`. That sample
-    /// ends with the interval in progress.
+    /// The record so far; the series moves into it. If the connection is `over`, what was delivered since the last sample
+    /// is a sample more.
     pub(crate) fn record(
         &mut self,
         state: FlowSample,
         counters: FlowCounters,
         over: bool,
         failed: bool,
-    ) -> (FlowRecord, bool) {
+    ) -> BulkRecord {
         let remainder = over && state.delivered_bytes > self.sampled_bytes;
         if remainder {
             self.sample(FlowSample {
@@ -67,17 +66,63 @@ impl BulkFlow {
                 ..state
             });
         }
-        let mut series = std::mem::take(&mut self.series);
-        series.shrink_to_fit();
-        let record = FlowRecord {
-            started: Some(self.started),
+        BulkRecord {
+            kind: self.kind,
+            aborted: !self.stopped && failed,
+            ends_with_interval: remainder,
+            started: self.started,
             connected: self.transfer.connected(),
             completed: self.transfer.completed(),
-            aborted: !self.stopped && failed,
-            series,
+            series: std::mem::take(&mut self.series).into_boxed_slice(),
             totals: counters.since(&self.before),
+        }
+    }
+}
+
+/// The record of a bulk transfer: what is kept of one that has ended. It is smaller than a [`FlowRecord`], because a run
+/// can have a million of them.
+#[derive(Debug)]
+pub(crate) struct BulkRecord {
+    kind: FlowKind,
+    aborted: bool,
+    /// The last sample ends with the interval in progress, whose end is not known yet.
+    ends_with_interval: bool,
+    started: Instant,
+    connected: Option<Instant>,
+    completed: Option<Instant>,
+    series: Box<[FlowSample]>,
+    totals: FlowCounters,
+}
+
+impl BulkRecord {
+    /// An interval of the series ends.
+    pub(crate) fn sample(&mut self, at: Instant) {
+        if std::mem::take(&mut self.ends_with_interval)
+            && let Some(last) = self.series.last_mut()
+        {
+            last.at = at;
+        }
+    }
+
+    /// The warm-up has ended.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.totals = FlowCounters::default();
+    }
+
+    /// The record of the flow. An interval that the end of the run cuts short is no sample.
+    pub(crate) fn finish(self) -> FlowRecord {
+        let mut series = self.series.into_vec();
+        if self.ends_with_interval {
+            series.pop();
+        }
+        FlowRecord {
+            started: Some(self.started),
+            connected: self.connected,
+            completed: self.completed,
+            aborted: self.aborted,
+            series,
+            totals: self.totals,
             ..FlowRecord::blank(self.kind)
-        };
-        (record, remainder)
+        }
     }
 }

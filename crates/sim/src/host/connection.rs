@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use sojourn_transport::{SenderParams, quic};
 
 use super::ahead::Ahead;
-use super::bulk::BulkFlow;
+use super::bulk::{BulkFlow, BulkRecord};
 use super::outbox::Outbox;
 use super::quic::{End, QuicConnection};
 use super::tcp::TcpConnection;
@@ -13,7 +13,7 @@ use super::ticks::Hosts;
 use super::timer::TimerEvent;
 use super::user::User;
 use crate::packet::Kind;
-use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
+use sojourn_records::{FlowCounters, FlowSample};
 
 /// A connection, both ends of it.
 #[derive(Debug)]
@@ -283,9 +283,8 @@ impl Connection {
         }
     }
 
-    /// The record of a flow of the configuration, and whether its last sample ends with the
-    /// interval in progress; the series moves into it. `None`: an application uses the connection.
-    pub(crate) fn record(&mut self, now: Instant) -> Option<(FlowRecord, bool)> {
+    /// The record of a flow of the configuration; the series moves into it. `None`: an application uses the connection.
+    pub(crate) fn record(&mut self, now: Instant) -> Option<BulkRecord> {
         let (state, counters) = (self.state(now), self.counters());
         let (over, failed) = (self.is_over(), self.has_failed());
         let bulk = self.bulk_mut()?;

@@ -7,7 +7,7 @@ use sojourn_transport::quic as transport;
 
 use super::ahead::{Ahead, Recorded};
 use super::application::Application;
-use super::bulk::BulkFlow;
+use super::bulk::{BulkFlow, BulkRecord};
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::quic::End;
@@ -15,7 +15,7 @@ use super::ticks::Hosts;
 use super::timer::Pending;
 use super::user::User;
 use crate::packet::Owner;
-use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord};
+use sojourn_records::{AppRecord, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
 /// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
@@ -47,15 +47,7 @@ pub(crate) enum Source {
     /// An application, whose connections are in slots.
     App(Box<Application>),
     /// A bulk transfer that has ended.
-    Finished(Box<Finished>),
-}
-
-/// The record of a bulk transfer that has ended.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    record: FlowRecord,
-    /// The last sample ends with the interval in progress, whose end is not known yet.
-    ends_with_interval: bool,
+    Finished(Box<BulkRecord>),
 }
 
 impl Flow {
@@ -175,13 +167,10 @@ impl Flow {
     #[cold]
     fn release_ended(&mut self, now: Instant) {
         if let Source::Connection(connection) = &mut self.source
-            && let Some((record, ends_with_interval)) = connection.record(now)
+            && let Some(record) = connection.record(now)
         {
             self.stopped = true;
-            self.source = Source::Finished(Box::new(Finished {
-                record,
-                ends_with_interval,
-            }));
+            self.source = Source::Finished(Box::new(record));
         }
     }
 
@@ -191,13 +180,7 @@ impl Flow {
             Source::Connection(connection) => connection.sample(at),
             Source::Datagrams(datagrams) => datagrams.counted.sample(at),
             Source::App(application) => application.sample(at),
-            Source::Finished(finished) => {
-                if std::mem::take(&mut finished.ends_with_interval)
-                    && let Some(last) = finished.record.series.last_mut()
-                {
-                    last.at = at;
-                }
-            }
+            Source::Finished(record) => record.sample(at),
             Source::None => {}
         }
     }
@@ -208,7 +191,7 @@ impl Flow {
             Source::Connection(connection) => connection.begin_measuring(),
             Source::Datagrams(datagrams) => datagrams.counted.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
-            Source::Finished(finished) => finished.record.totals = FlowCounters::default(),
+            Source::Finished(record) => record.begin_measuring(),
             Source::None => {}
         }
     }
@@ -230,22 +213,19 @@ impl Flow {
         }
     }
 
-    /// The record of the flow. An interval that the end of the run cuts short is no sample.
+    /// The record of the flow.
     pub(crate) fn finish(self, now: Instant, config: &FlowConfig) -> FlowRecord {
-        let (record, cut_short) = match self.source {
-            Source::Connection(mut connection) => match connection.record(now) {
-                Some((record, ends_with_interval)) => (record, ends_with_interval),
-                None => (FlowRecord::blank(kind_of(&config.traffic)), false),
-            },
-            Source::Datagrams(datagrams) => (datagrams.counted.record(), false),
-            Source::App(application) => (application.record(), false),
-            Source::Finished(finished) => (finished.record, finished.ends_with_interval),
-            Source::None => (FlowRecord::blank(kind_of(&config.traffic)), false),
+        let blank = || FlowRecord::blank(kind_of(&config.traffic));
+        let mut record = match self.source {
+            Source::Connection(mut connection) => {
+                let record = connection.record(now);
+                record.map_or_else(blank, BulkRecord::finish)
+            }
+            Source::Datagrams(datagrams) => datagrams.counted.record(),
+            Source::App(application) => application.record(),
+            Source::Finished(record) => record.finish(),
+            Source::None => blank(),
         };
-        let mut record = record;
-        if cut_short {
-            record.series.pop();
-        }
         record.name.clone_from(&config.name);
         record
     }
