@@ -300,7 +300,21 @@ impl<'a> World<'a> {
         None
     }
 
+    /// Delivers the packets that have reached the end of their path without a wire.
+    #[inline]
     fn deliver_arrivals(&mut self) {
+        // Mostly, there is one.
+        if self.arrivals.len() == 1
+            && let Some(pkt) = self.arrivals.pop()
+        {
+            self.deliver(&pkt, false);
+            return;
+        }
+        self.deliver_several();
+    }
+
+    #[inline(never)]
+    fn deliver_several(&mut self) {
         let mut arrived = std::mem::replace(&mut self.arrivals, std::mem::take(&mut self.arrived));
         for (n, pkt) in arrived.iter().enumerate() {
             let others = arrived.get(n + 1..).unwrap_or_default();
