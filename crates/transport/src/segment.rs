@@ -7,6 +7,18 @@ use sojourn_net::Ecn;
 /// Payload of a full-sized segment with an MTU of 1500 B: less IP (20), TCP (20) and timestamps (12). The
 /// default and the maximum.
 pub const MSS: u16 = 1_448;
+
+/// How many whole segments of `mss` bytes `bytes` fill. A division takes several times as long as the product that the compiler
+/// makes of one by the usual size.
+#[inline]
+pub(crate) const fn whole_segments(bytes: u32, mss: u32) -> u32 {
+    const USUAL: u32 = MSS as u32;
+    if mss == USUAL {
+        bytes / USUAL
+    } else {
+        bytes / mss
+    }
+}
 /// Smallest payload of a full-sized segment that a sender may use: of shorter ones Linux does not grow the
 /// receive window.
 pub const SMALLEST_MSS: u16 = 128;

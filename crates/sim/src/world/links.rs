@@ -94,18 +94,16 @@ impl World<'_> {
             if !link.timed
                 && let Some(pkt) = link.leaving()
             {
-                match self.routes.step(pkt.step()) {
-                    Step::Wire(wire) => {
-                        if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
-                            self.agenda.schedule(at, Event::Wire(wire));
-                        }
-                        link.has_left();
+                // Branches are predicted better than the jump of a `match`.
+                let step = self.routes.step(pkt.step());
+                if step == Step::End {
+                    self.arrivals.push(*pkt);
+                    link.has_left();
+                } else if let Step::Wire(wire) = step {
+                    if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
+                        self.agenda.schedule(at, Event::Wire(wire));
                     }
-                    Step::End => {
-                        self.arrivals.push(*pkt);
-                        link.has_left();
-                    }
-                    Step::Link(_) | Step::Radio(_) | Step::Line(_) => {}
+                    link.has_left();
                 }
             }
             let mut left = None;

@@ -18,7 +18,7 @@ use super::state::recovery::Phase;
 use super::state::scoreboard::{LOST, SACKED, Sent};
 use super::state::timer::Kind;
 use crate::cc::{BurstSize, Resume};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, whole_segments};
 
 /// Most bytes in one burst.
 const MAX_BURST: u32 = 65_300;
@@ -184,7 +184,7 @@ impl Sender {
         if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
             bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
-        (bytes / self.window.mss()).max(size.min_tso_segs)
+        whole_segments(bytes, self.window.mss()).max(size.min_tso_segs)
     }
 
     #[inline(always)]

@@ -1,5 +1,6 @@
 //! Data that the application has written, and the peer's window for it.
 
+use crate::segment::whole_segments;
 use sojourn_net::Instant;
 
 /// Whether the application has closed its side.
@@ -60,9 +61,11 @@ impl SendBuffer {
     /// Segments that the unsent data fills, as far as a window may hold them.
     #[inline]
     pub(crate) fn unsent_segments(&self) -> u32 {
-        // A division of 32 bits takes a fraction of the time that one of 64 bits takes.
-        let bytes = u32::try_from(self.unsent).unwrap_or(u32::MAX);
-        bytes.div_ceil(self.mss.into())
+        match u32::try_from(self.unsent) {
+            Ok(0) => 0,
+            Ok(bytes) => 1 + whole_segments(bytes - 1, self.mss.into()),
+            Err(_) => u32::MAX.div_ceil(self.mss.into()),
+        }
     }
 
     /// Whether there is data or a FIN to send.
@@ -146,7 +149,7 @@ impl SendBuffer {
     /// Full segments in the peer's window.
     #[inline]
     pub(crate) fn peer_window_segments(&self) -> u32 {
-        self.peer_window / u32::from(self.mss)
+        whole_segments(self.peer_window, self.mss.into())
     }
 
     #[inline]
@@ -167,7 +170,7 @@ impl SendBuffer {
     /// Full segments that the peer's window has room for.
     #[inline]
     pub(crate) fn segments_allowed(&self) -> u32 {
-        self.room() / u32::from(self.mss)
+        whole_segments(self.room(), self.mss.into())
     }
 
     /// Whether there is data and the peer's window has room for a full segment.
