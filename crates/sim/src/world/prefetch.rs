@@ -12,8 +12,9 @@ use sojourn_link::Step;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
 const MANY_FLOWS: usize = 500;
-/// How many packets on the wire are skipped before the one whose part is loaded. The flow comes first, because it holds
-/// the address of its connection, which holds that of its segments.
+/// How many packets on the wire are skipped before the one whose part is loaded. The packet comes first, because it names
+/// its flow, which holds the address of its connection, which holds that of its segments.
+const PACKET: usize = 12;
 const FLOW: usize = 6;
 const CONNECTION: usize = 4;
 const SEGMENTS: usize = 2;
@@ -62,6 +63,9 @@ impl World<'_> {
     #[inline(never)]
     fn prefetch_parts(&self, wire: u32) {
         let wire = &self.wires[wire as usize];
+        if let Some(pkt) = wire.after(PACKET) {
+            prefetch(pkt);
+        }
         if let Some(pkt) = wire.after(FLOW) {
             prefetch(&self.flows[pkt.flow_number() as usize]);
         }
