@@ -61,14 +61,14 @@ impl LinkProbe {
 
     /// A packet of `class` was dequeued.
     #[inline]
-    pub fn on_taken(&mut self, class: Option<ClassId>, taken: &Taken) {
+    pub fn on_taken(&mut self, class: Option<&ClassId>, taken: &Taken) {
         self.interval.sent_packets += 1;
         self.interval.sent_bytes += taken.size.0;
         self.sojourn_sum += taken.waited.as_nanos();
         self.sojourn_max = self.sojourn_max.max(taken.waited);
         self.sojourn.record(taken.waited.as_nanos());
         self.busy += taken.busy;
-        if let Some(class) = class {
+        if let Some(&class) = class {
             self.on_taken_of(class, taken.waited, taken.size);
         }
     }

@@ -116,7 +116,8 @@ impl Watcher<Packet> for Watch<'_, '_> {
         reason = "once per packet; because of the call of a capture it is not inlined without this"
     )]
     fn on_taken(&mut self, now: Instant, pkt: &Packet, taken: &Taken) {
-        self.probe.on_taken(self.class, taken);
+        // By reference: most packets have no class, which is not copied then.
+        self.probe.on_taken(self.class.as_ref(), taken);
         if let Some(capture) = &mut self.notes.capture {
             capture.on_taken(now, self.link, pkt);
         }

@@ -182,17 +182,26 @@ impl World<'_> {
             self.capture_segments(owner, kind, way);
         }
         let packet = |segment: &Segment| Packet::tcp(owner, kind, way, segment).in_class(class);
-        if let Step::Wire(wire) = self.routes.step(way) {
-            let on_wire = &mut self.wires[wire as usize];
-            for segment in &self.outbox.segments {
-                if let Some(at) = on_wire.push(self.now, &packet(segment)) {
-                    self.agenda.schedule(at, Event::Wire(wire));
+        match self.routes.step(way) {
+            Step::Wire(wire) => {
+                let on_wire = &mut self.wires[wire as usize];
+                for segment in &self.outbox.segments {
+                    if let Some(at) = on_wire.push(self.now, &packet(segment)) {
+                        self.agenda.schedule(at, Event::Wire(wire));
+                    }
                 }
             }
-        } else {
-            for n in 0..self.outbox.segments.len() {
-                let pkt = packet(&self.outbox.segments[n]);
-                self.forward(&pkt);
+            Step::Link(link) => {
+                for n in 0..self.outbox.segments.len() {
+                    let pkt = packet(&self.outbox.segments[n]);
+                    self.offer(link, &pkt);
+                }
+            }
+            _ => {
+                for n in 0..self.outbox.segments.len() {
+                    let pkt = packet(&self.outbox.segments[n]);
+                    self.forward(&pkt);
+                }
             }
         }
         self.outbox.segments.clear();

@@ -50,7 +50,7 @@ impl World<'_> {
 
     /// Offers a packet to a link that takes turns.
     #[inline]
-    fn offer(&mut self, id: u32, pkt: &Packet) {
+    pub(super) fn offer(&mut self, id: u32, pkt: &Packet) {
         let link = &self.links[id as usize];
         if !link.awaited && link.passes(pkt) {
             return self.send_at_once(id, pkt);
@@ -87,43 +87,55 @@ impl World<'_> {
     /// Processes a link; returns when to call again, for the caller to schedule.
     #[inline]
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
+        match self.turn(id) {
+            Some(at) if at <= self.now => self.turn_again(id),
+            again => again,
+        }
+    }
+
+    /// A bucket with credit left goes on at once.
+    #[inline(never)]
+    fn turn_again(&mut self, id: u32) -> Option<Instant> {
         loop {
-            let link = &mut self.links[id as usize];
-            // To a wire or to its endpoint, a packet goes without a copy in between and before the next one is dequeued:
-            // no observer can tell, unless the queue schedules its timer.
-            if !link.timed
-                && let Some(pkt) = link.leaving()
-            {
-                // Branches are predicted better than the jump of a `match`.
-                let step = self.routes.step(pkt.step());
-                if step == Step::End {
-                    self.arrivals.push(*pkt);
-                    link.has_left();
-                } else if let Step::Wire(wire) = step {
-                    if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
-                        self.agenda.schedule(at, Event::Wire(wire));
-                    }
-                    link.has_left();
-                }
-            }
-            let mut left = None;
-            let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
-            link.awaited = again.is_some();
-            if link.timed {
-                self.follow_queue_timer(id);
-            }
-            if let Some(pkt) = &left {
-                self.forward(pkt);
-            }
-            match again {
-                // A bucket with credit left goes on at once.
+            match self.turn(id) {
                 Some(at) if at <= self.now => {}
-                again => {
-                    self.prefetch_leaving(id);
-                    return again;
-                }
+                again => return again,
             }
         }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
+    fn turn(&mut self, id: u32) -> Option<Instant> {
+        let link = &mut self.links[id as usize];
+        // To a wire or to its endpoint, a packet goes without a copy in between and before the next one is dequeued:
+        // no observer can tell, unless the queue schedules its timer.
+        if !link.timed
+            && let Some(pkt) = link.leaving()
+        {
+            // Branches are predicted better than the jump of a `match`.
+            let step = self.routes.step(pkt.step());
+            if step == Step::End {
+                self.arrivals.push(*pkt);
+                link.has_left();
+            } else if let Step::Wire(wire) = step {
+                if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {
+                    self.agenda.schedule(at, Event::Wire(wire));
+                }
+                link.has_left();
+            }
+        }
+        let mut left = None;
+        let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
+        link.awaited = again.is_some();
+        if link.timed {
+            self.follow_queue_timer(id);
+        }
+        if let Some(pkt) = &left {
+            self.forward(pkt);
+        }
+        self.prefetch_leaving(id);
+        again
     }
 
     pub(super) fn on_queue_timer(&mut self, id: u32) {
