@@ -227,7 +227,11 @@ impl<P: Carried> Link<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; its caller has a rare second caller"
+    )]
     fn serial_turn(
         &mut self,
         now: Instant,

@@ -176,7 +176,7 @@ impl Watcher<Frame> for Watch<'_, '_> {
         if let Some(capture) = &mut self.capture {
             capture.on_taken(now, self.link, frame, self.pool.packet(frame));
         }
-        self.probe.on_taken(self.class, taken);
+        self.probe.on_taken(self.class.as_ref(), taken);
         if let Some(view) = &mut self.view {
             view.on_taken(&frame.parsed.flow, taken);
         }

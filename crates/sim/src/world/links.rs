@@ -24,7 +24,7 @@ impl World<'_> {
                 self.fill_driver(id);
             }
             Step::Line(id) => self.put_on_line(id, pkt),
-            Step::End => self.arrivals.push(*pkt),
+            Step::End => self.arrivals.push(pkt),
         }
     }
 
@@ -116,7 +116,7 @@ impl World<'_> {
             // Branches are predicted better than the jump of a `match`.
             let step = self.routes.step(pkt.step());
             if step == Step::End {
-                self.arrivals.push(*pkt);
+                self.arrivals.push(pkt);
                 link.has_left();
             } else if let Step::Wire(wire) = step {
                 if let Some(at) = self.wires[wire as usize].push(self.now, pkt) {

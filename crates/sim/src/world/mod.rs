@@ -1,6 +1,7 @@
 //! The event loop: one clock, one event queue, one `match`.
 
 mod applications;
+mod arrivals;
 mod captured;
 mod connections;
 mod endpoints;
@@ -20,6 +21,7 @@ use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
 
 use applications::Gather;
+use arrivals::Arrivals;
 use following::Following;
 use network::{Applications, World};
 
@@ -116,8 +118,7 @@ impl<'a> World<'a> {
             sent: Sent::default(),
             flows: Vec::with_capacity(config.flows.len()),
             applications: Applications::default(),
-            arrivals: Vec::new(),
-            arrived: Vec::new(),
+            arrivals: Arrivals::new(),
             following: Following::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
@@ -298,32 +299,6 @@ impl<'a> World<'a> {
             Event::Measure => self.begin_measuring(),
         }
         None
-    }
-
-    /// Delivers the packets that have reached the end of their path without a wire.
-    #[inline]
-    fn deliver_arrivals(&mut self) {
-        // Mostly, there is one.
-        if self.arrivals.len() == 1
-            && let Some(pkt) = self.arrivals.pop()
-        {
-            self.deliver(&pkt, false);
-            return;
-        }
-        self.deliver_several();
-    }
-
-    #[inline(never)]
-    fn deliver_several(&mut self) {
-        let mut arrived = std::mem::replace(&mut self.arrivals, std::mem::take(&mut self.arrived));
-        for (n, pkt) in arrived.iter().enumerate() {
-            let others = arrived.get(n + 1..).unwrap_or_default();
-            let follows =
-                !others.is_empty() && self.following.follows((self.now, None), pkt, others.iter());
-            self.deliver(pkt, follows);
-        }
-        arrived.clear();
-        self.arrived = arrived;
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

@@ -6,6 +6,7 @@ use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_link::{Line, Link, Routes, Wire};
 use sojourn_net::{Duration, Instant, Rng};
 
+use super::arrivals::Arrivals;
 use super::following::Following;
 use crate::agenda::Agenda;
 use crate::host::{Flow, Hosts, Outbox};
@@ -41,10 +42,7 @@ pub(super) struct World<'a> {
     /// Those of the configuration, then slots for connections of applications.
     pub(super) flows: Vec<Flow>,
     pub(super) applications: Applications,
-    /// Packets that have reached the end of their path without a wire. They are delivered after those on wires.
-    pub(super) arrivals: Vec<Packet>,
-    /// Empty between deliveries: the memory of those that are being delivered.
-    pub(super) arrived: Vec<Packet>,
+    pub(super) arrivals: Arrivals,
     pub(super) following: Following,
     pub(super) outbox: Outbox,
     pub(super) before: Vec<LinkCounters>,
