@@ -49,7 +49,8 @@ impl World<'_> {
     }
 
     /// Offers a packet to a link that takes turns.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
     pub(super) fn offer(&mut self, id: u32, pkt: &Packet) {
         let link = &self.links[id as usize];
         if !link.awaited && link.passes(pkt) {
