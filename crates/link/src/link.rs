@@ -129,16 +129,15 @@ impl<P: Carried> Link<P> {
     /// Sends a packet past the queue, which [passes](Self::passes) it. Returns the time at which its transmission ends.
     #[inline]
     pub fn send_at_once(&mut self, now: Instant, pkt: &P, watch: &mut impl Watcher<P>) -> Instant {
-        let pkt = pkt.onward(now);
         let size = pkt.size();
         let taken = Taken {
             waited: Duration::ZERO,
             size,
             busy: Duration::ZERO,
         };
-        watch.on_taken(now, &pkt, &taken);
+        watch.on_taken(now, pkt, &taken);
         self.transmitter = Transmitter::Serial {
-            sending: pkt,
+            sending: *pkt,
             busy: true,
         };
         now + self.time(size)

@@ -27,9 +27,16 @@ impl<P: Carried> Wire<P> {
     /// Puts a packet on the wire; returns when it arrives if it is the only one.
     #[inline]
     pub fn push(&mut self, now: Instant, pkt: &P) -> Option<Instant> {
-        let arrival = now + self.delay;
+        self.put(pkt.onward(now + self.delay))
+    }
+
+    /// Puts a packet on the wire whose time stamp is the time of its arrival, and which is at the step behind the wire;
+    /// returns when it arrives if it is the only one.
+    #[inline]
+    pub fn put(&mut self, pkt: P) -> Option<Instant> {
         let alone = self.packets.is_empty();
-        self.packets.push_back(pkt.onward(arrival));
+        let arrival = pkt.stamp();
+        self.packets.push_back(pkt);
         alone.then_some(arrival)
     }
 

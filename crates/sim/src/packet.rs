@@ -134,6 +134,43 @@ const UDP_HEADERS: u64 = 42;
 /// An Ethernet frame with the 84-byte IP packet that `ping` sends.
 const PING_SIZE: u64 = 98;
 
+/// What the packets that an endpoint sends at one instant have in common: whose they are, of what kind, in which class,
+/// and at which step of their way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label(NonZeroU64);
+
+impl Label {
+    #[inline]
+    pub(crate) const fn new(owner: Owner, kind: Kind, step: u16, class: Dscp) -> Self {
+        let class = (class.number() as u32) << 2;
+        let label = (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | class;
+        Self(tag(owner, label))
+    }
+
+    /// A segment, at `stamp`.
+    #[inline]
+    pub(crate) fn segment(self, stamp: Instant, segment: &Segment) -> Packet {
+        self.packet(stamp, Payload::of_tcp(segment))
+    }
+
+    /// A datagram of QUIC, at `stamp`.
+    #[inline]
+    pub(crate) fn datagram(self, stamp: Instant, datagram: &Datagram) -> Packet {
+        self.packet(stamp, Payload::of_quic(datagram))
+    }
+
+    #[inline]
+    fn packet(self, stamp: Instant, payload: Payload) -> Packet {
+        let mut packet = Packet {
+            tag: self.0,
+            stamp,
+            payload,
+        };
+        packet.tag |= u64::from(packet.payload.ecn_bits());
+        packet
+    }
+}
+
 impl Packet {
     /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]

@@ -3,12 +3,12 @@
 use sojourn_apps::Side;
 use sojourn_link::Step;
 use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::{Arrival, Segment};
+use sojourn_transport::Arrival;
 
 use super::network::World;
 use crate::agenda::Event;
 use crate::host::{Connection, Flow, Source, TimerEvent};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 
 impl World<'_> {
     /// A segment has reached an end of a connection over TCP.
@@ -181,25 +181,29 @@ impl World<'_> {
         if self.observed.notes.capture.is_some() {
             self.capture_segments(owner, kind, way);
         }
-        let packet = |segment: &Segment| Packet::tcp(owner, kind, way, segment).in_class(class);
+        let segments = self.outbox.segments.len();
         match self.routes.step(way) {
             Step::Wire(wire) => {
+                let label = Label::new(owner, kind, way + 1, class);
                 let on_wire = &mut self.wires[wire as usize];
+                let arrival = self.now + on_wire.delay;
                 for segment in &self.outbox.segments {
-                    if let Some(at) = on_wire.push(self.now, &packet(segment)) {
+                    if let Some(at) = on_wire.put(label.segment(arrival, segment)) {
                         self.agenda.schedule(at, Event::Wire(wire));
                     }
                 }
             }
             Step::Link(link) => {
-                for n in 0..self.outbox.segments.len() {
-                    let pkt = packet(&self.outbox.segments[n]);
+                let label = Label::new(owner, kind, way + 1, class);
+                for n in 0..segments {
+                    let pkt = label.segment(self.now, &self.outbox.segments[n]);
                     self.offer(link, &pkt);
                 }
             }
             _ => {
-                for n in 0..self.outbox.segments.len() {
-                    let pkt = packet(&self.outbox.segments[n]);
+                let label = Label::new(owner, kind, way, class);
+                for n in 0..segments {
+                    let pkt = label.segment(self.now, &self.outbox.segments[n]);
                     self.forward(&pkt);
                 }
             }

@@ -13,14 +13,14 @@ impl World<'_> {
     #[inline]
     pub(super) fn forward(&mut self, pkt: &Packet) {
         match self.routes.step(pkt.step()) {
-            Step::Link(id) => self.offer(id, pkt),
+            Step::Link(id) => self.offer(id, &pkt.onward(self.now)),
             Step::Wire(id) => {
                 if let Some(at) = self.wires[id as usize].push(self.now, pkt) {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
             Step::Radio(id) => {
-                self.enqueue(id, pkt);
+                self.enqueue(id, &pkt.onward(self.now));
                 self.fill_driver(id);
             }
             Step::Line(id) => self.put_on_line(id, pkt),
@@ -28,14 +28,15 @@ impl World<'_> {
         }
     }
 
-    /// Offers a packet to a link's queue.
+    /// Offers a packet, which is at the step behind the link, to the link's queue.
     #[inline]
     fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link<Packet> {
         self.capture_offered(id, pkt);
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);
-        link.qdisc
-            .enqueue(self.now, pkt.onward(self.now), &mut watch);
+        // Its words were stored one by one just now: copied whole, they would have to be in the cache first.
+        let pkt = pkt.stamped(self.now);
+        link.qdisc.enqueue(self.now, pkt, &mut watch);
         link
     }
 
@@ -48,7 +49,7 @@ impl World<'_> {
         }
     }
 
-    /// Offers a packet to a link that takes turns.
+    /// Offers a packet, which is at the step behind the link, to a link that takes turns.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
     pub(super) fn offer(&mut self, id: u32, pkt: &Packet) {

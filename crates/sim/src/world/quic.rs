@@ -8,7 +8,7 @@ use sojourn_net::{Ecn, Instant, Packet as View};
 use super::network::World;
 use crate::agenda::Event;
 use crate::host::{End, QuicConnection, Source, TimerEvent};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Label, Packet};
 
 /// The state of a connection after an endpoint has processed an event. Sending the datagrams does not change it.
 struct Turn {
@@ -120,19 +120,30 @@ impl World<'_> {
         if self.observed.notes.capture.is_some() {
             self.capture_datagrams(id, kind, way);
         }
-        if let Step::Wire(wire) = self.routes.step(way) {
-            let on_wire = &mut self.wires[wire as usize];
-            for datagram in &self.outbox.datagrams {
-                let pkt = Packet::quic(owner, kind, way, datagram).in_class(class);
-                if let Some(at) = on_wire.push(self.now, &pkt) {
-                    self.agenda.schedule(at, Event::Wire(wire));
+        match self.routes.step(way) {
+            Step::Wire(wire) => {
+                let label = Label::new(owner, kind, way + 1, class);
+                let on_wire = &mut self.wires[wire as usize];
+                let arrival = self.now + on_wire.delay;
+                for datagram in &self.outbox.datagrams {
+                    if let Some(at) = on_wire.put(label.datagram(arrival, datagram)) {
+                        self.agenda.schedule(at, Event::Wire(wire));
+                    }
                 }
             }
-        } else {
-            for n in 0..packets {
-                let datagram = &self.outbox.datagrams[n];
-                let pkt = Packet::quic(owner, kind, way, datagram).in_class(class);
-                self.forward(&pkt);
+            Step::Link(link) => {
+                let label = Label::new(owner, kind, way + 1, class);
+                for n in 0..packets {
+                    let pkt = label.datagram(self.now, &self.outbox.datagrams[n]);
+                    self.offer(link, &pkt);
+                }
+            }
+            _ => {
+                let label = Label::new(owner, kind, way, class);
+                for n in 0..packets {
+                    let pkt = label.datagram(self.now, &self.outbox.datagrams[n]);
+                    self.forward(&pkt);
+                }
             }
         }
         self.outbox.datagrams.clear();
