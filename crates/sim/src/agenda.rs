@@ -37,10 +37,8 @@ pub struct Agenda {
     senders: usize,
     /// The slot of each paced sender, by flow; [`QUIET`] for others.
     paced: Vec<u16>,
-    /// What [`Agenda::next_until`] has just returned.
+    /// What [`Agenda::next_until`] has just returned. The turn of new events is the opposite of its turn.
     first: First,
-    /// The turn of new events: the opposite of that of `first`.
-    turn: u64,
 }
 
 /// The place of an event.
@@ -98,7 +96,6 @@ impl Agenda {
             senders,
             paced,
             first: First::Quiet(NOTHING),
-            turn: 0,
         }
     }
 
@@ -113,7 +110,7 @@ impl Agenda {
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: Event) {
         match self.slot(event) {
-            Some(slot) => self.busy.set(Place::new(slot, self.turn), at),
+            Some(slot) => self.busy.set(Place::new(slot, self.turn()), at),
             None => self.insert_timer(at, pack(event)),
         }
     }
@@ -131,14 +128,12 @@ impl Agenda {
             }
             let place = self.busy.first();
             self.first = First::Busy(place);
-            self.turn = place.turn() ^ TURN;
             return Some((at, self.events[place.slot()]));
         }
         if timer > end {
             return None;
         }
         self.first = First::Quiet(self.timer);
-        self.turn = !low(self.timer) & TURN;
         Some((timer, unpack(self.timer)))
     }
 
@@ -171,7 +166,7 @@ impl Agenda {
     #[inline]
     pub fn repeat_next(&mut self, at: Instant) {
         match self.first {
-            First::Busy(place) => self.busy.set(Place::new(place.slot(), self.turn), at),
+            First::Busy(place) => self.busy.set(place.next(), at),
             First::Quiet(key) => self.insert_timer(at, low(key) & EVENT),
         }
     }
@@ -179,13 +174,22 @@ impl Agenda {
     /// A timer takes the place of the one that has just come, if that has not been removed yet. If an equal key is the
     /// least, which a stale timer of the same flow can be, that is replaced: its owner ignores one of the two anyway.
     fn insert_timer(&mut self, at: Instant, event: u64) {
-        let key = Key::from(at.as_nanos()) << 64 | Key::from(event | self.turn);
+        let key = Key::from(at.as_nanos()) << 64 | Key::from(event | self.turn());
         self.timer = match self.first {
             First::Quiet(first) if first == self.timer && first != NOTHING => {
                 self.quiet.replace_least(key)
             }
             _ => self.quiet.push(key),
         };
+    }
+
+    /// The turn of new events.
+    #[inline]
+    const fn turn(&self) -> u64 {
+        match self.first {
+            First::Busy(place) => place.next().turn(),
+            First::Quiet(key) => !low(key) & TURN,
+        }
     }
 
     /// The slot of an event that has one.

@@ -24,8 +24,9 @@ pub(super) struct Tournament {
     /// The first group of slots.
     slots: usize,
     least: u64,
-    /// The bits of a key below the time.
+    /// How many bits of a key are below the time, and these bits.
     shift: u32,
+    below: u64,
     /// The latest time that a key can hold.
     latest: Instant,
 }
@@ -49,6 +50,12 @@ impl Place {
     pub(super) const fn turn(self) -> u64 {
         self.0 & TURN
     }
+
+    /// The same slot in the opposite turn.
+    #[inline]
+    pub(super) const fn next(self) -> Self {
+        Self(self.0 ^ TURN)
+    }
 }
 
 impl Tournament {
@@ -64,6 +71,7 @@ impl Tournament {
             slots: above,
             least: NOTHING,
             shift,
+            below: (1 << shift) - 1,
             // The time of `NOTHING` is later.
             latest: Instant::from_nanos((NOTHING >> shift) - 1),
         }
@@ -83,7 +91,7 @@ impl Tournament {
     /// Where the first event is.
     #[inline]
     pub(super) const fn first(&self) -> Place {
-        Place(self.least & ((1 << self.shift) - 1))
+        Place(self.least & self.below)
     }
 
     /// Whether no event is left at `now` in a slot before `slot`.
