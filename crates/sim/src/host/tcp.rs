@@ -45,7 +45,7 @@ pub(crate) struct TcpConnection {
     taken: u64,
     /// The application waits until the client has received this total.
     client_goal: Option<u64>,
-    /// It waits until no more than so many bytes of the server are unsent.
+    /// It waits until at most this number of bytes of the server is unsent.
     writable_goal: Option<u64>,
 }
 
