@@ -6,6 +6,9 @@ use sojourn_net::{Duration, Instant};
 
 use crate::carried::Carried;
 
+/// How many packets at the front of a wire are looked at one by one.
+const FEW: usize = 16;
+
 /// A delay line; only its first packet has a pending event.
 #[derive(Debug)]
 pub struct Wire<P> {
@@ -30,8 +33,8 @@ impl<P: Carried> Wire<P> {
         self.put(pkt.onward(now + self.delay))
     }
 
-    /// Puts a packet on the wire whose time stamp is the time of its arrival, and which is at the step behind the wire;
-    /// returns when it arrives if it is the only one.
+    /// Puts a packet on the wire. Its time stamp is the time of its arrival, and it is at the step behind the wire. Returns
+    /// when it arrives if it is the only one.
     #[inline]
     pub fn put(&mut self, pkt: P) -> Option<Instant> {
         let alone = self.packets.is_empty();
@@ -54,7 +57,13 @@ impl<P: Carried> Wire<P> {
     /// The packets that arrive at `now`, the next one first.
     #[inline]
     pub fn due(&self, now: Instant) -> impl DoubleEndedIterator<Item = &P> + ExactSizeIterator {
-        let due = self.packets.partition_point(|pkt| pkt.stamp() <= now);
+        // Nothing on the wire is overdue. Mostly, few packets are due, of many on the wire.
+        let is_due = |pkt: &P| pkt.stamp() <= now;
+        let few = self.packets.iter().take(FEW);
+        let due = match few.take_while(|pkt| is_due(pkt)).count() {
+            FEW => self.packets.partition_point(is_due),
+            due => due,
+        };
         self.packets.range(..due)
     }
 

@@ -20,8 +20,8 @@ use tournament::{Place, Tournament};
 /// So the order does not depend on when an event was scheduled (ADR 22).
 ///
 /// A link, a wire or a paced sender has at most one pending event and schedules a new one for each packet; other flows
-/// have a timer that seldom fires. So links, wires and paced senders have slots in a [`Tournament`], where moving an event
-/// costs three comparisons a level, and the timers wait in [`Timers`].
+/// have a timer that seldom fires. So links, wires and paced senders have slots in a `Tournament`, where moving an event
+/// costs three comparisons a level, and the timers wait in `Timers`.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
@@ -99,7 +99,12 @@ impl Agenda {
         }
     }
 
-    /// The latest time of an event of a link, a wire or a paced sender. Later ones are forgotten, so a run must not end
+    /// The number of links, media, delays and paced senders with a slot.
+    pub const fn slots(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The latest time of an event of a link, a wire or a paced sender. Later ones are discarded, so a run must not end
     /// later.
     pub const fn latest(&self) -> Instant {
         self.busy.latest()
@@ -137,7 +142,7 @@ impl Agenda {
         Some((timer, unpack(self.timer)))
     }
 
-    /// Whether the first event with a slot comes before the first timer, which is at the same instant.
+    /// Whether the first event with a slot precedes the first timer, which is due at the same instant.
     #[inline(never)]
     fn is_before_timer(&self) -> bool {
         let event = self.events.get(self.busy.first().slot());
@@ -255,8 +260,16 @@ mod tests {
             let at = Instant::from_nanos(draw(50) << 27);
             match draw(4) {
                 0 => {
-                    agenda.schedule(at, Event::Sender(flow));
-                    want.push(Reverse((at, pack(Event::Sender(flow)))));
+                    let kinds = [
+                        Event::Change,
+                        Event::Start,
+                        Event::Queue,
+                        Event::Sender,
+                        Event::Receiver,
+                    ];
+                    let event = kinds[usize::try_from(draw(5)).unwrap()](flow);
+                    agenda.schedule(at, event);
+                    want.push(Reverse((at, pack(event))));
                     flow += 1;
                 }
                 1 if !idle.is_empty() => {
@@ -329,15 +342,21 @@ mod tests {
     #[test]
     fn arrivals_are_past_when_only_timers_are_left() {
         let at = Instant::from_millis;
-        let mut agenda = Agenda::new(1, 1, 0, 0, std::iter::empty());
+        let mut agenda = Agenda::new(1, 1, 0, 0, [true, false].into_iter());
         assert!(agenda.is_past_arrivals(at(5)));
         agenda.schedule(at(5), Event::Sender(0));
+        agenda.schedule(at(5), Event::Sender(1));
+        agenda.schedule(at(5), Event::Queue(0));
         agenda.schedule(at(6), Event::Link(0));
         assert!(agenda.is_past_arrivals(at(5)));
         agenda.schedule(at(5), Event::Wire(0));
         assert!(!agenda.is_past_arrivals(at(5)));
-        assert_eq!(agenda.next_until(at(9)), Some((at(5), Event::Wire(0))));
-        agenda.remove_next();
+        agenda.schedule(at(5), Event::Start(1));
+        for event in [Event::Start(1), Event::Wire(0)] {
+            assert!(!agenda.is_past_arrivals(at(5)));
+            assert_eq!(agenda.next_until(at(9)), Some((at(5), event)));
+            agenda.remove_next();
+        }
         assert!(agenda.is_past_arrivals(at(5)));
         assert!(!agenda.is_past_arrivals(at(6)));
     }

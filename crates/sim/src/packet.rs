@@ -134,8 +134,7 @@ const UDP_HEADERS: u64 = 42;
 /// An Ethernet frame with the 84-byte IP packet that `ping` sends.
 const PING_SIZE: u64 = 98;
 
-/// What the packets that an endpoint sends at one instant have in common: whose they are, of what kind, in which class,
-/// and at which step of their way.
+/// What the packets that an endpoint sends at one instant have in common: owner, kind, class and step of their way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(NonZeroU64);
 
@@ -249,7 +248,7 @@ impl Packet {
         self.stream() == other.stream()
     }
 
-    /// Whether a receiver of TCP gets it.
+    /// Whether it is addressed to a receiver of TCP.
     #[inline]
     pub(crate) const fn is_tcp_data(&self) -> bool {
         self.is_of(Kind::Data) || self.is_of(Kind::Request)

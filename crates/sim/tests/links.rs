@@ -303,6 +303,6 @@ fn a_run_with_many_delays_must_be_shorter_than_a_year() {
     let error = run(&config, &mut |_| true).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "duration: too long for 301 links and delays; expected at most 5003 hours"
+        "duration: too long for 301 links, delays and paced flows; expected at most 5003 hours"
     );
 }

@@ -96,19 +96,19 @@ impl UnderWay {
         entries.find(pkt, |entry| entry.is_queued && entry.step == pkt.step())
     }
 
-    /// A packet that is not in a queue.
-    fn moving(&mut self, pkt: &Packet) -> Option<&mut Entry> {
+    /// A packet that is not in a queue, at `step` of its way.
+    fn moving(&mut self, pkt: &Packet, step: u16) -> Option<&mut Entry> {
         let entries = self.packets.get_mut(&key(pkt))?;
-        entries.find(pkt, |entry| !entry.is_queued && entry.step <= pkt.step())
+        entries.find(pkt, |entry| !entry.is_queued && entry.step <= step)
     }
 
-    /// A packet is offered to a queue, of which it is to join this inner queue.
+    /// A packet, which is at the step behind the queue, is offered to the queue, of which it is to join this inner queue.
     pub(super) fn enqueue(&mut self, pkt: &Packet, queue: Option<u32>) -> Option<Labels> {
-        let entry = self.moving(pkt);
+        let entry = self.moving(pkt, pkt.step().saturating_sub(1));
         debug_assert!(entry.is_some(), "{pkt:?} was not sent");
         let entry = entry?;
         entry.is_queued = true;
-        entry.step = pkt.step() + 1;
+        entry.step = pkt.step();
         entry.labels.queue = queue;
         Some(entry.labels)
     }
@@ -133,7 +133,7 @@ impl UnderWay {
 
     /// A wire delivers a packet twice: both have the same number.
     pub(super) fn duplicate(&mut self, pkt: &Packet) {
-        if let Some(entry) = self.moving(pkt).copied() {
+        if let Some(entry) = self.moving(pkt, pkt.step()).copied() {
             self.add(pkt, entry);
         }
     }
@@ -149,7 +149,7 @@ impl UnderWay {
 
     /// A packet that is not in a queue leaves the network.
     pub(super) fn remove(&mut self, pkt: &Packet) -> Option<Labels> {
-        let entry = self.moving(pkt);
+        let entry = self.moving(pkt, pkt.step());
         debug_assert!(entry.is_some(), "{pkt:?} is not under way");
         let entry = *entry?;
         self.take(pkt, &entry);

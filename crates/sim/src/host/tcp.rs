@@ -264,6 +264,7 @@ impl TcpConnection {
     /// connections, the rest is in no cache.
     #[inline]
     pub(crate) fn is_quiet_after(&self, kind: Kind) -> bool {
+        debug_assert!(!self.is_one_way(), "the end of a transfer is an event");
         match kind {
             Kind::Data => {
                 let received = self.data.receiver.delivered_bytes();

@@ -2,7 +2,6 @@
 
 use sojourn_link::Carried;
 
-use super::network::World;
 use crate::packet::Packet;
 
 /// Packets that have reached the end of their path without a wire, at one instant. They are delivered after those on
@@ -14,7 +13,7 @@ pub(super) struct Arrivals {
     any: bool,
     others: Vec<Packet>,
     /// Empty between deliveries: the memory of those that are being delivered.
-    delivered: Vec<Packet>,
+    spare: Vec<Packet>,
 }
 
 impl Arrivals {
@@ -23,7 +22,7 @@ impl Arrivals {
             first: Packet::NONE,
             any: false,
             others: Vec::new(),
-            delivered: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -41,40 +40,31 @@ impl Arrivals {
             self.any = true;
         }
     }
-}
 
-impl World<'_> {
-    /// Delivers the packets that have reached the end of their path without a wire.
+    /// Removes the only packet; `None`: there are several. Call it when there is one.
     #[inline]
-    pub(super) fn deliver_arrivals(&mut self) {
-        if self.arrivals.others.is_empty() {
-            let pkt = self.arrivals.first;
-            self.arrivals.any = false;
-            self.deliver(&pkt, false);
-        } else {
-            self.deliver_several();
+    pub(super) fn take_only(&mut self) -> Option<Packet> {
+        debug_assert!(self.any, "there is an arrival");
+        if !self.others.is_empty() {
+            return None;
         }
+        self.any = false;
+        Some(self.first)
     }
 
-    #[inline(never)]
-    fn deliver_several(&mut self) {
-        let Arrivals {
-            first,
-            any,
-            others,
-            delivered,
-        } = &mut self.arrivals;
-        *any = false;
-        delivered.push(*first);
-        delivered.append(others);
-        let mut arrived = std::mem::take(delivered);
-        for (n, pkt) in arrived.iter().enumerate() {
-            let others = arrived.get(n + 1..).unwrap_or_default();
-            let follows =
-                !others.is_empty() && self.following.follows((self.now, None), pkt, others.iter());
-            self.deliver(pkt, follows);
+    /// Removes all packets, in the order of their arrival.
+    pub(super) fn take_all(&mut self) -> Vec<Packet> {
+        let mut all = std::mem::take(&mut self.spare);
+        if std::mem::take(&mut self.any) {
+            all.push(self.first);
         }
-        arrived.clear();
-        self.arrivals.delivered = arrived;
+        all.append(&mut self.others);
+        all
+    }
+
+    /// Returns the memory of packets that have been delivered.
+    pub(super) fn reuse(&mut self, mut delivered: Vec<Packet>) {
+        delivered.clear();
+        self.spare = delivered;
     }
 }

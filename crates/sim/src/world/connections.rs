@@ -48,10 +48,11 @@ impl World<'_> {
             Kind::Data => (TimerEvent::Receiver, flow.receiver_event),
             _ => (TimerEvent::Sender, flow.sender_event),
         };
-        let due = match &flow.source {
-            Source::Connection(Connection::Tcp(tcp)) => tcp.next_timer_after(kind, pending.limit()),
-            _ => None,
+        let Source::Connection(Connection::Tcp(tcp)) = &flow.source else {
+            return;
         };
+        debug_assert!(!tcp.is_over(), "an end is not quiet");
+        let due = tcp.next_timer_after(kind, pending.limit());
         self.send(id, kind.answer());
         if let Some(due) = due {
             self.schedule_timer(id, event, due);

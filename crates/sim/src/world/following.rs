@@ -1,8 +1,8 @@
 //! Which packets of one instant are followed by more of their flow.
 //!
-//! A receiver of TCP reads the data of one instant together, so it needs to know whether more of it follows. The packets
-//! of an instant are few, unless many flows send in step: then this is determined for all of them at once, because to search
-//! for each packet among all others would take a time that is quadratic in their number.
+//! A receiver of TCP reads the data of one instant together, so it needs to know whether more of it follows. Mostly, few
+//! packets arrive at one instant, and each is compared with the others. If many do, the answer is determined for all at
+//! once, because the number of comparisons is quadratic.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -35,20 +35,19 @@ impl Following {
     }
 
     /// Whether `pkt` is followed by one of the same flow and direction among `others`, which arrive at the same place
-    /// after it, the next one first. Only of TCP data; of other packets, nothing depends on it.
+    /// after it, the next one first.
     pub(super) fn follows<'p, I>(&mut self, place: Place, pkt: &'p Packet, others: I) -> bool
     where
         I: DoubleEndedIterator<Item = &'p Packet> + ExactSizeIterator,
     {
-        let left = others.len() + 1;
-        let known = place == self.place && self.flags.len() == left;
-        if !known && !pkt.is_tcp_data() {
-            return false;
-        }
-        if left <= FEW {
+        if others.len() < FEW {
             return others.into_iter().any(|other| other.is_of_same_stream(pkt));
         }
-        if !known {
+        let left = others.len() + 1;
+        if place == self.place && self.flags.len() >= left {
+            // Nothing was asked about those that have come since.
+            self.flags.drain(..self.flags.len() - left);
+        } else {
             let mut streams = HashSet::new();
             self.place = place;
             self.flags.clear();
@@ -87,8 +86,8 @@ mod tests {
             let place = (Instant::from_millis(run), (run % 2 == 0).then_some(7));
             for (n, pkt) in packets.iter().enumerate() {
                 let others = &packets[n + 1..];
-                let follows = following.follows(place, pkt, others.iter());
                 if pkt.is_of(Kind::Data) {
+                    let follows = following.follows(place, pkt, others.iter());
                     let want = others.iter().any(|other| other.is_of_same_stream(pkt));
                     assert_eq!(follows, want, "packet {n} of run {run}");
                     found[usize::from(want)] += 1;

@@ -34,7 +34,8 @@ impl World<'_> {
         self.capture_offered(id, pkt);
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);
-        // Its words were stored one by one just now: copied whole, they would have to be in the cache first.
+        // The stamp does not change. Set again, it is stored as a word, and so is the tag: they have just been stored as
+        // words, and a load of both at once would wait for these stores.
         let pkt = pkt.stamped(self.now);
         link.qdisc.enqueue(self.now, pkt, &mut watch);
         link

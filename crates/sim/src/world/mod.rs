@@ -152,11 +152,13 @@ impl<'a> World<'a> {
         if self.end <= latest {
             return Ok(());
         }
-        let places = self.config.links.len() + self.wires.len() + self.lines.len();
+        let slots = self.agenda.slots();
         let hours = latest.as_nanos() / Duration::from_secs(3_600).as_nanos();
         Err(ConfigError {
             place: "duration".to_owned(),
-            rule: format!("too long for {places} links and delays; expected at most {hours} hours"),
+            rule: format!(
+                "too long for {slots} links, delays and paced flows; expected at most {hours} hours"
+            ),
         })
     }
 
@@ -276,7 +278,7 @@ impl<'a> World<'a> {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step()) == Step::End {
                     self.prefetch_flows(id);
-                    let follows = next == Some(self.now) && {
+                    let follows = next == Some(self.now) && pkt.is_tcp_data() && {
                         let others = self.wires[id as usize].due(self.now);
                         let place = (self.now, Some(id));
                         self.following.follows(place, &pkt, others)
@@ -299,6 +301,27 @@ impl<'a> World<'a> {
             Event::Measure => self.begin_measuring(),
         }
         None
+    }
+
+    /// Delivers the packets that have reached the end of their path without a wire.
+    #[inline]
+    fn deliver_arrivals(&mut self) {
+        match self.arrivals.take_only() {
+            Some(pkt) => self.deliver(&pkt, false),
+            None => self.deliver_several(),
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_several(&mut self) {
+        let arrived = self.arrivals.take_all();
+        for (n, pkt) in arrived.iter().enumerate() {
+            let others = arrived.get(n + 1..).unwrap_or_default();
+            let place = (self.now, None);
+            let follows = pkt.is_tcp_data() && self.following.follows(place, pkt, others.iter());
+            self.deliver(pkt, follows);
+        }
+        self.arrivals.reuse(arrived);
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

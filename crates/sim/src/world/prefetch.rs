@@ -28,7 +28,7 @@ impl World<'_> {
         }
     }
 
-    /// Asks the processor to load the connection of the packet that a link transmits, if that ends at the link.
+    /// Asks the processor to load the connection of the packet that a link transmits, if its way ends there.
     #[inline]
     pub(super) fn prefetch_leaving(&self, link: u32) {
         if self.flows.len() >= MANY_FLOWS {
@@ -46,10 +46,10 @@ impl World<'_> {
         }
     }
 
-    /// Asks the processor to load the flow of a packet that waits.
+    /// Asks the processor to load the flow of a packet that is offered to a link, if its way ends there.
     #[inline]
     pub(super) fn prefetch_waiting(&self, pkt: &Packet) {
-        if self.flows.len() >= MANY_FLOWS {
+        if self.flows.len() >= MANY_FLOWS && self.routes.step(pkt.step()) == Step::End {
             prefetch(&self.flows[pkt.flow_number() as usize]);
         }
     }
