@@ -176,10 +176,10 @@ bench-sweeps: setup ## Measure a sweep of 10,000 short runs (docs/validation/per
 bench-dask: setup ## Measure a sweep on four workers of Dask and on four threads (docs/validation/performance.md); exit code 1 if a bound is missed; 4 minutes.
 	$(BIN)/python benches/cluster.py
 
-bench-peers: setup ## Measure ns-3 and ns-2, which it installs as root, and Sojourn on the same scenarios; 8 minutes.
+bench-peers: setup ## Install ns-3 and ns-2 (apt-get, as root) and measure them and Sojourn on S1, S2, S3 and S5; 8 minutes.
 	BENCH="$$($(BIN)/python tools/pgo.py bench)" RUNS=2 benches/peers/run.sh
 
-bench-peers-update: bench-peers ## The same, store the numbers and write the table of docs/validation/performance.md.
+bench-peers-update: bench-peers ## The same, store the numbers and write their table of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/peers.json
 
 parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables of docs/validation.

@@ -5,7 +5,7 @@
 # usage: run.sh [SCENARIO ...]
 #
 # RUNS=n: the best of n runs of ns-3 and ns-2, default 1; CPU=n: the processor, default 0; BENCH=PROGRAM: a
-# built sojourn-bench, default: one without a profile. Writes target/peers.json.
+# built sojourn-bench, default: one without a profile. Without arguments, also writes target/peers.json.
 #
 # Installs Debian's ns3, libns3-dev and ns2 where they are absent. S4 is left out: ns-3 needs hours
 # and ns-2, once it loses packets in a window of 200,000, does not get through it either.
@@ -101,4 +101,6 @@ for scenario in "${@:-S1 S2 S3 S5}"; do
     rows+="${rows:+, }\"$s\": {\"sojourn\": $ours, \"ns3\": $a, \"ns2\": $b}"
   done
 done
-echo "{\"peers\": {$rows}}" >target/peers.json
+if [ $# = 0 ]; then
+  echo "{\"peers\": {$rows}}" >target/peers.json
+fi

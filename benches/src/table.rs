@@ -108,8 +108,8 @@ pub(crate) fn web(name: &str, web: &WebConnections) {
     };
     let costs = web.ns_per_packet.iter().map(|ns| format!("{ns:.0}"));
     println!(
-        "\n{name}: {} connections at once, {} MB at the peak, {:.1} CPU s; budget {CONNECTIONS} in {} MB {verdict}; \
-         {} ns per packet in each second",
+        "\n{name}: {} connections at once, {} MB at the peak, {:.1} CPU s; budget: {CONNECTIONS} connections in {} MB, \
+         {verdict}; ns per packet in each second: {}",
         web.connections,
         rss.map_or("-".to_owned(), megabytes),
         web.cpu_s,

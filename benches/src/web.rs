@@ -13,7 +13,8 @@ use crate::dumbbell::link;
 
 /// How many connections there are to be.
 pub const CONNECTIONS: u64 = 100_000;
-/// Users, each with up to six connections, of HTTP/3 one to each of as many servers; some are done before the others have begun.
+/// Users, each with up to six connections, of HTTP/3 one to each of as many servers; some are done before the others
+/// have begun.
 const USERS: u64 = 20_000;
 /// Of HTTP/3, whose handshakes take one round trip less, more are done.
 const USERS_OF_THREE: u64 = 21_500;
@@ -21,7 +22,8 @@ const USERS_OF_THREE: u64 = 21_500;
 /// Connections of a user.
 const EACH: u32 = 6;
 
-/// Users who begin to load a page of 50 objects of 10 kB over six connections each, within two seconds, through 10 Gbit/s and 100 ms: more than the link carries before the run ends.
+/// Users who begin to load a page of 50 objects of 10 kB over six connections each, within two seconds, through 10
+/// Gbit/s and 100 ms: more than the link carries before the run ends.
 ///
 /// # Errors
 /// If the page is none.

@@ -229,7 +229,7 @@ impl<P: Carried> Link<P> {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "once per packet; its caller has a rare second caller"
+        reason = "called once per packet; its caller has a second, rare call"
     )]
     fn serial_turn(
         &mut self,

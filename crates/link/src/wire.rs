@@ -33,8 +33,8 @@ impl<P: Carried> Wire<P> {
         self.put(pkt.onward(now + self.delay))
     }
 
-    /// Puts a packet on the wire. Its time stamp is the time of its arrival, and it is at the step behind the wire. Returns
-    /// when it arrives if it is the only one.
+    /// Puts a packet on the wire. Its time stamp is the time of its arrival, and it is at the step behind the wire.
+    /// Returns when it arrives if it is the only one.
     #[inline]
     pub fn put(&mut self, pkt: P) -> Option<Instant> {
         let alone = self.packets.is_empty();

@@ -20,15 +20,16 @@ use tournament::{Place, Tournament};
 /// So the order does not depend on when an event was scheduled (ADR 22).
 ///
 /// A link, a wire or a paced sender has at most one pending event and schedules a new one for each packet; other flows
-/// have a timer that seldom fires. So links, wires and paced senders have slots in a `Tournament`, where moving an event
-/// costs three comparisons a level, and the timers wait in `Timers`.
+/// have a timer that seldom fires. So links, wires and paced senders have slots in a `Tournament`, where moving an
+/// event costs three comparisons a level, and the timers wait in `Timers`.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
     quiet: Timers,
     /// The first of the timers; [`NOTHING`]: there is none.
     timer: Key,
-    /// The event of each slot: of links, media, wires, lines and paced senders, in this order, which is that of the kinds.
+    /// The event of each slot: of links, media, wires, lines and paced senders, in this order, which is that of the
+    /// kinds.
     events: Vec<Event>,
     /// The first slots of media, of wires, of lines and of senders.
     media: usize,

@@ -111,8 +111,8 @@ impl Owner {
 ///
 /// Its order in memory is fixed. `tag` is a whole word that is not zero: an `Option<Packet>` then has the size of a
 /// packet, and is copied in parts that do not overlap. With a niche of four bytes they overlap, and each waits for the
-/// stores of the one before: 7 % of the time of S1 in `make bench`. What changes on the way comes before the payload, so
-/// that the payload is copied in whole vectors, as it was stored.
+/// stores of the one before: 7 % of the time of S1 in `make bench`. What changes on the way comes before the payload,
+/// so that the payload is copied in whole vectors, as it was stored.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Packet {

@@ -8,8 +8,8 @@ use sojourn_net::Ecn;
 /// default and the maximum.
 pub const MSS: u16 = 1_448;
 
-/// How many whole segments of `mss` bytes `bytes` fill. A division takes several times as long as the product that the compiler
-/// makes of one by the usual size.
+/// The number of whole segments of `mss` bytes in `bytes`. For the usual size, the compiler can replace the division by
+/// a multiplication.
 #[inline]
 pub(crate) const fn whole_segments(bytes: u32, mss: u32) -> u32 {
     const USUAL: u32 = MSS as u32;

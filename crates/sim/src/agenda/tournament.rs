@@ -14,8 +14,8 @@ const TURN: u64 = 1;
 /// The least of a fixed number of events, one per slot: a tree of groups of four, in which each place of a group holds
 /// the least of the group below it.
 ///
-/// A key is one word: the time, then the slot, then the turn. Events at the same instant so come in the order of their
-/// slots. Comparing all four keys has no branch to be guessed wrong, which half of the comparisons of two would be.
+/// A key is one word: the time, then the slot, then the turn. So events at the same instant are ordered by slot. The
+/// least of four keys is computed without branches; a branch on two keys would be mispredicted half of the time.
 #[derive(Clone, Debug)]
 pub(super) struct Tournament {
     /// The root, then what is below its first place, …; the slots are the places of the last
@@ -77,7 +77,7 @@ impl Tournament {
         }
     }
 
-    /// The latest time that a key can hold. Later events are forgotten.
+    /// The latest time that a key can hold. Later events are discarded.
     pub(super) const fn latest(&self) -> Instant {
         self.latest
     }

@@ -38,8 +38,8 @@ struct Entry {
 
 /// The packets in the network.
 ///
-/// Packets of the same flow, kind and payload are exchangeable: it does not matter which of them has which number, as long as a packet
-/// that enters a queue also leaves it.
+/// Packets of the same flow, kind and payload are exchangeable: it does not matter which of them has which number, as
+/// long as a packet that enters a queue also leaves it.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
     packets: BTreeMap<Key, Entries>,
@@ -102,7 +102,8 @@ impl UnderWay {
         entries.find(pkt, |entry| !entry.is_queued && entry.step <= step)
     }
 
-    /// A packet, which is at the step behind the queue, is offered to the queue, of which it is to join this inner queue.
+    /// A packet, which is at the step behind the queue, is offered to the queue, of which it is to join this inner
+    /// queue.
     pub(super) fn enqueue(&mut self, pkt: &Packet, queue: Option<u32>) -> Option<Labels> {
         let entry = self.moving(pkt, pkt.step().saturating_sub(1));
         debug_assert!(entry.is_some(), "{pkt:?} was not sent");

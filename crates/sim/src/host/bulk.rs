@@ -50,8 +50,8 @@ impl BulkFlow {
         self.before = counters;
     }
 
-    /// The record so far; the series moves into it. If the connection is `over`, what was delivered since the last sample
-    /// is a sample more.
+    /// The record so far; the series moves into it. If the connection is `over`, what was delivered since the last
+    /// sample is a sample more.
     pub(crate) fn record(
         &mut self,
         state: FlowSample,
@@ -79,8 +79,8 @@ impl BulkFlow {
     }
 }
 
-/// The record of a bulk transfer: what is kept of one that has ended. It is smaller than a [`FlowRecord`], because a run
-/// can have a million of them.
+/// The record of a bulk transfer: what is kept of one that has ended. It is smaller than a [`FlowRecord`], because a
+/// run can have a million of them.
 #[derive(Debug)]
 pub(crate) struct BulkRecord {
     kind: FlowKind,

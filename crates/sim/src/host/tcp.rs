@@ -280,8 +280,8 @@ impl TcpConnection {
         }
     }
 
-    /// When the timer is due of the end that a segment of `kind`, data or an ACK of data, has reached; `None` also if it is
-    /// not before the `pending` event of that end.
+    /// When the timer is due of the end that a segment of `kind`, data or an ACK of data, has reached; `None` also if
+    /// it is not before the `pending` event of that end.
     #[inline]
     pub(crate) fn next_timer_after(&self, kind: Kind, pending: Instant) -> Option<Instant> {
         match kind {

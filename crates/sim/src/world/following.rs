@@ -1,8 +1,8 @@
 //! Which packets of one instant are followed by more of their flow.
 //!
-//! A receiver of TCP reads the data of one instant together, so it needs to know whether more of it follows. Mostly, few
-//! packets arrive at one instant, and each is compared with the others. If many do, the answer is determined for all at
-//! once, because the number of comparisons is quadratic.
+//! A receiver of TCP reads the data of one instant together, so it needs to know whether more of it follows. Mostly,
+//! few packets arrive at one instant, and each is compared with the others. If many do, the answer is determined for
+//! all at once, because the number of comparisons is quadratic.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -34,8 +34,8 @@ impl World<'_> {
         self.capture_offered(id, pkt);
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);
-        // The stamp does not change. Set again, it is stored as a word, and so is the tag: they have just been stored as
-        // words, and a load of both at once would wait for these stores.
+        // The stamp does not change. Set again, it is stored as a word, and so is the tag: they have just been stored
+        // as words, and a load of both at once would wait for these stores.
         let pkt = pkt.stamped(self.now);
         link.qdisc.enqueue(self.now, pkt, &mut watch);
         link

@@ -12,8 +12,8 @@ use sojourn_link::Step;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
 const MANY_FLOWS: usize = 500;
-/// How many packets on the wire are skipped before the one whose part is loaded. The packet comes first, because it names
-/// its flow, which holds the address of its connection, which holds that of its segments.
+/// How many packets on the wire are skipped before the one whose part is loaded. The packet comes first, because it
+/// names its flow, which holds the address of its connection, which holds that of its segments.
 const PACKET: usize = 12;
 const FLOW: usize = 6;
 const CONNECTION: usize = 4;
@@ -54,8 +54,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether arrivals on wires prefetch other flows, judged by the declared flows. Receivers are then not ahead of the
-    /// network.
+    /// Whether arrivals on wires prefetch other flows, judged by the declared flows. Receivers are then not ahead of
+    /// the network.
     pub(super) fn prefetches_flows(&self) -> bool {
         self.config.flows.len() >= MANY_FLOWS
     }
