@@ -18,7 +18,7 @@ pub(super) type Place = (Instant, Option<u32>);
 
 /// Of the packets that arrive at one place, whether another one of the same flow and direction comes after them.
 ///
-/// Their number does not grow: what is put on a wire arrives later.
+/// Their number does not grow: what is put on a wire arrives later, and what has left links is delivered at once.
 #[derive(Debug)]
 pub(super) struct Following {
     place: Place,
@@ -56,6 +56,11 @@ impl Following {
             }
         }
         self.flags.pop_front().unwrap_or(false)
+    }
+
+    /// Forgets packets that have been delivered: others may arrive at the same place.
+    pub(super) fn forget(&mut self) {
+        self.flags.clear();
     }
 }
 
@@ -95,6 +100,17 @@ mod tests {
             }
         }
         assert!(found.iter().all(|&n| n > 100), "{found:?}");
+    }
+
+    #[test]
+    fn packets_that_arrive_after_a_delivery_are_searched_anew() {
+        let mut following = Following::new();
+        let place = (Instant::ZERO, None);
+        let same = [packet(7, Kind::Data); 200];
+        let different: Vec<Packet> = (0..100).map(|flow| packet(flow, Kind::Data)).collect();
+        assert!(following.follows(place, &same[0], same[1..].iter()));
+        following.forget();
+        assert!(!following.follows(place, &different[0], different[1..].iter()));
     }
 
     #[test]

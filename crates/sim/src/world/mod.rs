@@ -321,6 +321,7 @@ impl<'a> World<'a> {
             let follows = pkt.is_tcp_data() && self.following.follows(place, pkt, others.iter());
             self.deliver(pkt, follows);
         }
+        self.following.forget();
         self.arrivals.reuse(arrived);
     }
 
