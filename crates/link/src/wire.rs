@@ -43,15 +43,20 @@ impl<P: Carried> Wire<P> {
         alone.then_some(arrival)
     }
 
-    /// Takes the packet that arrives now; returns when the next one arrives.
+    /// The packet that arrives now. A reference: a packet that is moved out is copied twice.
     ///
     /// # Panics
     /// If nothing is on the wire.
     #[inline]
-    pub fn pop(&mut self) -> (P, Option<Instant>) {
-        let pkt = self.packets.pop_front();
-        let pkt = pkt.expect("an arrival follows a packet");
-        (pkt, self.packets.front().map(Carried::stamp))
+    pub fn first(&self) -> &P {
+        self.packets.front().expect("an arrival follows a packet")
+    }
+
+    /// Removes the [first](Self::first) packet; returns when the next one arrives.
+    #[inline]
+    pub fn remove_first(&mut self) -> Option<Instant> {
+        self.packets.pop_front();
+        self.packets.front().map(Carried::stamp)
     }
 
     /// The packets that arrive at `now`, the next one first.

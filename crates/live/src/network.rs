@@ -157,7 +157,9 @@ impl<'c> Network<'c> {
             Timer::Queue(id) => self.on_queue_timer(id),
             Timer::Change(id) => self.on_change(id),
             Timer::Wire(id) => {
-                let (frame, next) = self.wires[id as usize].pop();
+                let wire = &mut self.wires[id as usize];
+                let frame = *wire.first();
+                let next = wire.remove_first();
                 self.timers.set(timer, next);
                 self.forward(&frame);
             }

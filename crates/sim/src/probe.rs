@@ -63,6 +63,12 @@ pub(crate) struct Watch<'a, 'c> {
 }
 
 impl Watch<'_, '_> {
+    /// What the queue reports next is about another packet.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.class = None;
+    }
+
     /// The wire behind the link lost a packet.
     pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
         self.probe.on_lost();

@@ -103,9 +103,13 @@ impl RttEstimator {
             m << 3
         };
         self.srtt8 = NonZeroU32::new(srtt8);
-        self.rto_ms = ((srtt8 >> 3) + self.rttvar4)
-            .div_ceil(1_000)
-            .min(MAX_RTO_MS);
+        let rto = (srtt8 >> 3) + self.rttvar4;
+        #[expect(
+            clippy::manual_div_ceil,
+            reason = "cannot overflow, which `div_ceil` allows for with three instructions"
+        )]
+        let rto_ms = (rto + 999) / 1_000;
+        self.rto_ms = rto_ms.min(MAX_RTO_MS);
     }
 
     /// Updates the deviation; returns 8 times the smoothed RTT.

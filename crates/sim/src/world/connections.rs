@@ -182,7 +182,6 @@ impl World<'_> {
         if self.observed.notes.capture.is_some() {
             self.capture_segments(owner, kind, way);
         }
-        let segments = self.outbox.segments.len();
         match self.routes.step(way) {
             Step::Wire(wire) => {
                 let label = Label::new(owner, kind, way + 1, class);
@@ -196,14 +195,16 @@ impl World<'_> {
             }
             Step::Link(link) => {
                 let label = Label::new(owner, kind, way + 1, class);
-                for n in 0..segments {
-                    let pkt = label.segment(self.now, &self.outbox.segments[n]);
-                    self.offer(link, &pkt);
-                }
+                let offered = if self.only_queues(link) {
+                    0
+                } else {
+                    self.offer_segments(link, label)
+                };
+                self.queue_segments(link, label, offered);
             }
             _ => {
                 let label = Label::new(owner, kind, way, class);
-                for n in 0..segments {
+                for n in 0..self.outbox.segments.len() {
                     let pkt = label.segment(self.now, &self.outbox.segments[n]);
                     self.forward(&pkt);
                 }

@@ -6,7 +6,7 @@ use sojourn_qdisc::Qdisc;
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::packet::Packet;
+use crate::packet::{Label, Packet};
 
 impl World<'_> {
     /// Sends a packet on from where it is.
@@ -39,6 +39,45 @@ impl World<'_> {
         let pkt = pkt.stamped(self.now);
         link.qdisc.enqueue(self.now, pkt, &mut watch);
         link
+    }
+
+    /// Whether all that happens to packets offered to a link now is that its queue gets them.
+    #[inline]
+    pub(super) fn only_queues(&self, id: u32) -> bool {
+        let link = &self.links[id as usize];
+        link.awaited
+            && !link.timed
+            && self.observed.notes.capture.is_none()
+            && !self.prefetches_waiting()
+    }
+
+    /// Offers the segments that an endpoint sends, but for the first `offered`, to the queue of a link that
+    /// [only queues](Self::only_queues) them.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
+    pub(super) fn queue_segments(&mut self, id: u32, label: Label, offered: usize) {
+        let link = &mut self.links[id as usize];
+        let mut watch = self.observed.watch(id);
+        for segment in &self.outbox.segments[offered..] {
+            watch.begin();
+            let pkt = label.segment(self.now, segment);
+            link.qdisc.enqueue(self.now, pkt, &mut watch);
+        }
+    }
+
+    /// Offers the segments that an endpoint sends to a link, until the link [only queues](Self::only_queues) those
+    /// that follow. Returns how many.
+    #[inline(never)]
+    pub(super) fn offer_segments(&mut self, id: u32, label: Label) -> usize {
+        let segments = self.outbox.segments.len();
+        for n in 0..segments {
+            let pkt = label.segment(self.now, &self.outbox.segments[n]);
+            self.offer(id, &pkt);
+            if self.only_queues(id) {
+                return n + 1;
+            }
+        }
+        segments
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.
@@ -110,7 +149,7 @@ impl World<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
     fn turn(&mut self, id: u32) -> Option<Instant> {
-        let link = &mut self.links[id as usize];
+        let mut link = &mut self.links[id as usize];
         // To a wire or to its endpoint, a packet goes without a copy in between and before the next one is dequeued:
         // no observer can tell, unless the queue schedules its timer.
         if !link.timed
@@ -126,6 +165,20 @@ impl World<'_> {
                     self.agenda.schedule(at, Event::Wire(wire));
                 }
                 link.has_left();
+            } else if let Step::Link(next) = step
+                && next != id
+                && self.observed.notes.events.is_none()
+            {
+                let pkt = pkt.onward(self.now);
+                if self.only_queues(next) {
+                    let mut watch = self.observed.watch(next);
+                    let queue = &mut self.links[next as usize].qdisc;
+                    queue.enqueue(self.now, pkt, &mut watch);
+                    link = &mut self.links[id as usize];
+                    link.has_left();
+                } else {
+                    link = &mut self.links[id as usize];
+                }
             }
         }
         let mut left = None;

@@ -275,7 +275,9 @@ impl<'a> World<'a> {
         match event {
             Event::Link(id) => return self.on_link(id),
             Event::Wire(id) => {
-                let (pkt, next) = self.wires[id as usize].pop();
+                let wire = &mut self.wires[id as usize];
+                let pkt = *wire.first();
+                let next = wire.remove_first();
                 if self.routes.step(pkt.step()) == Step::End {
                     self.prefetch_flows(id);
                     let follows = next == Some(self.now) && pkt.is_tcp_data() && {

@@ -49,9 +49,15 @@ impl World<'_> {
     /// Asks the processor to load the flow of a packet that is offered to a link, if its way ends there.
     #[inline]
     pub(super) fn prefetch_waiting(&self, pkt: &Packet) {
-        if self.flows.len() >= MANY_FLOWS && self.routes.step(pkt.step()) == Step::End {
+        if self.prefetches_waiting() && self.routes.step(pkt.step()) == Step::End {
             prefetch(&self.flows[pkt.flow_number() as usize]);
         }
+    }
+
+    /// Whether packets that are offered to a link prefetch their flow.
+    #[inline]
+    pub(super) fn prefetches_waiting(&self) -> bool {
+        self.flows.len() >= MANY_FLOWS
     }
 
     /// Whether arrivals on wires prefetch other flows, judged by the declared flows. Receivers are then not ahead of

@@ -240,7 +240,16 @@ impl Controller {
     /// [`WindowBased::on_ack`].
     #[inline]
     pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        dispatch!(self, cc => window cc.on_ack(window, ack), model ());
+        match self {
+            Self::Cubic(cc) => cc.on_ack(window, ack),
+            // By value: the facts that are referred to are in memory, those that CUBIC reads in registers.
+            other => other.on_other_ack(window, *ack),
+        }
+    }
+
+    #[inline(never)]
+    fn on_other_ack(&mut self, window: &mut Window, ack: Ack) {
+        dispatch!(self, cc => window cc.on_ack(window, &ack), model ());
     }
 
     /// [`WindowBased::on_ecn_feedback`]; model-based controllers have it from [`Progress`].
@@ -252,7 +261,15 @@ impl Controller {
     /// [`WindowBased::grow`].
     #[inline]
     pub(crate) fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
-        dispatch!(self, cc => window cc.grow(window, ack, acked), model ());
+        match self {
+            Self::Cubic(cc) => cc.grow(window, ack, acked),
+            other => other.grow_other(window, *ack, acked),
+        }
+    }
+
+    #[inline(never)]
+    fn grow_other(&mut self, window: &mut Window, ack: Ack, acked: u64) {
+        dispatch!(self, cc => window cc.grow(window, &ack, acked), model ());
     }
 
     /// The threshold as a reduction begins.

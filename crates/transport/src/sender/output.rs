@@ -134,8 +134,9 @@ impl Sender {
         {
             return Verdict::Send;
         }
-        let third = self.buffer.peer_window_segments().min(self.window.cwnd) / 3;
-        if limit >= third {
+        // A third of the window of the peer or of the congestion window, in whole segments.
+        let above = 3 * (limit + 1);
+        if self.window.cwnd < above || self.buffer.peer_window_is_below(above) {
             return Verdict::Send;
         }
         let Some(first) = self.board.first() else {

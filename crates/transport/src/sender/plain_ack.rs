@@ -67,7 +67,8 @@ impl Sender {
         let una = self.board.una();
         let min_rtt = self.rtt.min_micros();
         self.rack.begin_ack();
-        self.rack.advance(now, (run.newest, una), false, min_rtt);
+        let rtt = micros(now.since(run.newest));
+        self.rack.advance_by(rtt, (run.newest, una));
         if !BASIC && let Some(sampler) = self.pacing.sampler() {
             sampler.begin_ack();
             sampler.on_delivered_run(run.count, run.newest, una);
@@ -76,7 +77,6 @@ impl Sender {
         self.measure_pipe(now, run.count);
         // The peer may have delayed the acknowledgement of a single segment that is not full.
         let delayed = run.count == 1 && u32::from(run.last_len) < self.window.mss();
-        let rtt = micros(now.since(run.newest));
         self.counters.rtt_samples += 1;
         self.counters.rtt_micros += u64::from(rtt);
         self.rtt.sample_max(rtt);
@@ -84,7 +84,13 @@ impl Sender {
             self.rtt.sample_min(now, rtt);
         }
         let next = self.board.next();
-        self.rtt.sample(micros(now.since(run.oldest)), una, next);
+        // Mostly, both were sent at the same instant.
+        let longest = if run.oldest == run.newest {
+            rtt
+        } else {
+            micros(now.since(run.oldest))
+        };
+        self.rtt.sample(longest, una, next);
         self.timer.reset_backoff();
         let facts = Ack {
             now,

@@ -69,10 +69,16 @@ impl Rack {
         if ever_resent && min_rtt.is_none_or(|min| rtt < min) {
             return;
         }
+        self.advance_by(rtt, (at, end_seq));
+    }
+
+    /// A segment that was sent once has been delivered, `rtt` µs after it was sent.
+    #[inline]
+    pub(crate) fn advance_by(&mut self, rtt: u32, delivered: Delivered) {
         self.advanced = true;
         self.rtt = rtt;
-        if (at, end_seq) > self.newest() {
-            (self.newest_at, self.newest_end) = (at, end_seq);
+        if delivered > self.newest() {
+            (self.newest_at, self.newest_end) = delivered;
         }
     }
 

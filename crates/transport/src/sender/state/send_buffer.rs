@@ -58,13 +58,13 @@ impl SendBuffer {
         self.unsent
     }
 
-    /// Segments that the unsent data fills, as far as a window may hold them.
+    /// Segments that the unsent data fills; of 2^32 bytes or more, more than a window may hold.
     #[inline]
     pub(crate) fn unsent_segments(&self) -> u32 {
         match u32::try_from(self.unsent) {
             Ok(0) => 0,
             Ok(bytes) => 1 + whole_segments(bytes - 1, self.mss.into()),
-            Err(_) => u32::MAX.div_ceil(self.mss.into()),
+            Err(_) => u32::MAX,
         }
     }
 
@@ -146,10 +146,10 @@ impl SendBuffer {
         self.peer_window
     }
 
-    /// Full segments in the peer's window.
+    /// Whether the peer's window holds fewer full segments than `segments`.
     #[inline]
-    pub(crate) fn peer_window_segments(&self) -> u32 {
-        whole_segments(self.peer_window, self.mss.into())
+    pub(crate) fn peer_window_is_below(&self, segments: u32) -> bool {
+        u64::from(self.peer_window) < u64::from(segments) * u64::from(self.mss)
     }
 
     #[inline]
