@@ -1,12 +1,15 @@
 //! A simulated packet.
 
+mod owner;
+
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
 use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
-use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, Segment};
+
+pub(crate) use owner::Owner;
 
 use crate::payload::{Payload, Probe};
 
@@ -52,61 +55,6 @@ impl Kind {
     }
 }
 
-/// Whose packet it is: the flow, in 24 bits, and its client, plus 1.
-///
-/// Not zero, so that an `Option<Packet>` needs no more than a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owner(NonZeroU32);
-
-impl Owner {
-    const FLOW_SHIFT: u32 = 8;
-
-    /// Flow number `flow`, below 2^24, of `client`.
-    pub(crate) const fn new(flow: u32, client: Option<Client>) -> Self {
-        let code = match client {
-            None => 0,
-            Some(client) => 1 + 2 * client.number as u32 + client.receives as u32,
-        };
-        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | code))
-    }
-
-    /// The same client's, but of flow number `flow`.
-    pub(crate) const fn with_flow(self, flow: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | self.code()))
-    }
-
-    /// The number of the flow.
-    #[inline]
-    pub(crate) const fn flow(self) -> u32 {
-        self.0.get() >> Self::FLOW_SHIFT
-    }
-
-    /// 0, or the client and whether it receives.
-    #[inline]
-    const fn code(self) -> u32 {
-        (self.0.get() & 0xFF) - 1
-    }
-
-    /// The number of its client.
-    pub(crate) const fn client(self) -> Option<u8> {
-        match self.code().to_le_bytes()[0] {
-            0 => None,
-            code => Some((code - 1) / 2),
-        }
-    }
-
-    /// Who sends data, and who receives it: a client, and a server that only this flow talks to.
-    #[inline]
-    const fn hosts(self) -> (u64, u64) {
-        let server = 1 << 32 | self.flow() as u64;
-        match self.code() as u64 {
-            0 => (1, 2),
-            code if code % 2 == 1 => (256 + code / 2, server),
-            code => (server, 256 + code / 2 - 1),
-        }
-    }
-}
-
 /// A packet on its way: 64 bytes, a cache line.
 ///
 /// Its order in memory is fixed. `tag` is a whole word that is not zero: an `Option<Packet>` then has the size of a
@@ -134,18 +82,42 @@ const UDP_HEADERS: u64 = 42;
 /// An Ethernet frame with the 84-byte IP packet that `ping` sends.
 const PING_SIZE: u64 = 98;
 
-/// What the packets that an endpoint sends at one instant have in common: owner, kind, class and step of their way.
+/// What the packets that an endpoint sends at one instant have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub(crate) owner: Owner,
+    pub(crate) kind: Kind,
+    /// The first step of their way.
+    pub(crate) step: u16,
+    pub(crate) class: Dscp,
+}
+
+/// The same as packets hold it, but for the ECN field; they are at a step of their way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(NonZeroU64);
 
-impl Label {
+impl Departure {
+    /// The label of packets at their first step.
     #[inline]
-    pub(crate) const fn new(owner: Owner, kind: Kind, step: u16, class: Dscp) -> Self {
-        let class = (class.number() as u32) << 2;
-        let label = (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | class;
-        Self(tag(owner, label))
+    pub(crate) const fn label(self) -> Label {
+        self.label_at(self.step)
     }
 
+    /// The label of packets at the step behind their first one.
+    #[inline]
+    pub(crate) const fn onward(self) -> Label {
+        self.label_at(self.step + 1)
+    }
+
+    #[inline]
+    const fn label_at(self, step: u16) -> Label {
+        let class = (self.class.number() as u32) << 2;
+        let word = (step as u32) << STEP_SHIFT | (self.kind as u32) << KIND_SHIFT | class;
+        Label(tag(self.owner, word))
+    }
+}
+
+impl Label {
     /// A segment, at `stamp`.
     #[inline]
     pub(crate) fn segment(self, stamp: Instant, segment: &Segment) -> Packet {
@@ -160,34 +132,15 @@ impl Label {
 
     #[inline]
     fn packet(self, stamp: Instant, payload: Payload) -> Packet {
-        let mut packet = Packet {
-            tag: self.0,
+        Packet {
+            tag: self.0 | u64::from(payload.ecn_bits()),
             stamp,
             payload,
-        };
-        packet.tag |= u64::from(packet.payload.ecn_bits());
-        packet
+        }
     }
 }
 
 impl Packet {
-    /// A TCP segment of `owner` at the first `step` of its way.
-    #[inline]
-    pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
-        Self::with(owner, kind, step, Payload::of_tcp(segment))
-    }
-
-    #[inline]
-    const fn with(owner: Owner, kind: Kind, step: u16, payload: Payload) -> Self {
-        let ecn = payload.ecn_bits() as u32;
-        let label = (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | ecn;
-        Self {
-            tag: tag(owner, label),
-            stamp: Instant::ZERO,
-            payload,
-        }
-    }
-
     /// Whose packet it is.
     #[inline]
     pub(crate) const fn owner(&self) -> Owner {
@@ -216,12 +169,6 @@ impl Packet {
             tag: tag(self.owner(), label),
             ..*self
         }
-    }
-
-    /// A datagram of QUIC of `owner` at the first `step` of its way.
-    #[inline]
-    pub(crate) const fn quic(owner: Owner, kind: Kind, step: u16, datagram: &Datagram) -> Self {
-        Self::with(owner, kind, step, Payload::of_quic(datagram))
     }
 
     /// What it carries.
@@ -292,7 +239,7 @@ impl Packet {
     }
 
     /// Datagram or echo request number `number` of `owner`, sent now.
-    pub(crate) const fn of_probe(
+    pub(crate) fn of_probe(
         owner: Owner,
         kind: Kind,
         now: Instant,
@@ -304,7 +251,15 @@ impl Packet {
             sent: now,
             payload,
         };
-        Self::with(owner, kind, 0, Payload::of_probe(&probe))
+        let departure = Departure {
+            owner,
+            kind,
+            step: 0,
+            class: Dscp::DEFAULT,
+        };
+        departure
+            .label()
+            .packet(Instant::ZERO, Payload::of_probe(&probe))
     }
 
     /// What a TCP packet carries.
@@ -332,7 +287,11 @@ impl Packet {
 }
 
 impl Carried for Packet {
-    const NONE: Self = Self::tcp(Owner::new(0, None), Kind::Data, 0, &Segment::EMPTY);
+    const NONE: Self = Self {
+        tag: NonZeroU64::MIN,
+        stamp: Instant::ZERO,
+        payload: Payload::of_tcp(&Segment::EMPTY),
+    };
 
     #[inline]
     fn stamp(&self) -> Instant {
@@ -459,28 +418,22 @@ const _: () = assert!(
 );
 
 #[cfg(test)]
+impl Packet {
+    /// An empty segment.
+    pub(crate) fn empty(owner: Owner, kind: Kind) -> Self {
+        let departure = Departure {
+            owner,
+            kind,
+            step: 0,
+            class: Dscp::DEFAULT,
+        };
+        departure.label().segment(Instant::ZERO, &Segment::EMPTY)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_is_the_same_host_in_both_directions() {
-        let hosts = |number, receives, kind| {
-            let owner = Owner::new(0xFF_FFFF, Some(Client { number, receives }));
-            assert_eq!(owner.client(), Some(number));
-            assert_eq!(owner.flow(), 0xFF_FFFF);
-            let key = Packet::tcp(owner, kind, 0, &Segment::EMPTY).flow();
-            (key.source, key.destination)
-        };
-        for number in [0, 1, Client::MOST] {
-            let (client, server) = hosts(number, false, Kind::Data);
-            assert_eq!(client, 256 + u64::from(number));
-            assert_eq!(hosts(number, false, Kind::Ack), (server, client));
-            assert_eq!(hosts(number, true, Kind::Data), (server, client));
-            assert_eq!(hosts(number, true, Kind::Ack), (client, server));
-        }
-        let key = Packet::tcp(Owner::new(7, None), Kind::Data, 0, &Segment::EMPTY).flow();
-        assert_eq!((key.source, key.destination, key.ports), (1, 2, 7));
-    }
 
     #[test]
     fn a_ping_with_payload_is_a_datagram() {

@@ -139,7 +139,7 @@ mod tests {
         };
         assert_eq!(Payload::of_probe(&probe).probe(), probe);
         let words = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
-        let flags = sojourn_transport::Flags::ECT;
+        let flags = sojourn_transport::Flags::ECT0;
         let datagram = Datagram::from_parts(words, 1_200, flags);
         let payload = Payload::of_quic(&datagram);
         assert_eq!(payload.quic(), datagram);

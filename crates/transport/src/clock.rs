@@ -41,15 +41,21 @@ impl Ticks {
     #[inline]
     pub const fn expiry(self, now: Instant, n: u64) -> Instant {
         let granularity = match n {
-            0..63 => 1,
+            // Most timers: without a multiplication by one.
+            0..63 => return self.begin_of(self.at(now) + n + 1),
             63..504 => 8,
             504..4_032 => 64,
             4_032..32_256 => 512,
             _ => 4_096,
         };
         let due = self.at(now) + n;
-        let fires = (due / granularity + 1) * granularity;
-        Instant::from_nanos((fires * TICK_NANOS).saturating_sub(self.phase))
+        self.begin_of((due / granularity + 1) * granularity)
+    }
+
+    /// When the tick counter reaches `tick`.
+    #[inline]
+    const fn begin_of(self, tick: u64) -> Instant {
+        Instant::from_nanos((tick * TICK_NANOS).saturating_sub(self.phase))
     }
 }
 

@@ -43,7 +43,7 @@ impl Rounds {
         let mut acks = Vec::new();
         self.now += Duration::from_millis(10);
         for (n, seg) in std::mem::take(&mut self.under_way).iter().enumerate() {
-            assert!(seg.flags.has(Flags::ECT), "{seg:?}");
+            assert!(seg.flags.has(Flags::ECT0), "{seg:?}");
             let arrival = Arrival {
                 ce: marked(n),
                 more: false,
@@ -64,7 +64,7 @@ fn the_receiver_reports_each_change() {
     let mut receiver = Receiver::answering(&params(), ticks);
     let mut out = Vec::new();
     let syn = Segment {
-        flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::ECT,
+        flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::ECT0,
         ..Segment::EMPTY
     };
     receiver.on_segment(Instant::ZERO, &syn, Arrival::default(), &mut out);
@@ -74,7 +74,7 @@ fn the_receiver_reports_each_change() {
         let seg = Segment {
             seq,
             len: MSS,
-            flags: Flags::ACK | Flags::ECT,
+            flags: Flags::ACK | Flags::ECT0,
             ..Segment::EMPTY
         };
         let now = Instant::from_millis(100 + u64::from(seq));

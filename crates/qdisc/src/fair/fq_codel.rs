@@ -148,8 +148,7 @@ pub struct FqCodel<P> {
     perturbation: u64,
     law: Law,
     store: Store<P>,
-    flows: Vec<Flow>,
-    turns: SparseFirst,
+    turns: SparseFirst<Flow>,
     /// How often a flow became new.
     new_flow_count: u64,
 }
@@ -203,8 +202,7 @@ impl<P: Packet> FqCodel<P> {
                 last: Bytes(0),
                 profile: params.profile,
             },
-            flows: vec![flow; number],
-            turns: SparseFirst::new(params.flows, params.quantum.unwrap_or(mtu)),
+            turns: SparseFirst::new(flow, params.flows, params.quantum.unwrap_or(mtu)),
             new_flow_count: 0,
         }
     }
@@ -220,12 +218,13 @@ impl<P: Packet> FqCodel<P> {
     #[cold]
     fn drop_from_fat_flow(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
         let (mut fat, mut most) = (0, 0);
-        for (at, &bytes) in self.store.bytes.iter().enumerate() {
+        for (at, &bytes) in (0..).zip(&self.store.bytes) {
             if bytes > most {
                 (fat, most) = (at, bytes);
             }
         }
-        let flow = &mut self.flows[fat];
+        let fat = FlowId::at(fat);
+        let flow = &mut self.turns[fat];
         let (packets, bytes) = match self.params.profile {
             Profile::Rfc | Profile::Paper => {
                 ((flow.list.packets() / 2).min(self.params.drop_batch), most)
@@ -235,7 +234,7 @@ impl<P: Packet> FqCodel<P> {
         };
         let mut dropped = 0;
         let mut gone = 0;
-        while let Some((pkt, _)) = self.store.pop(fat, &mut flow.list) {
+        while let Some((pkt, _)) = self.store.pop(fat.index(), &mut flow.list) {
             gone += pkt.size().0;
             dropped += 1;
             obs.on_drop(now, pkt, DropReason::Overlimit);
@@ -254,9 +253,7 @@ impl<P: Packet> FqCodel<P> {
         if self.store.backlog.packets >= MANY_PACKETS
             && let Some(next) = self.turns.behind(flow)
         {
-            self.store
-                .pool
-                .prefetch_oldest(&self.flows[next.index()].list);
+            self.store.pool.prefetch_oldest(&self.turns[next].list);
         }
     }
 }
@@ -265,7 +262,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         let id = self.classify(&pkt);
-        let flow = &mut self.flows[id.index()];
+        let flow = &mut self.turns[id];
         self.store.push(id.index(), &mut flow.list, now, pkt);
         self.new_flow_count += u64::from(self.turns.join(id));
         let Backlog { packets, bytes } = self.store.backlog;
@@ -280,7 +277,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         loop {
             let id = self.turns.next()?;
             self.look_ahead(id);
-            let flow = &mut self.flows[id.index()];
+            let flow = &mut self.turns[id];
             let mut source = FlowSource {
                 store: &mut self.store,
                 at: id.index(),

@@ -127,8 +127,7 @@ pub struct FqPie<P> {
     law: Constants,
     pool: Pool<P>,
     backlog: Backlog,
-    flows: Vec<Flow>,
-    turns: SparseFirst,
+    turns: SparseFirst<Flow>,
     rng: Rng,
     next_update: Instant,
     /// The first queue of the next batch.
@@ -167,8 +166,7 @@ impl<P: Packet> FqPie<P> {
             law,
             pool: Pool::new(),
             backlog: Backlog::default(),
-            flows: vec![flow; params.flows as usize],
-            turns: SparseFirst::new(params.flows, params.quantum.unwrap_or(mtu)),
+            turns: SparseFirst::new(flow, params.flows, params.quantum.unwrap_or(mtu)),
             rng,
             next_update,
             cursor: 0,
@@ -191,7 +189,7 @@ impl<P: Packet> FqPie<P> {
         obs: &mut dyn Observer<P>,
     ) {
         self.counters.dropped += 1;
-        self.flows[id.index()].control.on_drop();
+        self.turns[id].control.on_drop();
         obs.on_drop(now, pkt, reason);
     }
 }
@@ -209,7 +207,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         }
         let most = self.params.memory_limit + size;
         self.counters.overmemory += u64::from(self.backlog.bytes > most);
-        let Flow { list, control } = &mut self.flows[id.index()];
+        let Flow { list, control } = &mut self.turns[id];
         if control.drop_early(&self.law, list.bytes(), size, &mut self.rng) {
             let may_mark = self.params.ecn && control.is_below(&self.law, self.params.ecn_prob);
             if !(may_mark && pkt.mark_ce()) {
@@ -230,7 +228,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         // Each turn sends or sets a queue aside, and only an arrival brings one back.
         loop {
             let id = self.turns.next()?;
-            let Flow { list, control } = &mut self.flows[id.index()];
+            let Flow { list, control } = &mut self.turns[id];
             let Some((pkt, arrived)) = self.pool.pop(list) else {
                 self.turns.pass(id, false);
                 continue;
@@ -238,8 +236,8 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             let size = pkt.size();
             self.backlog.packets -= 1;
             self.backlog.bytes -= size;
-            self.turns.charge(id, size);
             control.on_dequeue(&self.law, now, arrived, list.bytes(), size);
+            self.turns.charge(id, size);
             return Some(pkt);
         }
     }
@@ -258,12 +256,14 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         if now < self.next_update {
             return;
         }
-        let end = self.flows.len().min(self.cursor + BATCH);
-        for flow in &mut self.flows[self.cursor..end] {
+        let flows = self.turns.iter_mut();
+        let end = flows.len().min(self.cursor + BATCH);
+        let is_last = end == flows.len();
+        for flow in flows.take(end).skip(self.cursor) {
             let backlog = flow.list.bytes();
             flow.control.calculate_probability(&self.law, backlog);
         }
-        let delay = if end < self.flows.len() {
+        let delay = if !is_last {
             self.cursor = end;
             Duration::ZERO
         } else {

@@ -1,5 +1,7 @@
 //! Round-robin order of flows.
 
+use std::ops::{Index, IndexMut};
+
 use sojourn_net::Bytes;
 
 /// A flow of a fair queue: its place in the table of flows.
@@ -12,6 +14,11 @@ impl FlowId {
 
     /// As the link of a flow: it is in no list.
     const AWAY: Self = Self(u32::MAX - 1);
+
+    /// The flow with this number.
+    pub(crate) const fn at(number: u32) -> Self {
+        Self(number)
+    }
 
     /// The flow among `flows` that a 32-bit digest falls to.
     #[inline]
@@ -36,6 +43,27 @@ impl FlowId {
     }
 }
 
+/// The table through which lists of flows are linked: which flow comes after each.
+pub(crate) trait Links {
+    /// The flow behind `flow`; `None`: there is no such flow.
+    fn behind(&self, flow: FlowId) -> Option<FlowId>;
+
+    /// Puts `next` behind `flow`.
+    fn link(&mut self, flow: FlowId, next: FlowId);
+}
+
+impl Links for Vec<FlowId> {
+    #[inline]
+    fn behind(&self, flow: FlowId) -> Option<FlowId> {
+        self.get(flow.index()).copied()
+    }
+
+    #[inline]
+    fn link(&mut self, flow: FlowId, next: FlowId) {
+        self[flow.index()] = next;
+    }
+}
+
 /// A first-in first-out list of flows, linked through a table that several lists share.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
@@ -55,10 +83,9 @@ impl Round {
     }
 
     /// How many flows are in the list.
-    pub(crate) fn len(&self, links: &[FlowId]) -> u64 {
-        let next = |flow: &FlowId| links.get(flow.index()).copied();
-        std::iter::successors(self.first(), |flow| {
-            next(flow).filter(|&f| f != FlowId::NONE)
+    pub(crate) fn len(&self, links: &impl Links) -> u64 {
+        std::iter::successors(self.first(), |&flow| {
+            links.behind(flow).filter(|&f| f != FlowId::NONE)
         })
         .map(|_| 1)
         .sum()
@@ -66,20 +93,20 @@ impl Round {
 
     /// Appends a flow that is in no list.
     #[inline]
-    pub(crate) fn push(&mut self, links: &mut [FlowId], flow: FlowId) {
-        links[flow.index()] = FlowId::NONE;
+    pub(crate) fn push(&mut self, links: &mut impl Links, flow: FlowId) {
+        links.link(flow, FlowId::NONE);
         if self.first == FlowId::NONE {
             self.first = flow;
         } else {
-            links[self.last.index()] = flow;
+            links.link(self.last, flow);
         }
         self.last = flow;
     }
 
     /// Removes the first flow, if there is one.
     #[inline]
-    pub(crate) fn pop(&mut self, links: &[FlowId]) {
-        if let Some(&next) = links.get(self.first.index()) {
+    pub(crate) fn pop(&mut self, links: &impl Links) {
+        if let Some(next) = links.behind(self.first) {
             self.first = next;
         }
     }
@@ -89,36 +116,83 @@ impl Round {
 ///
 /// A flow that comes back joins the end of *new* with a quantum of credit; one whose credit is
 /// spent gets another quantum at the end of *old*. New goes before old.
+///
+/// It holds what the discipline keeps of each flow, `T`, beside what is read with it.
 #[derive(Clone, Debug)]
-pub(crate) struct SparseFirst {
+pub(crate) struct SparseFirst<T> {
     quantum: i64,
     new: Round,
     old: Round,
-    /// Of both lists; a flow is in at most one.
-    links: Vec<FlowId>,
-    /// What each flow may still send in its turn; it may be overdrawn.
-    credits: Vec<i64>,
+    /// Of all flows: each is in at most one of the lists.
+    seats: Vec<Seat<T>>,
 }
 
-impl SparseFirst {
-    /// `flows` flows, all away.
-    pub(crate) fn new(flows: u32, quantum: Bytes) -> Self {
+/// A flow in one of the lists, or away.
+#[derive(Clone, Debug)]
+struct Seat<T> {
+    flow: T,
+    /// What the flow may still send in its turn; it may be overdrawn.
+    credit: i64,
+    next: FlowId,
+}
+
+impl<T> Links for Vec<Seat<T>> {
+    #[inline]
+    fn behind(&self, flow: FlowId) -> Option<FlowId> {
+        self.get(flow.index()).map(|seat| seat.next)
+    }
+
+    #[inline]
+    fn link(&mut self, flow: FlowId, next: FlowId) {
+        self[flow.index()].next = next;
+    }
+}
+
+impl<T> Index<FlowId> for SparseFirst<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, flow: FlowId) -> &T {
+        &self.seats[flow.index()].flow
+    }
+}
+
+impl<T> IndexMut<FlowId> for SparseFirst<T> {
+    #[inline]
+    fn index_mut(&mut self, flow: FlowId) -> &mut T {
+        &mut self.seats[flow.index()].flow
+    }
+}
+
+impl<T: Clone> SparseFirst<T> {
+    /// `number` flows like `flow`, all away.
+    pub(crate) fn new(flow: T, number: u32, quantum: Bytes) -> Self {
+        let seat = Seat {
+            flow,
+            credit: 0,
+            next: FlowId::AWAY,
+        };
         Self {
             quantum: signed(quantum),
             new: Round::EMPTY,
             old: Round::EMPTY,
-            links: vec![FlowId::AWAY; flows as usize],
-            credits: vec![0; flows as usize],
+            seats: vec![seat; number as usize],
         }
+    }
+
+    /// All flows, in the order of their numbers.
+    pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
+        self.seats.iter_mut().map(|seat| &mut seat.flow)
     }
 
     /// `flow` has something to send; says whether it was away.
     #[inline]
     pub(crate) fn join(&mut self, flow: FlowId) -> bool {
-        let was_away = self.links[flow.index()] == FlowId::AWAY;
+        let seat = &mut self.seats[flow.index()];
+        let was_away = seat.next == FlowId::AWAY;
         if was_away {
-            self.credits[flow.index()] = self.quantum;
-            self.new.push(&mut self.links, flow);
+            seat.credit = self.quantum;
+            self.new.push(&mut self.seats, flow);
         }
         was_away
     }
@@ -134,32 +208,33 @@ impl SparseFirst {
                 None => &mut self.old,
             };
             let flow = list.first()?;
-            let credit = &mut self.credits[flow.index()];
-            if *credit > 0 {
+            let seat = &mut self.seats[flow.index()];
+            if seat.credit > 0 {
                 return Some(flow);
             }
-            *credit += self.quantum;
-            list.pop(&self.links);
-            self.old.push(&mut self.links, flow);
+            seat.credit += self.quantum;
+            list.pop(&self.seats);
+            self.old.push(&mut self.seats, flow);
         }
     }
 
     /// The flow behind `flow` in its list.
     #[inline]
     pub(crate) fn behind(&self, flow: FlowId) -> Option<FlowId> {
-        let next = *self.links.get(flow.index())?;
-        (next.index() < self.links.len()).then_some(next)
+        let next = self.seats.get(flow.index())?.next;
+        (next.index() < self.seats.len()).then_some(next)
     }
 
     /// Numbers of flows in the new and in the old list.
     pub(crate) fn lengths(&self) -> (u64, u64) {
-        (self.new.len(&self.links), self.old.len(&self.links))
+        let seats = &self.seats;
+        (self.new.len(seats), self.old.len(seats))
     }
 
     /// `flow` sent `size` bytes in its turn.
     #[inline]
     pub(crate) fn charge(&mut self, flow: FlowId, size: Bytes) {
-        self.credits[flow.index()] -= signed(size);
+        self.seats[flow.index()].credit -= signed(size);
     }
 
     /// `flow`, whose turn it is, had nothing to send. It is away then, unless it is new: so that it does not come
@@ -169,11 +244,11 @@ impl SparseFirst {
     pub(crate) fn pass(&mut self, flow: FlowId, always: bool) {
         let is_new = self.new.first().is_some();
         let list = if is_new { &mut self.new } else { &mut self.old };
-        list.pop(&self.links);
+        list.pop(&self.seats);
         if is_new && (always || self.old.first().is_some()) {
-            self.old.push(&mut self.links, flow);
+            self.old.push(&mut self.seats, flow);
         } else {
-            self.links[flow.index()] = FlowId::AWAY;
+            self.seats.link(flow, FlowId::AWAY);
         }
     }
 }

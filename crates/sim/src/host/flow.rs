@@ -14,7 +14,7 @@ use super::quic::End;
 use super::ticks::Hosts;
 use super::timer::Pending;
 use super::user::User;
-use crate::packet::Owner;
+use crate::packet::{Departure, Kind, Owner};
 use sojourn_records::{AppRecord, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
@@ -51,6 +51,21 @@ pub(crate) enum Source {
 }
 
 impl Flow {
+    /// What the packets of this kind have in common that an endpoint sends at one instant.
+    #[inline]
+    pub(crate) const fn departure(&self, kind: Kind) -> Departure {
+        let step = match kind {
+            Kind::Data | Kind::RequestAck | Kind::QuicData => self.forward,
+            _ => self.reverse,
+        };
+        Departure {
+            owner: self.owner,
+            kind,
+            step,
+            class: self.class,
+        }
+    }
+
     /// A flow that has not started.
     pub(crate) const fn new(paths: (u16, u16), class: Dscp, owner: Owner) -> Self {
         Self {

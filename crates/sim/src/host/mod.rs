@@ -18,7 +18,7 @@ mod user;
 pub(crate) use ahead::Recorded;
 pub(crate) use connection::Connection;
 pub(crate) use flow::{Flow, Source};
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{Outbox, Outgoing};
 pub(crate) use quic::{End, QuicConnection};
 pub(crate) use ticks::Hosts;
 pub(crate) use timer::TimerEvent;

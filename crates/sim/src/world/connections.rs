@@ -1,14 +1,14 @@
 //! Events of connections over TCP or QUIC: delivery and timers.
 
 use sojourn_apps::Side;
-use sojourn_link::Step;
 use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::Arrival;
+use sojourn_transport::quic::Datagram;
+use sojourn_transport::{Arrival, Segment};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::host::{Connection, Flow, Source, TimerEvent};
-use crate::packet::{Kind, Label, Packet};
+use crate::host::{Connection, Source, TimerEvent};
+use crate::packet::{Kind, Packet};
 
 impl World<'_> {
     /// A segment has reached an end of a connection over TCP.
@@ -155,62 +155,15 @@ impl World<'_> {
         if self.outbox.segments.is_empty() && self.outbox.datagrams.is_empty() {
             return;
         }
-        let Flow {
-            forward, reverse, ..
-        } = self.flows[id as usize];
-        let way = match kind {
-            Kind::Data | Kind::RequestAck | Kind::QuicData => forward,
-            _ => reverse,
-        };
+        let departure = self.flows[id as usize].departure(kind);
         // A connection sends either segments or datagrams.
-        if !self.outbox.datagrams.is_empty() {
-            return self.send_datagrams(id, kind, way);
-        }
-        let packets = self.outbox.segments.len();
+        let packets = self.outbox.segments.len() + self.outbox.datagrams.len();
         self.observed.notes.starts.on_sending(id, packets);
-        self.send_segments(id, kind, way);
-    }
-
-    /// Puts the segments that an endpoint sends on their way.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "once per packet; because of the call of a capture it is not inlined without this"
-    )]
-    pub(super) fn send_segments(&mut self, id: u32, kind: Kind, way: u16) {
-        let Flow { class, owner, .. } = self.flows[id as usize];
-        if self.observed.notes.capture.is_some() {
-            self.capture_segments(owner, kind, way);
+        if self.outbox.datagrams.is_empty() {
+            self.send_all::<Segment>(departure);
+        } else {
+            self.send_all::<Datagram>(departure);
         }
-        match self.routes.step(way) {
-            Step::Wire(wire) => {
-                let label = Label::new(owner, kind, way + 1, class);
-                let on_wire = &mut self.wires[wire as usize];
-                let arrival = self.now + on_wire.delay;
-                for segment in &self.outbox.segments {
-                    if let Some(at) = on_wire.put(label.segment(arrival, segment)) {
-                        self.agenda.schedule(at, Event::Wire(wire));
-                    }
-                }
-            }
-            Step::Link(link) => {
-                let label = Label::new(owner, kind, way + 1, class);
-                let offered = if self.only_queues(link) {
-                    0
-                } else {
-                    self.offer_segments(link, label)
-                };
-                self.queue_segments(link, label, offered);
-            }
-            _ => {
-                let label = Label::new(owner, kind, way, class);
-                for n in 0..self.outbox.segments.len() {
-                    let pkt = label.segment(self.now, &self.outbox.segments[n]);
-                    self.forward(&pkt);
-                }
-            }
-        }
-        self.outbox.segments.clear();
     }
 
     /// Schedules events for the timers that a turn may have set, of the end that sends packets of this

@@ -69,10 +69,9 @@ mod tests {
     use super::*;
     use crate::packet::{Kind, Owner};
     use sojourn_net::Rng;
-    use sojourn_transport::Segment;
 
     fn packet(flow: u32, kind: Kind) -> Packet {
-        Packet::tcp(Owner::new(flow, None), kind, 0, &Segment::EMPTY)
+        Packet::empty(Owner::new(flow, None), kind)
     }
 
     #[test]

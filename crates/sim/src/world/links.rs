@@ -6,7 +6,7 @@ use sojourn_qdisc::Qdisc;
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::packet::{Label, Packet};
+use crate::packet::Packet;
 
 impl World<'_> {
     /// Sends a packet on from where it is.
@@ -49,35 +49,6 @@ impl World<'_> {
             && !link.timed
             && self.observed.notes.capture.is_none()
             && !self.prefetches_waiting()
-    }
-
-    /// Offers the segments that an endpoint sends, but for the first `offered`, to the queue of a link that
-    /// [only queues](Self::only_queues) them.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
-    pub(super) fn queue_segments(&mut self, id: u32, label: Label, offered: usize) {
-        let link = &mut self.links[id as usize];
-        let mut watch = self.observed.watch(id);
-        for segment in &self.outbox.segments[offered..] {
-            watch.begin();
-            let pkt = label.segment(self.now, segment);
-            link.qdisc.enqueue(self.now, pkt, &mut watch);
-        }
-    }
-
-    /// Offers the segments that an endpoint sends to a link, until the link [only queues](Self::only_queues) those
-    /// that follow. Returns how many.
-    #[inline(never)]
-    pub(super) fn offer_segments(&mut self, id: u32, label: Label) -> usize {
-        let segments = self.outbox.segments.len();
-        for n in 0..segments {
-            let pkt = label.segment(self.now, &self.outbox.segments[n]);
-            self.offer(id, &pkt);
-            if self.only_queues(id) {
-                return n + 1;
-            }
-        }
-        segments
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.

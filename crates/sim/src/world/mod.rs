@@ -13,6 +13,7 @@ mod network;
 mod one_way;
 mod prefetch;
 mod quic;
+mod sending;
 
 use sojourn_backend::Feature;
 use sojourn_link::{Direction, Link, LinkProbe, Passage, Routes, Step, Wire};

@@ -6,7 +6,7 @@
 //! packet more in S2 of `make bench`.
 
 use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::Arrival;
+use sojourn_transport::{Arrival, Segment};
 
 use super::network::World;
 use crate::agenda::Event;
@@ -41,7 +41,6 @@ impl World<'_> {
                 more: follows,
             };
             let out = &mut self.outbox.segments;
-            let way = flow.reverse;
             tcp.data
                 .receiver
                 .on_segment(at, pkt.segment(), arrival, out);
@@ -53,7 +52,8 @@ impl World<'_> {
             let due = tcp.next_data_timer();
             let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
             if !self.outbox.segments.is_empty() {
-                self.send_segments(id, Kind::Ack, way);
+                let departure = flow.departure(Kind::Ack);
+                self.send_all::<Segment>(departure);
             }
             if let Some(at) = timer {
                 self.agenda.schedule(at, Event::Receiver(id));
@@ -61,7 +61,6 @@ impl World<'_> {
         } else {
             let out = &mut self.outbox.segments;
             tcp.data.sender.on_segment(self.now, pkt.segment(), out);
-            let way = flow.forward;
             let (event, over) = (tcp.has_event(Kind::Ack), tcp.is_over());
             if event || over {
                 self.after_change(id, event, over);
@@ -70,7 +69,8 @@ impl World<'_> {
             let due = tcp.data.sender.next_timer_before(flow.sender_event.limit());
             let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
             if !self.outbox.segments.is_empty() {
-                self.send_segments(id, Kind::Data, way);
+                let departure = flow.departure(Kind::Data);
+                self.send_all::<Segment>(departure);
             }
             if let Some(at) = timer {
                 self.agenda.schedule(at, Event::Sender(id));
@@ -81,25 +81,25 @@ impl World<'_> {
     /// Handles the end of a transfer at `at`, the time of the receiver. The user records it, so it gets that time.
     #[inline(never)]
     fn after_last_data(&mut self, id: u32, at: Instant) {
-        let way = self.flows[id as usize].reverse;
+        let departure = self.flows[id as usize].departure(Kind::Ack);
         let now = std::mem::replace(&mut self.now, at);
         self.notify_user(id);
         self.now = now;
-        self.send_segments(id, Kind::Ack, way);
+        self.send_all::<Segment>(departure);
         self.follow_receiver(id);
     }
 
     /// After an acknowledgement with which the connection has been established or is over.
     #[inline(never)]
     fn after_change(&mut self, id: u32, event: bool, over: bool) {
-        let way = self.flows[id as usize].forward;
+        let departure = self.flows[id as usize].departure(Kind::Data);
         if event {
             self.notify_user(id);
         }
         if over {
             self.flows[id as usize].release(self.now);
         }
-        self.send_segments(id, Kind::Data, way);
+        self.send_all::<Segment>(departure);
         self.follow_sender(id);
     }
 
@@ -118,9 +118,9 @@ impl World<'_> {
                 let sender = &mut tcp.data.sender;
                 if sender.next_timer().is_some_and(|due| due <= self.now) {
                     sender.on_timer(self.now, &mut self.outbox.segments);
-                    let way = flow.forward;
+                    let departure = flow.departure(Kind::Data);
                     flow.release(self.now);
-                    self.send_segments(id, Kind::Data, way);
+                    self.send_all::<Segment>(departure);
                 }
                 self.follow_sender(id);
             }
@@ -131,8 +131,8 @@ impl World<'_> {
                 let receiver = &mut tcp.data.receiver;
                 if receiver.next_timer().is_some_and(|due| due <= at) {
                     receiver.on_timer(at, &mut self.outbox.segments);
-                    let way = flow.reverse;
-                    self.send_segments(id, Kind::Ack, way);
+                    let departure = flow.departure(Kind::Ack);
+                    self.send_all::<Segment>(departure);
                 }
                 self.follow_receiver(id);
             }

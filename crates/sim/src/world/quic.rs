@@ -2,13 +2,13 @@
 //!
 //! Most events only send packets and set the timer of the endpoint concerned.
 
-use sojourn_link::Step;
 use sojourn_net::{Ecn, Instant, Packet as View};
+use sojourn_transport::quic::Datagram;
 
 use super::network::World;
 use crate::agenda::Event;
 use crate::host::{End, QuicConnection, Source, TimerEvent};
-use crate::packet::{Kind, Label, Packet};
+use crate::packet::{Kind, Packet};
 
 /// The state of a connection after an endpoint has processed an event. Sending the datagrams does not change it.
 struct Turn {
@@ -93,59 +93,19 @@ impl World<'_> {
             return self.after_turn(id, kind);
         }
         let flow = &mut self.flows[id as usize];
-        let (pending, event, way) = match end {
-            End::Near => (&mut flow.sender_event, Event::Sender(id), flow.forward),
-            End::Far => (&mut flow.receiver_event, Event::Receiver(id), flow.reverse),
+        let departure = flow.departure(kind);
+        let (pending, event) = match end {
+            End::Near => (&mut flow.sender_event, Event::Sender(id)),
+            End::Far => (&mut flow.receiver_event, Event::Receiver(id)),
         };
         let timer = due.and_then(|due| pending.advance(due, self.now));
-        if !self.outbox.datagrams.is_empty() {
-            self.send_datagrams(id, kind, way);
+        let packets = self.outbox.datagrams.len();
+        if packets > 0 {
+            self.observed.notes.starts.on_sending(id, packets);
+            self.send_all::<Datagram>(departure);
         }
         if let Some(at) = timer {
             self.agenda.schedule(at, event);
         }
-    }
-
-    /// Puts the datagrams of QUIC that an endpoint sends on their way.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "once per packet; it is not inlined without this"
-    )]
-    pub(super) fn send_datagrams(&mut self, id: u32, kind: Kind, way: u16) {
-        let flow = &self.flows[id as usize];
-        let (owner, class) = (flow.owner, flow.class);
-        let packets = self.outbox.datagrams.len();
-        self.observed.notes.starts.on_sending(id, packets);
-        if self.observed.notes.capture.is_some() {
-            self.capture_datagrams(id, kind, way);
-        }
-        match self.routes.step(way) {
-            Step::Wire(wire) => {
-                let label = Label::new(owner, kind, way + 1, class);
-                let on_wire = &mut self.wires[wire as usize];
-                let arrival = self.now + on_wire.delay;
-                for datagram in &self.outbox.datagrams {
-                    if let Some(at) = on_wire.put(label.datagram(arrival, datagram)) {
-                        self.agenda.schedule(at, Event::Wire(wire));
-                    }
-                }
-            }
-            Step::Link(link) => {
-                let label = Label::new(owner, kind, way + 1, class);
-                for n in 0..packets {
-                    let pkt = label.datagram(self.now, &self.outbox.datagrams[n]);
-                    self.offer(link, &pkt);
-                }
-            }
-            _ => {
-                let label = Label::new(owner, kind, way, class);
-                for n in 0..packets {
-                    let pkt = label.datagram(self.now, &self.outbox.datagrams[n]);
-                    self.forward(&pkt);
-                }
-            }
-        }
-        self.outbox.datagrams.clear();
     }
 }

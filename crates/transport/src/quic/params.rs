@@ -98,8 +98,8 @@ impl Params {
     /// The IP ECN field of datagrams without Initial and Handshake packets.
     pub(super) fn ect(&self) -> Flags {
         match self.cc.kind() {
-            cc if cc.needs_accurate_ecn() => Flags::ECT.with(Flags::ECT1),
-            cc if self.ecn || cc.needs_ecn() => Flags::ECT,
+            cc if cc.needs_accurate_ecn() => Flags::ECT1,
+            cc if self.ecn || cc.needs_ecn() => Flags::ECT0,
             _ => Flags::NONE,
         }
     }

@@ -129,8 +129,7 @@ impl EcnFeedback {
     pub(super) fn negotiate(&mut self, syn: &Segment) {
         self.on &= syn.flags.has(Flags::ECE | Flags::CWR);
         if matches!(self.mode, Mode::Counted(_)) && !syn.flags.has(Flags::AE) {
-            let of_dctcp = self.ect.has(Flags::ECT) && !self.ect.has(Flags::ECT1);
-            self.mode = if of_dctcp {
+            self.mode = if self.ect.has(Flags::ECT0) {
                 Mode::Mirrored
             } else {
                 Mode::Latched
@@ -151,7 +150,7 @@ impl EcnFeedback {
             Mode::Latched | Mode::Mirrored => Flags::ECE,
             Mode::Counted(_) if ce => Flags::AE | Flags::CWR | self.ect,
             Mode::Counted(_) if syn.has(Flags::ECT1) => Flags::CWR | Flags::ECE | self.ect,
-            Mode::Counted(_) if syn.has(Flags::ECT) => Flags::AE | self.ect,
+            Mode::Counted(_) if syn.has(Flags::ECT0) => Flags::AE | self.ect,
             Mode::Counted(_) => Flags::CWR | self.ect,
         }
     }
@@ -165,12 +164,13 @@ impl EcnFeedback {
     /// The flags of a data segment that may call for a response; [`Flags::NONE`] if it changes the feedback.
     #[inline]
     pub(super) fn flags_of_interest(&self, flags: Flags, ce: bool) -> Flags {
-        const IP: Flags = Flags::ECT.with(Flags::ECT1);
         match &self.mode {
             _ if ce => Flags::NONE,
-            Mode::Counted(counters) if !counters.marked => flags.without(IP.with(Flags::of_ace(7))),
-            Mode::Mirrored if !self.ece => flags.without(IP),
-            Mode::Latched => flags.without(IP),
+            Mode::Counted(counters) if !counters.marked => {
+                flags.without(Flags::IP.with(Flags::of_ace(7)))
+            }
+            Mode::Mirrored if !self.ece => flags.without(Flags::IP),
+            Mode::Latched => flags.without(Flags::IP),
             Mode::Counted(_) | Mode::Mirrored => Flags::NONE,
         }
     }

@@ -74,7 +74,7 @@ impl Sender {
                 resend = self.update_phase(now, seg, &mut found);
             }
         } else {
-            let facts = self.take_acknowledged(now, seg, high_before, &mut found);
+            let rtt = self.take_acknowledged(now, seg, high_before, &mut found);
             let (una, next) = (self.board.una(), self.board.next());
             self.rack.adapt_window(found.dsack, una, next);
             if self.ecn.is_on() {
@@ -102,7 +102,7 @@ impl Sender {
             if found.rearm {
                 self.arm_after_progress(now);
             }
-            self.control_congestion(&facts, &found);
+            self.control_congestion(now, rtt, &found);
             self.set_pacing_rate();
         }
         if self.timer.is(Kind::Persist) {
@@ -119,14 +119,15 @@ impl Sender {
         }
     }
 
-    /// Removes what is acknowledged, takes RTT samples and passes them to the controller. Returns what it passed.
+    /// Removes what is acknowledged, takes RTT samples and passes them to the controller. Returns the sample that it
+    /// passed.
     fn take_acknowledged(
         &mut self,
         now: Instant,
         seg: &Segment,
         high_before: Option<u32>,
         found: &mut Findings,
-    ) -> Ack {
+    ) -> Option<u32> {
         let sacked_before = self.board.sacked() > 0;
         let acked = seg.ack - self.board.una();
         let mut last_len = 0;
@@ -199,8 +200,7 @@ impl Sender {
                 self.hystart = None;
             }
         }
-        facts.one_way_ms = None;
-        facts
+        ca_rtt
     }
 
     /// Takes segments that were sent once and are acknowledged in order, the first of them `seq`.
@@ -221,9 +221,8 @@ impl Sender {
         }
         found.original_delivered |= seq < self.recovery.high_seq();
         // The last was sent last: only it can be the newest delivery.
-        let min = self.rtt.min_micros();
-        self.rack
-            .advance(now, (run.newest, seq + run.count), false, min);
+        let rtt = micros(now.since(run.newest));
+        self.rack.advance_by(rtt, (run.newest, seq + run.count));
     }
 
     /// At most one sample per acknowledgement; returns that for the controller.
@@ -241,15 +240,17 @@ impl Sender {
             && !found.resent_acked
         {
             let rtt = micros(now.since(newest));
-            sample = Some(micros(now.since(oldest)));
+            sample = Some(longest_rtt(now, oldest, (newest, rtt)));
             ca_rtt = Some(rtt);
             self.counters.rtt_samples += 1;
             self.counters.rtt_micros += u64::from(rtt);
             self.rtt.sample_max(rtt);
         }
         if let Some((oldest, newest)) = found.sacked_sent {
-            sample = sample.or(Some(micros(now.since(oldest))));
             let rtt = micros(now.since(newest));
+            if sample.is_none() {
+                sample = Some(longest_rtt(now, oldest, (newest, rtt)));
+            }
             ca_rtt = Some(rtt);
             self.rtt.sample_max(rtt);
             // The time-out counts from the first segment unless that is older than the sample.
@@ -298,7 +299,7 @@ impl Sender {
     }
 
     /// Step 9: the window moves by reduction, by growth or not at all.
-    fn control_congestion(&mut self, facts: &Ack, found: &Findings) {
+    fn control_congestion(&mut self, now: Instant, rtt: Option<u32>, found: &Findings) {
         let delivered = self.newly_delivered(found);
         if self.is_model_based() {
             let lost = found.newly_lost(self.board.lost_total());
@@ -308,7 +309,8 @@ impl Sender {
                 maybe_delayed: found.maybe_delayed,
                 ecn: found.ecn,
             };
-            self.update_model(facts, &news);
+            let facts = self.facts(now, rtt, found);
+            self.update_model(&facts, &news);
             return;
         }
         if self.recovery.is_reducing() {
@@ -317,10 +319,7 @@ impl Sender {
         }
         let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
         if progress && self.usage.allows_growth(&self.window) {
-            let facts = Ack {
-                rtt_micros: None,
-                ..*facts
-            };
+            let facts = self.facts(now, None, found);
             let counted = match &mut self.hystart {
                 Some(hystart) => hystart.counts(delivered),
                 None => delivered,
@@ -354,5 +353,15 @@ impl Sender {
         } else if !(found.una_advanced || found.window_changed || found.sacked) {
             self.probe = None;
         }
+    }
+}
+
+/// The RTT in µs of a segment sent at `oldest`. Mostly, that is when the newest one was sent, whose RTT is known.
+#[inline]
+pub(super) fn longest_rtt(now: Instant, oldest: Instant, (newest, rtt): (Instant, u32)) -> u32 {
+    if oldest == newest {
+        rtt
+    } else {
+        micros(now.since(oldest))
     }
 }

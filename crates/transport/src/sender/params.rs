@@ -53,9 +53,9 @@ impl SenderParams {
     /// The IP ECN field of ECN-capable segments.
     pub(crate) const fn ect(&self) -> Flags {
         if self.cc.kind().needs_accurate_ecn() {
-            Flags::ECT.with(Flags::ECT1)
+            Flags::ECT1
         } else {
-            Flags::ECT
+            Flags::ECT0
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use sojourn_net::Instant;
 
+use super::ack::longest_rtt;
 use super::connection::{Sender, State};
 use super::model::News;
 use super::state::recovery::Phase;
@@ -84,12 +85,7 @@ impl Sender {
             self.rtt.sample_min(now, rtt);
         }
         let next = self.board.next();
-        // Mostly, both were sent at the same instant.
-        let longest = if run.oldest == run.newest {
-            rtt
-        } else {
-            micros(now.since(run.oldest))
-        };
+        let longest = longest_rtt(now, run.oldest, (run.newest, rtt));
         self.rtt.sample(longest, una, next);
         self.timer.reset_backoff();
         let facts = Ack {

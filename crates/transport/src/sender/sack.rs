@@ -5,6 +5,7 @@ use sojourn_net::Instant;
 use super::connection::Sender;
 use super::findings::Findings;
 use super::state::scoreboard::EVER_RESENT;
+use crate::clock::micros;
 use crate::segment::{Flags, Segment};
 
 impl Sender {
@@ -50,7 +51,24 @@ impl Sender {
         self.board.restore_sacked(sacked);
     }
 
+    /// Mostly, the segments of a range were sent once and are not marked at all.
+    #[inline]
     fn mark_range_sacked(
+        &mut self,
+        now: Instant,
+        (from, to): (u32, u32),
+        high_before: u32,
+        found: &mut Findings,
+    ) {
+        let seq = self.mark_plain_sacked(now, (from, to), high_before, found);
+        if seq < to {
+            self.mark_rest_sacked(now, (seq, to), high_before, found);
+        }
+    }
+
+    /// Marks a range whose first segment is marked in some way.
+    #[inline(never)]
+    fn mark_rest_sacked(
         &mut self,
         now: Instant,
         (from, to): (u32, u32),
@@ -59,26 +77,39 @@ impl Sender {
     ) {
         let mut seq = from;
         while seq < to {
-            let Some((count, (oldest, newest))) = self.board.mark_plain_sacked(seq, to) else {
-                self.mark_sacked(now, seq, high_before, found);
-                seq += 1;
-                continue;
-            };
-            if seq < high_before {
-                found.note_reordered(seq);
-            }
-            found.original_delivered |= seq < self.recovery.high_seq();
-            let (oldest, _) = found.sacked_sent.unwrap_or((oldest, newest));
-            found.sacked_sent = Some((oldest, newest));
-            found.sacked = true;
-            seq += count;
-            // The last was sent last: only it can be the newest delivery.
-            if let Some(sampler) = self.pacing.sampler() {
-                sampler.on_delivered(seq - 1 - self.board.una(), newest, seq);
-            }
-            let min = self.rtt.min_micros();
-            self.rack.advance(now, (newest, seq), false, min);
+            self.mark_sacked(now, seq, high_before, found);
+            seq = self.mark_plain_sacked(now, (seq + 1, to), high_before, found);
         }
+    }
+
+    /// Marks segments of a range that were sent once and are not marked; returns the first one that is different, or
+    /// the end of the range.
+    #[inline]
+    fn mark_plain_sacked(
+        &mut self,
+        now: Instant,
+        (from, to): (u32, u32),
+        high_before: u32,
+        found: &mut Findings,
+    ) -> u32 {
+        let Some((count, (oldest, newest))) = self.board.mark_plain_sacked(from, to) else {
+            return from;
+        };
+        if from < high_before {
+            found.note_reordered(from);
+        }
+        found.original_delivered |= from < self.recovery.high_seq();
+        let (oldest, _) = found.sacked_sent.unwrap_or((oldest, newest));
+        found.sacked_sent = Some((oldest, newest));
+        found.sacked = true;
+        let seq = from + count;
+        // The last was sent last: only it can be the newest delivery.
+        if let Some(sampler) = self.pacing.sampler() {
+            sampler.on_delivered(seq - 1 - self.board.una(), newest, seq);
+        }
+        self.rack
+            .advance_by(micros(now.since(newest)), (newest, seq));
+        seq
     }
 
     fn mark_sacked(&mut self, now: Instant, seq: u32, high_before: u32, found: &mut Findings) {

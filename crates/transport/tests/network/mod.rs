@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use sojourn_net::{Duration, Instant, Rate, Rng};
+use sojourn_net::{Duration, Ecn, Instant, Rate, Rng};
 use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, State, Ticks};
 
 /// The behaviour of a network; probabilities are in thousandths.
@@ -291,8 +291,8 @@ impl World {
             let Some(leaves) = self.transmission(&seg) else {
                 continue;
             };
-            let ce =
-                seg.flags.has(Flags::ECT) && self.rng.below(1_000) < self.transfer.network.marking;
+            let ce = seg.flags.ecn() != Ecn::NotEct
+                && self.rng.below(1_000) < self.transfer.network.marking;
             let loss = self.transfer.network.data_loss;
             self.pass(leaves, (seg, ce), loss, Event::ToServer);
         }

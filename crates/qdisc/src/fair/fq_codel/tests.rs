@@ -75,7 +75,7 @@ fn overload_raises_the_count_of_codel_in_linux_only() {
         let mut expected = Control::default();
         expected.count_overload(count);
         let id = q.classify(&packet(0, 1, 64));
-        let control = &q.flows[id.index()].control;
+        let control = &q.turns[id].control;
         assert_eq!(format!("{control:?}"), format!("{expected:?}"));
     }
 }

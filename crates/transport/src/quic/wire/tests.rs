@@ -59,7 +59,7 @@ fn application_packets_survive_as_large_as_they_may_be() {
             });
         }
         full += u32::from(content.room() == 0);
-        let datagram = content.encode(1_452, if ecn { Flags::ECT } else { Flags::NONE });
+        let datagram = content.encode(1_452, if ecn { Flags::ECT0 } else { Flags::NONE });
         let (words, payload, ect) = datagram.parts();
         assert_eq!(Datagram::from_parts(words, payload, ect), datagram);
         assert_eq!(datagram.content(), content);
@@ -84,7 +84,7 @@ fn a_packet_with_one_frame_is_written_as_any_other() {
     let mut ack = Ack::new(70, Some(3));
     ack.push((90, 100));
     ack.push((10, 20));
-    for ect in [Flags::NONE, Flags::ECT] {
+    for ect in [Flags::NONE, Flags::ECT0] {
         let mut content = Content {
             app: Some(App::new(7, false)),
             ..Content::default()

@@ -16,8 +16,7 @@
 use crate::segment::{Flags, Segment};
 use crate::sender::params::{OnCe, SenderParams};
 
-/// The bits of the IP ECN field, and those of the counter of RFC 9768 and its option.
-const IP: Flags = Flags::ECT.with(Flags::ECT1);
+/// The bits of the counter of RFC 9768 and its option.
 const COUNTER: Flags = Flags::of_ace(7).with(Flags::ACE_OPTION);
 
 /// Most segments whose marks a counter modulo 8 reports without doubt.
@@ -230,9 +229,9 @@ impl Ecn {
     #[inline]
     pub(crate) fn is_plain(&self, seg: &Segment) -> bool {
         match &self.mode {
-            Mode::Off | Mode::Offered | Mode::Classic => seg.flags.without(IP) == Flags::ACK,
+            Mode::Off | Mode::Offered | Mode::Classic => seg.flags.without(Flags::IP) == Flags::ACK,
             Mode::Accurate(peer) => {
-                seg.flags.without(IP.with(COUNTER)) == Flags::ACK
+                seg.flags.without(Flags::IP.with(COUNTER)) == Flags::ACK
                     && seg.flags.ace() == peer.cep
                     && seg
                         .marked_bytes()

@@ -237,10 +237,13 @@ impl Scoreboard {
     }
 
     /// The segments of `[from, to)` that were sent once and are neither sacked nor lost, up to one that is different,
-    /// were selectively acknowledged. Returns their number and when the first and the last were sent; `None`: the
-    /// first one is different.
+    /// were selectively acknowledged. Returns their number and when the first and the last were sent; `None`: there
+    /// are none.
     #[inline]
     pub(crate) fn mark_plain_sacked(&mut self, from: u32, to: u32) -> Option<(u32, Sending)> {
+        if from == to {
+            return None;
+        }
         let oldest = self.get(from).at;
         let (mut seq, mut newest) = (from, oldest);
         while seq < to {
