@@ -233,6 +233,7 @@ impl fmt::Display for CcKind {
 
 impl Controller {
     /// Whether it is a [`ModelBased`] controller.
+    #[inline]
     pub(crate) fn is_model_based(&self) -> bool {
         dispatch!(self, cc => window false, model true)
     }
@@ -242,6 +243,7 @@ impl Controller {
     pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {
             Self::Cubic(cc) => cc.on_ack(window, ack),
+            other if other.is_model_based() => {}
             // By value: the facts that are referred to are in memory, those that CUBIC reads in registers.
             other => other.on_other_ack(window, *ack),
         }
@@ -263,6 +265,7 @@ impl Controller {
     pub(crate) fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
         match self {
             Self::Cubic(cc) => cc.grow(window, ack, acked),
+            other if other.is_model_based() => {}
             other => other.grow_other(window, *ack, acked),
         }
     }
