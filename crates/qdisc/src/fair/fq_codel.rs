@@ -247,13 +247,16 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Asks the processor to load the packet whose turn comes after that of `flow`.
+    /// Asks the processor to load the packet whose turn comes after that of `flow`, and the flow of the one after it.
     #[inline]
     fn look_ahead(&self, flow: FlowId) {
         if self.store.backlog.packets >= MANY_PACKETS
             && let Some(next) = self.turns.behind(flow)
         {
             self.store.pool.prefetch_oldest(&self.turns[next].list);
+            if let Some(then) = self.turns.behind(next) {
+                self.turns.prefetch(then);
+            }
         }
     }
 }

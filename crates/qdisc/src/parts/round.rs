@@ -3,6 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use sojourn_net::Bytes;
+use sojourn_prefetch::prefetch;
 
 /// A flow of a fair queue: its place in the table of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -223,6 +224,12 @@ impl<T: Clone> SparseFirst<T> {
     pub(crate) fn behind(&self, flow: FlowId) -> Option<FlowId> {
         let next = self.seats.get(flow.index())?.next;
         (next.index() < self.seats.len()).then_some(next)
+    }
+
+    /// Asks the processor to load the state of `flow`.
+    #[inline]
+    pub(crate) fn prefetch(&self, flow: FlowId) {
+        prefetch(&self.seats[flow.index()]);
     }
 
     /// Numbers of flows in the new and in the old list.
