@@ -48,7 +48,6 @@ impl World<'_> {
         link.awaited
             && !link.timed
             && self.observed.notes.capture.is_none()
-            && !self.prefetches_waiting()
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.
@@ -68,7 +67,6 @@ impl World<'_> {
         if !link.awaited && link.passes(pkt) {
             return self.send_at_once(id, pkt);
         }
-        self.prefetch_waiting(pkt);
         let link = self.enqueue(id, pkt);
         let (timed, awaited) = (link.timed, link.awaited);
         if timed {

@@ -7,7 +7,6 @@ use sojourn_prefetch::prefetch;
 
 use super::network::World;
 use crate::host::Source;
-use crate::packet::Packet;
 use sojourn_link::Step;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
@@ -44,20 +43,6 @@ impl World<'_> {
         {
             connection.prefetch(pkt.kind());
         }
-    }
-
-    /// Asks the processor to load the flow of a packet that is offered to a link, if its way ends there.
-    #[inline]
-    pub(super) fn prefetch_waiting(&self, pkt: &Packet) {
-        if self.prefetches_waiting() && self.routes.step(pkt.step()) == Step::End {
-            prefetch(&self.flows[pkt.flow_number() as usize]);
-        }
-    }
-
-    /// Whether packets that are offered to a link prefetch their flow.
-    #[inline]
-    pub(super) fn prefetches_waiting(&self) -> bool {
-        self.flows.len() >= MANY_FLOWS
     }
 
     /// Whether arrivals on wires prefetch other flows, judged by the declared flows. Receivers are then not ahead of
