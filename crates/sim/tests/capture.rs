@@ -8,8 +8,10 @@ mod reading;
 use std::collections::{BTreeMap, BTreeSet};
 
 use reading::{Block, blocks};
-use sojourn_net::Duration;
+use sojourn_net::{Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
 use sojourn_records::{CaptureOutput, LinkRecord, Records};
+use sojourn_scenario::plan::Hop;
 use sojourn_scenario::{Config, Scenario};
 use sojourn_sim::{run, run_captured};
 
@@ -199,6 +201,43 @@ fn packets_are_those_of_the_records_whatever_the_queues() {
         assert_eq!(counted.len(), 3 * records.links.len());
     }
     assert!(marked > 100, "{marked}");
+}
+
+/// Without a capture, packets join the queue of a busy link together, and those that leave another link before its next
+/// packet is dequeued; with one, each is offered by itself.
+#[test]
+fn packets_pass_several_links_as_in_a_run_without_a_capture() {
+    for queue in ["codel", "fq_codel", "pfifo limit 30", "pie", "cake"] {
+        for keep_events in [false, true] {
+            let mut config = config("pfifo limit 100", "codel", "", MIXED);
+            config.keep_events = keep_events;
+            for n in [0, 1] {
+                let mut slower = config.links[n].clone();
+                slower.name += " behind";
+                slower.rate = Rate::from_bits_per_sec(slower.rate.bits_per_sec() * 3 / 4).unwrap();
+                slower.qdisc = QdiscSpec::parse(queue).unwrap();
+                config.links.push(slower);
+            }
+            for flow in &mut config.flows {
+                for way in [&mut flow.forward, &mut flow.reverse] {
+                    let hops = way.iter().flat_map(|hop| match hop {
+                        Hop::Link(n) => vec![hop.clone(), Hop::Link(n + 2)],
+                        Hop::Delay(_) => vec![hop.clone()],
+                    });
+                    *way = hops.collect();
+                }
+            }
+            let (records, _) = captured(&config);
+            let plain = run(&config, &mut |_| true).unwrap().unwrap();
+            assert_eq!(format!("{plain:?}"), format!("{records:?}"), "{queue}");
+            for link in &records.links[2..] {
+                assert!(link.totals.sent_packets > 2_000, "{queue}: {}", link.name);
+            }
+            let totals = records.links.iter().map(|link| &link.totals);
+            let drops = totals.map(|totals| totals.drops_overlimit + totals.drops_aqm);
+            assert!(drops.sum::<u64>() > 20, "{queue}");
+        }
+    }
 }
 
 #[test]

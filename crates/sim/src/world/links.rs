@@ -45,9 +45,7 @@ impl World<'_> {
     #[inline]
     pub(super) fn only_queues(&self, id: u32) -> bool {
         let link = &self.links[id as usize];
-        link.awaited
-            && !link.timed
-            && self.observed.notes.capture.is_none()
+        link.awaited && !link.timed && self.observed.notes.capture.is_none()
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.
