@@ -43,7 +43,7 @@ impl<P: Carried> Wire<P> {
         alone.then_some(arrival)
     }
 
-    /// The packet that arrives now. A reference: a packet that is moved out is copied twice.
+    /// The packet that arrives now. Returns a reference, because moving the packet out copies it twice.
     ///
     /// # Panics
     /// If nothing is on the wire.
@@ -52,7 +52,7 @@ impl<P: Carried> Wire<P> {
         self.packets.front().expect("an arrival follows a packet")
     }
 
-    /// Removes the [first](Self::first) packet; returns when the next one arrives.
+    /// Removes the [first](Self::first) packet; returns the arrival time of the next one, if any.
     #[inline]
     pub fn remove_first(&mut self) -> Option<Instant> {
         self.packets.pop_front();

@@ -82,9 +82,9 @@ const UDP_HEADERS: u64 = 42;
 /// An Ethernet frame with the 84-byte IP packet that `ping` sends.
 const PING_SIZE: u64 = 98;
 
-/// What the packets that an endpoint sends at one instant have in common.
+/// The fields that all packets share that an endpoint sends at one instant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Departure {
+pub(crate) struct Template {
     pub(crate) owner: Owner,
     pub(crate) kind: Kind,
     /// The first step of their way.
@@ -92,20 +92,30 @@ pub(crate) struct Departure {
     pub(crate) class: Dscp,
 }
 
-/// The same as packets hold it, but for the ECN field; they are at a step of their way.
+/// A [`Template`] encoded as the tag of packets at a step of their way, without the ECN field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(NonZeroU64);
 
-impl Departure {
+impl Template {
+    /// That of packets of the default class at step 0.
+    const fn plain(owner: Owner, kind: Kind) -> Self {
+        Self {
+            owner,
+            kind,
+            step: 0,
+            class: Dscp::DEFAULT,
+        }
+    }
+
     /// The label of packets at their first step.
     #[inline]
     pub(crate) const fn label(self) -> Label {
         self.label_at(self.step)
     }
 
-    /// The label of packets at the step behind their first one.
+    /// The label of packets at the step after their first one.
     #[inline]
-    pub(crate) const fn onward(self) -> Label {
+    pub(crate) const fn label_after_first(self) -> Label {
         self.label_at(self.step + 1)
     }
 
@@ -132,6 +142,7 @@ impl Label {
 
     #[inline]
     fn packet(self, stamp: Instant, payload: Payload) -> Packet {
+        debug_assert!(payload.ecn_bits() != 0b11, "no endpoint sends CE");
         Packet {
             tag: self.0 | u64::from(payload.ecn_bits()),
             stamp,
@@ -251,13 +262,7 @@ impl Packet {
             sent: now,
             payload,
         };
-        let departure = Departure {
-            owner,
-            kind,
-            step: 0,
-            class: Dscp::DEFAULT,
-        };
-        departure
+        Template::plain(owner, kind)
             .label()
             .packet(Instant::ZERO, Payload::of_probe(&probe))
     }
@@ -421,13 +426,9 @@ const _: () = assert!(
 impl Packet {
     /// An empty segment.
     pub(crate) fn empty(owner: Owner, kind: Kind) -> Self {
-        let departure = Departure {
-            owner,
-            kind,
-            step: 0,
-            class: Dscp::DEFAULT,
-        };
-        departure.label().segment(Instant::ZERO, &Segment::EMPTY)
+        Template::plain(owner, kind)
+            .label()
+            .segment(Instant::ZERO, &Segment::EMPTY)
     }
 }
 

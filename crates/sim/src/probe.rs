@@ -63,9 +63,10 @@ pub(crate) struct Watch<'a, 'c> {
 }
 
 impl Watch<'_, '_> {
-    /// What the queue reports next is about another packet.
+    /// Clears the class before the next packet is enqueued: a queue states the class of a packet in the call that
+    /// signals it.
     #[inline]
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin_packet(&mut self) {
         self.class = None;
     }
 

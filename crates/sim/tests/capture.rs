@@ -203,13 +203,21 @@ fn packets_are_those_of_the_records_whatever_the_queues() {
     assert!(marked > 100, "{marked}");
 }
 
-/// Without a capture, packets join the queue of a busy link together, and those that leave another link before its next
-/// packet is dequeued; with one, each is offered by itself.
+/// Without a capture, a burst enters the queue of a busy link in one loop, and a packet enters the queue of the next
+/// link before the previous link dequeues again. With a capture, each packet is offered separately.
 #[test]
 fn packets_pass_several_links_as_in_a_run_without_a_capture() {
-    for queue in ["codel", "fq_codel", "pfifo limit 30", "pie", "cake"] {
+    let queues = [
+        ("codel", "codel"),
+        ("codel", "fq_codel"),
+        ("codel", "pie"),
+        ("codel", "cake"),
+        // Both signal, the first at dequeue and the second at enqueue, often at the same instant.
+        ("codel target 100us interval 1ms ecn", "pfifo limit 3"),
+    ];
+    for (first, queue) in queues {
         for keep_events in [false, true] {
-            let mut config = config("pfifo limit 100", "codel", "", MIXED);
+            let mut config = config("pfifo limit 100", first, "", MIXED);
             config.keep_events = keep_events;
             for n in [0, 1] {
                 let mut slower = config.links[n].clone();
@@ -221,23 +229,54 @@ fn packets_pass_several_links_as_in_a_run_without_a_capture() {
             for flow in &mut config.flows {
                 for way in [&mut flow.forward, &mut flow.reverse] {
                     let hops = way.iter().flat_map(|hop| match hop {
-                        Hop::Link(n) => vec![hop.clone(), Hop::Link(n + 2)],
-                        Hop::Delay(_) => vec![hop.clone()],
+                        Hop::Link(n) => vec![*hop, Hop::Link(n + 2)],
+                        Hop::Delay(_) => vec![*hop],
                     });
                     *way = hops.collect();
                 }
             }
-            let (records, _) = captured(&config);
-            let plain = run(&config, &mut |_| true).unwrap().unwrap();
-            assert_eq!(format!("{plain:?}"), format!("{records:?}"), "{queue}");
+            let records = same_with_and_without_capture(&config);
             for link in &records.links[2..] {
-                assert!(link.totals.sent_packets > 2_000, "{queue}: {}", link.name);
+                assert!(link.totals.sent_packets > 1_000, "{queue}: {}", link.name);
             }
-            let totals = records.links.iter().map(|link| &link.totals);
-            let drops = totals.map(|totals| totals.drops_overlimit + totals.drops_aqm);
-            assert!(drops.sum::<u64>() > 20, "{queue}");
+            assert!(drops(&records) > 20, "{queue}");
+            if keep_events && queue == "pfifo limit 3" {
+                let pairs = records.events.windows(2);
+                let both =
+                    pairs.filter(|pair| pair[0].at == pair[1].at && pair[0].link != pair[1].link);
+                assert!(both.count() > 0, "no instant has signals of two links");
+            }
         }
     }
+}
+
+#[test]
+fn packets_pass_the_same_link_twice_as_in_a_run_without_a_capture() {
+    let mut config = config("pfifo limit 20", "pfifo limit 20", "", MIXED);
+    for flow in &mut config.flows {
+        for way in [&mut flow.forward, &mut flow.reverse] {
+            let hops = way.iter().flat_map(|hop| match hop {
+                Hop::Link(_) => vec![*hop; 2],
+                Hop::Delay(_) => vec![*hop],
+            });
+            *way = hops.collect();
+        }
+    }
+    assert!(drops(&same_with_and_without_capture(&config)) > 20);
+}
+
+fn same_with_and_without_capture(config: &Config) -> Records {
+    let (records, _) = captured(config);
+    let plain = run(config, &mut |_| true).unwrap().unwrap();
+    assert_eq!(format!("{plain:?}"), format!("{records:?}"));
+    records
+}
+
+fn drops(records: &Records) -> u64 {
+    let totals = records.links.iter().map(|link| &link.totals);
+    totals
+        .map(|totals| totals.drops_overlimit + totals.drops_aqm)
+        .sum()
 }
 
 #[test]

@@ -41,20 +41,20 @@ impl Ticks {
     #[inline]
     pub const fn expiry(self, now: Instant, n: u64) -> Instant {
         let granularity = match n {
-            // Most timers: without a multiplication by one.
-            0..63 => return self.begin_of(self.at(now) + n + 1),
+            // Most timers have a granularity of one tick and need no rounding.
+            0..63 => return self.start_of(self.at(now) + n + 1),
             63..504 => 8,
             504..4_032 => 64,
             4_032..32_256 => 512,
             _ => 4_096,
         };
         let due = self.at(now) + n;
-        self.begin_of((due / granularity + 1) * granularity)
+        self.start_of((due / granularity + 1) * granularity)
     }
 
     /// When the tick counter reaches `tick`.
     #[inline]
-    const fn begin_of(self, tick: u64) -> Instant {
+    const fn start_of(self, tick: u64) -> Instant {
         Instant::from_nanos((tick * TICK_NANOS).saturating_sub(self.phase))
     }
 }
@@ -88,6 +88,8 @@ mod tests {
         let ticks = Ticks::default();
         let fires = |ms, n| ticks.expiry(Instant::from_millis(ms), n).as_nanos() / TICK_NANOS;
         assert_eq!(fires(100, 40), 141);
+        assert_eq!((fires(100, 62), fires(100, 63)), (163, 168));
+        assert_eq!((fires(100, 503), fires(100, 504)), (608, 640));
         // The black hole of specification scenario M8: 301 armed at 408, doubling.
         assert_eq!(fires(408, 301), 712);
         assert_eq!(fires(712, 602), 1_344);

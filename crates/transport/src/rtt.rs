@@ -106,7 +106,7 @@ impl RttEstimator {
         let rto = (srtt8 >> 3) + self.rttvar4;
         #[expect(
             clippy::manual_div_ceil,
-            reason = "cannot overflow, which `div_ceil` allows for with three instructions"
+            reason = "the sum cannot overflow; `div_ceil` needs three more instructions to handle overflow"
         )]
         let rto_ms = (rto + 999) / 1_000;
         self.rto_ms = rto_ms.min(MAX_RTO_MS);

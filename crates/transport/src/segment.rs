@@ -8,17 +8,16 @@ use sojourn_net::Ecn;
 /// default and the maximum.
 pub const MSS: u16 = 1_448;
 
-/// The number of whole segments of `mss` bytes in `bytes`. For the usual size it multiplies, as a division takes several
-/// times as long: `RECIPROCAL / 2^37` is close enough to 8 / [`MSS`] for all eighths of a `u32`.
+/// The number of whole segments of `mss` bytes in `bytes`. For the default MSS it multiplies, because a division takes
+/// several times as long. `RECIPROCAL / 2^37` approximates 8 / [`MSS`] closely enough for every `u32`. With
+/// `bytes / MSS` instead, the compiler merges both branches into one division.
 #[inline]
 pub(crate) const fn whole_segments(bytes: u32, mss: u32) -> u32 {
     const SHIFT: u32 = 37;
     const RECIPROCAL: u64 = (1_u64 << SHIFT).div_ceil(MSS as u64 / 8);
-    const _: () = assert!(MSS.is_multiple_of(8), "eighths are counted");
+    const _: () = assert!(MSS.is_multiple_of(8), "MSS must be a multiple of 8");
     if mss == MSS as u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "less than `bytes`")]
-        let segments = ((bytes / 8) as u64 * RECIPROCAL >> SHIFT) as u32;
-        segments
+        (((bytes / 8) as u64 * RECIPROCAL) >> SHIFT) as u32
     } else {
         bytes / mss
     }
@@ -155,14 +154,14 @@ impl Flags {
     /// The IP header has ECT(0).
     pub const ECT0: Self = Self(2 << Self::ECN_SHIFT);
     /// The bits of the IP ECN field.
-    pub(crate) const IP: Self = Self::ECT0.with(Self::ECT1);
+    pub(crate) const IP_ECN: Self = Self::ECT0.with(Self::ECT1);
     /// Accurate ECN (RFC 9768); with `CWR` and `ECE` a counter of three bits.
     pub const AE: Self = Self(256);
     /// The first SACK block reports a duplicate (RFC 2883).
     pub const DSACK: Self = Self(512);
     /// The option of RFC 9768 with the number of bytes that arrived CE-marked.
     pub const ACE_OPTION: Self = Self(2 << Self::OPTIONS_SHIFT);
-    /// Position of the IP ECN field, whose bits are those of the header.
+    /// Position of the IP ECN field, with the bit values of the IP header.
     const ECN_SHIFT: u32 = 6;
     /// The bits from here on determine the size of the header.
     const OPTIONS_SHIFT: u32 = 12;
@@ -178,7 +177,7 @@ impl Flags {
     /// Its bits in the header: 0b10 for ECT(0), 0b01 for ECT(1).
     #[inline]
     pub const fn ecn_bits(self) -> u8 {
-        (self.0 >> Self::ECN_SHIFT) as u8 & 0b11
+        (self.0 >> Self::ECN_SHIFT).to_le_bytes()[0] & 0b11
     }
 
     /// The union of two sets.

@@ -247,7 +247,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Asks the processor to load the packet whose turn comes after that of `flow`, and the flow of the one after it.
+    /// Prefetches the head packet of the flow after `flow` in its list, and the state of the flow after that.
     #[inline]
     fn look_ahead(&self, flow: FlowId) {
         if self.store.backlog.packets >= MANY_PACKETS

@@ -256,19 +256,17 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         if now < self.next_update {
             return;
         }
-        let flows = self.turns.iter_mut();
-        let end = flows.len().min(self.cursor + BATCH);
-        let is_last = end == flows.len();
-        for flow in flows.take(end).skip(self.cursor) {
+        let end = self.turns.len().min(self.cursor + BATCH);
+        for flow in self.turns.range_mut(self.cursor..end) {
             let backlog = flow.list.bytes();
             flow.control.calculate_probability(&self.law, backlog);
         }
-        let delay = if !is_last {
-            self.cursor = end;
-            Duration::ZERO
-        } else {
+        let delay = if end == self.turns.len() {
             self.cursor = 0;
             self.params.tupdate
+        } else {
+            self.cursor = end;
+            Duration::ZERO
         };
         self.next_update = self.law.update_after(now, delay);
     }

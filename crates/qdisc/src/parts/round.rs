@@ -1,6 +1,6 @@
 //! Round-robin order of flows.
 
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
 
 use sojourn_net::Bytes;
 use sojourn_prefetch::prefetch;
@@ -44,23 +44,24 @@ impl FlowId {
     }
 }
 
-/// The table through which lists of flows are linked: which flow comes after each.
+/// The links of intrusive lists of flows.
 pub(crate) trait Links {
-    /// The flow behind `flow`; `None`: there is no such flow.
-    fn behind(&self, flow: FlowId) -> Option<FlowId>;
+    /// The stored link of `flow`: the next flow, or a sentinel ([`FlowId::NONE`] at the end of a list). `None` if
+    /// `flow` is out of range.
+    fn link_of(&self, flow: FlowId) -> Option<FlowId>;
 
-    /// Puts `next` behind `flow`.
-    fn link(&mut self, flow: FlowId, next: FlowId);
+    /// Stores `next` as the link of `flow`.
+    fn set_link(&mut self, flow: FlowId, next: FlowId);
 }
 
 impl Links for Vec<FlowId> {
     #[inline]
-    fn behind(&self, flow: FlowId) -> Option<FlowId> {
+    fn link_of(&self, flow: FlowId) -> Option<FlowId> {
         self.get(flow.index()).copied()
     }
 
     #[inline]
-    fn link(&mut self, flow: FlowId, next: FlowId) {
+    fn set_link(&mut self, flow: FlowId, next: FlowId) {
         self[flow.index()] = next;
     }
 }
@@ -86,7 +87,7 @@ impl Round {
     /// How many flows are in the list.
     pub(crate) fn len(&self, links: &impl Links) -> u64 {
         std::iter::successors(self.first(), |&flow| {
-            links.behind(flow).filter(|&f| f != FlowId::NONE)
+            links.link_of(flow).filter(|&f| f != FlowId::NONE)
         })
         .map(|_| 1)
         .sum()
@@ -95,11 +96,11 @@ impl Round {
     /// Appends a flow that is in no list.
     #[inline]
     pub(crate) fn push(&mut self, links: &mut impl Links, flow: FlowId) {
-        links.link(flow, FlowId::NONE);
+        links.set_link(flow, FlowId::NONE);
         if self.first == FlowId::NONE {
             self.first = flow;
         } else {
-            links.link(self.last, flow);
+            links.set_link(self.last, flow);
         }
         self.last = flow;
     }
@@ -107,7 +108,7 @@ impl Round {
     /// Removes the first flow, if there is one.
     #[inline]
     pub(crate) fn pop(&mut self, links: &impl Links) {
-        if let Some(next) = links.behind(self.first) {
+        if let Some(next) = links.link_of(self.first) {
             self.first = next;
         }
     }
@@ -118,33 +119,34 @@ impl Round {
 /// A flow that comes back joins the end of *new* with a quantum of credit; one whose credit is
 /// spent gets another quantum at the end of *old*. New goes before old.
 ///
-/// It holds what the discipline keeps of each flow, `T`, beside what is read with it.
+/// Each entry stores the discipline's state of the flow, `T`, next to its credit and link, because they are accessed
+/// together.
 #[derive(Clone, Debug)]
 pub(crate) struct SparseFirst<T> {
     quantum: i64,
     new: Round,
     old: Round,
-    /// Of all flows: each is in at most one of the lists.
-    seats: Vec<Seat<T>>,
+    /// One per flow. A flow is in at most one list.
+    entries: Vec<Entry<T>>,
 }
 
-/// A flow in one of the lists, or away.
+/// A flow in one of the lists, or in none.
 #[derive(Clone, Debug)]
-struct Seat<T> {
+struct Entry<T> {
     flow: T,
     /// What the flow may still send in its turn; it may be overdrawn.
     credit: i64,
     next: FlowId,
 }
 
-impl<T> Links for Vec<Seat<T>> {
+impl<T> Links for Vec<Entry<T>> {
     #[inline]
-    fn behind(&self, flow: FlowId) -> Option<FlowId> {
-        self.get(flow.index()).map(|seat| seat.next)
+    fn link_of(&self, flow: FlowId) -> Option<FlowId> {
+        self.get(flow.index()).map(|entry| entry.next)
     }
 
     #[inline]
-    fn link(&mut self, flow: FlowId, next: FlowId) {
+    fn set_link(&mut self, flow: FlowId, next: FlowId) {
         self[flow.index()].next = next;
     }
 }
@@ -154,21 +156,21 @@ impl<T> Index<FlowId> for SparseFirst<T> {
 
     #[inline]
     fn index(&self, flow: FlowId) -> &T {
-        &self.seats[flow.index()].flow
+        &self.entries[flow.index()].flow
     }
 }
 
 impl<T> IndexMut<FlowId> for SparseFirst<T> {
     #[inline]
     fn index_mut(&mut self, flow: FlowId) -> &mut T {
-        &mut self.seats[flow.index()].flow
+        &mut self.entries[flow.index()].flow
     }
 }
 
 impl<T: Clone> SparseFirst<T> {
     /// `number` flows like `flow`, all away.
     pub(crate) fn new(flow: T, number: u32, quantum: Bytes) -> Self {
-        let seat = Seat {
+        let entry = Entry {
             flow,
             credit: 0,
             next: FlowId::AWAY,
@@ -177,23 +179,32 @@ impl<T: Clone> SparseFirst<T> {
             quantum: signed(quantum),
             new: Round::EMPTY,
             old: Round::EMPTY,
-            seats: vec![seat; number as usize],
+            entries: vec![entry; number as usize],
         }
     }
+}
 
-    /// All flows, in the order of their numbers.
-    pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut T> {
-        self.seats.iter_mut().map(|seat| &mut seat.flow)
+impl<T> SparseFirst<T> {
+    /// The number of flows.
+    pub(crate) const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The flows with these numbers.
+    pub(crate) fn range_mut(&mut self, numbers: Range<usize>) -> impl Iterator<Item = &mut T> {
+        self.entries[numbers]
+            .iter_mut()
+            .map(|entry| &mut entry.flow)
     }
 
     /// `flow` has something to send; says whether it was away.
     #[inline]
     pub(crate) fn join(&mut self, flow: FlowId) -> bool {
-        let seat = &mut self.seats[flow.index()];
-        let was_away = seat.next == FlowId::AWAY;
+        let entry = &mut self.entries[flow.index()];
+        let was_away = entry.next == FlowId::AWAY;
         if was_away {
-            seat.credit = self.quantum;
-            self.new.push(&mut self.seats, flow);
+            entry.credit = self.quantum;
+            self.new.push(&mut self.entries, flow);
         }
         was_away
     }
@@ -209,39 +220,39 @@ impl<T: Clone> SparseFirst<T> {
                 None => &mut self.old,
             };
             let flow = list.first()?;
-            let seat = &mut self.seats[flow.index()];
-            if seat.credit > 0 {
+            let entry = &mut self.entries[flow.index()];
+            if entry.credit > 0 {
                 return Some(flow);
             }
-            seat.credit += self.quantum;
-            list.pop(&self.seats);
-            self.old.push(&mut self.seats, flow);
+            entry.credit += self.quantum;
+            list.pop(&self.entries);
+            self.old.push(&mut self.entries, flow);
         }
     }
 
     /// The flow behind `flow` in its list.
     #[inline]
     pub(crate) fn behind(&self, flow: FlowId) -> Option<FlowId> {
-        let next = self.seats.get(flow.index())?.next;
-        (next.index() < self.seats.len()).then_some(next)
+        let next = self.entries.link_of(flow)?;
+        (next.index() < self.entries.len()).then_some(next)
     }
 
     /// Asks the processor to load the state of `flow`.
     #[inline]
     pub(crate) fn prefetch(&self, flow: FlowId) {
-        prefetch(&self.seats[flow.index()]);
+        prefetch(&self.entries[flow.index()]);
     }
 
     /// Numbers of flows in the new and in the old list.
     pub(crate) fn lengths(&self) -> (u64, u64) {
-        let seats = &self.seats;
-        (self.new.len(seats), self.old.len(seats))
+        let entries = &self.entries;
+        (self.new.len(entries), self.old.len(entries))
     }
 
     /// `flow` sent `size` bytes in its turn.
     #[inline]
     pub(crate) fn charge(&mut self, flow: FlowId, size: Bytes) {
-        self.seats[flow.index()].credit -= signed(size);
+        self.entries[flow.index()].credit -= signed(size);
     }
 
     /// `flow`, whose turn it is, had nothing to send. It is away then, unless it is new: so that it does not come
@@ -251,11 +262,11 @@ impl<T: Clone> SparseFirst<T> {
     pub(crate) fn pass(&mut self, flow: FlowId, always: bool) {
         let is_new = self.new.first().is_some();
         let list = if is_new { &mut self.new } else { &mut self.old };
-        list.pop(&self.seats);
+        list.pop(&self.entries);
         if is_new && (always || self.old.first().is_some()) {
-            self.old.push(&mut self.seats, flow);
+            self.old.push(&mut self.entries, flow);
         } else {
-            self.seats.link(flow, FlowId::AWAY);
+            self.entries.set_link(flow, FlowId::AWAY);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::quic::End;
 use super::ticks::Hosts;
 use super::timer::Pending;
 use super::user::User;
-use crate::packet::{Departure, Kind, Owner};
+use crate::packet::{Kind, Owner, Template};
 use sojourn_records::{AppRecord, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
@@ -51,14 +51,14 @@ pub(crate) enum Source {
 }
 
 impl Flow {
-    /// What the packets of this kind have in common that an endpoint sends at one instant.
+    /// The fields that all packets of `kind` share that an endpoint of this flow sends at one instant.
     #[inline]
-    pub(crate) const fn departure(&self, kind: Kind) -> Departure {
+    pub(crate) const fn template(&self, kind: Kind) -> Template {
         let step = match kind {
             Kind::Data | Kind::RequestAck | Kind::QuicData => self.forward,
             _ => self.reverse,
         };
-        Departure {
+        Template {
             owner: self.owner,
             kind,
             step,

@@ -13,21 +13,21 @@ pub(crate) struct Outbox {
     pub(crate) datagrams: Vec<Datagram>,
 }
 
-/// What the endpoints of a transport send: segments of TCP, or datagrams of QUIC.
+/// What a transport sends: a TCP segment or a QUIC datagram.
 pub(crate) trait Outgoing: Sized {
-    /// Those in the outbox.
-    fn of(outbox: &Outbox) -> &[Self];
+    /// Those of this type in the outbox.
+    fn pending(outbox: &Outbox) -> &[Self];
 
-    /// Removes them from the outbox.
+    /// Removes all of this type from the outbox.
     fn clear(outbox: &mut Outbox);
 
-    /// The packet that carries it, at `stamp`.
+    /// The packet that carries it, with time stamp `stamp`.
     fn packet(&self, label: Label, stamp: Instant) -> Packet;
 }
 
 impl Outgoing for Segment {
     #[inline]
-    fn of(outbox: &Outbox) -> &[Self] {
+    fn pending(outbox: &Outbox) -> &[Self] {
         &outbox.segments
     }
 
@@ -44,7 +44,7 @@ impl Outgoing for Segment {
 
 impl Outgoing for Datagram {
     #[inline]
-    fn of(outbox: &Outbox) -> &[Self] {
+    fn pending(outbox: &Outbox) -> &[Self] {
         &outbox.datagrams
     }
 

@@ -155,14 +155,14 @@ impl World<'_> {
         if self.outbox.segments.is_empty() && self.outbox.datagrams.is_empty() {
             return;
         }
-        let departure = self.flows[id as usize].departure(kind);
+        let template = self.flows[id as usize].template(kind);
         // A connection sends either segments or datagrams.
         let packets = self.outbox.segments.len() + self.outbox.datagrams.len();
         self.observed.notes.starts.on_sending(id, packets);
         if self.outbox.datagrams.is_empty() {
-            self.send_all::<Segment>(departure);
+            self.send_all::<Segment>(template);
         } else {
-            self.send_all::<Datagram>(departure);
+            self.send_all::<Datagram>(template);
         }
     }
 

@@ -41,9 +41,10 @@ impl World<'_> {
         link
     }
 
-    /// Whether all that happens to packets offered to a link now is that its queue gets them.
+    /// Whether offering a packet to the link only enqueues it: the link is busy, its queue has no timer, and the run is
+    /// not captured.
     #[inline]
-    pub(super) fn only_queues(&self, id: u32) -> bool {
+    pub(super) fn only_enqueues(&self, id: u32) -> bool {
         let link = &self.links[id as usize];
         link.awaited && !link.timed && self.observed.notes.capture.is_none()
     }
@@ -117,8 +118,9 @@ impl World<'_> {
     #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
     fn turn(&mut self, id: u32) -> Option<Instant> {
         let mut link = &mut self.links[id as usize];
-        // To a wire or to its endpoint, a packet goes without a copy in between and before the next one is dequeued:
-        // no observer can tell, unless the queue schedules its timer.
+        // Pass the packet to its wire, its endpoint or the queue of another, busy link without an intermediate copy,
+        // before the next packet is dequeued. This order cannot be observed if the queue has no timer. On the way to a
+        // queue it can, if it is the queue of the same link, or if signals are recorded in their order.
         if !link.timed
             && let Some(pkt) = link.leaving()
         {
@@ -137,14 +139,16 @@ impl World<'_> {
                 && self.observed.notes.events.is_none()
             {
                 let pkt = pkt.onward(self.now);
-                if self.only_queues(next) {
+                let passes = self.only_enqueues(next);
+                if passes {
+                    // Not `enqueue`, which is called here, and would copy the packet.
                     let mut watch = self.observed.watch(next);
                     let queue = &mut self.links[next as usize].qdisc;
                     queue.enqueue(self.now, pkt, &mut watch);
-                    link = &mut self.links[id as usize];
+                }
+                link = &mut self.links[id as usize];
+                if passes {
                     link.has_left();
-                } else {
-                    link = &mut self.links[id as usize];
                 }
             }
         }

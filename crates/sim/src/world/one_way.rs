@@ -52,8 +52,8 @@ impl World<'_> {
             let due = tcp.next_data_timer();
             let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
             if !self.outbox.segments.is_empty() {
-                let departure = flow.departure(Kind::Ack);
-                self.send_all::<Segment>(departure);
+                let template = flow.template(Kind::Ack);
+                self.send_all::<Segment>(template);
             }
             if let Some(at) = timer {
                 self.agenda.schedule(at, Event::Receiver(id));
@@ -69,8 +69,8 @@ impl World<'_> {
             let due = tcp.data.sender.next_timer_before(flow.sender_event.limit());
             let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
             if !self.outbox.segments.is_empty() {
-                let departure = flow.departure(Kind::Data);
-                self.send_all::<Segment>(departure);
+                let template = flow.template(Kind::Data);
+                self.send_all::<Segment>(template);
             }
             if let Some(at) = timer {
                 self.agenda.schedule(at, Event::Sender(id));
@@ -81,25 +81,25 @@ impl World<'_> {
     /// Handles the end of a transfer at `at`, the time of the receiver. The user records it, so it gets that time.
     #[inline(never)]
     fn after_last_data(&mut self, id: u32, at: Instant) {
-        let departure = self.flows[id as usize].departure(Kind::Ack);
+        let template = self.flows[id as usize].template(Kind::Ack);
         let now = std::mem::replace(&mut self.now, at);
         self.notify_user(id);
         self.now = now;
-        self.send_all::<Segment>(departure);
+        self.send_all::<Segment>(template);
         self.follow_receiver(id);
     }
 
     /// After an acknowledgement with which the connection has been established or is over.
     #[inline(never)]
     fn after_change(&mut self, id: u32, event: bool, over: bool) {
-        let departure = self.flows[id as usize].departure(Kind::Data);
+        let template = self.flows[id as usize].template(Kind::Data);
         if event {
             self.notify_user(id);
         }
         if over {
             self.flows[id as usize].release(self.now);
         }
-        self.send_all::<Segment>(departure);
+        self.send_all::<Segment>(template);
         self.follow_sender(id);
     }
 
@@ -118,9 +118,9 @@ impl World<'_> {
                 let sender = &mut tcp.data.sender;
                 if sender.next_timer().is_some_and(|due| due <= self.now) {
                     sender.on_timer(self.now, &mut self.outbox.segments);
-                    let departure = flow.departure(Kind::Data);
+                    let template = flow.template(Kind::Data);
                     flow.release(self.now);
-                    self.send_all::<Segment>(departure);
+                    self.send_all::<Segment>(template);
                 }
                 self.follow_sender(id);
             }
@@ -131,8 +131,8 @@ impl World<'_> {
                 let receiver = &mut tcp.data.receiver;
                 if receiver.next_timer().is_some_and(|due| due <= at) {
                     receiver.on_timer(at, &mut self.outbox.segments);
-                    let departure = flow.departure(Kind::Ack);
-                    self.send_all::<Segment>(departure);
+                    let template = flow.template(Kind::Ack);
+                    self.send_all::<Segment>(template);
                 }
                 self.follow_receiver(id);
             }

@@ -93,7 +93,7 @@ impl World<'_> {
             return self.after_turn(id, kind);
         }
         let flow = &mut self.flows[id as usize];
-        let departure = flow.departure(kind);
+        let template = flow.template(kind);
         let (pending, event) = match end {
             End::Near => (&mut flow.sender_event, Event::Sender(id)),
             End::Far => (&mut flow.receiver_event, Event::Receiver(id)),
@@ -102,7 +102,7 @@ impl World<'_> {
         let packets = self.outbox.datagrams.len();
         if packets > 0 {
             self.observed.notes.starts.on_sending(id, packets);
-            self.send_all::<Datagram>(departure);
+            self.send_all::<Datagram>(template);
         }
         if let Some(at) = timer {
             self.agenda.schedule(at, event);

@@ -1,4 +1,4 @@
-//! What an endpoint sends sets out.
+//! Sending the contents of the outbox.
 
 use sojourn_link::Step;
 use sojourn_qdisc::Qdisc;
@@ -6,43 +6,43 @@ use sojourn_qdisc::Qdisc;
 use super::network::World;
 use crate::agenda::Event;
 use crate::host::Outgoing;
-use crate::packet::{Departure, Label};
+use crate::packet::{Label, Template};
 
 impl World<'_> {
-    /// Puts what an endpoint sends on its way.
+    /// Sends all segments or datagrams in the outbox, and empties it.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "once per packet; because of the call of a capture it is not inlined without this"
+        reason = "once per burst; the call of `capture_all` otherwise prevents inlining"
     )]
-    pub(super) fn send_all<T: Outgoing>(&mut self, departure: Departure) {
+    pub(super) fn send_all<T: Outgoing>(&mut self, template: Template) {
         if self.observed.notes.capture.is_some() {
-            self.capture_all::<T>(departure.label());
+            self.capture_all::<T>(template.label());
         }
-        match self.routes.step(departure.step) {
+        match self.routes.step(template.step) {
             Step::Wire(wire) => {
-                let label = departure.onward();
+                let label = template.label_after_first();
                 let on_wire = &mut self.wires[wire as usize];
                 let arrival = self.now + on_wire.delay;
-                for sent in T::of(&self.outbox) {
+                for sent in T::pending(&self.outbox) {
                     if let Some(at) = on_wire.put(sent.packet(label, arrival)) {
                         self.agenda.schedule(at, Event::Wire(wire));
                     }
                 }
             }
             Step::Link(link) => {
-                let label = departure.onward();
-                let offered = if self.only_queues(link) {
+                let label = template.label_after_first();
+                let offered = if self.only_enqueues(link) {
                     0
                 } else {
-                    self.offer_first::<T>(link, label)
+                    self.offer_until_busy::<T>(link, label)
                 };
-                self.queue_rest::<T>(link, label, offered);
+                self.enqueue_rest::<T>(link, label, offered);
             }
             _ => {
-                let label = departure.label();
-                for n in 0..T::of(&self.outbox).len() {
-                    let pkt = T::of(&self.outbox)[n].packet(label, self.now);
+                let label = template.label();
+                for n in 0..T::pending(&self.outbox).len() {
+                    let pkt = T::pending(&self.outbox)[n].packet(label, self.now);
                     self.forward(&pkt);
                 }
             }
@@ -50,40 +50,39 @@ impl World<'_> {
         T::clear(&mut self.outbox);
     }
 
-    /// Offers what an endpoint sends to a link, until the link [only queues](Self::only_queues) what follows. Returns
-    /// how many packets.
+    /// Offers packets from the outbox to a link one by one until the rest [only needs to be
+    /// enqueued](Self::only_enqueues). Returns the number offered.
     #[inline(never)]
-    fn offer_first<T: Outgoing>(&mut self, link: u32, label: Label) -> usize {
-        let all = T::of(&self.outbox).len();
+    fn offer_until_busy<T: Outgoing>(&mut self, link: u32, label: Label) -> usize {
+        let all = T::pending(&self.outbox).len();
         for n in 0..all {
-            let pkt = T::of(&self.outbox)[n].packet(label, self.now);
+            let pkt = T::pending(&self.outbox)[n].packet(label, self.now);
             self.offer(link, &pkt);
-            if self.only_queues(link) {
+            if self.only_enqueues(link) {
                 return n + 1;
             }
         }
         all
     }
 
-    /// Offers the rest of what an endpoint sends, all but the first `offered`, to the queue of a link that
-    /// [only queues](Self::only_queues) it.
+    /// Enqueues the packets in the outbox after the first `offered`.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once per packet")]
-    fn queue_rest<T: Outgoing>(&mut self, link: u32, label: Label, offered: usize) {
+    #[expect(clippy::inline_always, reason = "once per burst")]
+    fn enqueue_rest<T: Outgoing>(&mut self, link: u32, label: Label, offered: usize) {
         let mut watch = self.observed.watch(link);
         let link = &mut self.links[link as usize];
-        for sent in &T::of(&self.outbox)[offered..] {
-            watch.begin();
+        for sent in &T::pending(&self.outbox)[offered..] {
+            watch.begin_packet();
             let pkt = sent.packet(label, self.now);
             link.qdisc.enqueue(self.now, pkt, &mut watch);
         }
     }
 
-    /// Captures what an endpoint sends, before it sets out.
+    /// Captures the contents of the outbox before they are sent.
     #[cold]
     fn capture_all<T: Outgoing>(&mut self, label: Label) {
         if let Some(capture) = &mut self.observed.notes.capture {
-            for sent in T::of(&self.outbox) {
+            for sent in T::pending(&self.outbox) {
                 capture.on_sent(&sent.packet(label, self.now));
             }
         }

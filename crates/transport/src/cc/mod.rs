@@ -244,13 +244,14 @@ impl Controller {
         match self {
             Self::Cubic(cc) => cc.on_ack(window, ack),
             other if other.is_model_based() => {}
-            // By value: the facts that are referred to are in memory, those that CUBIC reads in registers.
-            other => other.on_other_ack(window, *ack),
+            // A copy: a reference given to an out-of-line function would force `ack` into memory, for CUBIC too.
+            other => other.on_ack_out_of_line(window, *ack),
         }
     }
 
+    /// Of a window-based control.
     #[inline(never)]
-    fn on_other_ack(&mut self, window: &mut Window, ack: Ack) {
+    fn on_ack_out_of_line(&mut self, window: &mut Window, ack: Ack) {
         dispatch!(self, cc => window cc.on_ack(window, &ack), model ());
     }
 
@@ -266,12 +267,13 @@ impl Controller {
         match self {
             Self::Cubic(cc) => cc.grow(window, ack, acked),
             other if other.is_model_based() => {}
-            other => other.grow_other(window, *ack, acked),
+            other => other.grow_out_of_line(window, *ack, acked),
         }
     }
 
+    /// Of a window-based control.
     #[inline(never)]
-    fn grow_other(&mut self, window: &mut Window, ack: Ack, acked: u64) {
+    fn grow_out_of_line(&mut self, window: &mut Window, ack: Ack, acked: u64) {
         dispatch!(self, cc => window cc.grow(window, &ack, acked), model ());
     }
 

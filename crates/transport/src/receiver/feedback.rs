@@ -167,10 +167,10 @@ impl EcnFeedback {
         match &self.mode {
             _ if ce => Flags::NONE,
             Mode::Counted(counters) if !counters.marked => {
-                flags.without(Flags::IP.with(Flags::of_ace(7)))
+                flags.without(Flags::IP_ECN.with(Flags::of_ace(7)))
             }
-            Mode::Mirrored if !self.ece => flags.without(Flags::IP),
-            Mode::Latched => flags.without(Flags::IP),
+            Mode::Mirrored if !self.ece => flags.without(Flags::IP_ECN),
+            Mode::Latched => flags.without(Flags::IP_ECN),
             Mode::Counted(_) | Mode::Mirrored => Flags::NONE,
         }
     }

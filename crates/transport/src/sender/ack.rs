@@ -222,7 +222,7 @@ impl Sender {
         found.original_delivered |= seq < self.recovery.high_seq();
         // The last was sent last: only it can be the newest delivery.
         let rtt = micros(now.since(run.newest));
-        self.rack.advance_by(rtt, (run.newest, seq + run.count));
+        self.rack.on_delivered(rtt, (run.newest, seq + run.count));
     }
 
     /// At most one sample per acknowledgement; returns that for the controller.
@@ -240,7 +240,7 @@ impl Sender {
             && !found.resent_acked
         {
             let rtt = micros(now.since(newest));
-            sample = Some(longest_rtt(now, oldest, (newest, rtt)));
+            sample = Some(rtt_of_oldest(now, oldest, (newest, rtt)));
             ca_rtt = Some(rtt);
             self.counters.rtt_samples += 1;
             self.counters.rtt_micros += u64::from(rtt);
@@ -249,7 +249,7 @@ impl Sender {
         if let Some((oldest, newest)) = found.sacked_sent {
             let rtt = micros(now.since(newest));
             if sample.is_none() {
-                sample = Some(longest_rtt(now, oldest, (newest, rtt)));
+                sample = Some(rtt_of_oldest(now, oldest, (newest, rtt)));
             }
             ca_rtt = Some(rtt);
             self.rtt.sample_max(rtt);
@@ -356,9 +356,10 @@ impl Sender {
     }
 }
 
-/// The RTT in µs of a segment sent at `oldest`. Mostly, that is when the newest one was sent, whose RTT is known.
+/// The RTT in µs of a segment sent at `oldest`. Reuses `rtt`, that of the newest segment, if both were sent at the
+/// same instant, as is usual.
 #[inline]
-pub(super) fn longest_rtt(now: Instant, oldest: Instant, (newest, rtt): (Instant, u32)) -> u32 {
+pub(super) fn rtt_of_oldest(now: Instant, oldest: Instant, (newest, rtt): (Instant, u32)) -> u32 {
     if oldest == newest {
         rtt
     } else {

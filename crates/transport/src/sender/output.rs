@@ -134,9 +134,9 @@ impl Sender {
         {
             return Verdict::Send;
         }
-        // A third of the window of the peer or of the congestion window, in whole segments.
-        let above = 3 * (limit + 1);
-        if self.window.cwnd < above || self.buffer.peer_window_is_below(above) {
+        // At least a third of the smaller window, rounded down to whole segments. Compared without a division.
+        let least_window = 3 * (limit + 1);
+        if self.window.cwnd < least_window || self.buffer.peer_window_is_below(least_window) {
             return Verdict::Send;
         }
         let Some(first) = self.board.first() else {

@@ -6,7 +6,7 @@
 
 use sojourn_net::Instant;
 
-use super::ack::longest_rtt;
+use super::ack::rtt_of_oldest;
 use super::connection::{Sender, State};
 use super::model::News;
 use super::state::recovery::Phase;
@@ -69,7 +69,7 @@ impl Sender {
         let min_rtt = self.rtt.min_micros();
         self.rack.begin_ack();
         let rtt = micros(now.since(run.newest));
-        self.rack.advance_by(rtt, (run.newest, una));
+        self.rack.on_delivered(rtt, (run.newest, una));
         if !BASIC && let Some(sampler) = self.pacing.sampler() {
             sampler.begin_ack();
             sampler.on_delivered_run(run.count, run.newest, una);
@@ -85,7 +85,7 @@ impl Sender {
             self.rtt.sample_min(now, rtt);
         }
         let next = self.board.next();
-        let longest = longest_rtt(now, run.oldest, (run.newest, rtt));
+        let longest = rtt_of_oldest(now, run.oldest, (run.newest, rtt));
         self.rtt.sample(longest, una, next);
         self.timer.reset_backoff();
         let facts = Ack {

@@ -51,7 +51,7 @@ impl Sender {
         self.board.restore_sacked(sacked);
     }
 
-    /// Mostly, the segments of a range were sent once and are not marked at all.
+    /// Marks a range as sacked. Usually, all its segments were sent once, and none is sacked or lost.
     #[inline]
     fn mark_range_sacked(
         &mut self,
@@ -62,13 +62,13 @@ impl Sender {
     ) {
         let seq = self.mark_plain_sacked(now, (from, to), high_before, found);
         if seq < to {
-            self.mark_rest_sacked(now, (seq, to), high_before, found);
+            self.mark_mixed_sacked(now, (seq, to), high_before, found);
         }
     }
 
-    /// Marks a range whose first segment is marked in some way.
+    /// Marks a range as sacked whose first segment was retransmitted, or is sacked or lost.
     #[inline(never)]
-    fn mark_rest_sacked(
+    fn mark_mixed_sacked(
         &mut self,
         now: Instant,
         (from, to): (u32, u32),
@@ -82,8 +82,8 @@ impl Sender {
         }
     }
 
-    /// Marks segments of a range that were sent once and are not marked; returns the first one that is different, or
-    /// the end of the range.
+    /// Marks as sacked the leading segments of a range that were sent once and are neither sacked nor lost. Returns the
+    /// first other segment, or the end of the range.
     #[inline]
     fn mark_plain_sacked(
         &mut self,
@@ -108,7 +108,7 @@ impl Sender {
             sampler.on_delivered(seq - 1 - self.board.una(), newest, seq);
         }
         self.rack
-            .advance_by(micros(now.since(newest)), (newest, seq));
+            .on_delivered(micros(now.since(newest)), (newest, seq));
         seq
     }
 

@@ -229,9 +229,11 @@ impl Ecn {
     #[inline]
     pub(crate) fn is_plain(&self, seg: &Segment) -> bool {
         match &self.mode {
-            Mode::Off | Mode::Offered | Mode::Classic => seg.flags.without(Flags::IP) == Flags::ACK,
+            Mode::Off | Mode::Offered | Mode::Classic => {
+                seg.flags.without(Flags::IP_ECN) == Flags::ACK
+            }
             Mode::Accurate(peer) => {
-                seg.flags.without(Flags::IP.with(COUNTER)) == Flags::ACK
+                seg.flags.without(Flags::IP_ECN.with(COUNTER)) == Flags::ACK
                     && seg.flags.ace() == peer.cep
                     && seg
                         .marked_bytes()

@@ -69,12 +69,13 @@ impl Rack {
         if ever_resent && min_rtt.is_none_or(|min| rtt < min) {
             return;
         }
-        self.advance_by(rtt, (at, end_seq));
+        self.on_delivered(rtt, (at, end_seq));
     }
 
-    /// A segment that was sent once has been delivered, `rtt` µs after it was sent.
+    /// A segment was delivered `rtt` µs after its last transmission (RFC 8985 §6.2, step 2). The caller excludes
+    /// retransmissions whose original may have been acknowledged.
     #[inline]
-    pub(crate) fn advance_by(&mut self, rtt: u32, delivered: Delivered) {
+    pub(crate) fn on_delivered(&mut self, rtt: u32, delivered: Delivered) {
         self.advanced = true;
         self.rtt = rtt;
         if delivered > self.newest() {

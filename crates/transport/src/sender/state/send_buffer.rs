@@ -58,7 +58,7 @@ impl SendBuffer {
         self.unsent
     }
 
-    /// Segments that the unsent data fills; of 2^32 bytes or more, more than a window may hold.
+    /// Number of segments needed for the unsent data; `u32::MAX`, more than any window holds, for 2^32 bytes or more.
     #[inline]
     pub(crate) fn unsent_segments(&self) -> u32 {
         match u32::try_from(self.unsent) {
@@ -146,7 +146,7 @@ impl SendBuffer {
         self.peer_window
     }
 
-    /// Whether the peer's window holds fewer full segments than `segments`.
+    /// Whether the peer's window is smaller than `segments` full segments.
     #[inline]
     pub(crate) fn peer_window_is_below(&self, segments: u32) -> bool {
         u64::from(self.peer_window) < u64::from(segments) * u64::from(self.mss)

@@ -236,9 +236,8 @@ impl Scoreboard {
         self.sacked -= run.count;
     }
 
-    /// The segments of `[from, to)` that were sent once and are neither sacked nor lost, up to one that is different,
-    /// were selectively acknowledged. Returns their number and when the first and the last were sent; `None`: there
-    /// are none.
+    /// Marks as sacked the leading segments of `[from, to)` that were sent once and are neither sacked nor lost.
+    /// Returns their number and the send times of the first and the last, or `None` if there are none.
     #[inline]
     pub(crate) fn mark_plain_sacked(&mut self, from: u32, to: u32) -> Option<(u32, Sending)> {
         if from == to {
