@@ -194,13 +194,21 @@ impl Sender {
         let mut facts = self.facts(now, ca_rtt, found);
         facts.one_way_ms = Some(seg.ts_val.wrapping_sub(seg.ts_ecr));
         self.cc.on_ack(&mut self.window, &facts);
+        if self.hystart.is_some() {
+            self.on_slow_start_ack(facts);
+        }
+        ca_rtt
+    }
+
+    /// HyStart++ processes an acknowledgement. `ack` is a copy: a reference would force it into memory for CUBIC too.
+    #[inline(never)]
+    fn on_slow_start_ack(&mut self, ack: Ack) {
         if let Some(hystart) = &mut self.hystart {
-            hystart.on_ack(&mut self.window, &facts);
+            hystart.on_ack(&mut self.window, &ack);
             if self.window.ssthresh.is_set() {
                 self.hystart = None;
             }
         }
-        ca_rtt
     }
 
     /// Takes segments that were sent once and are acknowledged in order, the first of them `seq`.
