@@ -41,6 +41,12 @@ impl TcpConnection {
         }
     }
 
+    /// Whether [`TcpConnection::receiver_time`] returns a time and has nothing else to do.
+    #[inline]
+    pub(crate) fn follows_clock(&self, now: Instant) -> bool {
+        now < self.look_at
+    }
+
     /// When the timer of the receiver of data is due.
     #[inline]
     pub(crate) fn next_data_timer(&self) -> Option<Instant> {

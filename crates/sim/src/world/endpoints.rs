@@ -114,7 +114,7 @@ impl World<'_> {
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if flow.receiver_event.take(self.now) {
+        if flow.receiver_event.take(self.now) && !self.postpone_receiver(id) {
             self.on_connection_timer(id, TimerEvent::Receiver);
         }
     }

@@ -140,6 +140,32 @@ impl World<'_> {
         true
     }
 
+    /// If the event of a receiver of one-way TCP has come but its timer has moved or stopped, schedules the event of
+    /// the new time, if any, and returns true. This is the usual case: the data has been acknowledged meanwhile.
+    #[inline]
+    pub(super) fn postpone_receiver(&mut self, id: u32) -> bool {
+        let flow = &mut self.flows[id as usize];
+        let Source::Connection(connection) = &mut flow.source else {
+            return false;
+        };
+        let Some(tcp) = connection.tcp_mut() else {
+            return false;
+        };
+        if !tcp.is_one_way() || !tcp.follows_clock(self.now) {
+            return false;
+        }
+        let Some(due) = tcp.next_data_timer() else {
+            return true;
+        };
+        if due <= self.now {
+            return false;
+        }
+        if let Some(at) = flow.receiver_event.advance(due, self.now) {
+            self.agenda.schedule(at, Event::Receiver(id));
+        }
+        true
+    }
+
     /// Schedules an event for the timer of the sender, unless one is pending no later.
     #[inline]
     fn follow_sender(&mut self, id: u32) {
