@@ -118,8 +118,8 @@ impl World<'_> {
     #[expect(clippy::inline_always, reason = "once per packet; it has two callers")]
     fn turn(&mut self, id: u32) -> Option<Instant> {
         let mut link = &mut self.links[id as usize];
-        // Pass the packet to its wire, its endpoint or the queue of another, busy link without an intermediate copy,
-        // before the next packet is dequeued. This order cannot be observed if the queue has no timer. On the way to a
+        // Pass the packet to its wire, its endpoint or the queue of another, busy link before the next packet is
+        // dequeued, without a copy in `left`. This order cannot be observed if the queue has no timer. On the way to a
         // queue it can, if it is the queue of the same link, or if signals are recorded in their order.
         if !link.timed
             && let Some(pkt) = link.leaving()
