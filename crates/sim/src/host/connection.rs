@@ -47,13 +47,19 @@ impl Connection {
         Self::Quic(Box::new(QuicConnection::new(user, params, client)))
     }
 
-    /// The connection if it is of TCP: for the short path of one-way TCP only.
+    /// The connection if it is of TCP.
     #[inline]
     pub(crate) fn tcp_mut(&mut self) -> Option<&mut TcpConnection> {
         match self {
             Self::Tcp(tcp) => Some(tcp),
             Self::Quic(_) => None,
         }
+    }
+
+    /// The connection if it is of TCP and its data flows one way: for the short path of such connections.
+    #[inline]
+    pub(crate) fn one_way_mut(&mut self) -> Option<&mut TcpConnection> {
+        self.tcp_mut().filter(|tcp| tcp.is_one_way())
     }
 
     /// Asks the processor to load what the arrival of a packet of `kind` needs.
@@ -72,6 +78,12 @@ impl Connection {
             Self::Tcp(tcp) => tcp.prefetch_behind(kind),
             Self::Quic(_) => {}
         }
+    }
+
+    /// Whether it is of TCP and its data flows one way.
+    #[inline]
+    pub(crate) const fn is_one_way_tcp(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.is_one_way())
     }
 
     /// Whether it is of QUIC.

@@ -410,7 +410,7 @@ impl TcpConnection {
             (Side::Client, None) => return None,
             (Side::Client, Some(_)) | (Side::Server, None) => (&mut self.data.receiver, Kind::Ack),
         };
-        // `on_one_way_timer` handles those whose clock is ahead.
+        // `World::on_one_way_receiver` handles receivers whose clock is ahead.
         debug_assert!(self.lead == Duration::ZERO, "a timer that is due later");
         receiver.on_timer(now, out);
         Some(kind)

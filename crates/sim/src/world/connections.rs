@@ -59,15 +59,14 @@ impl World<'_> {
         }
     }
 
-    /// A timer event of a connection has come. The timer may have moved since it was scheduled.
+    /// Handles a timer event of a connection other than one-way TCP. The timer may have moved since the event was
+    /// scheduled.
     #[inline(never)]
     pub(super) fn on_connection_timer(&mut self, id: u32, event: TimerEvent) {
-        if self.on_one_way_timer(id, event) {
-            return;
-        }
         let Source::Connection(connection) = &self.flows[id as usize].source else {
             return;
         };
+        debug_assert!(!connection.is_one_way_tcp(), "it has a path of its own");
         if connection.is_quic() {
             return self.on_quic_timer(id, event);
         }

@@ -94,29 +94,46 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn on_sender(&mut self, id: u32) {
+    /// Handles the event of a sender. Returns when to schedule the next one, if it has not been scheduled yet: of one-way
+    /// TCP.
+    pub(super) fn on_sender(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
-            return;
+            return None;
         }
         if let Source::Datagrams(_) = flow.source {
-            return self.on_datagram(id);
+            self.on_datagram(id);
+            return None;
         }
         if !flow.sender_event.take(self.now) {
-            return;
+            return None;
         }
-        match &mut flow.source {
-            Source::Connection(_) => self.on_connection_timer(id, TimerEvent::Sender),
+        match &flow.source {
+            Source::Connection(connection) => {
+                if connection.is_one_way_tcp() {
+                    return self.on_one_way_sender(id);
+                }
+                self.on_connection_timer(id, TimerEvent::Sender);
+            }
             Source::App(_) => self.on_application_timer(id),
             Source::None | Source::Datagrams(_) | Source::Finished(_) => {}
         }
+        None
     }
 
-    pub(super) fn on_receiver(&mut self, id: u32) {
+    /// Handles the event of a receiver. Returns when to schedule the next one, as [`World::on_sender`] does.
+    pub(super) fn on_receiver(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
-        if flow.receiver_event.take(self.now) && !self.postpone_receiver(id) {
-            self.on_connection_timer(id, TimerEvent::Receiver);
+        if !flow.receiver_event.take(self.now) {
+            return None;
         }
+        if let Source::Connection(connection) = &flow.source
+            && connection.is_one_way_tcp()
+        {
+            return self.on_one_way_receiver(id);
+        }
+        self.on_connection_timer(id, TimerEvent::Receiver);
+        None
     }
 
     /// Delivers a packet to whatever it has reached.

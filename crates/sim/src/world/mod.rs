@@ -298,8 +298,8 @@ impl<'a> World<'a> {
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
             Event::Stop(id) => self.on_stop(id),
-            Event::Sender(id) => self.on_sender(id),
-            Event::Receiver(id) => self.on_receiver(id),
+            Event::Sender(id) => return self.on_sender(id),
+            Event::Receiver(id) => return self.on_receiver(id),
             Event::Sample => return self.on_sample(),
             Event::Measure => self.begin_measuring(),
         }

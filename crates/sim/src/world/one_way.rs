@@ -2,15 +2,14 @@
 //!
 //! It does what [`World::deliver_to_connection`] and [`World::on_connection_timer`] do for any
 //! connection, inlined and without asking for what such a connection hardly ever has: events for its
-//! user, and work for the other end. Its timers alone, on the common path, cost 37 instructions per
-//! packet more in S2 of `make bench`.
+//! user, and work for the other end.
 
 use sojourn_net::{Ecn, Instant, Packet as View};
 use sojourn_transport::{Arrival, Segment};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::host::{Source, TimerEvent};
+use crate::host::Source;
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -26,12 +25,9 @@ impl World<'_> {
         let Source::Connection(connection) = &mut flow.source else {
             return self.deliver_elsewhere(pkt, follows);
         };
-        let Some(tcp) = connection.tcp_mut() else {
+        let Some(tcp) = connection.one_way_mut() else {
             return self.deliver_to_connection(pkt, follows);
         };
-        if !tcp.is_one_way() {
-            return self.deliver_to_connection(pkt, follows);
-        }
         if pkt.kind() == Kind::Data {
             let Some(at) = tcp.receiver_time(self.now) else {
                 return;
@@ -103,77 +99,77 @@ impl World<'_> {
         self.follow_sender(id);
     }
 
-    /// Handles a timer event of a connection if it is of one-way TCP; returns whether it is.
-    #[inline]
-    pub(super) fn on_one_way_timer(&mut self, id: u32, event: TimerEvent) -> bool {
+    /// Handles the timer event of a sender of one-way TCP; returns when to schedule the next one, if any.
+    #[inline(never)]
+    pub(super) fn on_one_way_sender(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
-            return false;
+            return None;
         };
-        let Some(tcp) = connection.tcp_mut().filter(|tcp| tcp.is_one_way()) else {
-            return false;
-        };
-        match event {
-            TimerEvent::Sender => {
-                let sender = &mut tcp.data.sender;
-                if sender.next_timer().is_some_and(|due| due <= self.now) {
-                    sender.on_timer(self.now, &mut self.outbox.segments);
-                    let template = flow.template(Kind::Data);
-                    flow.release(self.now);
-                    self.send_all::<Segment>(template);
-                }
-                self.follow_sender(id);
-            }
-            TimerEvent::Receiver => {
-                let Some(at) = tcp.receiver_time(self.now) else {
-                    return true;
-                };
-                let receiver = &mut tcp.data.receiver;
-                if receiver.next_timer().is_some_and(|due| due <= at) {
-                    receiver.on_timer(at, &mut self.outbox.segments);
-                    let template = flow.template(Kind::Ack);
-                    self.send_all::<Segment>(template);
-                }
-                self.follow_receiver(id);
-            }
+        let sender = &mut connection.one_way_mut()?.data.sender;
+        let is_due = sender.next_timer().is_some_and(|due| due <= self.now);
+        if is_due {
+            sender.on_timer(self.now, &mut self.outbox.segments);
         }
-        true
+        let due = sender.next_timer_before(flow.sender_event.limit());
+        let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
+        if is_due {
+            let template = flow.template(Kind::Data);
+            flow.release(self.now);
+            self.send_all::<Segment>(template);
+        }
+        timer
     }
 
-    /// If the event of a receiver of one-way TCP has come but its timer has moved or stopped, schedules the event of
-    /// the new time, if any, and returns true. This is the usual case: the data has been acknowledged meanwhile.
+    /// Handles the timer event of a receiver of one-way TCP; returns when to schedule the next one, if any.
     #[inline]
-    pub(super) fn postpone_receiver(&mut self, id: u32) -> bool {
+    pub(super) fn on_one_way_receiver(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
-            return false;
+            return None;
         };
-        let Some(tcp) = connection.tcp_mut() else {
-            return false;
+        let tcp = connection.one_way_mut()?;
+        if tcp.follows_clock(self.now) {
+            // Usually an ACK has been sent since the event was scheduled, and the timer has moved or stopped.
+            let due = tcp.next_data_timer()?;
+            if due > self.now {
+                return flow.receiver_event.advance(due, self.now);
+            }
+        }
+        self.on_due_receiver(id)
+    }
+
+    /// Handles the timer event of a receiver of one-way TCP whose timer is due, or whose clock passes an instant at which
+    /// the flow is recorded. Returns when to schedule the next event, if any.
+    #[inline(never)]
+    fn on_due_receiver(&mut self, id: u32) -> Option<Instant> {
+        let flow = &mut self.flows[id as usize];
+        let Source::Connection(connection) = &mut flow.source else {
+            return None;
         };
-        if !tcp.is_one_way() || !tcp.follows_clock(self.now) {
-            return false;
+        let tcp = connection.one_way_mut()?;
+        let at = tcp.receiver_time(self.now)?;
+        let receiver = &mut tcp.data.receiver;
+        let is_due = receiver.next_timer().is_some_and(|due| due <= at);
+        if is_due {
+            receiver.on_timer(at, &mut self.outbox.segments);
         }
-        let Some(due) = tcp.next_data_timer() else {
-            return true;
-        };
-        if due <= self.now {
-            return false;
+        let due = tcp.next_data_timer();
+        let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
+        if is_due {
+            let template = flow.template(Kind::Ack);
+            self.send_all::<Segment>(template);
         }
-        if let Some(at) = flow.receiver_event.advance(due, self.now) {
-            self.agenda.schedule(at, Event::Receiver(id));
-        }
-        true
+        timer
     }
 
     /// Schedules an event for the timer of the sender, unless one is pending no later.
-    #[inline]
     fn follow_sender(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
             return;
         };
-        if let Some(tcp) = connection.tcp_mut()
+        if let Some(tcp) = connection.one_way_mut()
             && let Some(due) = tcp.data.sender.next_timer_before(flow.sender_event.limit())
             && let Some(at) = flow.sender_event.advance(due, self.now)
         {
@@ -182,13 +178,12 @@ impl World<'_> {
     }
 
     /// The same for its receiver.
-    #[inline]
     fn follow_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
             return;
         };
-        if let Some(tcp) = connection.tcp_mut()
+        if let Some(tcp) = connection.one_way_mut()
             && let Some(due) = tcp.next_data_timer()
             && let Some(at) = flow.receiver_event.advance(due, self.now)
         {
