@@ -24,10 +24,10 @@ pub struct Link<P> {
     transmitter: Transmitter<P>,
     /// An event that will send the next packet is pending.
     pub awaited: bool,
-    /// The queue has a timer of its own.
-    pub timed: bool,
-    /// Time of the pending event of that timer, if any.
-    pub timer_at: Option<Instant>,
+    /// What [`Qdisc::packets_affect_timer`] returns for the queue.
+    pub packets_affect_timer: bool,
+    /// Time of the pending event of the queue's timer, if [`Link::advance_timer`] keeps track of it.
+    timer_at: Option<Instant>,
     /// Start of the time during which the shaper of the queue has held packets back from an idle link.
     held_since: Option<Instant>,
 }
@@ -107,7 +107,7 @@ impl<P: Carried> Link<P> {
             }
         };
         Self {
-            timed: qdisc.is_timed(),
+            packets_affect_timer: qdisc.packets_affect_timer(),
             qdisc,
             rate: config.rate,
             usual: (Bytes(0), Duration::ZERO),
@@ -168,8 +168,8 @@ impl<P: Carried> Link<P> {
     #[inline]
     pub fn dequeue(&mut self, now: Instant, watch: &mut impl Watcher<P>) -> Option<P> {
         let next = self.qdisc.dequeue(now, watch);
-        // Only a queue with a timer can hold packets back: nothing else would wake the link.
-        if self.timed {
+        // No other queue holds packets back.
+        if self.packets_affect_timer {
             self.follow_hold(now, next.is_some(), watch);
         }
         next
@@ -189,6 +189,24 @@ impl<P: Carried> Link<P> {
         } else if let Some(since) = self.held_since.take() {
             watch.on_held(now.saturating_since(since));
         }
+    }
+
+    /// Whether the event of the queue's timer that has come is the pending one, which then is no longer pending; other
+    /// events are stale.
+    pub fn take_timer(&mut self, now: Instant) -> bool {
+        self.timer_at.take_if(|at| *at == now).is_some()
+    }
+
+    /// The time at which to schedule an event for the timer of the queue, which is then the pending one. `None`: an event
+    /// is pending that is no later, or there is no timer.
+    #[inline]
+    pub fn advance_timer(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.qdisc.next_timer()?;
+        if self.timer_at.is_some_and(|pending| pending <= due) {
+            return None;
+        }
+        self.timer_at = Some(due.max(now));
+        self.timer_at
     }
 
     /// Sends what may be sent at `now`; a packet that leaves the link is stored in `left`.

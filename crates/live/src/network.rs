@@ -218,8 +218,10 @@ impl<'c> Network<'c> {
         let mut watch = self.observed.watch(id, &mut self.pool);
         link.qdisc
             .enqueue(self.now, frame.onward(self.now), &mut watch);
-        let awaited = link.awaited;
-        self.follow_queue_timer(id);
+        let (packets_affect_timer, awaited) = (link.packets_affect_timer, link.awaited);
+        if packets_affect_timer {
+            self.follow_queue_timer(id);
+        }
         if !awaited {
             self.run_link(id);
         }
@@ -236,7 +238,9 @@ impl<'c> Network<'c> {
                 &mut left,
             );
             link.awaited = again.is_some();
-            self.follow_queue_timer(id);
+            if link.packets_affect_timer {
+                self.follow_queue_timer(id);
+            }
             if let Some(frame) = &left {
                 self.forward(frame);
             }
@@ -263,12 +267,11 @@ impl<'c> Network<'c> {
         self.follow_queue_timer(id);
     }
 
+    /// Sets the timer of the queue of a link.
     fn follow_queue_timer(&mut self, id: u32) {
-        let link = &self.links[id as usize];
-        if link.timed {
-            let due = link.qdisc.next_timer().map(|due| due.max(self.now));
-            self.timers.set(Timer::Queue(id), due);
-        }
+        let due = self.links[id as usize].qdisc.next_timer();
+        let due = due.map(|due| due.max(self.now));
+        self.timers.set(Timer::Queue(id), due);
     }
 
     fn put_on_line(&mut self, id: u32, frame: &Frame) {

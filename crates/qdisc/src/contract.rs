@@ -9,8 +9,7 @@ use sojourn_net::{Bytes, Instant, Packet, Rate};
 /// A `Qdisc` is *sans-IO*: it owns no clock, timer, socket or thread. The environment calls it
 /// with a `now` that never decreases.
 pub trait Qdisc<P: Packet> {
-    /// Whether [`Qdisc::next_timer`] may ever return a time. If `false`, the environment need not call
-    /// it after each operation.
+    /// Whether [`Qdisc::next_timer`] may ever return a time; what [`Qdisc::packets_affect_timer`] returns by default.
     const TIMED: bool = false;
 
     /// Offers a packet. Each discarded packet, this one or another, is passed to `obs`.
@@ -42,10 +41,18 @@ pub trait Qdisc<P: Packet> {
 
     /// When [`Qdisc::on_timer`] is next due; `None` if there is nothing to wait for.
     ///
-    /// It may change with any call; the environment asks again after each, if the discipline is
-    /// [timed](Qdisc::TIMED).
+    /// The environment asks again after each call of [`Qdisc::on_timer`] and [`Qdisc::on_link_rate`]. If
+    /// [`Qdisc::packets_affect_timer`] returns `true`, it also asks after each call of [`Qdisc::dequeue`] and after one
+    /// or more calls of [`Qdisc::enqueue`] at one instant. Asking changes nothing, however often it happens.
     fn next_timer(&self) -> Option<Instant> {
         None
+    }
+
+    /// Whether [`Qdisc::enqueue`] or [`Qdisc::dequeue`] may change the result of [`Qdisc::next_timer`], or `dequeue` may
+    /// hold packets back. `false` is right if the timer only drives a periodic update; `true` is always right. The
+    /// answer never changes. Queues outside this crate are not asked: packets may affect the timer of all of them.
+    fn packets_affect_timer(&self) -> bool {
+        Self::TIMED
     }
 
     /// The time returned by [`Qdisc::next_timer`] has come.

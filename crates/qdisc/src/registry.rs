@@ -49,8 +49,6 @@ macro_rules! disciplines {
         // With this many arms, and queues inside queues, the compiler would not inline the choice, and
         // a packet would be copied twice.
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
-            const TIMED: bool = true;
-
             #[inline(always)]
             fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
                 match self { $(Self::$name(queue) => queue.enqueue(now, pkt, obs),)* }
@@ -84,6 +82,10 @@ macro_rules! disciplines {
                 })* }
             }
 
+            fn packets_affect_timer(&self) -> bool {
+                match self { $(Self::$name(queue) => queue.packets_affect_timer(),)* }
+            }
+
             fn on_timer(&mut self, now: Instant) {
                 match self { $(Self::$name(queue) => queue.on_timer(now),)* }
             }
@@ -102,13 +104,6 @@ macro_rules! disciplines {
 
             fn classes(&self) -> Vec<ClassId> {
                 match self { $(Self::$name(queue) => queue.classes(),)* }
-            }
-        }
-
-        impl<P: Packet> AnyQdisc<P> {
-            /// Whether the discipline is [timed](Qdisc::TIMED).
-            pub fn is_timed(&self) -> bool {
-                match self { $(Self::$name(_) => $queue::<P>::TIMED,)* }
             }
         }
 

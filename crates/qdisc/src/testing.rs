@@ -269,6 +269,9 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
 
     fn step(&mut self, op: Op) -> Option<TestPacket> {
         let seen = self.history.recorder.counts();
+        let fixed =
+            !self.queue.packets_affect_timer() && matches!(op, Op::Enqueue(..) | Op::Dequeue);
+        let timer_before = fixed.then(|| self.queue.next_timer());
         let mut delivered = None;
         match op {
             Op::Enqueue(flow, size, ecn) => {
@@ -303,12 +306,21 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
             }
         }
         self.audit(seen, delivered);
+        if let Some(before) = timer_before {
+            let after = self.queue.next_timer();
+            assert_eq!(
+                after, before,
+                "{op:?} moved a timer that packets do not affect"
+            );
+        }
         if matches!(op, Op::Enqueue(..)) && self.history.offered.is_multiple_of(CALLS_PER_LOOK) {
             self.look();
         }
         if op == Op::Dequeue && delivered.is_none() && !self.waiting.is_empty() {
             let due = self.queue.next_timer();
             assert!(due > Some(self.now), "packets wait, none was given");
+            let holds = self.queue.packets_affect_timer();
+            assert!(holds, "packets are held back, and do not affect the timer");
         }
         delivered
     }

@@ -14,9 +14,9 @@ use sojourn_transport::SenderParams;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Four downloads and a ping through an access point with FQ-CoDel, whose driver holds `driver`;
+/// Four downloads and a ping through an access point with `qdisc`, whose driver holds `driver`;
 /// the station answers over the same air.
-fn download(driver: DriverLimit) -> Records {
+fn download(qdisc: &str, driver: DriverLimit) -> Records {
     let link = |name: &str, driver| LinkConfig {
         radio: Some(RadioConfig {
             medium: "air".to_owned(),
@@ -28,7 +28,7 @@ fn download(driver: DriverLimit) -> Records {
         ..LinkConfig::new(
             name.to_owned(),
             Rate::mbit(13),
-            QdiscSpec::parse("fq_codel").unwrap(),
+            QdiscSpec::parse(qdisc).unwrap(),
         )
     };
     let half = Hop::Delay(MS.times(10));
@@ -81,8 +81,8 @@ fn median_and_goodput(records: &Records) -> (f64, f64) {
 
 #[test]
 fn a_queue_above_a_deep_driver_cannot_help_and_a_limit_below_it_does() {
-    let deep = download(DriverLimit::Packets(1_000));
-    let limited = download(DriverLimit::Airtime(MS.times(12)));
+    let deep = download("fq_codel", DriverLimit::Packets(1_000));
+    let limited = download("fq_codel", DriverLimit::Airtime(MS.times(12)));
     let (deep_ms, deep_mbit) = median_and_goodput(&deep);
     let (limited_ms, limited_mbit) = median_and_goodput(&limited);
     println!("1000 packets: {deep_ms:.1} ms, {deep_mbit:.2} Mbit/s");
@@ -98,4 +98,14 @@ fn a_queue_above_a_deep_driver_cannot_help_and_a_limit_below_it_does() {
     assert!(deep_ms > 300.0 && limited_ms < 60.0);
     // Short aggregates cost some of the air, not much.
     assert!(limited_mbit > 0.85 * deep_mbit);
+}
+
+#[test]
+fn a_queue_with_a_periodic_update_is_updated_above_a_driver() {
+    for qdisc in ["pie", "dualpi2", "fq_pie"] {
+        let records = download(qdisc, DriverLimit::Airtime(MS.times(12)));
+        let drops = records.links[0].totals.drops_aqm;
+        // With one update only, the probability stays 0.
+        assert!(drops > 50, "{qdisc}: {drops}");
+    }
 }

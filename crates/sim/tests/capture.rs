@@ -212,6 +212,13 @@ fn packets_pass_several_links_as_in_a_run_without_a_capture() {
         ("codel", "fq_codel"),
         ("codel", "pie"),
         ("codel", "cake"),
+        ("pie", "dualpi2"),
+        ("dualpi2", "cake bandwidth 3mbit"),
+        ("cake bandwidth 5mbit", "fq maxrate 2mbit limit 50"),
+        (
+            "red adaptive leaf cake bandwidth 5mbit",
+            "prio leaf pie / cake bandwidth 3mbit",
+        ),
         // Both signal, the first at dequeue and the second at enqueue, often at the same instant.
         ("codel target 100us interval 1ms ecn", "pfifo limit 3"),
     ];
@@ -252,17 +259,22 @@ fn packets_pass_several_links_as_in_a_run_without_a_capture() {
 
 #[test]
 fn packets_pass_the_same_link_twice_as_in_a_run_without_a_capture() {
-    let mut config = config("pfifo limit 20", "pfifo limit 20", "", MIXED);
-    for flow in &mut config.flows {
-        for way in [&mut flow.forward, &mut flow.reverse] {
-            let hops = way.iter().flat_map(|hop| match hop {
-                Hop::Link(_) => vec![*hop; 2],
-                Hop::Delay(_) => vec![*hop],
-            });
-            *way = hops.collect();
+    for qdisc in ["pfifo limit 20", "dualpi2 limit 20", "cake bandwidth 5mbit"] {
+        let mut config = config(qdisc, qdisc, "", MIXED);
+        for flow in &mut config.flows {
+            for way in [&mut flow.forward, &mut flow.reverse] {
+                let hops = way.iter().flat_map(|hop| match hop {
+                    Hop::Link(_) => vec![*hop; 2],
+                    Hop::Delay(_) => vec![*hop],
+                });
+                *way = hops.collect();
+            }
         }
+        assert!(
+            drops(&same_with_and_without_capture(&config)) > 20,
+            "{qdisc}"
+        );
     }
-    assert!(drops(&same_with_and_without_capture(&config)) > 20);
 }
 
 fn same_with_and_without_capture(config: &Config) -> Records {

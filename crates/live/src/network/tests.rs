@@ -147,3 +147,20 @@ fn the_rate_changes_when_the_scenario_says_so() {
         expected + Duration::from_millis(11)
     );
 }
+
+#[test]
+fn a_queue_with_a_periodic_update_is_updated_while_packets_pass() {
+    for qdisc in ["pie", "dualpi2", "fq_pie"] {
+        let mut network = network(&format!("rate = \"10mbit\"\nqdisc = \"{qdisc}\""));
+        // Twice the rate of the link.
+        for ms in 0..2_000 {
+            for id in [2 * ms, 2 * ms + 1] {
+                send(&mut network, Instant::from_millis(ms), (id, 1_236, 0));
+            }
+            arrivals(&mut network, Instant::from_millis(ms));
+        }
+        let (links, _) = network.finish(Instant::from_millis(2_000));
+        let drops = links[0].totals.drops_aqm;
+        assert!(drops > 50, "{qdisc}: {drops}");
+    }
+}

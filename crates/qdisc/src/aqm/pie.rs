@@ -215,6 +215,10 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         Some(self.next_update)
     }
 
+    fn packets_affect_timer(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, now: Instant) {
         if now < self.next_update {
             return;

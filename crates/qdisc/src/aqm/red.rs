@@ -278,6 +278,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
         self.next_adaptation.into_iter().chain(inner).min()
     }
 
+    fn packets_affect_timer(&self) -> bool {
+        matches!(self.buffer, Buffer::Leaf(_))
+    }
+
     fn on_timer(&mut self, now: Instant) {
         if self.next_adaptation.is_some_and(|due| now >= due) {
             self.law.adapt(now);

@@ -245,6 +245,10 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
         self.shares.average.as_ref().map(|average| average.next)
     }
 
+    fn packets_affect_timer(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, now: Instant) {
         if let Some(average) = &mut self.shares.average
             && average.next <= now

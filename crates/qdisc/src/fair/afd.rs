@@ -272,6 +272,10 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         self.params.accumulate.then_some(self.next_update)
     }
 
+    fn packets_affect_timer(&self) -> bool {
+        false
+    }
+
     fn on_timer(&mut self, now: Instant) {
         if self.params.accumulate && self.next_update <= now {
             self.fair.update(self.fifo.backlog().packets);

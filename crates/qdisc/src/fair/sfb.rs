@@ -311,6 +311,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         self.leaf.as_ref()?.queue.next_timer()
     }
 
+    fn packets_affect_timer(&self) -> bool {
+        self.leaf.is_some()
+    }
+
     fn on_timer(&mut self, now: Instant) {
         if let Some(leaf) = &mut self.leaf {
             leaf.queue.on_timer(now);

@@ -41,12 +41,11 @@ impl World<'_> {
         link
     }
 
-    /// Whether offering a packet to the link only enqueues it: the link is busy, its queue has no timer, and the run is
-    /// not captured.
+    /// Whether a packet that is offered to the link is only enqueued, and may move the timer of the queue: the link is
+    /// busy, and the run is not captured.
     #[inline]
     pub(super) fn only_enqueues(&self, id: u32) -> bool {
-        let link = &self.links[id as usize];
-        link.awaited && !link.timed && self.observed.notes.capture.is_none()
+        self.links[id as usize].awaited && self.observed.notes.capture.is_none()
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.
@@ -67,8 +66,8 @@ impl World<'_> {
             return self.send_at_once(id, pkt);
         }
         let link = self.enqueue(id, pkt);
-        let (timed, awaited) = (link.timed, link.awaited);
-        if timed {
+        let (packets_affect_timer, awaited) = (link.packets_affect_timer, link.awaited);
+        if packets_affect_timer {
             self.follow_queue_timer(id);
         }
         if !awaited && let Some(at) = self.on_link(id) {
@@ -119,11 +118,9 @@ impl World<'_> {
     fn turn(&mut self, id: u32) -> Option<Instant> {
         let mut link = &mut self.links[id as usize];
         // Pass the packet to its wire, its endpoint or the queue of another, busy link before the next packet is
-        // dequeued, without a copy in `left`. This order cannot be observed if the queue has no timer. On the way to a
-        // queue it can, if it is the queue of the same link, or if signals are recorded in their order.
-        if !link.timed
-            && let Some(pkt) = link.leaving()
-        {
+        // dequeued, without a copy in `left`. This order can be observed in two cases only: the next step is the queue
+        // of the same link, or the run records signals in the order in which they occur. Queues share no state.
+        if let Some(pkt) = link.leaving() {
             // Branches are predicted better than the jump of a `match`.
             let step = self.routes.step(pkt.step());
             if step == Step::End {
@@ -143,8 +140,11 @@ impl World<'_> {
                 if passes {
                     // Not `enqueue`, which is called here, and would copy the packet.
                     let mut watch = self.observed.watch(next);
-                    let queue = &mut self.links[next as usize].qdisc;
-                    queue.enqueue(self.now, pkt, &mut watch);
+                    let link = &mut self.links[next as usize];
+                    link.qdisc.enqueue(self.now, pkt, &mut watch);
+                    if link.packets_affect_timer {
+                        self.follow_queue_timer(next);
+                    }
                 }
                 link = &mut self.links[id as usize];
                 if passes {
@@ -155,7 +155,7 @@ impl World<'_> {
         let mut left = None;
         let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
         link.awaited = again.is_some();
-        if link.timed {
+        if link.packets_affect_timer {
             self.follow_queue_timer(id);
         }
         if let Some(pkt) = &left {
@@ -167,20 +167,17 @@ impl World<'_> {
 
     pub(super) fn on_queue_timer(&mut self, id: u32) {
         let link = &mut self.links[id as usize];
-        if link.timer_at != Some(self.now) {
+        if !link.take_timer(self.now) {
             return;
         }
-        link.timer_at = None;
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
+        let link = &self.links[id as usize];
+        // A queue that held its packets back may now release one.
         if self.radios[id as usize].is_some() {
             self.fill_driver(id);
-            return;
-        }
-        let link = &self.links[id as usize];
-        // A queue that held its packets back may let one go.
-        if !link.awaited
+        } else if !link.awaited
             && link.qdisc.backlog().packets > 0
             && let Some(at) = self.on_link(id)
         {
@@ -189,14 +186,10 @@ impl World<'_> {
         self.follow_queue_timer(id);
     }
 
-    /// Sees to it that an event is pending no later than the queue's timer.
+    /// Schedules an event for the queue's timer, unless one is pending that is no later.
+    #[inline(never)]
     pub(super) fn follow_queue_timer(&mut self, id: u32) {
-        let link = &mut self.links[id as usize];
-        if let Some(due) = link.qdisc.next_timer()
-            && link.timer_at.is_none_or(|pending| due < pending)
-        {
-            let at = due.max(self.now);
-            link.timer_at = Some(at);
+        if let Some(at) = self.links[id as usize].advance_timer(self.now) {
             self.agenda.schedule(at, Event::Queue(id));
         }
     }

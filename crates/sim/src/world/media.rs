@@ -60,7 +60,9 @@ impl World<'_> {
             watch.on_taken(self.now, &pkt, &taken);
             medium.push(radio, self.now, pkt);
         }
-        self.follow_queue_timer(id);
+        if self.links[n].packets_affect_timer {
+            self.follow_queue_timer(id);
+        }
         self.follow_medium(m);
     }
 

@@ -65,16 +65,19 @@ impl World<'_> {
         all
     }
 
-    /// Enqueues the packets in the outbox after the first `offered`.
+    /// Enqueues the packets in the outbox after the first `offered`, and asks once for the timer of the queue.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once per burst")]
-    fn enqueue_rest<T: Outgoing>(&mut self, link: u32, label: Label, offered: usize) {
-        let mut watch = self.observed.watch(link);
-        let link = &mut self.links[link as usize];
+    fn enqueue_rest<T: Outgoing>(&mut self, id: u32, label: Label, offered: usize) {
+        let mut watch = self.observed.watch(id);
+        let link = &mut self.links[id as usize];
         for sent in &T::pending(&self.outbox)[offered..] {
             watch.begin_packet();
             let pkt = sent.packet(label, self.now);
             link.qdisc.enqueue(self.now, pkt, &mut watch);
+        }
+        if link.packets_affect_timer && offered < T::pending(&self.outbox).len() {
+            self.follow_queue_timer(id);
         }
     }
 
