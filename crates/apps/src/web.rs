@@ -255,6 +255,10 @@ impl Web {
             conn.origin == origin && matches!(conn.stage, Stage::Connecting | Stage::Greeting)
         };
         let mut coming = self.conns.iter().filter(on_their_way).count();
+        if server.conns.is_empty() && coming < server.queue.len() {
+            // No more than may be opened: a run can have 100,000 connections.
+            self.conns.reserve_exact(most);
+        }
         while server.conns.len() < most && coming < server.queue.len() {
             let n = base + u32::try_from(self.conns.len()).unwrap_or(u32::MAX);
             server.conns.push(n);
@@ -412,7 +416,7 @@ impl Conn {
             stage: Stage::Connecting,
             asked: 0,
             open: Vec::new(),
-            requests: VecDeque::new(),
+            requests: VecDeque::with_capacity(http.initial_capacity()),
             serving: Serving::new(http),
             streams: (http == Http::Three).then(Vec::new),
         }

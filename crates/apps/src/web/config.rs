@@ -29,6 +29,15 @@ impl Http {
             Self::Three => "3",
         }
     }
+
+    /// Initial capacity of a connection's queues of requests and of responses. HTTP/1.1 has one request under way, and
+    /// a `VecDeque` that grows from nothing allocates four places.
+    pub(super) const fn initial_capacity(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two | Self::Three => 0,
+        }
+    }
 }
 
 /// Configuration of web users.

@@ -28,12 +28,12 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    pub(crate) const fn new(http: Http) -> Self {
+    pub(crate) fn new(http: Http) -> Self {
         Self {
             http,
-            turn: VecDeque::new(),
+            turn: VecDeque::with_capacity(http.initial_capacity()),
             written: 0,
-            ends: VecDeque::new(),
+            ends: VecDeque::with_capacity(http.initial_capacity()),
             expected: 0,
             ahead: 0,
         }
