@@ -197,8 +197,8 @@ impl<P: Carried> Link<P> {
         self.timer_at.take_if(|at| *at == now).is_some()
     }
 
-    /// The time at which to schedule an event for the timer of the queue, which is then the pending one. `None`: an event
-    /// is pending that is no later, or there is no timer.
+    /// The time at which to schedule an event for the timer of the queue, which is then the pending one. `None`: an
+    /// event is pending that is no later, or there is no timer.
     #[inline]
     pub fn advance_timer(&mut self, now: Instant) -> Option<Instant> {
         let due = self.qdisc.next_timer()?;

@@ -48,8 +48,8 @@ pub trait Qdisc<P: Packet> {
         None
     }
 
-    /// Whether [`Qdisc::enqueue`] or [`Qdisc::dequeue`] may change the result of [`Qdisc::next_timer`], or `dequeue` may
-    /// hold packets back. `false` is right if the timer only drives a periodic update; `true` is always right. The
+    /// Whether [`Qdisc::enqueue`] or [`Qdisc::dequeue`] may change the result of [`Qdisc::next_timer`], or `dequeue`
+    /// may hold packets back. `false` is right if the timer only drives a periodic update; `true` is always right. The
     /// answer never changes. Queues outside this crate are not asked: packets may affect the timer of all of them.
     fn packets_affect_timer(&self) -> bool {
         Self::TIMED

@@ -94,8 +94,8 @@ impl World<'_> {
         }
     }
 
-    /// Handles the event of a sender. Returns when to schedule the next one, if it has not been scheduled yet: of one-way
-    /// TCP.
+    /// Handles the event of a sender. Returns when to schedule the next one, if it has not been scheduled yet: that of
+    /// one-way TCP.
     pub(super) fn on_sender(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
         if flow.stopped {

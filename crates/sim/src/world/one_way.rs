@@ -139,8 +139,8 @@ impl World<'_> {
         self.on_due_receiver(id)
     }
 
-    /// Handles the timer event of a receiver of one-way TCP whose timer is due, or whose clock passes an instant at which
-    /// the flow is recorded. Returns when to schedule the next event, if any.
+    /// Handles the timer event of a receiver of one-way TCP whose timer is due, or whose clock passes an instant at
+    /// which the flow is recorded. Returns when to schedule the next event, if any.
     #[inline(never)]
     fn on_due_receiver(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
