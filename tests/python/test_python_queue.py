@@ -101,6 +101,15 @@ def test_a_fifo_in_python_leaves_the_records_of_pfifo() -> None:
         assert mine.select(unnamed).equals(other.select(unnamed)), table
 
 
+def test_a_capture_does_not_change_the_records_of_a_queue_with_a_timer(tmp_path: Path) -> None:
+    # With a capture the timer is read after each packet, else once after those of one instant.
+    plain = sj.run(scenario(Paced))
+    captured = sj.run(scenario(Paced), pcap=tmp_path / "run.pcapng")
+    assert plain.links.filter(link="up")["sent_packets"].sum() > 500
+    for table in TABLES:
+        assert getattr(plain, table).equals(getattr(captured, table)), table
+
+
 def test_marks_drops_and_random_numbers_are_those_of_the_seed() -> None:
     first, again = sj.run(scenario(MarkLate), seed=3), sj.run(scenario(MarkLate), seed=3)
     other = sj.run(scenario(MarkLate), seed=4)

@@ -89,7 +89,8 @@ class PythonQueue(metaclass=_QueueType):
     until it returns it from `dequeue` or drops it; losing a packet is an error.
 
     A queue with a timer also defines ``next_timer(self) -> float | None``, the simulated time in
-    seconds of its next event, and ``on_timer(self, now)``, which is called then.
+    seconds of its next event, and ``on_timer(self, now)``, which is called then. Sojourn may call
+    ``next_timer`` any number of times: it must change nothing.
 
     Parameters are class attributes: a variant is a subclass with other values. Two runs with the
     same seed must behave identically, which Sojourn cannot enforce: draw random numbers from
