@@ -235,6 +235,10 @@ pub struct History {
     pub recorder: Recorder,
 }
 
+/// How a message about a broken promise of a queue ends.
+const NOT_AFFECTED: &str =
+    "packets_affect_timer returns false, as it does by default unless TIMED is true";
+
 /// Arrivals between two checks of the statistics.
 const CALLS_PER_LOOK: u64 = 1_024;
 
@@ -308,10 +312,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
         self.audit(seen, delivered);
         if let Some(before) = timer_before {
             let after = self.queue.next_timer();
-            assert_eq!(
-                after, before,
-                "{op:?} moved a timer that packets do not affect"
-            );
+            assert_eq!(after, before, "{op:?} moved the timer, but {NOT_AFFECTED}");
         }
         if matches!(op, Op::Enqueue(..)) && self.history.offered.is_multiple_of(CALLS_PER_LOOK) {
             self.look();
@@ -320,7 +321,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
             let due = self.queue.next_timer();
             assert!(due > Some(self.now), "packets wait, none was given");
             let holds = self.queue.packets_affect_timer();
-            assert!(holds, "packets are held back, and do not affect the timer");
+            assert!(holds, "packets are held back, but {NOT_AFFECTED}");
         }
         delivered
     }
