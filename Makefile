@@ -16,7 +16,7 @@ QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 # The columns of docs/validation/rfc7928.md.
 RFC_QUEUES := codel pie fq_codel cobalt red cake
 # Tests that measure real packets, with nothing else running.
-LIVE_TESTS := $(wildcard tests/python/test_live*.py)
+LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
@@ -81,19 +81,19 @@ test-full: test golden studies kills sweep-kills live-kills ## Run make test, go
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow
-	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/test_rfc7928.py
+	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/rfc7928_suite/test_suite.py
 	$(BIN)/python tools/check_external_queue.py
 
 kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills in Rust and 500 in Python.
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-lab --test kill
-	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/test_kills.py
+	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/result/test_kills.py
 
 sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and workers of a cluster.
-	SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet --timeout 3600 tests/python/test_sweep_kills.py
+	SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet --timeout 3600 tests/python/sweeps/test_kills.py
 
 live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times: nothing may remain.
-	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/test_live_ends.py
+	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/live/test_ends.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py

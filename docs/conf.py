@@ -64,11 +64,11 @@ nitpick_ignore = [
     ("py:class", "sojourn.advice.grades.Scale"),
     ("py:class", "sojourn.agreement.comparison.FailedCheck"),
     ("py:class", "sojourn.document.Table"),
-    ("py:class", "sojourn.qdisc.base.Text"),
+    ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),
     ("py:class", "sojourn.search.worst_case.Counterexample"),
-    ("py:class", "sojourn.suites.discussions.Discussion"),
-    ("py:class", "sojourn.suites.suite.Characterisation"),
+    ("py:class", "sojourn.rfc7928_suite.discussion.Discussion"),
+    ("py:class", "sojourn.rfc7928_suite.suite.Characterisation"),
 ]
 
 # MyST

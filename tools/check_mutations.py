@@ -1,4 +1,4 @@
-"""Check all mutated scenarios (tests/python/mutations.py), on two processes.
+"""Check all mutated scenarios (tests/python/support/mutations.py), on two processes.
 
 Used by ``make test-full``; the tests check the first of them only.
 """
@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python"))
 
-from mutations import COUNT
-from test_mutations import checked
+from scenario.test_mutations import checked
+from support.mutations import COUNT
 
 BATCH = 500
 TIMEOUT_S = 600.0

@@ -26,9 +26,9 @@ CONTROL_TESTS = ["--lib", "--test", "survival"]
 #: Tests of Python that compare documents and lists with the catalogue, without long simulations and
 #: without the list of public names, a file of the tests to which a queue adds its class.
 DOCUMENT_TESTS = [
-    *("tests/python/test_documents.py", "tests/python/test_qdiscs.py"),
-    *("tests/python/test_controls.py", "tests/python/test_schema.py"),
-    *("tests/python/test_packages.py", "tests/python/test_user_strings.py"),
+    *("tests/python/project/test_documents.py", "tests/python/queues/test_queues.py"),
+    *("tests/python/controls/test_controls.py", "tests/python/scenario/test_schema.py"),
+    *("tests/python/project/test_packages.py", "tests/python/project/test_user_strings.py"),
     *("-k", "not python_in_documents_runs and not committed_list"),
 ]
 

@@ -15,9 +15,9 @@ from typing import Any
 from measured import compare
 
 from sojourn import _core
-from sojourn.suites.catalogue import DEFINITIONS
-from sojourn.suites.discussions import drop_times
-from sojourn.suites.setups import DROP_TAIL, QueueUnderTest
+from sojourn.rfc7928_suite.catalogue import DEFINITIONS
+from sojourn.rfc7928_suite.discussion import drop_times
+from sojourn.rfc7928_suite.topology import DROP_TAIL, QueueUnderTest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/validation/rfc7928.md"

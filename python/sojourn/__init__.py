@@ -26,25 +26,12 @@ Examples
 ['arm', 'metric', 'unit', 'n', 'mean', 'low', 'high']
 """
 
-import sys
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sojourn.public import *  # noqa: F403 - the list is there
-
-
-class _Package(ModuleType):
-    """Keep ``sojourn.qdisc`` the function when the subpackage of the same name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name == "qdisc" and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
@@ -60,7 +47,7 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("__"):
         # `from sojourn import name` calls this before it imports the submodule `name`.
         module = f"{__name__}.{name}"
-        if name != "qdisc" and find_spec(module) is not None:
+        if find_spec(module) is not None:
             return import_module(module)
         public = import_module("sojourn.public")
         if name in public.__all__:

@@ -44,17 +44,7 @@ _LETTERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """An entry of a bibliography.
-
-    Parameters
-    ----------
-    key
-        The key by which documents cite it.
-    kind
-        The type of the entry, such as ``"article"``.
-    fields
-        The fields as BibTeX has them, in their order.
-    """
+    """An entry of a bibliography."""
 
     key: str
     kind: str
@@ -136,13 +126,7 @@ def table() -> dict[str, dict[str, list[str]]]:
 
 
 def tool(builds: Sequence[str] = ()) -> Work:
-    """Return the entry of Sojourn.
-
-    Parameters
-    ----------
-    builds
-        Versions with commits that produced results; by default this version.
-    """
+    """Return the entry of Sojourn."""
     commit, mark, _ = _core.commit().partition("-dirty")
     this = f"{_core.version()} ({commit[:12]}{mark})"
     entry = works()[TOOL]
@@ -152,16 +136,6 @@ def tool(builds: Sequence[str] = ()) -> Work:
 
 def of_queue(text: str) -> Uses:
     """Return the works behind a queue and its leaves.
-
-    Parameters
-    ----------
-    text
-        The queue in the syntax of ``tc``.
-
-    Raises
-    ------
-    ScenarioError
-        It is not a valid queue.
 
     Examples
     --------
@@ -187,13 +161,7 @@ def _queues(canonical: str) -> Iterator[list[str]]:
 
 
 def of_control(text: str) -> Uses:
-    """Return the works behind a congestion control.
-
-    Raises
-    ------
-    ScenarioError
-        It is not a valid congestion control.
-    """
+    """Return the works behind a congestion control."""
     name = _core.parse_cc(text).split()[0]
     uses = Uses()
     uses.add(table()["control"].get(name, ()), f"congestion control {name}")
@@ -209,13 +177,7 @@ def _controls() -> dict[str, dict[str, Any]]:
 
 
 def of_scenario(scenario: Mapping[str, Any]) -> Uses:
-    """Return the works behind everything that a scenario uses.
-
-    Parameters
-    ----------
-    scenario
-        The canonical document of a scenario.
-    """
+    """Return the works behind everything that a scenario uses."""
     uses = Uses()
     for place, value in _values(scenario):
         uses.update(_of_value(place, value))
@@ -305,20 +267,7 @@ def of_study(name: str) -> Uses:
 
 
 def citation(fields: Mapping[str, Any], place: str) -> Work:
-    """Convert the citation of a study to an entry.
-
-    Parameters
-    ----------
-    fields
-        Fields of BibTeX; ``key`` and ``type`` are those of the entry.
-    place
-        The file, for error messages.
-
-    Raises
-    ------
-    ResultError
-        A key or a brace is missing.
-    """
+    """Convert the citation of a study to an entry."""
     texts = {name: _core.printable(" ".join(str(value).split())) for name, value in fields.items()}
     key, kind = texts.pop("key", ""), texts.pop("type", "misc")
     if not re.fullmatch(r"[\w:.+-]+", key) or not re.fullmatch(r"[A-Za-z]+", kind):

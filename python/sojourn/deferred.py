@@ -7,11 +7,6 @@ from typing import Any
 class Deferred:
     """A module that is imported when one of its names is first used.
 
-    Parameters
-    ----------
-    name
-        The module.
-
     Examples
     --------
     >>> Deferred("math").sqrt(9.0)

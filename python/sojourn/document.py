@@ -80,15 +80,7 @@ class Table:
 
 
 def typed(value: Any, *classes: type[Table]) -> Any:
-    """Convert a table that the core accepted to an object; return other values unchanged.
-
-    Parameters
-    ----------
-    value
-        The value of a field.
-    classes
-        The possible classes; their tags select one.
-    """
+    """Convert a table that the core accepted to an object; return other values unchanged."""
     if not isinstance(value, Mapping):
         return value
     for cls in classes:
@@ -107,24 +99,12 @@ def convert(part: Table, name: str, *classes: type[Table]) -> None:
 
 
 def check(kind: PartKind, document: Mapping[str, Any]) -> None:
-    """Have the core check one link, traffic block, page or arm.
-
-    Raises
-    ------
-    ScenarioError
-        The first mistake, with its key.
-    """
+    """Have the core check one link, traffic block, page or arm."""
     _core.check_part(kind, json.dumps(document))
 
 
 def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None:
-    """Have the core check one part, at `path`, of a link, traffic block or page.
-
-    Raises
-    ------
-    ScenarioError
-        The first mistake, with its key below `path`.
-    """
+    """Have the core check one part, at `path`, of a link, traffic block or page."""
     try:
         check(kind, document)
     except _core.ScenarioError as error:
@@ -133,24 +113,7 @@ def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None
 
 
 def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:
-    """Check the type of a value.
-
-    Parameters
-    ----------
-    place
-        Its path, such as ``traffic[0]``.
-    value
-        The value.
-    kinds
-        The accepted types.
-    what
-        Their description in messages, such as ``"a Link"``.
-
-    Raises
-    ------
-    ScenarioError
-        `value` has another type, or is a mapping with keys other than strings.
-    """
+    """Check the type of a value."""
     if not isinstance(value, kinds):
         message = f"{place}: expected {what}, not {described(value)}{hint(value)}"
         raise _core.ScenarioError(message)
@@ -160,20 +123,6 @@ def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None
 
 def bounded(place: str, value: int, least: int, most: int | None = None) -> None:
     """Refuse a number outside its range.
-
-    Parameters
-    ----------
-    place
-        The option or the path of the number, such as ``--trials``.
-    value
-        The number.
-    least, most
-        The range; None is no upper bound.
-
-    Raises
-    ------
-    ScenarioError
-        `value` is outside.
 
     Examples
     --------
@@ -188,25 +137,7 @@ def bounded(place: str, value: int, least: int, most: int | None = None) -> None
 
 
 def plain(place: str, value: object) -> Any:
-    """Convert a value to JSON: a queue and a path to a string, an object to a table.
-
-    Parameters
-    ----------
-    place
-        Its path, such as ``links.up.qdisc``.
-    value
-        The value.
-
-    Returns
-    -------
-    value
-        A string, a number, a bool, None, or a list or dict of these.
-
-    Raises
-    ------
-    ScenarioError
-        The value has another type, or is a number that is not finite.
-    """
+    """Convert a value to JSON: a queue and a path to a string, an object to a table."""
     if isinstance(value, float) and not math.isfinite(value):
         message = f"{place}: expected a finite number, not {value}"
         raise _core.ScenarioError(message)
@@ -233,25 +164,7 @@ def plain(place: str, value: object) -> Any:
 
 
 def word(name: str, value: str | float) -> str:
-    """Write the value of a parameter as the one word that the core reads.
-
-    Parameters
-    ----------
-    name
-        The parameter.
-    value
-        A string or a number.
-
-    Returns
-    -------
-    str
-        The value as a string.
-
-    Raises
-    ------
-    ScenarioError
-        The string has spaces, so that a part of it would be read as another parameter.
-    """
+    """Write the value of a parameter as the one word that the core reads."""
     text = f"{value}"
     if not text or any(character.isspace() for character in text):
         message = f'{name}: "{text}" is not a single value; expected a string without spaces'
@@ -260,18 +173,7 @@ def word(name: str, value: str | float) -> str:
 
 
 def hint(value: object) -> str:
-    """Return what to pass instead, if a class and an object of it were confused.
-
-    Parameters
-    ----------
-    value
-        A value that is not accepted.
-
-    Returns
-    -------
-    str
-        The end of a message, such as ``"; pass an object: CoDel()"``; empty if nothing is known.
-    """
+    """Return what to pass instead, if a class and an object of it were confused."""
     if isinstance(value, type):
         takes_objects = issubclass(value, Table) or isinstance(value, Specified)
         return f"; pass an object: {value.__name__}()" if takes_objects else ""

@@ -46,15 +46,7 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name in an expression.
-
-    Parameters
-    ----------
-    name
-        The name, with its dots and indices, such as ``links.up.rate`` or ``traffic[0].count``.
-    arm
-        The text in brackets after it, as in ``drops["codel"]``; None without.
-    """
+    """A name in an expression."""
 
     name: str
     arm: str | None = None
@@ -62,17 +54,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression.
-
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    tree
-        Its syntax tree.
-    references
-        The names in it, in their order, each once.
-    """
+    """A checked expression."""
 
     text: str
     tree: ast.expr
@@ -83,25 +65,7 @@ class Expression:
         lookup: Callable[[Reference], Any],
         functions: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> Any:
-        """Compute the expression.
-
-        Parameters
-        ----------
-        lookup
-            Returns the value of a name.
-        functions
-            The functions by their name.
-
-        Returns
-        -------
-        value
-            A number, a truth value, or an array of them if `lookup` returns arrays.
-
-        Raises
-        ------
-        ScenarioError
-            The values do not fit the operators.
-        """
+        """Compute the expression."""
         return self.part(self.tree, lookup, functions)
 
     def part(
@@ -132,28 +96,6 @@ def parse(
     example: str | None = None,
 ) -> Expression:
     """Parse an expression.
-
-    Parameters
-    ----------
-    text
-        The text.
-    functions
-        The names of the functions that it may call, with one argument.
-    units
-        Whether numbers may have units, which convert them to base units.
-    example
-        What error messages give as an example; by default a condition on parameters, or an
-        expression of metrics if numbers may not have units.
-
-    Returns
-    -------
-    Expression
-        The expression.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not an expression, or contains what is not accepted.
 
     Examples
     --------
@@ -187,23 +129,6 @@ def parse(
 
 def syntax_tree(text: str, replaced: Callable[[str], str]) -> ast.expr:
     """Parse an expression of Python in which numbers may have units.
-
-    Parameters
-    ----------
-    text
-        The text.
-    replaced
-        Returns what stands for a number with its unit, such as ``5ms``: an expression of Python.
-
-    Returns
-    -------
-    ast.expr
-        The syntax tree; nothing in it is checked.
-
-    Raises
-    ------
-    SyntaxError
-        The text is not an expression.
 
     Examples
     --------

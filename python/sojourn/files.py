@@ -26,58 +26,14 @@ class NotRegularError(OSError):
 
 
 def head(path: str | Path, most: int, *, follow: bool = True) -> bytes:
-    """Read the first bytes of a regular file.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        How many bytes to read at most.
-    follow
-        Whether the file may be a symbolic link.
-
-    Returns
-    -------
-    bytes
-        The bytes.
-
-    Raises
-    ------
-    NotRegularError
-        It is not a regular file.
-    OSError
-        It cannot be read.
-    """
+    """Read the first bytes of a regular file."""
     descriptor = _open(path, os.O_RDONLY, follow=follow)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(most)
 
 
 def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
-    """Read a file in JSON.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        How many bytes it may have.
-    follow
-        Whether the file may be a symbolic link.
-
-    Returns
-    -------
-    object
-        What it contains.
-
-    Raises
-    ------
-    OSError
-        It cannot be read, or is not a regular file.
-    ValueError
-        It is too large, is not valid JSON, or its values are nested too deeply.
-    """
+    """Read a file in JSON."""
     return read_json_digest(path, most, follow=follow)[0]
 
 
@@ -96,48 +52,13 @@ def read_json_digest(path: str | Path, most: int, *, follow: bool = True) -> tup
 
 @contextlib.contextmanager
 def opened(path: str | Path, *, follow: bool = True) -> Iterator[BinaryIO]:
-    """Open a regular file to read it.
-
-    Parameters
-    ----------
-    path
-        The file.
-    follow
-        Whether the file may be a symbolic link.
-
-    Yields
-    ------
-    BinaryIO
-        The stream.
-
-    Raises
-    ------
-    NotRegularError
-        It is not a regular file.
-    OSError
-        It cannot be opened.
-    """
+    """Open a regular file to read it."""
     with os.fdopen(_open(path, os.O_RDONLY, follow=follow), "rb") as stream:
         yield stream
 
 
 def replace(path: str | Path, data: bytes) -> None:
-    """Write a file atomically; an existing file keeps its permissions.
-
-    Parameters
-    ----------
-    path
-        The file; not a symbolic link.
-    data
-        Its content.
-
-    Raises
-    ------
-    NotRegularError
-        There is something of this name that is not a regular file.
-    OSError
-        The file cannot be written.
-    """
+    """Write a file atomically; an existing file keeps its permissions."""
     with replacing(path) as stream:
         stream.write(data)
 
@@ -147,23 +68,6 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Write a file atomically, in parts; an existing file keeps its permissions.
 
     After an error in the body, the file is as before.
-
-    Parameters
-    ----------
-    path
-        The file; not a symbolic link.
-
-    Yields
-    ------
-    BinaryIO
-        A stream for its content.
-
-    Raises
-    ------
-    NotRegularError
-        There is something of this name that is not a regular file.
-    OSError
-        The file cannot be written.
     """
     target = Path(path)
     mode = _mode(target)
@@ -190,26 +94,6 @@ def replacing_by_name(path: str | Path, *, rest: str | Path | None) -> Iterator[
     """Write a file atomically by code that opens it by its name.
 
     After an error in the body, the file is as before.
-
-    Parameters
-    ----------
-    path
-        The file; not a symbolic link.
-    rest
-        Where to keep what was written before an error, if anything was; a file of this name is
-        replaced. Without it, nothing is kept.
-
-    Yields
-    ------
-    pathlib.Path
-        An empty file for its content.
-
-    Raises
-    ------
-    NotRegularError
-        There is something of this name that is not a regular file.
-    OSError
-        The file cannot be written.
     """
     target = Path(path)
     mode = _mode(target)
@@ -238,18 +122,6 @@ def locked(path: str | Path) -> Iterator[None]:
     """Hold the lock of a file, which is created if needed, while it is read and replaced.
 
     A file system without locks admits several holders.
-
-    Parameters
-    ----------
-    path
-        The file; a symbolic link in its place is removed.
-
-    Raises
-    ------
-    NotRegularError
-        There is something of this name that is neither a regular file nor a link.
-    OSError
-        The file cannot be opened.
     """
     while True:
         if Path(path).is_symlink():

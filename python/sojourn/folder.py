@@ -22,20 +22,7 @@ COMMIT = ".sojourn-commit"
 
 
 def current(directory: Path, name: str) -> Path:
-    """Return the current path of a file, even after an unfinished commit.
-
-    Parameters
-    ----------
-    directory
-        The directory.
-    name
-        The name of the file, which need not exist.
-
-    Returns
-    -------
-    pathlib.Path
-        The path.
-    """
+    """Return the current path of a file, even after an unfinished commit."""
     committed = directory / COMMIT
     # A link could lead to files of another directory.
     is_real = committed.is_dir() and not committed.is_symlink()
@@ -43,25 +30,7 @@ def current(directory: Path, name: str) -> Path:
 
 
 def read(directory: Path, name: str, reader: Callable[[Path], _T]) -> _T:
-    """Read the current file of a name, even if a writer moves it in the meantime.
-
-    Parameters
-    ----------
-    directory, name
-        As for :func:`current`.
-    reader
-        Reads the file of a path.
-
-    Returns
-    -------
-    object
-        The result of `reader`.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
-    """
+    """Read the current file of a name, even if a writer moves it in the meantime."""
     try:
         return reader(current(directory, name))
     except FileNotFoundError:
@@ -74,16 +43,6 @@ def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory, and finish a commit that was interrupted.
 
     On a file system without locks, several processes can hold it.
-
-    Parameters
-    ----------
-    directory
-        The directory, created if needed.
-
-    Raises
-    ------
-    OSError
-        The directory cannot be created or written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -99,21 +58,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def commit(directory: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files, all or none; the caller holds the lock of the directory.
-
-    Parameters
-    ----------
-    directory
-        The directory.
-    contents
-        The content of each file by its name. The last one is moved to its place last, so that it
-        never describes files that have not been moved yet.
-
-    Raises
-    ------
-    OSError
-        A file cannot be written.
-    """
+    """Write files, all or none; the caller holds the lock of the directory."""
     new = directory / NEW
     try:
         new.mkdir()

@@ -14,7 +14,7 @@ from sojourn._core import (
 )
 from sojourn.advice.advice import Advice, advise
 from sojourn.agreement.agreement import Agreement, agree
-from sojourn.cc import (
+from sojourn.controls import (
     Bbr,
     Bbr3,
     CongestionControl,
@@ -29,7 +29,7 @@ from sojourn.cc import (
 from sojourn.exchange.exporting import export
 from sojourn.exchange.flent_files import read_flent
 from sojourn.exchange.mahimahi_logs import read_mahimahi_log
-from sojourn.qdisc import (
+from sojourn.queues import (
     Afcd,
     AfcdKernel2012,
     Afd,
@@ -68,9 +68,10 @@ from sojourn.qdisc import (
     SfqCodel,
     qdisc,
 )
-from sojourn.qdisc.python_queue import PythonQueue
+from sojourn.queues.python_queue import PythonQueue
 from sojourn.result import Interrupted, Result, run
 from sojourn.result.validity import Finding, Severity, Validity
+from sojourn.rfc7928_suite.api import Rfc7928Report, rfc7928
 from sojourn.scenario import (
     Arm,
     Bernoulli,
@@ -92,7 +93,6 @@ from sojourn.search import (
     sensitivity,
     tune,
 )
-from sojourn.suites.api import Rfc7928Report, rfc7928
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.sweeps.reports import write_report
 from sojourn.traffic import (

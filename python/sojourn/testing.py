@@ -2,8 +2,8 @@
 
 from sojourn import _core
 from sojourn.document import needs, plain
-from sojourn.qdisc import Queue
-from sojourn.qdisc.python_queue import PythonQueue
+from sojourn.queues import Queue
+from sojourn.queues.python_queue import PythonQueue
 
 __all__ = ["check_qdisc"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import preloaded
 import sojourn as sj
-from saved import ONE
-from shell import Command, environment
+from support import preloaded
+from support.saved import ONE
+from support.shell import Command, environment
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,7 +19,7 @@ FAMILIES = {
     "fair": "Disciplines that share the link among flows: a queue per flow, or unequal signals.",
     "classful": "Disciplines that schedule classes, each with a queue of its own.",
 }
-PACKAGE = "python/sojourn/qdisc"
+PACKAGE = "python/sojourn/queues"
 SEEDS = "crates/qdisc/fuzz/seeds"
 #: What follows the selector in the seed of a new queue: parameters, then arrivals and departures.
 SEED = bytes.fromhex("0002000403010007 01070b240c000e2a 03480c0013510c00")
@@ -112,7 +112,7 @@ def python_module(members: list[Queue]) -> list[str]:
     first = f'"""The ``{base["name"]}`` queue discipline.'
     head = [first, "", HEADER, '"""', "", *imports, ""]
     leaf = "Leaf, " if any("Leaf" in line for line in body) else ""
-    return [*head, f"from sojourn.qdisc.base import {leaf}Queue", *body]
+    return [*head, f"from sojourn.queues.base import {leaf}Queue", *body]
 
 
 def aliases(members: list[Queue]) -> list[str]:
@@ -217,7 +217,7 @@ def python_package(pages: dict[str, list[Queue]]) -> list[str]:
     modules["base"] = ["Queue", "Text", "qdisc"]
     for module, classes in sorted(modules.items()):
         lines.append(
-            f"from sojourn.qdisc.{module} import {', '.join(sorted(classes, key=natural))}"
+            f"from sojourn.queues.{module} import {', '.join(sorted(classes, key=natural))}"
         )
     everything = [name for classes in modules.values() for name in classes]
     names = sorted(everything, key=natural)
@@ -227,7 +227,7 @@ def python_package(pages: dict[str, list[Queue]]) -> list[str]:
 def python_exports(root: Path) -> Iterator[File]:
     """Yield ``sojourn/__init__.py`` with the classes of the catalogue among its names."""
     queues = [queue["class"] for queue in catalogue(root, "queues") if queue["class"]]
-    yield from exports(root, "sojourn.qdisc", ["Queue", "qdisc", *queues])
+    yield from exports(root, "sojourn.queues", ["Queue", "qdisc", *queues])
 
 
 def wrap(text: str, indent: int) -> list[str]:

@@ -1,7 +1,7 @@
 //! Estimates packets, events, CPU time and memory of a scenario before it runs.
 //!
 //! Memory is an upper bound: queue and window limits count in full where the load can fill them. The sizes per
-//! packet, row and flow are measured; `tests/python/test_budget.py` compares the estimate with real runs.
+//! packet, row and flow are measured; `tests/python/result/test_budget.py` compares the estimate with real runs.
 
 mod machine;
 

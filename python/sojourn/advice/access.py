@@ -27,17 +27,7 @@ MOST_BUFFER = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An access link.
-
-    Parameters
-    ----------
-    title
-        A description.
-    sourced
-        The values with their sources, by their keys in ``links.toml``.
-    wifi
-        Whether the devices of the home use WiFi.
-    """
+    """An access link."""
 
     title: str
     sourced: Mapping[str, Sourced]
@@ -96,34 +86,7 @@ def access(
     buffer: str | None = None,
     wifi: bool = False,
 ) -> Access:
-    """Describe an access link.
-
-    Parameters
-    ----------
-    preset
-        Name of a preset, which provides missing values; by default, a preset with the framing of
-        the link layer.
-    link
-        Down/up rates, such as ``"100/20mbit"``.
-    rtt
-        Round-trip time of the idle line, with its unit.
-    layer_name
-        Name of the link layer.
-    buffer
-        Down/up buffers as times, such as ``"100/300ms"``, or one time for both.
-    wifi
-        Whether the devices of the home use WiFi.
-
-    Returns
-    -------
-    Access
-        The link.
-
-    Raises
-    ------
-    ScenarioError
-        A value is missing or not valid.
-    """
+    """Describe an access link."""
     given: dict[str, Sourced] = {}
     if layer_name is not None:
         layer(layer_name)

@@ -15,8 +15,8 @@ from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
 from sojourn.advice.experiment import experiment
 from sojourn.advice.grades import SCALES, Scale
 from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estimates, measures
-from sojourn.advice.present import Present, read
-from sojourn.advice.present import present as read_present
+from sojourn.advice.router_config import Present, read
+from sojourn.advice.router_config import present as read_present
 from sojourn.advice.routers import too_slow
 from sojourn.result import Result, run
 from sojourn.result.formatting import counted
@@ -36,19 +36,7 @@ MAX_QUEUES = 6
 
 @dataclass(frozen=True)
 class Question:
-    """The question: an access link, and the candidates to compare on it.
-
-    Parameters
-    ----------
-    access
-        The link.
-    compared
-        The candidates; the first one has no shaper.
-    scenario
-        The experiment.
-    present
-        The present configuration, if it was given.
-    """
+    """The question: an access link, and the candidates to compare on it."""
 
     access: Access
     compared: tuple[Candidate, ...]
@@ -240,22 +228,7 @@ def question(
     replications: int = REPLICATIONS,
     seed: int = 1,
 ) -> Question:
-    """Check the question, and compose the experiment.
-
-    Parameters
-    ----------
-    preset, link, rtt, layer, buffer, wifi, queues, shares, replications, seed
-        As for :func:`advise`.
-    present
-        Text of the present configuration, and its place for messages.
-    interface
-        The device whose shaper the present configuration is; not needed if there is only one.
-
-    Raises
-    ------
-    ScenarioError
-        A value is missing or not valid.
-    """
+    """Check the question, and compose the experiment."""
     if len(queues) > MAX_QUEUES:
         message = f"qdisc: {len(queues)} queues; expected at most {MAX_QUEUES}"
         raise _core.ScenarioError(message)

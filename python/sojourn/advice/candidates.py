@@ -8,7 +8,7 @@ from typing import Literal
 from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.shaping import NONE, Shaping, cake, shaped
-from sojourn.qdisc import qdisc
+from sojourn.queues import qdisc
 
 Kind = Literal["none", "candidate", "uncompensated", "present"]
 
@@ -29,22 +29,7 @@ _LAYER = re.compile(r"\b(?:noatm|atm|ptm)\b.*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A configuration of the router.
-
-    Parameters
-    ----------
-    name
-        Its name in tables, and of its arm.
-    kind
-        ``"none"``: no shaper; ``"candidate"``; ``"uncompensated"``: a shaper that ignores the
-        overhead of the line; ``"present"``: the present configuration of the user.
-    up, down
-        The shapers of both directions.
-    queue
-        The queue, as given.
-    percent
-        Rate of the shapers, in percent of the rate of the line; None without shapers.
-    """
+    """A configuration of the router."""
 
     name: str
     kind: Kind
@@ -66,30 +51,7 @@ def candidates(
     shares: Sequence[float] | None = None,
     present: tuple[Shaping, Shaping] | None = None,
 ) -> list[Candidate]:
-    """List the candidates for a link.
-
-    Parameters
-    ----------
-    access
-        The link.
-    queues
-        Queues in the syntax of ``tc``; ``htb`` shapes all of them except ``cake``.
-    shares
-        Rates of the shapers in percent of the rate of the line; by default 100 to 80, and lower
-        rates for a line whose rate varies.
-    present
-        Up and down shapers of the present configuration.
-
-    Returns
-    -------
-    list of Candidate
-        The configuration without a shaper, the present one, then the candidates.
-
-    Raises
-    ------
-    ScenarioError
-        A queue is unknown or given twice, or a share is out of range.
-    """
+    """List the candidates for a link."""
     found = [Candidate(name=NO_SHAPER, kind="none", up=NONE, down=NONE)]
     if present is not None:
         up, down = present

@@ -52,22 +52,7 @@ UP, DOWN = "uploads", "downloads"
 def experiment(
     access: Access, compared: Sequence[Candidate], *, replications: int, seed: int
 ) -> Scenario:
-    """Compose the scenario, with an arm per candidate.
-
-    Parameters
-    ----------
-    access
-        The link.
-    compared
-        The candidates.
-    replications, seed
-        Number of runs per candidate, and the seed of their random numbers.
-
-    Returns
-    -------
-    Scenario
-        The scenario.
-    """
+    """Compose the scenario, with an arm per candidate."""
     measured_s = _measured_s(access)
     return Scenario(
         name=f"advice for {access.title}",

@@ -7,24 +7,7 @@ from sojourn.result.metric import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The grades of a measure.
-
-    Parameters
-    ----------
-    metric
-        The measure.
-    steps
-        Letter and bound of each grade but the worst, the best first. The bound belongs to the
-        grade if `higher` is true.
-    worst
-        Letter of the worst grade.
-    higher
-        Whether higher values are better.
-    meaning
-        What the grades mean, for a legend.
-    source
-        Source of the thresholds.
-    """
+    """The grades of a measure."""
 
     metric: Metric
     steps: tuple[tuple[str, float], ...]

@@ -22,42 +22,14 @@ LEAST = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines to copy.
-
-    Parameters
-    ----------
-    title
-        Destination of the lines.
-    text
-        The lines.
-    """
+    """Lines to copy."""
 
     title: str
     text: str
 
 
 def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]:
-    """Write the configuration of a candidate.
-
-    Parameters
-    ----------
-    access
-        The link.
-    chosen
-        A candidate with shapers.
-    device
-        Name of the network device towards the modem.
-
-    Returns
-    -------
-    list of Lines
-        The lines; none without a shaper, or for a queue that Linux does not have.
-
-    Raises
-    ------
-    ScenarioError
-        The name of the device is not valid.
-    """
+    """Write the configuration of a candidate."""
     check_device(device)
     if chosen.kind == "none" or chosen.queue.split()[0] not in LINUX:
         return []
@@ -73,13 +45,7 @@ def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]
 
 
 def check_device(device: str) -> None:
-    """Check the name of a network device.
-
-    Raises
-    ------
-    ScenarioError
-        The name is not valid.
-    """
+    """Check the name of a network device."""
     if not DEVICE.fullmatch(device):
         message = f'interface: "{device}" is not a device name; expected a name such as wan or eth0'
         raise _core.ScenarioError(message)

@@ -21,22 +21,7 @@ _DOWNLOADS = (DOWN, TESTS[1], PAGES)
 
 
 def measures(result: Result, rtt_s: float) -> pl.DataFrame:
-    """Compute the measures of every run.
-
-    Parameters
-    ----------
-    result
-        A result of the experiment.
-    rtt_s
-        Round-trip time of the idle line, in seconds.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run: ``arm``, ``replication`` and a column per metric of ``METRICS``. Call
-        and responsiveness are those of the worse direction. The page is null if no visit
-        completed.
-    """
+    """Compute the measures of every run."""
     applications = result.per_application
 
     def worst(groups: Sequence[str], column: str, name: str) -> pl.DataFrame:
@@ -63,13 +48,7 @@ def measures(result: Result, rtt_s: float) -> pl.DataFrame:
 
 
 def estimates(frame: pl.DataFrame) -> dict[str, Mapping[str, Estimate]]:
-    """Average the measures over the runs of each arm.
-
-    Returns
-    -------
-    dict
-        By arm and column: mean, and low and high end of the 95 % interval.
-    """
+    """Average the measures over the runs of each arm."""
     found: dict[str, Mapping[str, Estimate]] = {}
     for (arm,), runs in frame.group_by("arm", maintain_order=True):
         found[str(arm)] = {

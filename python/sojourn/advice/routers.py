@@ -5,17 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """A processor and the highest rate at which it was reported to shape.
-
-    Parameters
-    ----------
-    name
-        Processor and an example of a router.
-    mbit_per_s
-        Sum of both directions, in Mbit/s.
-    source
-        Source of the report.
-    """
+    """A processor and the highest rate at which it was reported to shape."""
 
     name: str
     mbit_per_s: float

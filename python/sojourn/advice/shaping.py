@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sojourn import _core
-from sojourn.qdisc import qdisc
+from sojourn.queues import qdisc
 from sojourn.scenario.link_layers import Layer
 
 # Rate of the router's ports without a shaper: at least this, and this many times the line rate.
@@ -18,17 +18,7 @@ INTERVAL_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """The shaper of one direction.
-
-    Parameters
-    ----------
-    queue
-        The queue in the syntax of ``tc``; that of ``cake`` includes its shaper.
-    bits_per_s
-        Rate of the shaper; None if the router does not shape.
-    layer
-        The link layer that the shaper assumes; None if it counts Ethernet frames as they are.
-    """
+    """The shaper of one direction."""
 
     queue: str
     bits_per_s: int | None = None
@@ -54,38 +44,13 @@ NONE = Shaping("pfifo limit 1000")
 
 
 def cake(bits_per_s: int, layer: Layer | None, options: str) -> Shaping:
-    """Compose ``cake`` with its own shaper.
-
-    Parameters
-    ----------
-    bits_per_s
-        Rate of the shaper.
-    layer
-        The link layer; None for none.
-    options
-        Further keywords.
-    """
+    """Compose ``cake`` with its own shaper."""
     overhead = "" if layer is None else f" {layer.keywords}"
     return Shaping(f"cake bandwidth {rate(bits_per_s)} {options}{overhead}", bits_per_s, layer)
 
 
 def shaped(queue: str, bits_per_s: int, layer: Layer | None) -> Shaping:
-    """Compose a queue below ``htb``.
-
-    Parameters
-    ----------
-    queue
-        The queue; only ``fq_codel`` without parameters gets a target for the rate.
-    bits_per_s
-        Rate of the shaper.
-    layer
-        The link layer; None for none.
-
-    Raises
-    ------
-    ScenarioError
-        The queue is unknown.
-    """
+    """Compose a queue below ``htb``."""
     name = " ".join(queue.split())
     if name == "fq_codel":
         name = _fq_codel(bits_per_s)
@@ -114,13 +79,7 @@ def rate(bits_per_s: float) -> str:
 
 
 def bits_per_s(text: str, place: str) -> int:
-    """Read a rate.
-
-    Raises
-    ------
-    ScenarioError
-        It is not valid; the message begins with `place`.
-    """
+    """Read a rate."""
     try:
         return _core.parse_rate_bits_per_s(text)
     except _core.ScenarioError as error:

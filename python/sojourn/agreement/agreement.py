@@ -173,20 +173,7 @@ def agree(
 
 
 def check(scenario: Scenario) -> None:
-    """Reject a scenario that one of the backends cannot run, and name the arms.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-
-    Raises
-    ------
-    ScenarioError
-        An arm cannot be run.
-    UnavailableError
-        This build has no live backend.
-    """
+    """Reject a scenario that one of the backends cannot run, and name the arms."""
     if LIVE not in _core.backend_names():
         message = "live runs need Linux; simulated runs also work on this system"
         raise _core.UnavailableError(message)

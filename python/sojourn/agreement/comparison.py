@@ -57,15 +57,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCheck:
-    """A check that a live run did not pass.
-
-    Parameters
-    ----------
-    arm, replication
-        The run.
-    name, value
-        The check and what it found.
-    """
+    """A check that a live run did not pass."""
 
     arm: str
     replication: int
@@ -74,13 +66,7 @@ class FailedCheck:
 
 
 def failed_checks(live: Result) -> list[FailedCheck]:
-    """List the checks that live runs did not pass.
-
-    Parameters
-    ----------
-    live
-        A result of the live backend.
-    """
+    """List the checks that live runs did not pass."""
     return [
         FailedCheck(
             arm=fact["arm"],
@@ -94,19 +80,7 @@ def failed_checks(live: Result) -> list[FailedCheck]:
 
 
 def compared(simulated: Result, live: Result) -> pl.DataFrame:
-    """Compare every metric of every arm.
-
-    Parameters
-    ----------
-    simulated, live
-        Results of one scenario.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per arm and metric that at least one of them has, with the columns of
-        :attr:`sojourn.Agreement.table`.
-    """
+    """Compare every metric of every arm."""
     invalid = {check.arm for check in failed_checks(live)}
     rows = []
     for arm in simulated.arms:
@@ -191,15 +165,6 @@ def interval(
     The samples are resampled independently: replication *k* of a live run shares no random numbers
     with the simulated one.
 
-    Parameters
-    ----------
-    simulated, live
-        One value per run.
-
-    Returns
-    -------
-    tuple
-        Both ends; None if a sample has fewer than two values.
 
     Examples
     --------
@@ -224,15 +189,6 @@ def interval(
 
 def verdict(difference: float, low: float | None, high: float | None, within: float) -> Verdict:
     """Judge a difference; without an interval, by its value alone.
-
-    Parameters
-    ----------
-    difference
-        The difference of the means.
-    low, high
-        Its interval.
-    within
-        The tolerance.
 
     Examples
     --------

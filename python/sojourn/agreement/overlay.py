@@ -15,13 +15,6 @@ class Overlay(Result):
     """One arm of two results, as the arms ``simulated`` and ``live``.
 
     It cannot be saved, and has no differences between arms, because the runs are not paired.
-
-    Parameters
-    ----------
-    simulated, live
-        Results of one scenario.
-    arm
-        Name of the arm.
     """
 
     def __init__(self, simulated: Result, live: Result, arm: str) -> None:

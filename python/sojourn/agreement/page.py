@@ -12,7 +12,7 @@ from sojourn.agreement.overlay import Overlay
 from sojourn.agreement.tolerances import INFORMATIONAL, TOLERANCES
 from sojourn.report.figure import cdf_figures, rtt_figure, series_figures, table
 from sojourn.report.page import head, legend, provenance, section, style, validity
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run. Live "
@@ -21,20 +21,7 @@ _SERIES_NOTE = (
 
 
 def html(simulated: Result, live: Result, compared: pl.DataFrame) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    simulated, live
-        Results of one scenario.
-    compared
-        Their comparison.
-
-    Returns
-    -------
-    str
-        A self-contained HTML page.
-    """
+    """Write the page."""
     checked = simulated.scenario.checked
     name = escape(checked.name)
     overlays = [Overlay(simulated, live, arm) for arm in simulated.arms]
@@ -61,22 +48,9 @@ def html(simulated: Result, live: Result, compared: pl.DataFrame) -> str:
 
 
 def write(page: str, path: str | Path) -> None:
-    """Write the page to a file.
-
-    Parameters
-    ----------
-    page
-        The page.
-    path
-        The file.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be written, or exists and is not a report.
-    """
-    derived.check_report(Path(path))
-    derived.write(path, page.encode(), None)
+    """Write the page to a file."""
+    derived_files.check_report(Path(path))
+    derived_files.write(path, page.encode(), None)
 
 
 def _invalid(checks: Sequence[FailedCheck]) -> str:

@@ -8,21 +8,7 @@ from sojourn.result.metric import Metric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How far a live mean may differ from the simulated one.
-
-    Parameters
-    ----------
-    quantity
-        The quantity to which it applies.
-    begins
-        Prefix of the names of the metrics; empty for any name.
-    relative
-        Tolerance as a fraction of the simulated mean.
-    absolute
-        The least tolerance, by unit; metrics of other units have no tolerance.
-    reason
-        Why the tolerance is not smaller.
-    """
+    """How far a live mean may differ from the simulated one."""
 
     quantity: str
     begins: str
@@ -75,13 +61,7 @@ INFORMATIONAL = (
 
 
 def tolerance(metric: Metric) -> Tolerance | None:
-    """Return the tolerance of a metric; None if it is informational.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    """
+    """Return the tolerance of a metric; None if it is informational."""
     for one in TOLERANCES:
         if metric.unit in one.absolute and metric.column.startswith(one.begins):
             return one

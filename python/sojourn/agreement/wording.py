@@ -17,18 +17,7 @@ MISSING = "–"
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
-    """Write a row of the table.
-
-    Parameters
-    ----------
-    row
-        A row of :attr:`sojourn.Agreement.table`.
-
-    Returns
-    -------
-    list of str
-        A cell per column of :data:`HEAD`.
-    """
+    """Write a row of the table."""
     metric = _metric(row)
     name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
     change = {
@@ -61,13 +50,7 @@ def _number(value: float | None, metric: Metric) -> str:
 
 
 def counts(table: pl.DataFrame) -> str:
-    """Count the verdicts, such as ``"agrees: 7, differs: 1"``.
-
-    Parameters
-    ----------
-    table
-        :attr:`sojourn.Agreement.table`.
-    """
+    """Count the verdicts, such as ``"agrees: 7, differs: 1"``."""
     found = [(one, table.filter(pl.col("verdict") == one).height) for one in Verdict]
     informational = table["verdict"].null_count()
     text = ", ".join(f"{one}: {count}" for one, count in found if count)
@@ -75,13 +58,7 @@ def counts(table: pl.DataFrame) -> str:
 
 
 def note(table: pl.DataFrame) -> str:
-    """Describe the numbers: means, and the interval of differences.
-
-    Parameters
-    ----------
-    table
-        :attr:`sojourn.Agreement.table`.
-    """
+    """Describe the numbers: means, and the interval of differences."""
     text = "means over runs; difference: live minus simulated"
     compared = table.drop_nulls("difference")
     if compared["low"].null_count() < compared.height:
@@ -95,13 +72,7 @@ def note(table: pl.DataFrame) -> str:
 
 
 def failures(checks: Sequence[FailedCheck]) -> list[str]:
-    """Name the live runs that failed a check, one line per check.
-
-    Parameters
-    ----------
-    checks
-        The failed checks.
-    """
+    """Name the live runs that failed a check, one line per check."""
     return [
         f"{check.arm}: live replication {check.replication} is invalid: {check.name}: {check.value}"
         for check in checks

@@ -12,13 +12,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run the command line and return the exit code.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command line and return the exit code."""
     # Before the signals, for which a thread is started.
     namespaces.prepare(sys.argv[1:])
     signals.install()

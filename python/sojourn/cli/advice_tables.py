@@ -32,19 +32,7 @@ LABELS = {
 
 
 def show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> None:
-    """Print advice.
-
-    Parameters
-    ----------
-    advice
-        The advice.
-    device
-        Name of the network device in the lines to copy.
-    as_json
-        Print JSON instead.
-    everything
-        Print all candidates and the findings on validity.
-    """
+    """Print advice."""
     if as_json:
         print(json.dumps(document(advice, device), indent=2))
         return

@@ -8,7 +8,7 @@ import typer
 from sojourn import _core
 from sojourn.advice import lines
 from sojourn.advice.advice import MAX_RUNS, REPLICATIONS, Advice, Question, question
-from sojourn.advice.present import read
+from sojourn.advice.router_config import read
 from sojourn.cli import advice_tables, session
 from sojourn.cli.options import (
     DryRun,

@@ -30,7 +30,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import changed
 from sojourn.cli.session import say
-from sojourn.result import Result, budget, derived, storage
+from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 
@@ -89,8 +89,8 @@ def agree(
             for name, place in places.items()
         }
         if out is not None:
-            stack.enter_context(derived.claimed(derived.inside(out, PAGE)))
-        stack.enter_context(derived.claimed(report))
+            stack.enter_context(derived_files.claimed(derived_files.inside(out, PAGE)))
+        stack.enter_context(derived_files.claimed(report))
         session.say_notes(scenario.checked.notes)
         # Live first, so that a machine that cannot do live runs fails at once.
         executions: list[stored.Execution] = []
@@ -242,7 +242,10 @@ def _write(agreement: Agreement, out: Path | None, report: Path | None) -> None:
     """Write the page to the requested directory and file."""
     if out is not None:
         say(f"saved results to {', '.join(str(out / name) for name in FOLDERS.values())}")
-    files = [*([] if out is None else [derived.inside(out, PAGE)]), *([report] if report else [])]
+    files = [
+        *([] if out is None else [derived_files.inside(out, PAGE)]),
+        *([report] if report else []),
+    ]
     if not files:
         return
     text = agreement.to_html()

@@ -13,7 +13,7 @@ from sojourn.bibliography import Uses, Work
 from sojourn.cli import completion
 from sojourn.cli.reproduce import SCENARIOS
 from sojourn.cli.session import say
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario
 from sojourn.studies import claims, description, previous
@@ -139,7 +139,7 @@ def _add(text: str, cited: _Cited) -> None:
 def _results(folder: Path) -> list[Path]:
     """List the results in a directory: itself, those in it, or those of reproduced studies."""
     for pattern in ("", "*/", f"{SCENARIOS}/*/", f"*/{SCENARIOS}/*/"):
-        if found := sorted(folder.glob(pattern + derived.MANIFEST)):
+        if found := sorted(folder.glob(pattern + derived_files.MANIFEST)):
             return [path.parent for path in found]
     return []
 

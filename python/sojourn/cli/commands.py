@@ -56,17 +56,6 @@ class Deferred(Command):
 
     The modules of all subcommands take half a second to import. The list of subcommands needs only
     their summaries, which are read from the source.
-
-    Parameters
-    ----------
-    name
-        The name on the command line.
-    module
-        The module in :mod:`sojourn.cli`.
-    function
-        The function in it, or a :class:`typer.Typer` with subcommands.
-    settings
-        Context settings.
     """
 
     def __init__(self, name: str, module: str, function: str, settings: dict[str, Any]) -> None:

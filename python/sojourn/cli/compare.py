@@ -25,7 +25,7 @@ from sojourn.cli.options import (
     within,
 )
 from sojourn.cli.spaces import rates as link_rates
-from sojourn.qdisc import Queue, qdisc
+from sojourn.queues import Queue, qdisc
 from sojourn.scenario import presets
 from sojourn.scenario.link_presets import link_presets
 from sojourn.scenario.model import MAX_REPLICATIONS

@@ -6,14 +6,14 @@ from dataclasses import asdict
 from sojourn.cli import tables
 from sojourn.cli.options import Json
 from sojourn.cli.session import ENVIRONMENT, say
-from sojourn.machine import checks, readings
+from sojourn.host import checks, facts
 
 HEAD = ("check", "finding", "verdict", "remedy")
 
 
 def doctor(*, json: Json = False) -> int:
     """Check whether this machine supports live runs, and suggest remedies."""
-    found = checks.assess(readings.read())
+    found = checks.assess(facts.read())
     if json:
         print(js.dumps([asdict(check) for check in found], indent=2))
     else:

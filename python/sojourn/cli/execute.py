@@ -16,13 +16,7 @@ INVALID = 4
 
 
 def execute() -> int:
-    """Run the command line and return the exit code.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Run the command line and return the exit code."""
     open_missing()
     tolerate_stderr()
     try:

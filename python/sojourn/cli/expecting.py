@@ -33,22 +33,7 @@ def all_expectations(
     *,
     groups: bool = True,
 ) -> list[Expectation]:
-    """Read the expectations of a scenario file and those of the command line.
-
-    Parameters
-    ----------
-    texts
-        The values of ``--expect``.
-    tables
-        The tables of the scenario file, by their name.
-    groups
-        Whether metrics of groups are measured.
-
-    Raises
-    ------
-    ScenarioError
-        An expectation is not valid.
-    """
+    """Read the expectations of a scenario file and those of the command line."""
     found = [
         *expectations((tables or {}).get("expect", [])),
         *(expectation(text) for text in texts or ()),
@@ -60,22 +45,7 @@ def all_expectations(
 def check_names(
     found: Sequence[Expectation], scenario: Scenario, planned: Plan | None = None
 ) -> None:
-    """Check the names of metrics, arms and links before the first run.
-
-    Parameters
-    ----------
-    found
-        The expectations.
-    scenario
-        The scenario that will run.
-    planned
-        The sweep, if its points will run.
-
-    Raises
-    ------
-    ScenarioError
-        A metric, a group, an arm or a link is unknown, or a link has no constant rate.
-    """
+    """Check the names of metrics, arms and links before the first run."""
     changes = [{}] if planned is None else [point.changes for point in planned.points]
     check_metrics(found, queued_links(scenario.checked, changes))
     if planned is None:

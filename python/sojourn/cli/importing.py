@@ -10,10 +10,10 @@ from sojourn.cli import tables
 from sojourn.cli.options import Json, ReportFile, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting, measuring
-from sojourn.exchange.beside import Beside
 from sojourn.exchange.measurement import per_run, products
+from sojourn.exchange.sidecar import Beside
 from sojourn.report import measured as page
-from sojourn.result import Result, derived, formatting, metrics
+from sojourn.result import Result, derived_files, formatting, metrics
 
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
@@ -62,7 +62,7 @@ def import_(
         raise typer.BadParameter(message)
     measurements = measuring.measured(paths, arm)
     simulated = None if beside is None else Result.load(beside)
-    with derived.claimed(report):
+    with derived_files.claimed(report):
         if out is not None:
             exporting.written(products(measurements), out, force=force)
         runs = per_run(measurements)

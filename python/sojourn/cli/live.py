@@ -22,7 +22,7 @@ from sojourn.cli.options import (
     within,
 )
 from sojourn.cli.watch import Metrics, View, watcher
-from sojourn.result import Result, captures, derived, storage
+from sojourn.result import Result, captures, derived_files, storage
 from sojourn.scenario.overrides import assignment, overridden
 
 
@@ -132,7 +132,7 @@ def live(
         raise _core.ScenarioError(message)
     if pcap is not None:
         captures.check(scenario.checked, pcap, backend="live", resume=False, force=force)
-    with storage.claimed(out, force=force) as claim, derived.claimed(report):
+    with storage.claimed(out, force=force) as claim, derived_files.claimed(report):
         served = None if metrics is None else Metrics(metrics)
         shown = watcher(View(view_flows) if view or view_flows else None, served)
         with _output_of_program(json=json), captures.capturing(pcap, force=force) as capture:

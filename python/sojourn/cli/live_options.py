@@ -28,17 +28,7 @@ _UNIT = re.compile(r"[A-Za-z].*$")
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A value of the command line.
-
-    Parameters
-    ----------
-    option
-        The option, such as ``--rtt``.
-    value
-        Its value.
-    expected
-        What the option accepts.
-    """
+    """A value of the command line."""
 
     option: str
     value: str
@@ -50,18 +40,7 @@ class Typed:
             self.refuse("not UTF-8")
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise the error that names the option, the problem and what is accepted.
-
-        Parameters
-        ----------
-        problem
-            What is wrong with the value.
-
-        Raises
-        ------
-        ScenarioError
-            Always.
-        """
+        """Raise the error that names the option, the problem and what is accepted."""
         accepted = "" if EXPECTED in problem else f"{EXPECTED}{self.expected}"
         value = shlex.quote(os.fsencode(self.value).decode(errors="replace"))
         message = f"{self.option} {value}: {problem}{accepted}"
@@ -70,18 +49,7 @@ class Typed:
 
 @contextmanager
 def named(options: Mapping[str, Typed]) -> Iterator[None]:
-    """Name the option in errors of a key of the scenario that an option sets.
-
-    Parameters
-    ----------
-    options
-        Keys of the scenario, and the options that set them.
-
-    Raises
-    ------
-    ScenarioError
-        That of the body.
-    """
+    """Name the option in errors of a key of the scenario that an option sets."""
     try:
         yield
     except _core.ScenarioError as error:
@@ -102,23 +70,7 @@ def scenario(
     qdisc_up: str | None,
     time: str | None,
 ) -> Scenario:
-    """Build the scenario of a program behind one link in each direction.
-
-    Parameters
-    ----------
-    command, server, link, rtt, qdisc, qdisc_up, time
-        The argument and the options of the same names, as typed.
-
-    Returns
-    -------
-    Scenario
-        The scenario.
-
-    Raises
-    ------
-    ScenarioError
-        An option is not valid; the message names it.
-    """
+    """Build the scenario of a program behind one link in each direction."""
     words = _command(command)
     times = {
         "rtt": Typed("--rtt", rtt, "TIME such as 20ms"),

@@ -37,11 +37,6 @@ def prepare(arguments: Sequence[str]) -> None:
     """Enter a user namespace if the command line asks for live runs.
 
     If the kernel does not permit it, the process ends with a message.
-
-    Parameters
-    ----------
-    arguments
-        The command line, without the name of the command.
     """
     if not is_live(arguments):
         return

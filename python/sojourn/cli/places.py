@@ -49,17 +49,7 @@ def row_cache(backend: str | None) -> LocalCache | None:
 
 
 def processors(on: str | None, at: Place, jobs: int | None) -> tuple[int | None, str]:
-    """Return the number of processors that execute runs, None if unknown, and their description.
-
-    Parameters
-    ----------
-    on
-        The value of ``--on``.
-    at
-        The place that it means.
-    jobs
-        Number of threads or workers on this machine; by default one per processor.
-    """
+    """Return the number of processors that execute runs, None if unknown, and their description."""
     if at.scheduler is not None:
         return None, f"on {on}"
     count = jobs_at_once(jobs, at.backend)

@@ -28,20 +28,7 @@ _MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Runs to execute, as far as they are known before they start.
-
-    Parameters
-    ----------
-    runs
-        Number of runs.
-    expected_s
-        How long they are expected to take, in seconds; None if it is unknown.
-    share
-        Returns the finished share of the work for a number of finished runs; by default, all runs
-        take the same time.
-    current
-        Returns the arm or point that is run after a number of finished runs; empty if unknown.
-    """
+    """Runs to execute, as far as they are known before they start."""
 
     runs: int
     expected_s: float | None = None
@@ -50,17 +37,7 @@ class Work:
 
 
 def work_of(scenario: Scenario, *, jobs: int | None, backend: str | None = None) -> Work:
-    """Describe the runs of a scenario.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    jobs
-        Number of concurrent runs; by default one per processor.
-    backend
-        Name of the backend; by default the simulator.
-    """
+    """Describe the runs of a scenario."""
     checked = scenario.checked
     arms = checked.arms
     found = budget.estimate(checked, jobs=jobs, max_memory=None, backend=backend)
@@ -77,17 +54,7 @@ def work_of(scenario: Scenario, *, jobs: int | None, backend: str | None = None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The progress at one time.
-
-    Parameters
-    ----------
-    share
-        The finished share of the work.
-    count
-        Finished and planned runs, such as ``"3/40"``.
-    left, rate, current
-        The remaining time, the rate, and the current arm or point; empty if they are unknown.
-    """
+    """The progress at one time."""
 
     share: float
     count: str
@@ -102,17 +69,7 @@ class Status:
 
 
 class RunProgress:
-    """Progress of a number of runs.
-
-    Parameters
-    ----------
-    work
-        The runs.
-    show
-        Called with the status whenever it may have changed.
-    clock
-        Returns the time in seconds.
-    """
+    """Progress of a number of runs."""
 
     def __init__(
         self,
@@ -180,15 +137,6 @@ class RunProgress:
 def remaining(done: float, elapsed_s: float, expected_s: float | None = None) -> str:
     """Estimate the remaining time from the elapsed time and the finished share.
 
-    Parameters
-    ----------
-    done
-        The finished share.
-    elapsed_s
-        The elapsed time, in seconds.
-    expected_s
-        How long the work was expected to take, in seconds; used until the rate is reliable.
-
     Examples
     --------
     >>> remaining(0.25, 60.0)
@@ -233,15 +181,7 @@ def speed(runs: int, elapsed_s: float) -> str:
 
 @contextmanager
 def progress_bar(work: Work, what: str = "runs") -> Iterator[RunProgress]:
-    """Show a progress bar on stderr if it is a terminal, else a line every few seconds.
-
-    Parameters
-    ----------
-    work
-        The runs.
-    what
-        What is run.
-    """
+    """Show a progress bar on stderr if it is a terminal, else a line every few seconds."""
     console = Console(stderr=True)
     shown = _bar(console, work, what) if console.is_terminal else _lines(work, what)
     with shown as progress:

@@ -7,7 +7,7 @@ import typer
 
 from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.reports import write_report
 
@@ -65,7 +65,7 @@ def report(
     if table is None and (metric or group is not None or baseline is not None):
         message = "--metric, --group and --baseline choose the content of --table"
         raise typer.BadParameter(message)
-    if (folder / derived.SWEEP).exists():
+    if (folder / derived_files.SWEEP).exists():
         if table is not None:
             message = (
                 f"--table: {folder} contains a sweep; expected a result; points.parquet has the "
@@ -89,7 +89,7 @@ def report(
 
 def _file(folder: Path, out: Path | None) -> Path:
     """Return the file of a report; by default in the directory."""
-    return derived.inside(folder, "report.html") if out is None else out
+    return derived_files.inside(folder, "report.html") if out is None else out
 
 
 def _write(file: Path, text: str, result: Result) -> None:
@@ -97,6 +97,6 @@ def _write(file: Path, text: str, result: Result) -> None:
     if file == STANDARD_OUTPUT:
         print(text, end="")
         return
-    with derived.claimed(file, derived.TABLE):
-        derived.write(file, text.encode(), result.manifest_sha256)
+    with derived_files.claimed(file, derived_files.TABLE):
+        derived_files.write(file, text.encode(), result.manifest_sha256)
     say(f"wrote table to {file}")

@@ -14,11 +14,11 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.result import Result
+from sojourn.rfc7928_suite.api import Plan, Rfc7928Report, plan, report_on
+from sojourn.rfc7928_suite.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS
+from sojourn.rfc7928_suite.page import results
+from sojourn.rfc7928_suite.topology import FULL, QUICK
 from sojourn.scenario import Scenario
-from sojourn.suites.api import Plan, Rfc7928Report, plan, report_on
-from sojourn.suites.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS
-from sojourn.suites.page import results
-from sojourn.suites.setups import FULL, QUICK
 
 OUT = Path("results/rfc7928")
 

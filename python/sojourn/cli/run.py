@@ -83,45 +83,14 @@ def run(
 def changed(
     file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
 ) -> Scenario:
-    """Read a scenario file, apply the changes of the command line and print notes on them.
-
-    Parameters
-    ----------
-    file
-        The file; ``-`` is standard input.
-    change
-        The values of ``-s``.
-    replications, seed
-        Replace those of the file.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or the scenario or a change is not valid.
-    """
+    """Read a scenario file, apply the changes of the command line and print notes on them."""
     return opened(file, change, replications=replications, seed=seed)[0]
 
 
 def opened(
     file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
 ) -> tuple[Scenario, dict[str, Any]]:
-    """Read a scenario file as :func:`changed` does, with its tables that are no scenario.
-
-    Parameters
-    ----------
-    file, change, replications, seed
-        As for :func:`changed`.
-
-    Returns
-    -------
-    tuple of Scenario and dict
-        The scenario, and the tables ``sweep`` and ``expect`` that the file has.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or the scenario or a change is not valid.
-    """
+    """Read a scenario file as :func:`changed` does, with its tables that are no scenario."""
     text, scenario = scenario_file(file)
     session.warn_of_bytes(text, *(change or ()))
     tables = split(text)[1]
@@ -131,20 +100,7 @@ def opened(
 def with_changes(
     scenario: Scenario, change: list[str] | None, *, replications: int | None, seed: int | None
 ) -> Scenario:
-    """Apply the changes of the command line and print notes on them.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    change, replications, seed
-        As for :func:`changed`.
-
-    Raises
-    ------
-    ScenarioError
-        A change is not valid.
-    """
+    """Apply the changes of the command line and print notes on them."""
     if change:
         changes = dict(assignment(text) for text in change)
         _check_links(changes, scenario)
@@ -170,25 +126,13 @@ def _check_links(paths: Iterable[str], scenario: Scenario) -> None:
 
 
 def only(scenario: Scenario, name: str) -> Scenario:
-    """Return a scenario with one of its arms.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such arm.
-    """
+    """Return a scenario with one of its arms."""
     check_arm(scenario, name)
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 
 def scenario_file(file: Path) -> tuple[str, Scenario]:
-    """Read a scenario file once, because it may change; return its text and the scenario.
-
-    Raises
-    ------
-    ScenarioError
-        The file cannot be read, or the scenario is not valid.
-    """
+    """Read a scenario file once, because it may change; return its text and the scenario."""
     piped = file == STANDARD_INPUT
     try:
         text = read_standard_input() if piped else read_scenario(file)

@@ -54,13 +54,7 @@ DryRun = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options that all searches share, apart from those that describe the search.
-
-    Parameters
-    ----------
-    jobs, on, store, max_memory, out, force, json, dry_run
-        As on the command line.
-    """
+    """The options that all searches share, apart from those that describe the search."""
 
     jobs: int | None
     on: str | None
@@ -93,39 +87,7 @@ def conduct(
     document: Callable[[Found], dict[str, Any]],
     save: Callable[[Found], object] | None = None,
 ) -> int:
-    """Execute a search, save its result and print it.
-
-    Parameters
-    ----------
-    planned
-        The search.
-    execute
-        Executes it.
-    kind
-        The class of its result.
-    size
-        The command and the number of trials or points, such as ``"tune: 100 trials"``.
-    options
-        The options of the command.
-    show
-        Prints the result as tables.
-    document
-        Returns the result for ``--json``.
-    save
-        Writes further files.
-
-    Returns
-    -------
-    int
-        The exit code.
-
-    Raises
-    ------
-    ResultError
-        The result cannot be saved.
-    ScenarioError
-        The search failed.
-    """
+    """Execute a search, save its result and print it."""
     _core.check_backend(planned.scenario.checked, options.place.backend)
     shared = options.shared
     if shared is not None:
@@ -221,15 +183,7 @@ def _continue(laboratory: Laboratory) -> str:
 
 
 def show_states(result: TuneResult | AdversaryResult, unmeasured: str) -> None:
-    """Print how many trials were pruned or failed.
-
-    Parameters
-    ----------
-    result
-        The result.
-    unmeasured
-        Why a trial failed whose scenario is valid.
-    """
+    """Print how many trials were pruned or failed."""
     states = result.trials["state"].to_list()
     of_all = f"of {counted(len(states), 'trial')}"
     if pruned := states.count("pruned"):

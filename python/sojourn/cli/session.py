@@ -18,7 +18,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
-from sojourn.result import Result, budget, captures, derived, formatting, storage
+from sojourn.result import Result, budget, captures, derived_files, formatting, storage
 from sojourn.scenario import Scenario
 from sojourn.sweeps.executors import jobs_at_once
 
@@ -33,37 +33,7 @@ BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A scenario to run and where to save the result.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    jobs
-        Number of threads or processes; by default one per processor.
-    backend
-        Name of the backend; by default the first.
-    max_memory
-        Maximum memory for the runs, such as 4gb; by default 80 % of what is available.
-    out, report
-        Directory of the result and file of the report, if they are to be saved.
-    force
-        Whether a result in the directory may be replaced.
-    json
-        Print JSON instead of tables.
-    everything
-        Print all tables, also on a narrow terminal.
-    strict
-        Exit with :data:`INVALID` if the result has a finding of severity error.
-    resume
-        Continue an interrupted execution of the scenario.
-    pcap
-        File for the packets of the run, if they are to be captured.
-    expectations
-        What the result should meet.
-    show
-        Prints the result instead of the tables of its metrics.
-    """
+    """A scenario to run and where to save the result."""
 
     scenario: Scenario
     jobs: int | None
@@ -237,7 +207,7 @@ def execute(plan: Plan) -> int:
     _warn_of_memory(plan)
     with (
         storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
-        derived.claimed(plan.report),
+        derived_files.claimed(plan.report),
     ):
         say_notes(plan.scenario.checked.notes)
         work = work_of(plan.scenario, jobs=plan.jobs, backend=plan.backend)
@@ -286,7 +256,7 @@ def _show_again(result: Result, plan: Plan) -> int:
     say(f"resume: {plan.out} contains the complete result of {runs}")
     _show(result, plan)
     if plan.report is not None:
-        with derived.claimed(plan.report):
+        with derived_files.claimed(plan.report):
             reports.write(result, plan.report)
         say(f"wrote report to {plan.report}")
     return _verdict(result, plan)

@@ -81,16 +81,7 @@ def exit_code() -> int:
 
 
 def on_exit(message: str, *, patient: bool) -> None:
-    """Set the message that is printed if a signal ends the process.
-
-    Parameters
-    ----------
-    message
-        The message, printed after ``sojourn:``.
-    patient
-        Whether the shutdown has no time limit, because finished runs are not stored. A second
-        signal ends the process nevertheless.
-    """
+    """Set the message that is printed if a signal ends the process."""
     _State.message, _State.patient = message, patient
 
 

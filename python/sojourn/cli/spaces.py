@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.cli import session
 from sojourn.cli.options import path
 from sojourn.cli.run import scenario_file, with_changes
-from sojourn.qdisc import qdisc
+from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import assignment, overridden
 from sojourn.scenario.study_tables import split
@@ -55,19 +55,7 @@ QueueOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a scenario comes from.
-
-    Parameters
-    ----------
-    file
-        A scenario file, or the name of a preset.
-    link, rtt, queue
-        The options of presets.
-    change
-        The values of ``-s``.
-    seed
-        Replaces the seed of the scenario.
-    """
+    """Where a scenario comes from."""
 
     file: Path
     link: str | None = None
@@ -92,18 +80,7 @@ class Origin:
         return [one for one in self.change or () if _replaced_by(one, paths) is None]
 
     def read(self) -> tuple[Scenario, dict[str, Any]]:
-        """Read the file, or compose the preset, and apply the changes of the command line.
-
-        Returns
-        -------
-        tuple of Scenario and dict
-            The scenario, and the tables of the file that are not part of the scenario.
-
-        Raises
-        ------
-        ScenarioError
-            The file cannot be read, there is no such preset, or an option or a change is not valid.
-        """
+        """Read the file, or compose the preset, and apply the changes of the command line."""
         session.warn_of_bytes(*(self.change or ()))
         scenario, tables = self._preset() if self.is_preset else self._file()
         changes = None if self.change is None else list(self.change)
@@ -165,13 +142,7 @@ def names_preset(file: Path) -> bool:
 
 
 def rates(link: str) -> presets.Rates:
-    """Read the value of ``--link``.
-
-    Raises
-    ------
-    ScenarioError
-        It is neither one rate nor two, and no preset.
-    """
+    """Read the value of ``--link``."""
     try:
         return presets.link_rates(link)
     except _core.ScenarioError as error:
@@ -195,23 +166,7 @@ def without_arms(scenario: Scenario) -> Scenario:
 def parameters(
     texts: Sequence[str] | None, table: Sequence[Parameter] = (), name: str = ""
 ) -> tuple[Parameter, ...]:
-    """Read the values of ``-p``, and add the parameters of a table that they do not replace.
-
-    Parameters
-    ----------
-    texts
-        The values of ``-p``.
-    table
-        The parameters of the file.
-    name
-        The table in which they stand, for error messages.
-
-    Raises
-    ------
-    ScenarioError
-        A value is not valid, or a parameter is one of several that the table changes together, and
-        the others would be lost.
-    """
+    """Read the values of ``-p``, and add the parameters of a table that they do not replace."""
     given = [read_parameter(text) for text in texts or ()]
     session.warn_of_bytes(*(texts or ()))
     paths = {path for one in given for path in one.paths}
@@ -229,17 +184,7 @@ def parameters(
 
 
 def check_changes(changes: Sequence[str] | None, paths: Iterable[str], of: str) -> None:
-    """Raise a ScenarioError if parameters with these paths replace a value that ``-s`` sets.
-
-    Parameters
-    ----------
-    changes
-        The values of ``-s``.
-    paths
-        The paths of the parameters, without ``*``.
-    of
-        What has the parameters, for error messages, such as ``"sweep"``.
-    """
+    """Raise a ScenarioError if parameters with these paths replace a value that ``-s`` sets."""
     for text in changes or ():
         replaced = _replaced_by(text, paths)
         if replaced is not None:

@@ -84,7 +84,7 @@ class _Shared:
         # Whether the user has named it: a directory without runs may be none.
         self._named = named
         # Imported here: it loads polars.
-        from sojourn.shared.store import opened  # noqa: PLC0415
+        from sojourn.storage.store import opened  # noqa: PLC0415
 
         self._store = opened(place)
 
@@ -231,13 +231,7 @@ def duration(age_s: float) -> str:
 
 
 def seconds(text: str) -> float:
-    """Read an age, such as ``7d``.
-
-    Raises
-    ------
-    ScenarioError
-        It is none.
-    """
+    """Read an age, such as ``7d``."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|min|h|d)", text.strip())
     if found is None:
         message = f"--older-than: {text!r} is not a time; expected one such as 0s, 30min, 12h or 7d"

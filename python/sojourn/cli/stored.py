@@ -27,13 +27,7 @@ class Execution:
     not_captured: str | None = None
 
     def end(self, *, kept: bool) -> None:
-        """Remove the stored runs of a complete result that is kept, or say how to continue.
-
-        Parameters
-        ----------
-        kept
-            Whether the result is where it belongs, or at least on a disk.
-        """
+        """Remove the stored runs of a complete result that is kept, or say how to continue."""
         if self.invocation is None:
             return
         if self.result.complete and kept:

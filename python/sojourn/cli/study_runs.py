@@ -12,7 +12,7 @@ from sojourn import report as reports
 from sojourn.cli import stored
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import say
-from sojourn.result import Result, budget, derived, storage
+from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 from sojourn.studies.runtime import Remaining
 
@@ -27,20 +27,7 @@ class InterruptedStudyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the scenarios of a study are run.
-
-    Parameters
-    ----------
-    jobs
-        Number of threads or processes; by default one per processor.
-    max_memory
-        Memory that the runs of a scenario may take. All scenarios are checked before anything else.
-    force
-        Whether results in the directories may be replaced.
-    resume
-        Whether to continue an interrupted execution. Runs are kept in the store until the whole
-        study is complete.
-    """
+    """How the scenarios of a study are run."""
 
     jobs: int | None
     max_memory: str | None
@@ -49,17 +36,7 @@ class Options:
 
 
 def reusable(scenarios: Mapping[str, Scenario], folder: Path, options: Options) -> list[str]:
-    """List the scenarios whose complete results exist already, made by this build.
-
-    Parameters
-    ----------
-    scenarios
-        The scenarios by name.
-    folder
-        Parent of the result directories.
-    options
-        With `force`, results are only reused to continue an interrupted execution.
-    """
+    """List the scenarios whose complete results exist already, made by this build."""
     if options.force and not options.resume:
         return []
     return [key for key, scenario in scenarios.items() if _is_reusable(scenario, folder / key)]
@@ -72,7 +49,7 @@ def _is_reusable(scenario: Scenario, place: Path) -> bool:
         return False
     try:
         # The result is checked when it is loaded.
-        found = files.read_json(place / derived.MANIFEST, _MAX_MANIFEST)
+        found = files.read_json(place / derived_files.MANIFEST, _MAX_MANIFEST)
         made_by = found["sojourn"]
         same = (made_by["version"], made_by["commit"]) == (_core.version(), commit)
         if not same or made_by["dirty"] or found["complete"] is not True:
@@ -91,37 +68,7 @@ def results(
     reported: Collection[str],
     remaining: Remaining,
 ) -> Iterator[tuple[str, Result, float | None]]:
-    """Run every scenario and save each result in a directory of its name.
-
-    Parameters
-    ----------
-    scenarios
-        The scenarios by name.
-    folder
-        Parent of the result directories, which are all checked before the first run. The memory
-        of the runs is checked by :func:`check_memory`.
-    options
-        How they are run.
-    reused
-        The scenarios of :func:`reusable`, which are not run.
-    reported
-        The scenarios whose results get a report.
-    remaining
-        The time that the scenarios are expected to take.
-
-    Yields
-    ------
-    tuple of str, Result and float or None
-        The name of a scenario, its complete result, and the seconds that its runs took; None if it
-        is reused.
-
-    Raises
-    ------
-    InterruptedStudyError
-        The user interrupted the study.
-    ResultError
-        A directory cannot be written, or contains other files or, without `force`, a result.
-    """
+    """Run every scenario and save each result in a directory of its name."""
     # Without the results: these take the memory that the runs of the next scenario may need.
     invocations = []
     announced = _Announced()
@@ -171,13 +118,7 @@ def results(
 
 
 def check_memory(scenarios: Mapping[str, Scenario], options: Options) -> None:
-    """Refuse scenarios that may take too much memory.
-
-    Raises
-    ------
-    ScenarioError
-        A scenario may take more than the given memory; the message has its name in the study.
-    """
+    """Refuse scenarios that may take too much memory."""
     for key, scenario in scenarios.items():
         try:
             budget.check(scenario.checked, jobs=options.jobs, max_memory=options.max_memory)
@@ -204,7 +145,7 @@ def _loaded(place: Path, scenario: Scenario, options: Options, *, reported: bool
     if options.resume:
         stored.forget(scenario)
     if reported and not (place / REPORT).exists():
-        reports.write(result, derived.inside(place, REPORT))
+        reports.write(result, derived_files.inside(place, REPORT))
     return result
 
 
@@ -213,7 +154,7 @@ def _save(execution: stored.Execution, claim: _core.Claim, place: Path, *, repor
     try:
         storage.save(execution.result, claim)
         if reported:
-            reports.write(execution.result, derived.inside(place, REPORT))
+            reports.write(execution.result, derived_files.inside(place, REPORT))
     except _core.ResultError:
         execution.end(kept=False)
         raise

@@ -32,7 +32,7 @@ from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where, without_arms
 from sojourn.expectations.judging import failed
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
@@ -166,7 +166,7 @@ def sweep(
     processors = places.processors(on, where_, jobs)
     with (
         places.announced(shared),
-        derived.claimed(report),
+        derived_files.claimed(report),
         placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened,
     ):
         session.say(_announced(planned, estimate, processors))

@@ -25,21 +25,7 @@ def show(
     metrics: Sequence[str] | None,
     judgements: Sequence[Judgement] = (),
 ) -> None:
-    """Print the points of a sweep with their metrics.
-
-    Parameters
-    ----------
-    result
-        The sweep.
-    as_json
-        Whether to print JSON.
-    everything
-        Whether to print all metrics and all points.
-    metrics
-        The metrics to print; by default the main ones.
-    judgements
-        The verdicts on expectations, for JSON.
-    """
+    """Print the points of a sweep with their metrics."""
     columns = [result.column(name) for name in metrics] if metrics else result.metrics
     if as_json:
         expected = {"expectations": [one.document() for one in judgements]} if judgements else {}

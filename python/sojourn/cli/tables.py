@@ -136,23 +136,7 @@ def _print_grouped(
 def fitted(
     head: Sequence[str], rows: Sequence[Sequence[str]], metrics: Sequence[Metric], width: int
 ) -> tuple[list[str], list[list[str]]]:
-    """Keep the columns of a table that fit into a width, chosen by the role of their metric.
-
-    Parameters
-    ----------
-    head, rows
-        The table. Its last columns are those of the metrics.
-    metrics
-        The metrics.
-    width
-        Number of characters.
-
-    Returns
-    -------
-    tuple
-        Head and rows. Intervals stand below the means if only then all metrics fit whose role is
-        not ``"minor"``.
-    """
+    """Keep the columns of a table that fit into a width, chosen by the role of their metric."""
     needed = sum(metric.role != "minor" for metric in metrics)
     below = [[cell.replace(" ±", "\n±") for cell in row] for row in rows]
     columns, stacked = (_fitting(head, cells, metrics, width) for cells in (rows, below))

@@ -29,7 +29,7 @@ from sojourn.cli.sweep import executed
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import VERDICTS, junit
-from sojourn.result import budget, derived
+from sojourn.result import budget, derived_files
 from sojourn.scenario import Scenario
 from sojourn.sweeps.executing import Execution
 from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
@@ -93,7 +93,7 @@ def test(
             with tolerated():
                 print(js.dumps(documents, indent=2))
         if junit_file is not None:
-            derived.write(junit_file, junit(found), None)
+            derived_files.write(junit_file, junit(found), None)
             session.say(f"wrote verdicts to {junit_file}")
     every = [one for part in found.values() for one in part]
     if len(found) > 1:
@@ -106,7 +106,7 @@ def _claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:
     if junit_file is not None and junit_file.exists() and not junit_file.is_file():
         message = f"cannot write {junit_file}: not a regular file; expected a name such as out.xml"
         raise _core.ResultError(message)
-    return derived.claimed(junit_file, VERDICTS)
+    return derived_files.claimed(junit_file, VERDICTS)
 
 
 def _test(

@@ -28,13 +28,7 @@ _PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmp6"}
 
 
 class View:
-    """Prints the links of a run once per second: in place on a terminal, else as lines.
-
-    Parameters
-    ----------
-    flows
-        Number of transport flows to print per link; the flows that sent the most come first.
-    """
+    """Prints the links of a run once per second: in place on a terminal, else as lines."""
 
     def __init__(self, flows: int = 0) -> None:
         self._flows = flows
@@ -97,19 +91,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class Metrics:
-    """Serves the last view in the text format of Prometheus.
-
-    Parameters
-    ----------
-    address
-        Address and port, such as ``127.0.0.1:9100``, ``[::1]:9100`` or ``:9100``, which is
-        127.0.0.1.
-
-    Raises
-    ------
-    ScenarioError
-        The address is not valid or cannot be used.
-    """
+    """Serves the last view in the text format of Prometheus."""
 
     def __init__(self, address: str) -> None:
         typed = Typed("--metrics", address, f"ADDRESS:PORT or :PORT, PORT from 1 to {MAX_PORT}")

@@ -17,19 +17,7 @@ TYPES = {"text": "str", "count": "int", "real": "float", "flag": "bool"}
 
 
 def files(selection: Selection) -> list[Product]:
-    """Write every table that has rows as a CSV file, and the meaning of its columns.
-
-    Parameters
-    ----------
-    selection
-        The runs.
-
-    Returns
-    -------
-    list of Product
-        ``metrics.csv``, one file per table with rows, ``columns.csv`` and ``origin.json``, the
-        manifest of the result.
-    """
+    """Write every table that has rows as a CSV file, and the meaning of its columns."""
     result = selection.result
     catalogue = {entry["name"]: entry for entry in json.loads(_core.column_catalogue())}
     frames = {METRICS: selection.of(result.per_run)}

@@ -15,15 +15,7 @@ from sojourn.result import Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A format of exports.
-
-    Parameters
-    ----------
-    summary
-        What is written, for the help of the command.
-    files
-        Creates the files.
-    """
+    """A format of exports."""
 
     summary: str
     files: Callable[[Selection], list[Product]]
@@ -53,18 +45,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def unknown(name: str) -> str | None:
-    """Return why a format cannot be exported.
-
-    Parameters
-    ----------
-    name
-        The format.
-
-    Returns
-    -------
-    str or None
-        The reason; None if it can.
-    """
+    """Return why a format cannot be exported."""
     if name in FORMATS:
         return None
     return f'"{name}" is unknown; expected one of {", ".join(FORMATS)}'
@@ -128,25 +109,7 @@ def export(
 
 
 def prepared(selection: Selection, name: str) -> list[Product]:
-    """Create the files of an export in memory.
-
-    Parameters
-    ----------
-    selection
-        The runs.
-    name
-        Name of the format.
-
-    Returns
-    -------
-    list of Product
-        The files, all with different names.
-
-    Raises
-    ------
-    ResultError
-        The format, the arm or the replication is unknown, or the format cannot express the result.
-    """
+    """Create the files of an export in memory."""
     if (reason := unknown(name)) is not None:
         message = f"format {reason}"
         raise _core.ResultError(message)
@@ -173,28 +136,7 @@ def _distinct(products: list[Product]) -> list[Product]:
 
 
 def written(products: list[Product], directory: Path, *, force: bool) -> list[Path]:
-    """Write files to a directory, each atomically.
-
-    Parameters
-    ----------
-    products
-        The files.
-    directory
-        The directory, created if needed; a symbolic link is followed.
-    force
-        Whether to replace existing files.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-
-    Raises
-    ------
-    ResultError
-        The directory is that of a result, a file exists and `force` is false, or a file cannot be
-        written.
-    """
+    """Write files to a directory, each atomically."""
     target = Path(os.path.realpath(directory))
     paths = [directory / product.name for product in products]
     if (target / "manifest.json").exists():

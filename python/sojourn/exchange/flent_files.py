@@ -38,21 +38,7 @@ ZONE_S = 900
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlentRun:
-    """A data file of flent.
-
-    Parameters
-    ----------
-    version
-        Version of the file format.
-    metadata
-        The metadata as they are in the file.
-    grid
-        The series on the common time grid: pairs of seconds from the start, and values.
-    raw
-        The values as measured, by series, then by key; ``val`` is the value of the series.
-    units
-        Units of series.
-    """
+    """A data file of flent."""
 
     version: int
     metadata: dict[str, Any]

@@ -18,20 +18,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """A test of flent and the series of a run.
-
-    Parameters
-    ----------
-    test
-        Name of the test.
-    parameters
-        Its parameters as strings, as in flent.
-    series
-        Name of the series of each flow that has one.
-    totals
-        For each direction, the prefix of the names of computed series such as the sum; empty if
-        the test has none.
-    """
+    """A test of flent and the series of a run."""
 
     test: str
     parameters: dict[str, str]
@@ -40,20 +27,7 @@ class Fit:
 
 
 def fitted(flows: Sequence[Row], udp_pings: Mapping[str, str | None]) -> Fit | None:
-    """Choose a test for the flows of a run.
-
-    Parameters
-    ----------
-    flows
-        Rows of the table ``flows``, of one run.
-    udp_pings
-        Names of the groups of pings over UDP, with their DSCP.
-
-    Returns
-    -------
-    Fit or None
-        The test; None if flent has none for this traffic.
-    """
+    """Choose a test for the flows of a run."""
     tcp = {
         side: [flow["flow"] for flow in flows if _is_bulk(flow) and flow["direction"] == side]
         for side in SIDES

@@ -159,23 +159,7 @@ def _jain(row: Sequence[float | None]) -> float | None:
 
 
 def files(selection: Selection) -> list[Product]:
-    """Write every selected run as a data file of flent.
-
-    Parameters
-    ----------
-    selection
-        The runs.
-
-    Returns
-    -------
-    list of Product
-        One file per run.
-
-    Raises
-    ------
-    ResultError
-        flent has no test for the traffic of a run.
-    """
+    """Write every selected run as a data file of flent."""
     return [_file(selection.result, arm, replication) for arm, replication in selection.runs()]
 
 

@@ -24,17 +24,7 @@ Row = tuple[float, str, int | None, int, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkLog:
-    """A log of one link.
-
-    Parameters
-    ----------
-    link
-        ``"up"``, ``"down"`` or ``"link"`` if the log does not state the direction.
-    header
-        The lines of its header, without their sign.
-    events
-        The frame of :func:`read_mahimahi_log`.
-    """
+    """A log of one link."""
 
     link: str
     header: list[str]

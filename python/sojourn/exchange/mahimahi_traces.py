@@ -21,23 +21,7 @@ Table = dict[str, Any]
 
 
 def files(selection: Selection) -> list[Product]:
-    """Write the capacity of each link of each arm as a trace of delivery opportunities.
-
-    Parameters
-    ----------
-    selection
-        The arms; all replications of an arm have the same trace.
-
-    Returns
-    -------
-    list of Product
-        One trace per arm and link.
-
-    Raises
-    ------
-    ResultError
-        A replication is selected, or no link has a capacity that a trace can express.
-    """
+    """Write the capacity of each link of each arm as a trace of delivery opportunities."""
     if selection.replication is not None:
         message = "--replication: a trace is the same for every replication; omit it"
         raise _core.ResultError(message)

@@ -21,27 +21,7 @@ STALLED_S = 10.0
 
 
 def measured(path: str | Path, arm: str | None = None) -> Measurement:
-    """Read a data file of flent as a measured run.
-
-    Parameters
-    ----------
-    path
-        The file.
-    arm
-        Name of its arm; by default the title of the run and the test.
-
-    Returns
-    -------
-    Measurement
-        The run.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    DamagedResultError
-        The file is not a data file of flent.
-    """
+    """Read a data file of flent as a measured run."""
     run = flent_files.load(path)
     goodput = {
         name: points

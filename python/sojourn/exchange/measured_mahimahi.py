@@ -16,27 +16,7 @@ TUN, ETHERNET = 4, 14
 
 
 def measured(path: str | Path, arm: str | None = None) -> Measurement:
-    """Read a log of Mahimahi as a measured run of one link.
-
-    Parameters
-    ----------
-    path
-        The log.
-    arm
-        Name of its arm; by default the name of the file.
-
-    Returns
-    -------
-    Measurement
-        The run.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    DamagedResultError
-        The file is not a log of Mahimahi.
-    """
+    """Read a log of Mahimahi as a measured run of one link."""
     log = mahimahi_logs.load(path)
     times = log.events["time_s"].to_list()
     arrivals = log.events.filter(event="arrival")["time_s"].to_list()

@@ -25,30 +25,7 @@ TABLES = ("flows", "links", "flow_series", "link_series", "pings", "sojourn")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One measured run.
-
-    Parameters
-    ----------
-    arm
-        Name of its arm in tables and figures.
-    replication
-        Number among the runs of the same arm.
-    origin
-        Source of the run: file, digest, format, test.
-    load_s
-        Start of the load, in seconds.
-    end_s
-        End of the load, in seconds.
-    tables
-        Tables with the columns of a result, without ``arm`` and ``replication``, and without
-        columns that were not measured.
-    totals
-        Functions that compute such tables, given the start of the measured time.
-    series
-        All series of the file, as the function that reads its format returns them.
-    goodput
-        Series of goodput of each flow, from which the mean in ``flows`` is computed.
-    """
+    """One measured run."""
 
     arm: str
     origin: dict[str, Any]
@@ -61,15 +38,7 @@ class Measurement:
     goodput: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def table(self, name: str, *, warmup_s: float | None = None) -> pl.DataFrame:
-        """Return a table with all columns of a result; values that were not measured are null.
-
-        Parameters
-        ----------
-        name
-            Name of the table.
-        warmup_s
-            Start of the measured time; by default the start of the load.
-        """
+        """Return a table with all columns of a result; values that were not measured are null."""
         begin = self.load_s if warmup_s is None else warmup_s
         total = self.totals.get(name)
         frame = self.tables.get(name, pl.DataFrame()) if total is None else total(begin)
@@ -125,20 +94,7 @@ def combined(
 
 
 def per_run(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> pl.DataFrame:
-    """Compute the metrics of measured runs with the code for simulated runs.
-
-    Parameters
-    ----------
-    measurements
-        The runs.
-    warmup_s
-        Start of the measured time; by default the start of the load of each run.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run: ``arm``, ``replication`` and the metrics that any run has.
-    """
+    """Compute the metrics of measured runs with the code for simulated runs."""
     rows = pl.concat([_row(one, warmup_s) for one in measurements], how="diagonal")
     measured = [name for name in rows.columns if rows[name].null_count() < rows.height]
     return rows.select(measured)
@@ -169,18 +125,7 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
 
 
 def products(measurements: Sequence[Measurement]) -> list[Product]:
-    """Return the files of measurements: tables, series, metrics and their origin.
-
-    Parameters
-    ----------
-    measurements
-        The runs.
-
-    Returns
-    -------
-    list of Product
-        ``import.json``, ``metrics.parquet``, ``series.parquet`` and the tables with rows.
-    """
+    """Return the files of measurements: tables, series, metrics and their origin."""
     frames = {name: combined(measurements, name) for name in TABLES}
     frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
     frames["metrics"] = metrics.summary(per_run(measurements))

@@ -21,27 +21,7 @@ SIGNS = {b"#", b"+", b"-", b"d"}
 
 
 def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measurement]:
-    """Read files of other programs as measured runs.
-
-    Parameters
-    ----------
-    paths
-        The files; the first bytes of their content determine the format.
-    arm
-        Name of the arm of all of them; by default, files of the same title are one arm.
-
-    Returns
-    -------
-    list of Measurement
-        The runs, numbered within each arm.
-
-    Raises
-    ------
-    ResultError
-        A file cannot be read.
-    DamagedResultError
-        A file has an unknown format or is damaged.
-    """
+    """Read files of other programs as measured runs."""
     return numbered([_read(path, arm) for path in paths])
 
 

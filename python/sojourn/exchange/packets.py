@@ -14,24 +14,7 @@ SUFFIX = ".pcapng"
 
 
 def captures(selection: Selection) -> list[Product]:
-    """Create the captures of an export: one per arm, each by repeating a run.
-
-    Parameters
-    ----------
-    selection
-        The runs.
-
-    Returns
-    -------
-    list of Product
-        The captures; each is simulated when it is written.
-
-    Raises
-    ------
-    ResultError
-        The result is not of this build or of a backend that repeats its runs exactly, or a run is
-        not the first replication of its arm.
-    """
+    """Create the captures of an export: one per arm, each by repeating a run."""
     result = selection.result
     _check_backend(result)
     _check_build(result)
@@ -78,15 +61,7 @@ def _check_build(result: Result) -> None:
 
 
 def _repeat(result: Result, arm: str, path: Path) -> None:
-    """Repeat the first replication of an arm, and write its packets to a file.
-
-    Raises
-    ------
-    ResultError
-        The records of the run are not those of the result.
-    OSError
-        The file cannot be written.
-    """
+    """Repeat the first replication of an arm, and write its packets to a file."""
     scenario = result.scenario
     arms = [one for one in scenario.arms if one.name == arm]
     checked = scenario.replace(arms=arms, replications=1).checked

@@ -17,30 +17,14 @@ LONGEST_NAME = 250
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A result, or some of its runs.
-
-    Parameters
-    ----------
-    result
-        The result.
-    arm
-        Name of the only arm that is exported; None for all.
-    replication
-        Number of the only replication that is exported, from 0; None for all.
-    """
+    """A result, or some of its runs."""
 
     result: Result
     arm: str | None = None
     replication: int | None = None
 
     def check(self) -> None:
-        """Refuse an arm or a replication without a finished run.
-
-        Raises
-        ------
-        ResultError
-            The arm or the replication is unknown, or no run of it finished.
-        """
+        """Refuse an arm or a replication without a finished run."""
         if self.arm is not None:
             check_arms(self.result.per_run, self.arm)
         if not any(True for _ in self.runs()):
@@ -68,20 +52,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One file of an export.
-
-    Parameters
-    ----------
-    name
-        Its name, without a directory.
-    data
-        Its content.
-    notes
-        Omissions and assumptions, one line each.
-    write
-        Writes the content to a file of this path atomically, for content that may be too large for
-        memory; `data` is not used then.
-    """
+    """One file of an export."""
 
     name: str
     data: bytes = b""

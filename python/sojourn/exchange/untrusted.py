@@ -28,27 +28,7 @@ def damaged(path: str | Path, problem: str) -> NoReturn:
 
 
 def content(path: str | Path, most: int = MAX_CONTENT) -> bytes:
-    """Read a file, plain or compressed by gzip or bzip2.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        Maximum size of its content, in bytes.
-
-    Returns
-    -------
-    bytes
-        Its content, decompressed.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    DamagedResultError
-        It is too large, or its compressed data are damaged.
-    """
+    """Read a file, plain or compressed by gzip or bzip2."""
     data = _decompressed(path, most + 1)
     if len(data) > most:
         damaged(path, f"too large; expected at most {most} bytes of content")
@@ -80,15 +60,7 @@ def _decompressed(path: str | Path, size: int) -> bytes:
 
 
 def read_object(path: str | Path) -> dict[str, Any]:
-    """Read a JSON object from a file, plain or compressed.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    DamagedResultError
-        It is too large or damaged, or contains no JSON object.
-    """
+    """Read a JSON object from a file, plain or compressed."""
     data = content(path, MAX_JSON)
     try:
         found = json.loads(data, parse_constant=lambda _: None)

@@ -11,20 +11,7 @@ from sojourn.scenario import Scenario
 def capacities(
     scenario: Scenario, changes: Mapping[str, Any] | None = None
 ) -> dict[str, dict[str, float | None]]:
-    """Return the rate of each link of each arm.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        Values by their path that apply after those of the arms: a point of a sweep.
-
-    Returns
-    -------
-    dict
-        Mbit/s by link by arm; None for a link without a constant rate, such as one with a trace.
-    """
+    """Return the rate of each link of each arm."""
     document = json.loads(scenario.checked.to_json())
     arms = document.get("arms") or [{"name": scenario.checked.arms[0], "set": {}}]
     return {

@@ -23,19 +23,7 @@ EXAMPLE = "ping_ms_p99 < 40"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A comparison that a result should meet.
-
-    Parameters
-    ----------
-    expression
-        The comparison.
-    name
-        Its name in tables; by default its text.
-    arms
-        The arms that it is about; by default all.
-    place
-        Where it stands, for error messages.
-    """
+    """A comparison that a result should meet."""
 
     expression: Expression
     name: str | None = None
@@ -87,28 +75,6 @@ def expectation(
 ) -> Expectation:
     """Read an expectation.
 
-    Parameters
-    ----------
-    text
-        A comparison, such as ``goodput_down > 0.9 * capacity`` or
-        ``ping_ms_p99["codel"] < 0.5 * ping_ms_p99["pfifo"]``.
-    name
-        Its name in tables.
-    arms
-        The arms that it is about.
-    place
-        Where it stands, for error messages.
-
-    Returns
-    -------
-    Expectation
-        The expectation.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not a comparison of metrics.
-
     Examples
     --------
     >>> expectation("median(ping_ms_p99) < 40").metrics
@@ -148,21 +114,6 @@ def _is_arm(constant: ast.Constant, nodes: Sequence[ast.AST]) -> bool:
 
 def expectations(tables: object) -> list[Expectation]:
     """Read the tables ``[[expect]]`` of a scenario file.
-
-    Parameters
-    ----------
-    tables
-        The value of the key ``expect``.
-
-    Returns
-    -------
-    list of Expectation
-        The expectations.
-
-    Raises
-    ------
-    ScenarioError
-        A table is not valid; the message has its place.
 
     Examples
     --------

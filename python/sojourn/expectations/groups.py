@@ -16,18 +16,7 @@ _KINDS: dict[str, Kind | None] = {
 
 
 def groups(scenario: Scenario) -> dict[str, list[str]]:
-    """List the groups of traffic of a scenario that have metrics, in any of its arms.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-
-    Returns
-    -------
-    dict
-        The columns of the metrics of each group.
-    """
+    """List the groups of traffic of a scenario that have metrics, in any of its arms."""
     document = json.loads(scenario.checked.to_json())
     blocks = list(document["traffic"])
     for arm in document.get("arms", []):

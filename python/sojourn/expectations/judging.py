@@ -41,19 +41,7 @@ _KEYS = ("point", "arm", "replication", "group")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What expectations are judged by.
-
-    Parameters
-    ----------
-    runs
-        One row per run: ``arm``, ``replication`` and metrics.
-    capacities
-        The rate of each link of each arm in Mbit/s; None if it is not constant.
-    groups
-        Frames with one row per run and group, with a column ``group``.
-    place
-        The point of a sweep that the runs are of, for tables.
-    """
+    """What expectations are judged by."""
 
     runs: pl.DataFrame
     capacities: Mapping[str, Mapping[str, float | None]]
@@ -103,28 +91,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on an expectation for one arm.
-
-    Parameters
-    ----------
-    expectation
-        The expectation.
-    verdict
-        ``"pass"``, ``"fail"`` or ``"undecided"``.
-    arm
-        The arm, or the arms that the expectation names.
-    place
-        The point of a sweep; empty without one.
-    runs
-        Number of runs, or of pairs of runs.
-    measured, low, high
-        The left side: its mean over runs, and the 95 % interval of its difference to the right
-        side, added to the mean of the right side. None if it was not measured.
-    required
-        The mean of the right side.
-    reason
-        Why the verdict is undecided; empty for others.
-    """
+    """The verdict on an expectation for one arm."""
 
     expectation: Expectation
     verdict: Verdict
@@ -145,25 +112,7 @@ class Judgement:
 
 
 def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judgement]:
-    """Judge expectations.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    measured
-        The measurements.
-
-    Returns
-    -------
-    list of Judgement
-        One per expectation and arm; one per expectation that names all of its arms in brackets.
-
-    Raises
-    ------
-    ScenarioError
-        A metric, an arm or a link is unknown.
-    """
+    """Judge expectations."""
     found = []
     for one in expectations:
         for arm in _subjects(one, measured.arms):
@@ -173,20 +122,7 @@ def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judge
 
 
 def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
-    """Check the names of metrics before the first run, as far as they are known.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    groups
-        Whether metrics of groups are measured.
-
-    Raises
-    ------
-    ScenarioError
-        No scenario has a metric of this name.
-    """
+    """Check the names of metrics before the first run, as far as they are known."""
     for one in expectations:
         for reference in one.metrics:
             if "." in reference.name and not groups:
@@ -197,20 +133,7 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
 
 
 def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> None:
-    """Check the names of metrics of runs before the first run.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    links
-        The links of the scenario that will run and have a queue.
-
-    Raises
-    ------
-    ScenarioError
-        The scenario has no metric of this name.
-    """
+    """Check the names of metrics of runs before the first run."""
     for one in expectations:
         for reference in one.metrics:
             if "." not in reference.name:
@@ -218,20 +141,7 @@ def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> 
 
 
 def check_groups(expectations: Sequence[Expectation], known: Mapping[str, Sequence[str]]) -> None:
-    """Check the names of groups and of their metrics before the first run.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    known
-        The metrics of each group of the scenario that will run.
-
-    Raises
-    ------
-    ScenarioError
-        The scenario has no group of this name, or the group no such metric.
-    """
+    """Check the names of groups and of their metrics before the first run."""
     for one in expectations:
         for reference in one.metrics:
             group, dot, metric = reference.name.rpartition(".")
@@ -249,20 +159,7 @@ def _unknown_group(place: str, group: str, known: Iterable[str]) -> _core.Scenar
 
 
 def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:
-    """Check the names of arms before the first run.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    arms
-        The arms that will run.
-
-    Raises
-    ------
-    ScenarioError
-        An arm is unknown, or there is no other arm to compare.
-    """
+    """Check the names of arms before the first run."""
     for one in expectations:
         _subjects(one, arms)
 
@@ -270,20 +167,7 @@ def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None
 def check_links(
     expectations: Sequence[Expectation], capacities: Mapping[str, Mapping[str, float | None]]
 ) -> None:
-    """Check the capacities of links before the first run.
-
-    Parameters
-    ----------
-    expectations
-        The expectations.
-    capacities
-        The rate of each link of each arm that will run, in Mbit/s; None if it is not constant.
-
-    Raises
-    ------
-    ScenarioError
-        A link or an arm is unknown, or a link has no constant rate.
-    """
+    """Check the capacities of links before the first run."""
     for one in expectations:
         for subject in _subjects(one, list(capacities)):
             for reference in filter(is_capacity, one.expression.references):

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sojourn import _core
 from sojourn.expectations.judging import Judgement
-from sojourn.result.derived import Kind
+from sojourn.result.derived_files import Kind
 
 VERDICTS = Kind(
     name="file of verdicts",
@@ -18,16 +18,6 @@ def junit(suites: Mapping[str, Sequence[Judgement]]) -> bytes:
     """Write judgements as JUnit XML.
 
     A failure has the type ``fail`` or ``undecided``.
-
-    Parameters
-    ----------
-    suites
-        The judgements of each scenario file.
-
-    Returns
-    -------
-    bytes
-        The file.
     """
     root = ET.Element("testsuites")
     for name, judgements in suites.items():

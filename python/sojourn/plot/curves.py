@@ -24,15 +24,7 @@ OUTLINE = 73
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A line of a figure.
-
-    Parameters
-    ----------
-    arm
-        Name of the arm.
-    x, y
-        Coordinates of its points.
-    """
+    """A line of a figure."""
 
     arm: str
     x: Sequence[float]
@@ -41,20 +33,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ellipse:
-    """Variation of delay and goodput of an arm from run to run.
-
-    Parameters
-    ----------
-    arm
-        Name of the arm.
-    delay_ms, goodput_mbit_per_s
-        One mean per run.
-    centre
-        Median delay and median goodput.
-    outline
-        The 1-σ ellipse around the centre, computed from the logarithm of the delay; empty for
-        fewer than two runs.
-    """
+    """Variation of delay and goodput of an arm from run to run."""
 
     arm: str
     delay_ms: Sequence[float]

@@ -36,13 +36,7 @@ def check_kind(kind: str) -> None:
 
 
 def draw(axes: Axes, quantity: Quantity, kind: Kind, result: Result, arms: Sequence[str]) -> None:
-    """Draw a quantity of these arms on axes and label them.
-
-    Raises
-    ------
-    ResultError
-        The quantity has one value per run and therefore no series.
-    """
+    """Draw a quantity of these arms on axes and label them."""
     _DRAWN[kind](axes, quantity, result, arms)
 
 

@@ -20,7 +20,7 @@ from sojourn import _core
 from sojourn.document import needs
 from sojourn.plot import curves, drawing, palette, pgf, quantities
 from sojourn.plot.drawing import Kind
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 from sojourn.result.metrics import check_arms
 
 # Columns of a legend, and its height in inches for which every figure has room.
@@ -270,48 +270,13 @@ def _checked(size: Size) -> Size:
 
 
 def save(figure: Figure, path: str | Path, result: Result) -> None:
-    """Write a figure with its provenance in the metadata of the file.
-
-    Parameters
-    ----------
-    figure
-        A figure of a ``plot_*`` function.
-    path
-        The file; its suffix selects PNG, SVG, PDF (with TrueType fonts) or PGF. PGF needs TeX.
-    result
-        The result that the figure shows.
-
-    Raises
-    ------
-    ResultError
-        The suffix is none of these, TeX is missing, or the file cannot be written.
-    """
+    """Write a figure with its provenance in the metadata of the file."""
     data = encoded(figure, Path(path), provenance_line(result))
-    derived.write(path, data, result.manifest_sha256)
+    derived_files.write(path, data, result.manifest_sha256)
 
 
 def encoded(figure: Figure, path: Path, about: str) -> bytes:
-    """Write a figure in a format; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    path
-        A file, whose suffix selects PNG, SVG or PDF.
-    about
-        Provenance, for the metadata.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
-
-    Raises
-    ------
-    ResultError
-        The suffix is none of these.
-    """
+    """Write a figure in a format; the same figure gives the same bytes."""
     kinds: dict[str, dict[str, str | None]] = {
         ".png": {"Title": about, "Software": "Sojourn"},
         ".svg": {"Title": about, "Creator": "Sojourn", "Date": None},
@@ -357,15 +322,7 @@ def add_note(figure: Figure, text: str) -> None:
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """Add a legend above the panels, in as many columns as fit, and room for its rows.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    handles, labels
-        Its entries.
-    """
+    """Add a legend above the panels, in as many columns as fit, and room for its rows."""
     longest = max(map(len, labels), default=1)
     # A name that is too long even for one column is broken.
     tries = [(columns, longest) for columns in range(min(_COLUMNS, len(labels)), 1, -1)]

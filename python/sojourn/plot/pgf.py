@@ -22,27 +22,7 @@ _NEEDS_TEX = (
 
 
 def written(figure: Figure, path: str | Path, origin: str) -> bytes:
-    r"""Write a figure as PGF.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    path
-        The file, for messages.
-    origin
-        Provenance of the numbers, for a comment.
-
-    Returns
-    -------
-    bytes
-        LaTeX that a document includes with ``\input``; the document needs the package pgf.
-
-    Raises
-    ------
-    ResultError
-        TeX is not installed, or cannot typeset a text of the figure.
-    """
+    r"""Write a figure as PGF."""
     failures = []
     for program in _programs():
         try:

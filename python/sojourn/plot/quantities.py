@@ -19,15 +19,7 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Ascending values, each with the number of times that it was measured.
-
-    Parameters
-    ----------
-    values
-        The values.
-    counts
-        One count per value.
-    """
+    """Ascending values, each with the number of times that it was measured."""
 
     values: Numbers
     counts: Numbers
@@ -41,25 +33,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """What a panel of a figure can show.
-
-    Parameters
-    ----------
-    name
-        Its name: ``"ping"``, ``"sojourn_up"`` or the column of a metric.
-    label
-        Name and unit on an axis.
-    counted
-        What a distribution counts, such as packets.
-    logarithmic
-        Whether its axis is logarithmic.
-    series
-        Computes a curve over time per arm; None for one number per run.
-    cdf
-        Computes the distribution of each arm.
-    samples
-        Computes the samples of each arm.
-    """
+    """What a panel of a figure can show."""
 
     name: str
     label: str
@@ -73,24 +47,7 @@ class Quantity:
 def chosen(
     result: Result, metric: str | Sequence[str] | None, group: str | None, default: Sequence[str]
 ) -> list[Quantity]:
-    """List the quantities to draw.
-
-    Parameters
-    ----------
-    result
-        The result.
-    metric
-        Names of quantities; a name without its direction or link stands for all of them.
-    group
-        Only flows of this group.
-    default
-        The names to use if `metric` is None; links at which packets hardly wait are left out.
-
-    Raises
-    ------
-    ResultError
-        A name or the group is unknown.
-    """
+    """List the quantities to draw."""
     if group is not None:
         _check_group(result, group)
     known = _quantities(result, group)

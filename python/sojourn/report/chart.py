@@ -25,21 +25,7 @@ LETTER = 0.55
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis of a chart.
-
-    Parameters
-    ----------
-    label
-        Quantity and unit.
-    low, high
-        The limits of its range.
-    logarithmic
-        Whether the scale is logarithmic.
-    descending
-        Whether values grow towards the origin.
-    names
-        Names of the values 0, 1, 2 …, if the axis has no numbers.
-    """
+    """One axis of a chart."""
 
     label: str
     low: float
@@ -98,15 +84,7 @@ def log_axis(label: str, values: Sequence[float], *, descending: bool = False) -
 
 
 class Chart:
-    """A chart being drawn.
-
-    Parameters
-    ----------
-    title
-        Description for screen readers.
-    x, y
-        The axes.
-    """
+    """A chart being drawn."""
 
     def __init__(self, title: str, x: Axis, y: Axis) -> None:
         self._title = title

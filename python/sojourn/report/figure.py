@@ -42,19 +42,7 @@ def ellipse_figure(
     quantities: tuple[str, str],
     ellipses: Sequence[curves.Ellipse],
 ) -> str:
-    """Draw goodput against delay.
-
-    Parameters
-    ----------
-    arms
-        All arms, whose order sets the colours.
-    title
-        Title of the figure.
-    quantities
-        Which delay, and whose goodput.
-    ellipses
-        One per arm.
-    """
+    """Draw goodput against delay."""
     delays, side = quantities
     outlines = [point for ellipse in ellipses for point in ellipse.outline]
     xs = [x for x, _ in outlines] + [x for ellipse in ellipses for x in ellipse.delay_ms]

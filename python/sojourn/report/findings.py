@@ -6,19 +6,7 @@ from sojourn.result.metric import Metric
 
 
 def findings(shown: ResultView) -> list[str]:
-    """Describe the main results in sentences.
-
-    Parameters
-    ----------
-    shown
-        The metrics of a result.
-
-    Returns
-    -------
-    list of str
-        The extremes of each main metric, then each arm against the first, with the metrics of
-        groups and applications.
-    """
+    """Describe the main results in sentences."""
     extremes = (_extremes(shown, metric) for metric in shown.whole.metrics)
     sentences = [sentence for sentence in extremes if sentence is not None]
     return sentences + [_against(shown, arm) for arm in shown.others]

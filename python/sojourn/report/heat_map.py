@@ -32,17 +32,7 @@ _VIRIDIS = (
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a heat map.
-
-    Parameters
-    ----------
-    value
-        Its value; None if it was not measured.
-    text
-        The value as text.
-    hover
-        What is shown on hover.
-    """
+    """A cell of a heat map."""
 
     value: float | None
     text: str
@@ -51,23 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """A heat map.
-
-    Parameters
-    ----------
-    title
-        Description for screen readers.
-    x, y
-        Labels of the axes.
-    columns, rows
-        The values along the axes; the first row is at the bottom.
-    cells
-        The cells of each row.
-    low, high
-        The values of the first and the last colour.
-    logarithmic
-        Whether colours are at equal ratios of values.
-    """
+    """A heat map."""
 
     title: str
     x: str

@@ -3,11 +3,11 @@
 from html import escape
 from pathlib import Path
 
-from sojourn.exchange.beside import Beside
+from sojourn.exchange.sidecar import Beside
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.page import estimates, head, legend, provenance, section, style, validity
 from sojourn.report.view import ResultView, Section
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.result.metrics import metrics_of
 
 _NOTE = (
@@ -22,18 +22,7 @@ _FLENT = (
 
 
 def html(beside: Beside) -> str:
-    """Write a page about measured runs beside a simulated result.
-
-    Parameters
-    ----------
-    beside
-        The runs.
-
-    Returns
-    -------
-    str
-        A self-contained HTML page.
-    """
+    """Write a page about measured runs beside a simulated result."""
     name = escape(beside.scenario.checked.name)
     shown = _view(beside)
     about = f'<meta name="sojourn-scenario" content="{beside.scenario.hash}">\n'
@@ -63,22 +52,9 @@ def html(beside: Beside) -> str:
 
 
 def write(beside: Beside, path: str | Path) -> None:
-    """Write the page to a file.
-
-    Parameters
-    ----------
-    beside
-        The runs.
-    path
-        The file.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be written, or exists and is not a report.
-    """
-    derived.check_report(Path(path))
-    derived.write(path, html(beside).encode(), None)
+    """Write the page to a file."""
+    derived_files.check_report(Path(path))
+    derived_files.write(path, html(beside).encode(), None)
 
 
 def _view(beside: Beside) -> ResultView:

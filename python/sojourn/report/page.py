@@ -11,24 +11,13 @@ from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, 
 from sojourn.report.findings import findings
 from sojourn.report.script import security
 from sojourn.report.view import ResultView, Row, Section, view
-from sojourn.result import Result, derived, formatting
+from sojourn.result import Result, derived_files, formatting
 from sojourn.result.metric import Metric
 from sojourn.scenario import Link
 
 
 def html(result: Result) -> str:
-    """Write a report.
-
-    Parameters
-    ----------
-    result
-        The result.
-
-    Returns
-    -------
-    str
-        A self-contained HTML page.
-    """
+    """Write a report."""
     shown = view(result)
     name = escape(shown.title)
     about = f'<meta name="sojourn-scenario" content="{result.scenario.hash}">{_manifest(result)}\n'
@@ -58,39 +47,13 @@ def html(result: Result) -> str:
 
 
 def write(result: Result, path: str | Path) -> None:
-    """Write a report to a file.
-
-    Parameters
-    ----------
-    result
-        The result.
-    path
-        The file.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be written, or exists and is not a report.
-    """
-    derived.check_report(Path(path))
-    derived.write(path, html(result).encode(), result.manifest_sha256)
+    """Write a report to a file."""
+    derived_files.check_report(Path(path))
+    derived_files.write(path, html(result).encode(), result.manifest_sha256)
 
 
 def head(title: str, style: str, about: str = "", script: str = "") -> str:
-    """Write the first lines of a self-contained page, up to its body.
-
-    Parameters
-    ----------
-    title
-        Its title, in HTML.
-    style
-        Its style sheet.
-    about
-        More lines of metadata.
-    script
-        The only script of the page that a browser runs; the page contains it as
-        :func:`sojourn.report.script.element` writes it. By default, no script runs.
-    """
+    """Write the first lines of a self-contained page, up to its body."""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -171,15 +134,7 @@ def _rate(link: Link | str) -> str:
 
 
 def validity(result: Result, of: str = "") -> str:
-    """Write the verdict on a result and the limitations found.
-
-    Parameters
-    ----------
-    result
-        The result.
-    of
-        Which runs it has, if the page shows several results.
-    """
+    """Write the verdict on a result and the limitations found."""
     verdict = result.validity.verdict
     said = {
         "invalid": "This result does not support a conclusion about the queues.",

@@ -23,16 +23,6 @@ def element(script: str) -> str:
 def security(script: str) -> str:
     """Write the Content-Security-Policy of a page that runs only this script.
 
-    Parameters
-    ----------
-    script
-        The script; empty if the page has none.
-
-    Returns
-    -------
-    str
-        The policy. A page loads no resources; its styles are inline.
-
     Examples
     --------
     >>> security("")

@@ -7,17 +7,7 @@ from html import escape
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell of a sortable table.
-
-    Parameters
-    ----------
-    text
-        What is shown.
-    key
-        The number by which it is sorted; None: by its text.
-    below
-        What is shown below the text in smaller letters, such as an interval.
-    """
+    """A cell of a sortable table."""
 
     text: str
     key: float | None = None
@@ -35,15 +25,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The heading of a column.
-
-    Parameters
-    ----------
-    text
-        What is shown.
-    hover
-        What is shown on hover: the definition of a metric.
-    """
+    """The heading of a column."""
 
     text: str
     hover: str = ""
@@ -55,17 +37,7 @@ class Heading:
 
 
 def sortable(caption: str, head: Sequence[Heading], rows: Sequence[Sequence[Value]]) -> str:
-    """Write a table whose columns can be sorted.
-
-    Parameters
-    ----------
-    caption
-        What the table contains, for screen readers.
-    head
-        The headings.
-    rows
-        The cells; the first of each row is its heading.
-    """
+    """Write a table whose columns can be sorted."""
     heads = "".join(one.html() for one in head)
     body = "".join(
         f"<tr>{row[0].html('th')}{''.join(cell.html('td') for cell in row[1:])}</tr>"

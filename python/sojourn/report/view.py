@@ -15,19 +15,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Estimates of the whole run or of one group, and the differences from the first arm.
-
-    Parameters
-    ----------
-    name
-        Name of the group; None for the whole run.
-    metrics
-        The metrics that at least one arm has.
-    estimates
-        Rows of a summary, by arm and metric.
-    differences
-        Rows of a difference from the first arm, by arm and metric.
-    """
+    """Estimates of the whole run or of one group, and the differences from the first arm."""
 
     name: str | None
     metrics: Sequence[Metric]
@@ -88,23 +76,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """The content of the tables and reports of a result.
-
-    Parameters
-    ----------
-    title
-        Name of the scenario.
-    arms
-        The arms with a finished run, in the order of the scenario.
-    whole
-        Metrics of whole runs.
-    groups
-        Metrics of groups of connections and datagrams; all have the same list of metrics.
-    classes
-        Metrics of classes of queues that had a packet; all have the same list of metrics.
-    applications
-        Metrics of groups of applications.
-    """
+    """The content of the tables and reports of a result."""
 
     title: str
     arms: Sequence[str]
@@ -130,18 +102,7 @@ class ResultView:
 
 
 def view(result: Result) -> ResultView:
-    """Compute every number that tables and reports show.
-
-    Parameters
-    ----------
-    result
-        A result with at least one finished run.
-
-    Returns
-    -------
-    ResultView
-        The numbers.
-    """
+    """Compute every number that tables and reports show."""
     arms = result.per_run["arm"].unique(maintain_order=True).to_list()
     baseline, others = arms[0], arms[1:]
     whole = Section(

@@ -15,21 +15,7 @@ METRICS = shown("application")
 def per_application(
     applications: pl.DataFrame, transactions: pl.DataFrame, *, warmup_s: float
 ) -> pl.DataFrame:
-    """Compute the metrics of each group of applications in each run.
-
-    Parameters
-    ----------
-    applications, transactions
-        The tables of an outcome.
-    warmup_s
-        End of the warm-up, in seconds; transactions that started before are excluded.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run and group: ``arm``, ``replication``, ``group``, ``kind``, then the metrics
-        of kind ``"application"`` in the catalogue.
-    """
+    """Compute the metrics of each group of applications in each run."""
     keys = [*KEYS, "group"]
     duration = pl.col("duration_s")
     waited = (

@@ -15,24 +15,7 @@ LARGE_SHARE = 0.25
 
 
 def limit(max_memory: str | None) -> int | None:
-    """Convert a limit such as ``4gb`` to bytes.
-
-    Parameters
-    ----------
-    max_memory
-        The limit; by default 80 % of the smallest of the available memory, the limits of the
-        control groups and the limit of the address space.
-
-    Returns
-    -------
-    int or None
-        The limit in bytes; None if there is none.
-
-    Raises
-    ------
-    ScenarioError
-        `max_memory` is not a size.
-    """
+    """Convert a limit such as ``4gb`` to bytes."""
     if max_memory is None:
         return _core.default_max_memory()
     try:
@@ -53,22 +36,7 @@ def machine_bytes() -> int | None:
 def large_bytes(
     checked: _core.Scenario, *, jobs: int | None, backend: str | None = None
 ) -> int | None:
-    """Return the memory that runs may need in bytes if it is a large share of that of the machine.
-
-    Parameters
-    ----------
-    checked
-        The scenario.
-    jobs
-        Number of concurrent runs.
-    backend
-        Name of the backend; by default the simulator.
-
-    Returns
-    -------
-    int or None
-        The estimate; None if it is small, or the memory of the machine is not known.
-    """
+    """Return the memory of the runs in bytes if it is a large share of the machine's."""
     machine = machine_bytes()
     if machine is None or backend == LIVE:
         return None
@@ -79,24 +47,7 @@ def large_bytes(
 def check(
     checked: _core.Scenario, *, jobs: int | None, max_memory: str | None, metrics: bool = False
 ) -> None:
-    """Reject a scenario whose runs may need more memory than the limit.
-
-    Parameters
-    ----------
-    checked
-        The scenario.
-    jobs
-        Number of concurrent runs.
-    max_memory
-        As for :func:`limit`.
-    metrics
-        Whether only the metrics of runs are kept, not their tables.
-
-    Raises
-    ------
-    ScenarioError
-        The runs may need more memory; the message names the key that needs the most.
-    """
+    """Reject a scenario whose runs may need more memory than the limit."""
     allowed = limit(max_memory)
     if allowed is not None:
         _core.check_memory(checked, allowed, jobs=jobs, metrics=metrics)
@@ -108,25 +59,6 @@ def estimate(
     """Estimate packets, events, CPU time and memory of the runs of a scenario.
 
     For live runs, estimate the real time and the memory of the packet buffers instead.
-
-    Parameters
-    ----------
-    checked
-        The scenario.
-    jobs
-        Number of concurrent runs.
-    max_memory
-        As for :func:`limit`.
-    backend
-        Name of the backend; by default the simulator.
-
-    Returns
-    -------
-    dict
-        ``runs``, ``packets``, ``events``, ``cpu_s``, ``real_s``, ``peak_memory_bytes``, ``memory``
-        (a list of ``place``, ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the
-        error message if the scenario would be rejected, else None. ``packets``, ``events`` and
-        ``cpu_s`` are None for live runs, ``real_s`` is None for simulated runs.
     """
     estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs)) | {"real_s": None}
     if backend == LIVE:

@@ -21,16 +21,6 @@ class NotWrittenError(_core.ResultError):
 def partial(path: str | Path) -> Path:
     """Return the name of a capture that is not complete.
 
-    Parameters
-    ----------
-    path
-        The name of the complete capture.
-
-    Returns
-    -------
-    pathlib.Path
-        The name.
-
     Examples
     --------
     >>> partial("run.pcapng").name
@@ -41,18 +31,7 @@ def partial(path: str | Path) -> Path:
 
 
 def is_capture(path: str | Path) -> bool:
-    """Return whether a regular file begins as a pcapng capture does.
-
-    Parameters
-    ----------
-    path
-        The file; a symbolic link is not followed.
-
-    Returns
-    -------
-    bool
-        Whether it does.
-    """
+    """Return whether a regular file begins as a pcapng capture does."""
     try:
         head = files.head(path, HEAD_BYTES, follow=False)
     except OSError:
@@ -63,28 +42,7 @@ def is_capture(path: str | Path) -> bool:
 def check(
     scenario: _core.Scenario, path: str | Path, *, backend: str | None, resume: bool, force: bool
 ) -> None:
-    """Check before a run that its packets can be captured.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    path
-        The file for the packets.
-    backend
-        Name of the backend; by default the first.
-    resume
-        Whether an interrupted execution is continued.
-    force
-        Whether a capture may be replaced.
-
-    Raises
-    ------
-    ScenarioError
-        The scenario has several runs, or the backend does not capture packets.
-    ResultError
-        The file exists and may not be replaced.
-    """
+    """Check before a run that its packets can be captured."""
     _core.check_capture(scenario, backend)
     if resume:
         message = "pcap: a run that is resumed is not repeated; omit resume"
@@ -110,24 +68,6 @@ def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture
 
     After an error in the body, the packets captured so far are kept under the name of
     :func:`partial`, unless a file of this name is not a capture.
-
-    Parameters
-    ----------
-    path
-        The file; its directory is created if needed. Without one, nothing is captured.
-    force
-        Whether a capture may be replaced.
-
-    Yields
-    ------
-    Capture or None
-        For the run.
-
-    Raises
-    ------
-    NotWrittenError
-        The file exists and may not be replaced, or cannot be written. An :class:`OSError` of the
-        body, such as one of a callback, passes through.
     """
     if path is None:
         yield None

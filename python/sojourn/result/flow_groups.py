@@ -17,23 +17,7 @@ METRICS = shown("group")
 def per_group(
     flows: pl.DataFrame, links: pl.DataFrame, *, warmup_s: float, measured_s: float
 ) -> pl.DataFrame:
-    """Compute the metrics of each group of TCP, QUIC and UDP flows in each run.
-
-    Parameters
-    ----------
-    flows, links
-        Tables of an outcome.
-    warmup_s
-        End of the warm-up, in seconds; transfers that started before are excluded.
-    measured_s
-        Time from the end of the warm-up to the end of the run, in seconds.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run and group: ``arm``, ``replication``, ``group``, ``flows`` (their number)
-        and one column per metric, null where it does not apply to the group.
-    """
+    """Compute the metrics of each group of TCP, QUIC and UDP flows in each run."""
     tcp = pl.col("kind").is_in(CONNECTIONS)
     finite = pl.col("bytes").is_not_null()
     # Connections that started after the warm-up; of endless ones, all.
@@ -113,22 +97,7 @@ def _capacity_shares(
 
 
 def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:
-    """Average every metric of every group over the runs of each arm.
-
-    Parameters
-    ----------
-    per_group
-        The frame of :func:`per_group` or of :func:`sojourn.result.app_metrics.per_application`.
-    metrics
-        The columns to use.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per arm, group and metric: ``arm``, ``group``, ``metric``, ``unit``, ``n``,
-        ``mean``, ``low`` and ``high``, as for :meth:`sojourn.Result.summary`. Metrics that do not
-        apply to a group are omitted.
-    """
+    """Average every metric of every group over the runs of each arm."""
     rows = []
     for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
         for metric in metrics:
@@ -155,23 +124,7 @@ def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.
 def difference(
     per_group: pl.DataFrame, baseline: str, other: str, metrics: Sequence[Metric] = METRICS
 ) -> pl.DataFrame:
-    """Average the difference `other` - `baseline` of every group over pairs of runs.
-
-    Parameters
-    ----------
-    per_group
-        The frame of :func:`per_group` or of :func:`sojourn.result.app_metrics.per_application`.
-    baseline, other
-        Names of arms.
-    metrics
-        The columns to use.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per group and metric: ``group``, then the columns of
-        :meth:`sojourn.Result.difference`. Metrics without a pair are omitted.
-    """
+    """Average the difference `other` - `baseline` of every group over pairs of runs."""
     rows = []
     for (group,), runs in per_group.group_by("group", maintain_order=True):
         pairs = runs.filter(arm=baseline).join(

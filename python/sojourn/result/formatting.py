@@ -55,20 +55,7 @@ def _places(half_width: float, metric: Metric) -> int:
 
 
 def estimate(mean: float | None, low: float | None, high: float | None, metric: Metric) -> str:
-    """Write a mean with half the width of its interval.
-
-    Parameters
-    ----------
-    mean, low, high
-        The estimate; `low` and `high` are None for a single run, `mean` also for no run.
-    metric
-        The metric.
-
-    Returns
-    -------
-    str
-        Such as ``"9.12 ±0.03"``; ``"–"`` if it was not measured.
-    """
+    """Write a mean with half the width of its interval."""
     if mean is None:
         return "–"
     half = 0.0 if low is None or high is None else (high - low) / 2.0

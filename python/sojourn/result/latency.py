@@ -12,37 +12,12 @@ _KEYS = {"arm": pl.String(), "replication": pl.UInt32()}
 
 
 def averaged(pings: pl.DataFrame) -> pl.DataFrame:
-    """Average the pings of every run as flent does for its series *Ping (ms) avg*.
-
-    Parameters
-    ----------
-    pings
-        Table of an outcome, or some of its flows.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``arm``, ``replication``, ``t_s`` and ``value``, in ms: the points of the grid at which a
-        series has a value.
-    """
+    """Average the pings of every run as flent does for its series *Ping (ms) avg*."""
     return in_polars(_core.averaged_pings(stream(pings, PINGS)), like=pings)
 
 
 def stream(frame: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> bytes:
-    """Write columns of a table of runs as an Arrow IPC stream.
-
-    Parameters
-    ----------
-    frame
-        The table, with ``arm`` and ``replication``.
-    columns
-        The other columns that are wanted, and their types.
-
-    Returns
-    -------
-    bytes
-        The stream.
-    """
+    """Write columns of a table of runs as an Arrow IPC stream."""
     chosen = frame.select(pl.col(name).cast(kind) for name, kind in {**_KEYS, **columns}.items())
     return chosen.write_ipc_stream(None).getvalue()
 

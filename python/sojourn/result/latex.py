@@ -8,7 +8,14 @@ from typing import Protocol
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import app_metrics, derived, flow_groups, formatting, metrics, queue_classes
+from sojourn.result import (
+    app_metrics,
+    derived_files,
+    flow_groups,
+    formatting,
+    metrics,
+    queue_classes,
+)
 from sojourn.result.metric import Metric
 
 MEANS = r"Means over $n$ runs $\pm$ half the width of their 95\,\% bootstrap intervals."
@@ -118,7 +125,7 @@ class Table:
         if self.baseline is not None:
             note = DIFFERENCES.format(escaped(self.baseline))
         head = [
-            derived.TABLE.mark.decode(),
+            derived_files.TABLE.mark.decode(),
             f"% {_core.printable(origin)}",
             r"% Requires \usepackage{booktabs}.",
         ]

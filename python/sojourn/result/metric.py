@@ -11,30 +11,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric of a run, of a group of flows or of a group of applications.
-
-    Parameters
-    ----------
-    column
-        Name of its column. ``{direction}`` and ``{link}`` are placeholders for names.
-    label
-        Its name in tables, with the same placeholder.
-    unit
-        Its unit; empty for counts and ratios.
-    digits
-        Digits after the decimal point in tables.
-    kind
-        The table that has the column: of runs, of runs in comparisons with published studies, of
-        groups of flows, of classes of queues, or of groups of applications.
-    description
-        Its definition. *W* is the warm-up, *D* the duration of the run.
-    shown
-        Whether tables show it.
-    role
-        ``"headline"``: the findings of reports state its extremes and its differences between arms;
-        ``"compared"``: only the differences. Narrow terminals show metrics in the order of their
-        roles, and those of ``"minor"`` only if all others fit.
-    """
+    """A metric of a run, of a group of flows or of a group of applications."""
 
     column: str
     label: str

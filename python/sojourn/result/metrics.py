@@ -53,24 +53,7 @@ def per_run_metrics(
     warmup_s: float,
     measured_s: float,
 ) -> pl.DataFrame:
-    """Compute every metric of every run.
-
-    Parameters
-    ----------
-    flows, links, pings
-        Tables of an outcome.
-    warmup_s
-        End of the warm-up, in seconds.
-    measured_s
-        Time from the end of the warm-up to the end of the run, in seconds.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run: ``arm``, ``replication``, then one column per metric. A metric that does
-        not apply to the scenario (a ping percentile without pings) has no column; one that was not
-        measured in a run is null.
-    """
+    """Compute every metric of every run."""
     computed = _core.per_run_metrics(
         stream(flows, _FLOWS),
         stream(links, _LINKS),
@@ -84,21 +67,7 @@ def per_run_metrics(
 def transport_metrics(
     flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
 ) -> pl.DataFrame:
-    """Compute the transport metrics that publications report, for comparisons with them.
-
-    Parameters
-    ----------
-    flows, links
-        Tables of an outcome.
-    measured_s
-        Time from the end of the warm-up to the end of the run, in seconds.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run: ``arm``, ``replication``, ``throughput_<link>_mbit_per_s`` for each link
-        and ``ack_rtt_<direction>_ms`` for each direction of TCP.
-    """
+    """Compute the transport metrics that publications report, for comparisons with them."""
     ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
     names = links["link"].unique(maintain_order=True).to_list()
     runs = links.group_by(KEYS, maintain_order=True).agg(
@@ -132,20 +101,7 @@ def directions(flows: pl.DataFrame) -> list[str]:
 
 
 def summary(per_run: pl.DataFrame) -> pl.DataFrame:
-    """Average every metric over the runs of each arm.
-
-    Parameters
-    ----------
-    per_run
-        The frame of :func:`per_run_metrics`.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
-        metric), ``mean``, ``low`` and ``high`` (95 % bootstrap interval; null for fewer than
-        two runs).
-    """
+    """Average every metric over the runs of each arm."""
     rows = []
     for arm in per_run["arm"].unique(maintain_order=True):
         of_arm = per_run.filter(pl.col("arm") == arm)
@@ -161,19 +117,6 @@ def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame
 
     Replication `k` of both arms has the same seed, so that each pair differs only by the change
     between the arms.
-
-    Parameters
-    ----------
-    per_run
-        The frame of :func:`per_run_metrics`.
-    baseline, other
-        Names of arms.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``, and
-        ``significant``: whether the interval excludes 0 (null for fewer than two pairs).
     """
     left = _arm(per_run, baseline)
     pairs = left.join(
@@ -186,20 +129,7 @@ def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame
 def paired(
     pairs: pl.DataFrame, metric: Metric
 ) -> tuple[str, str, int, float | None, float | None, float | None, bool | None]:
-    """Average the difference of `metric` over pairs of runs.
-
-    Parameters
-    ----------
-    pairs
-        One row per pair; the columns of the second run end in ``_other``.
-    metric
-        The metric to compare.
-
-    Returns
-    -------
-    tuple
-        A row of :func:`difference`.
-    """
+    """Average the difference of `metric` over pairs of runs."""
     both = pairs.select(
         baseline=pl.col(metric.column), other=pl.col(f"{metric.column}_other")
     ).drop_nulls()
@@ -221,13 +151,7 @@ Interval = tuple[float | None, float | None, float | None]
 
 
 def check_arms(per_run: pl.DataFrame, *names: str) -> None:
-    """Check that arms exist and have a finished run.
-
-    Raises
-    ------
-    ResultError
-        An arm is unknown or has no finished run.
-    """
+    """Check that arms exist and have a finished run."""
     for name in names:
         _arm(per_run, name)
 

@@ -24,26 +24,6 @@ _NEAR = 0.75
 def metric_column(name: str, columns: Sequence[str], place: str) -> str:
     """Return the column of a metric.
 
-    Parameters
-    ----------
-    name
-        Its name; a unit at its end may be left out: ``goodput_down`` is
-        ``goodput_down_mbit_per_s``.
-    columns
-        The columns that exist.
-    place
-        What the name is part of, for error messages.
-
-    Returns
-    -------
-    str
-        The column.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such column.
-
     Examples
     --------
     >>> metric_column("goodput_up", ["drops", "goodput_up_mbit_per_s"], "--until")
@@ -72,13 +52,6 @@ def suggestion(name: str, columns: Sequence[str]) -> str | None:
 
 def instead_of(name: str, links: Sequence[str] | None = None) -> str:
     """Write which metric of runs may be meant, or which there are.
-
-    Parameters
-    ----------
-    name
-        The name that no metric has.
-    links
-        The links of the scenario that have a queue; by default ``up`` and ``down``.
 
     Examples
     --------
@@ -115,15 +88,7 @@ def links_of(scenario: _core.Scenario) -> list[str]:
 def queued_links(
     scenario: _core.Scenario, changes: Sequence[Mapping[str, object]] = ({},)
 ) -> list[str]:
-    """List the links of a scenario that have a queue in some arm, so that runs have its metrics.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        Values by their path that apply after those of the arms: the points of a sweep.
-    """
+    """List the links of a scenario that have a queue in some arm, so that runs have its metrics."""
     document = json.loads(scenario.to_json())
     arms = [arm["set"] for arm in document.get("arms", [])] or [{}]
 
@@ -138,13 +103,6 @@ def queued_links(
 
 def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     """Whether a metric of runs may have this name.
-
-    Parameters
-    ----------
-    name
-        The name; a unit at its end may be left out.
-    links
-        The links of the scenario that have a queue; by default, links may have any names.
 
     Examples
     --------
@@ -161,22 +119,7 @@ def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
 
 
 def check_possible(name: str, place: str, links: Sequence[str] | None = None) -> None:
-    """Check before the first run that a metric of runs may have this name.
-
-    Parameters
-    ----------
-    name
-        Its name; a unit at its end may be left out.
-    place
-        What the name is part of, for error messages.
-    links
-        The links of the scenario that have a queue; by default, links may have any names.
-
-    Raises
-    ------
-    ScenarioError
-        No scenario with these queues has a metric of this name.
-    """
+    """Check before the first run that a metric of runs may have this name."""
     if not is_possible(name, links):
         message = f'{place}: unknown metric "{name}"; {instead_of(name, links)}'
         raise _core.ScenarioError(message)
@@ -184,11 +127,6 @@ def check_possible(name: str, place: str, links: Sequence[str] | None = None) ->
 
 def described(columns: Iterable[str]) -> list[Metric]:
     """Return the metrics of columns of runs, including those used in comparisons with studies.
-
-    Raises
-    ------
-    ResultError
-        A column is not a metric of runs.
 
     Examples
     --------

@@ -12,22 +12,7 @@ NOTE = "Means over runs ± half the width of their 95 % bootstrap intervals."
 
 
 def of_runs(summary: pl.DataFrame, metrics: Sequence[Metric], arms: Sequence[str]) -> str:
-    """Write one row per metric and one column per arm.
-
-    Parameters
-    ----------
-    summary
-        The frame of :meth:`sojourn.Result.summary`.
-    metrics
-        The metrics, in the order of the rows.
-    arms
-        The arms, in the order of the columns.
-
-    Returns
-    -------
-    str
-        A table with a note.
-    """
+    """Write one row per metric and one column per arm."""
     found = _estimates(summary.with_columns(group=pl.lit("")), metrics)
     columns = [arm for arm in arms if any(arm == of for _, of, _ in found)]
     rows = [
@@ -40,24 +25,7 @@ def of_runs(summary: pl.DataFrame, metrics: Sequence[Metric], arms: Sequence[str
 def of_groups(
     texts: tuple[str, str], summary: pl.DataFrame, metrics: Sequence[Metric], arms: Sequence[str]
 ) -> str:
-    """Write one row per group and arm, and one column per metric that any of them has.
-
-    Parameters
-    ----------
-    texts
-        The title and the heading of the groups.
-    summary
-        A frame of :meth:`sojourn.Result.group_summary` or one with the same columns.
-    metrics
-        The metrics, in the order of the columns.
-    arms
-        The arms, in the order of the rows of a group.
-
-    Returns
-    -------
-    str
-        A title and a table; empty if there are no groups.
-    """
+    """Write one row per group and arm, and one column per metric that any of them has."""
     found = _estimates(summary, metrics)
     present = {name for *_, name in found}
     columns = [metric for metric in metrics if metric.column in present]

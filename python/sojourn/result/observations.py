@@ -20,19 +20,7 @@ BEYOND_PER_RUN = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sparse:
-    """A percentile with too few observations.
-
-    Parameters
-    ----------
-    name
-        Label of the metric, with its group.
-    percent
-        The percentile.
-    arms
-        The arms that have too few.
-    least_per_run, least
-        The smallest number of observations per run (mean over runs) and in all runs of an arm.
-    """
+    """A percentile with too few observations."""
 
     name: str
     percent: int
@@ -68,18 +56,6 @@ def sparse(
     """Find the percentiles that rest on few observations.
 
     Percentiles of sojourn times are over thousands of packets and are not checked.
-
-    Parameters
-    ----------
-    flows, pings, transactions
-        Tables of an outcome.
-    warmup_s
-        End of the warm-up, in seconds.
-
-    Returns
-    -------
-    list of Sparse
-        One per metric and group.
     """
     ended = transactions.filter(
         (pl.col("started_s") >= warmup_s) & pl.col("duration_s").is_not_null()

@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Future, as_completed
 from functools import lru_cache
 
 from sojourn import _core
-from sojourn.qdisc.python_queue import defining, registered
+from sojourn.queues.python_queue import defining, registered
 from sojourn.result import runs
 
 
@@ -19,11 +19,6 @@ def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
     """Return name, class and source of each queue of the scenario that is written in Python.
 
     If there are any, threads would wait for each other, so the runs need processes.
-
-    Raises
-    ------
-    ScenarioError
-        A class is not loaded or has changed.
     """
     names = scenario.external_queues
     return [(name, *registered(name)) for name in names if name.startswith(_core.python_prefix())]
@@ -98,29 +93,7 @@ def executed(
     backend: str | None,
     metrics: bool = False,
 ) -> Iterator[tuple[int, bytes]]:
-    """Execute some runs of a scenario on `jobs` processes.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    numbers
-        The numbers of the runs, counted arm by arm.
-    queues, jobs, backend
-        As for :func:`run`.
-    metrics
-        Whether to compute the metrics of each run instead of its tables.
-
-    Yields
-    ------
-    tuple of int and bytes
-        The number of a run, and the run or its metrics, in the order of completion.
-
-    Raises
-    ------
-    QueueError, ScenarioError
-        As for :func:`run`.
-    """
+    """Execute some runs of a scenario on `jobs` processes."""
     # Imported here: few runs need them.
     from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
 

@@ -25,20 +25,6 @@ def per_class(classes: pl.DataFrame, *, measured_s: float) -> pl.DataFrame:
     A class that flows are hashed to has a row in the table only in runs in which it had a packet.
     Here it has one in every run of the arm, with 0 packets in the others, so that means are over
     all runs.
-
-    Parameters
-    ----------
-    classes
-        The table of an outcome.
-    measured_s
-        Time from the end of the warm-up to the end of the run, in seconds.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per run and class, ordered by arm, replication, link and class: ``arm``,
-        ``replication``, ``group`` (the names of the link and of the class, such as ``"down: L"``),
-        then the metrics of kind ``"class"`` in the catalogue.
     """
     counted = _in_every_run(classes).with_columns(pl.col(_COUNTS).fill_null(0))
     return counted.select(

@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core, markup
 from sojourn.result import (
     app_metrics,
-    derived,
+    derived_files,
     flow_groups,
     latex,
     metrics,
@@ -319,7 +319,7 @@ class Result(ResultTables):
             The directory cannot be written, or contains other files or another result.
         """
         self._manifest_sha256 = self._outcome.save(str(directory), force)
-        derived.tidy(directory)
+        derived_files.tidy(directory)
         if self._invocation is not None and self.complete:
             self._invocation.discard()
 

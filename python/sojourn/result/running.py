@@ -27,15 +27,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class NotCapturedError(captures.NotWrittenError):
-    """The packets of a run could not be written to their file; the run itself has finished.
-
-    Parameters
-    ----------
-    message
-        Why not.
-    result
-        The result of the run.
-    """
+    """The packets of a run could not be written to their file; the run itself has finished."""
 
     def __init__(self, message: str, result: Result) -> None:
         super().__init__(message)
@@ -158,32 +150,7 @@ def execute(
     pcap: str | Path | None = None,
     force: bool = False,
 ) -> _core.Outcome:
-    """Run a scenario on threads or processes.
-
-    Parameters
-    ----------
-    checked
-        The scenario.
-    jobs, progress, backend
-        As for :func:`run`.
-    invocation
-        Stores each run when it finishes, and has the runs that need not be repeated. It is closed
-        unless all runs finish.
-    pcap, force
-        As for :func:`run`.
-
-    Returns
-    -------
-    Outcome
-        All runs.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C ended the runs.
-    NotCapturedError
-        The runs have finished, but `pcap` could not be written.
-    """
+    """Run a scenario on threads or processes."""
     queues = processes.checked_queues(checked)
     on_processes = queues and jobs != 1 and checked.replications * len(checked.arms) > 1
     outcome = None

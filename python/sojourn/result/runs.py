@@ -12,14 +12,7 @@ CLUSTER = "cluster"
 
 
 def default_folder() -> Path:
-    """Return the directory of the run store that the command uses.
-
-    Returns
-    -------
-    pathlib.Path
-        ``$SOJOURN_STORE``, else ``$XDG_STATE_HOME/sojourn/runs``, else
-        ``~/.local/state/sojourn/runs``.
-    """
+    """Return the directory of the run store that the command uses."""
     if chosen := os.environ.get("SOJOURN_STORE"):
         return Path(chosen)
     if state := os.environ.get("XDG_STATE_HOME"):
@@ -30,53 +23,13 @@ def default_folder() -> Path:
 def begin(
     store: _core.RunStore, scenario: _core.Scenario, *, backend: str | None, resume: bool
 ) -> _core.Invocation:
-    """Begin an execution whose runs are stored, or continue an interrupted one.
-
-    Parameters
-    ----------
-    store
-        The store.
-    scenario
-        The scenario.
-    backend
-        Name of the backend; by default the first.
-    resume
-        Whether to continue the last interrupted execution of the scenario, if there is one.
-
-    Returns
-    -------
-    Invocation
-        The execution.
-
-    Raises
-    ------
-    ResultError
-        The store cannot be read or written.
-    """
+    """Begin an execution whose runs are stored, or continue an interrupted one."""
     return store.begin(scenario, backend=backend, resume=resume, binary=_binary())
 
 
 @lru_cache(maxsize=4)
 def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
-    """Return what computes the metrics of the runs of a scenario.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    backend
-        Name of the backend; by default the first.
-
-    Returns
-    -------
-    Meter
-        The same for the same scenario.
-
-    Raises
-    ------
-    ScenarioError
-        The backend is unknown.
-    """
+    """Return what computes the metrics of the runs of a scenario."""
     return _core.Meter(scenario, backend=backend, binary=_binary())
 
 

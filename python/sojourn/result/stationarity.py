@@ -35,19 +35,7 @@ CONSTANT = ("udp", "voip", "ping")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """A quantity that changes during the measured time.
-
-    Parameters
-    ----------
-    arm, quantity, unit
-        What, such as ``"goodput down"``.
-    first, second
-        Its mean in the first and in the second half of the measured time.
-    middle_s
-        When the second half begins.
-    runs
-        Number of runs.
-    """
+    """A quantity that changes during the measured time."""
 
     arm: str
     quantity: str
@@ -79,18 +67,6 @@ def drifts(
     that lasts for the whole measured time, and none that starts or ends within it: then the change
     is part of the experiment. Latency is compared only where nothing but such load, calls and
     pings is sent: other traffic begins and ends by itself.
-
-    Parameters
-    ----------
-    flows, flow_series, links, link_series, pings
-        Tables of an outcome.
-    warmup_s, duration_s
-        End of the warm-up and of the run, in seconds.
-
-    Returns
-    -------
-    list of Drift
-        The quantities that differ, in the order of the arms.
     """
     finite = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
     foreign = ~pl.col("kind").is_in([*CONNECTIONS, *CONSTANT]) | finite

@@ -6,21 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
 
 class NotSavedError(_core.ResultError):
-    """A result could not be saved where it was wanted.
-
-    Parameters
-    ----------
-    message
-        Why, and where the result is instead.
-    place
-        The directory in which it was saved instead; None if it is on no disk.
-    """
+    """A result could not be saved where it was wanted."""
 
     def __init__(self, message: str, place: Path | None) -> None:
         super().__init__(message)
@@ -35,26 +27,6 @@ def claimed(
 
     The check creates, writes and renames files in the directory as saving does. The directory is
     created if needed, and removed again if nothing was saved in it.
-
-    Parameters
-    ----------
-    path
-        The directory; without one, nothing is reserved.
-    force
-        Whether a result in the directory may be replaced.
-    resumed
-        The scenario that is being continued: its result in the directory may be replaced.
-
-    Yields
-    ------
-    Claim or None
-        The reservation, for :func:`save`.
-
-    Raises
-    ------
-    ResultError
-        The directory cannot be written, another process writes to it, or it contains something
-        that may not be replaced.
     """
     if path is None:
         yield None
@@ -64,24 +36,11 @@ def claimed(
         yield claim
     finally:
         claim.release()
-        derived.tidy(path)
+        derived_files.tidy(path)
 
 
 def save(result: Result, claim: _core.Claim) -> None:
-    """Save a result to a reserved directory, or to a temporary directory if that fails.
-
-    Parameters
-    ----------
-    result
-        The result.
-    claim
-        The directory.
-
-    Raises
-    ------
-    NotSavedError
-        The result could not be saved there; the message says why and where it is instead.
-    """
+    """Save a result to a reserved directory, or to a temporary directory if that fails."""
     try:
         result.save_claimed(claim)
     except _core.ResultError as error:

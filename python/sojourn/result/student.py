@@ -44,13 +44,6 @@ def mean_and_interval(values: Sequence[float], level: float = LEVEL) -> tuple[fl
 def quantile(degrees: int, level: float = LEVEL) -> float:
     """Compute the value that Student's t stays within with a probability.
 
-    Parameters
-    ----------
-    degrees
-        Degrees of freedom.
-    level
-        The probability, from 0 to less than 1; rounding limits it to about 1 - 1e-13.
-
     Examples
     --------
     >>> [round(quantile(degrees), 3) for degrees in (1, 2, 9, 29)]

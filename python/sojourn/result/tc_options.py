@@ -30,15 +30,6 @@ def options(
     Names, units and values are those of iproute2: times in microseconds, rates in bytes per
     second. Flags that are off are omitted where `tc` omits them. Parameters that `tc` does not
     have keep their names. Kernel options that Sojourn does not simulate are omitted.
-
-    Parameters
-    ----------
-    kind
-        The name of the queue.
-    values
-        Its parameters as text, with those that are derived from the link.
-    parameters
-        Their declarations in the catalogue.
     """
     units = {item["key"]: item["unit"] for item in parameters}
     typed = {key: _UNITS.get(units[key], str)(text) for key, text in values.items()}

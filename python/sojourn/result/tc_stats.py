@@ -20,31 +20,6 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
 
     Counters cover the whole run, warm-up included. Times are in microseconds and rates in bytes
     per second, as in ``tc``. Statistics without a name in `tc` keep Sojourn's.
-
-    Parameters
-    ----------
-    result
-        A result.
-    arm
-        Name of an arm.
-    replication
-        Number of the replication, counted from 0.
-
-    Returns
-    -------
-    list of dict
-        One entry per link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``,
-        ``options``, ``bytes``, ``packets``, ``drops``, ``overlimits``, ``requeues``, ``backlog``
-        (bytes), ``qlen`` (packets) and the statistics of the queue. ``options`` include values that
-        are derived from the link. ``overlimits`` counts what the kernel module of the queue counts:
-        signals of RED, requests that the shaper of CAKE refuses, drops at the limits of SFB and
-        DualPI2; 0 for other queues, None in results saved before it was counted. A classful queue
-        is followed by its inner queues, which have ``parent`` instead of ``root``.
-
-    Raises
-    ------
-    ResultError
-        The arm or the replication is unknown, or the run did not finish.
     """
     of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
     links = result.links.filter(of_run)

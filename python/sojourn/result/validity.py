@@ -109,34 +109,6 @@ def assess(
     A run that lasted as long as its program (``sojourn live``) is no experiment: its user wants to
     know what the program did behind the link, and need neither repeat it nor fill the link. It has
     no findings on the design of experiments.
-
-    Parameters
-    ----------
-    flows, links
-        Tables of an outcome.
-    finished, total
-        Number of finished runs, and of all runs of the scenario.
-    replications
-        Runs per arm of the scenario.
-    measured_s
-        Simulated seconds from the end of the warm-up to the end of the run.
-    per_application
-        The frame of :func:`sojourn.result.app_metrics.per_application`.
-    applications
-        The table of an outcome.
-    facts
-        What the backend checked in single runs: the list ``validity`` of the manifest.
-    concerns
-        Limitations that follow from the scenario alone, each with its severity.
-    drifts
-        Quantities that change during the measured time.
-    sparse
-        Percentiles with too few observations.
-
-    Returns
-    -------
-    Validity
-        The findings.
     """
     is_experiment = not any(fact["name"] == ENDED_BY for fact in facts)
     of_scenario = [Finding(severity=Severity(severity), text=text) for severity, text in concerns]

@@ -7,20 +7,6 @@ from sojourn.scenario.model import Scenario
 def check_arm(scenario: Scenario, name: str, place: str = "--arm") -> None:
     """Check that a scenario has an arm.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    name
-        The name of the arm.
-    place
-        The option that has this value, for error messages.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such arm.
-
     Examples
     --------
     >>> from sojourn import Arm, Link, Ping, Scenario

@@ -10,25 +10,7 @@ MAX_SCENARIO = 16_000_000
 
 
 def read_scenario(path: str | Path) -> str:
-    """Read the text of a scenario file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    str
-        Its text.
-
-    Raises
-    ------
-    ScenarioError
-        The file is not a regular file, is too large, or is not valid UTF-8; the message names it.
-    OSError
-        The file cannot be read.
-    """
+    """Read the text of a scenario file."""
     try:
         content = files.head(path, MAX_SCENARIO + 1)
     except files.NotRegularError as error:
@@ -38,18 +20,7 @@ def read_scenario(path: str | Path) -> str:
 
 
 def read_standard_input() -> str:
-    """Read the text of a scenario from standard input.
-
-    Returns
-    -------
-    str
-        Its text.
-
-    Raises
-    ------
-    ScenarioError
-        The input is too large or not valid UTF-8.
-    """
+    """Read the text of a scenario from standard input."""
     return _text(sys.stdin.buffer.read(MAX_SCENARIO + 1), "standard input", "TOML")
 
 

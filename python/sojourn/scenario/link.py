@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from sojourn import _core
 from sojourn.document import Table, check, check_within, convert
-from sojourn.qdisc import Queue
-from sojourn.qdisc.python_queue import PythonQueue
+from sojourn.queues import Queue
+from sojourn.queues.python_queue import PythonQueue
 
 JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 PacketOrder = Literal["kept", "free"]

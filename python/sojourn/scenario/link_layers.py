@@ -33,19 +33,7 @@ _KEYWORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A link layer.
-
-    Parameters
-    ----------
-    overhead
-        Bytes added to an IP packet.
-    mpu
-        The smallest number of bytes that a packet counts.
-    framing
-        Cells (``"atm"``), 64/65-octet encapsulation (``"ptm"``) or nothing (``"noatm"``).
-    keywords
-        The same in the syntax of ``cake``.
-    """
+    """A link layer."""
 
     overhead: int
     mpu: int
@@ -64,22 +52,6 @@ class Layer:
 
 def layer(name: str) -> Layer:
     """Read a link layer.
-
-    Parameters
-    ----------
-    name
-        A name such as ``"docsis"`` or ``"pppoe-atm"``, or keywords of ``cake`` such as
-        ``"overhead 44 mpu 84"``.
-
-    Returns
-    -------
-    Layer
-        The link layer.
-
-    Raises
-    ------
-    ScenarioError
-        The name is unknown.
 
     Examples
     --------

@@ -19,17 +19,7 @@ _FILE = Path(__file__).with_name("links.toml")
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A value and where it comes from.
-
-    Parameters
-    ----------
-    value
-        The value: a quantity with its unit, a name or a number.
-    source
-        The publication, or why the value is assumed.
-    assumed
-        Whether the value is an assumption.
-    """
+    """A value and where it comes from."""
 
     value: Any
     source: str
@@ -43,17 +33,7 @@ class Sourced:
 
 @dataclass(frozen=True, slots=True)
 class LinkPreset:
-    """An access link.
-
-    Parameters
-    ----------
-    name
-        Its name, such as ``"adsl"``.
-    title
-        A description.
-    values
-        The values by their key in ``links.toml``.
-    """
+    """An access link."""
 
     name: str
     title: str
@@ -83,18 +63,7 @@ def _preset(name: str, table: dict[str, Any]) -> LinkPreset:
 
 
 def link_preset(name: str) -> LinkPreset:
-    """Return a preset.
-
-    Parameters
-    ----------
-    name
-        Its name.
-
-    Raises
-    ------
-    ScenarioError
-        There is no preset of that name.
-    """
+    """Return a preset."""
     known = link_presets()
     if name not in known:
         message = f'preset "{name}": unknown; expected one of {", ".join(known)}'

@@ -13,7 +13,7 @@ from typing import Any
 
 from sojourn import _core, markup
 from sojourn.document import Table, check, needs, plain
-from sojourn.qdisc import Queue
+from sojourn.queues import Queue
 from sojourn.scenario.files import read_scenario
 from sojourn.scenario.link import Link
 from sojourn.scenario.study_tables import split

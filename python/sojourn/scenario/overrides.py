@@ -15,22 +15,6 @@ Value = str | float | bool | list[Any] | dict[str, Any]
 def assignment(text: str) -> tuple[str, Value]:
     """Read ``path=value``.
 
-    Parameters
-    ----------
-    text
-        A path, an equals sign and a value: a number, ``true``, ``false``, a list or a table in
-        TOML syntax, or else text.
-
-    Returns
-    -------
-    tuple of str and value
-        The path and the value.
-
-    Raises
-    ------
-    ScenarioError
-        The path or the equals sign is missing, or a table is not valid TOML.
-
     Examples
     --------
     >>> assignment("links.up.rate=5mbit")
@@ -50,23 +34,6 @@ def assignment(text: str) -> tuple[str, Value]:
 def value_of(place: str, text: str) -> Value:
     """Read the value of an assignment.
 
-    Parameters
-    ----------
-    place
-        What the value belongs to, for error messages.
-    text
-        A number, ``true``, ``false``, a list or a table in TOML syntax, or else text.
-
-    Returns
-    -------
-    value
-        The value.
-
-    Raises
-    ------
-    ScenarioError
-        A table is not valid TOML.
-
     Examples
     --------
     >>> value_of("-s", "3"), value_of("-s", "5mbit")
@@ -84,27 +51,6 @@ def value_of(place: str, text: str) -> Value:
 
 
 def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
-    """Return a scenario with some values changed.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        Values by their path: ``duration``, ``links.up.qdisc``, one parameter of a queue or a
-        congestion control ``links.up.qdisc.target``, ``traffic[0].count``, by the name of the
-        group ``traffic.bulk.cc.beta``, or in all groups ``traffic[*].cc``. The paths are those of
-        arms.
-
-    Returns
-    -------
-    Scenario
-        The changed scenario.
-
-    Raises
-    ------
-    ScenarioError
-        A path does not exist, a value is not valid there, or every arm sets the value itself.
-    """
+    """Return a scenario with some values changed."""
     as_json = [(path, json.dumps(plain(path, value))) for path, value in changes.items()]
     return Scenario.from_json(scenario.checked.changed(as_json).to_json())

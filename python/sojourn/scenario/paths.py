@@ -17,22 +17,6 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
     traffic, or leaves it at its default, makes no difference. ``*`` in other tables stands for the
     entries that set the key.
 
-    Parameters
-    ----------
-    document
-        The canonical document of the scenario.
-    path
-        The path, such as ``links.*.rate`` or ``traffic[*].cc``.
-
-    Returns
-    -------
-    list of str
-        The paths without ``*``; a path without ``*`` unchanged.
-
-    Raises
-    ------
-    ScenarioError
-        Nothing in the scenario matches the path.
 
     Examples
     --------
@@ -54,18 +38,6 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
 
 def find(document: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path without ``*``, also of a parameter of a queue or a control.
-
-    Parameters
-    ----------
-    document
-        The canonical document of the scenario.
-    path
-        The path.
-
-    Returns
-    -------
-    value
-        The value; None if there is none.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sojourn import _core
-from sojourn.qdisc import Queue
+from sojourn.queues import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.link_layers import Layer, layer
 from sojourn.scenario.link_presets import link_presets
@@ -67,15 +67,7 @@ _LINK = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """The rates of an access link.
-
-    Parameters
-    ----------
-    down, up
-        Rates with their units.
-    layer
-        The link layer; by default, the link counts Ethernet frames.
-    """
+    """The rates of an access link."""
 
     down: str
     up: str
@@ -84,22 +76,6 @@ class Rates:
 
 def link_rates(text: str) -> Rates:
     """Parse the rates of a link, download first.
-
-    Parameters
-    ----------
-    text
-        ``"10/1mbit"``, ``"8mbit/768kbit"``, one rate for both directions, or the name of a preset
-        of access links, such as ``"adsl"``.
-
-    Returns
-    -------
-    Rates
-        The rates; those of a preset with its link layer.
-
-    Raises
-    ------
-    ScenarioError
-        The text is neither one rate nor two, and no preset.
 
     Examples
     --------
@@ -131,27 +107,6 @@ def traffic(
     name: str, rates: Rates, *, cc: str | None = None, ecn: bool | None = None
 ) -> list[Traffic]:
     """Compose a named traffic.
-
-    Parameters
-    ----------
-    name
-        One of ``TRAFFIC_NAMES``, with numbers for N and M, or several joined by ``+``.
-    rates
-        The rates of the link, for ``udp_flood`` and ``sessions``.
-    cc
-        Congestion control of all connections except LEDBAT.
-    ecn
-        Whether connections negotiate ECN.
-
-    Returns
-    -------
-    list of Traffic
-        The traffic blocks, always with a ping.
-
-    Raises
-    ------
-    ScenarioError
-        The traffic is unknown, a part is given twice, or no connection uses `cc` or `ecn`.
 
     Examples
     --------
@@ -377,30 +332,7 @@ def access_link(
     seed: int,
     name: str,
 ) -> Scenario:
-    """Compose a scenario that compares queues in both directions of an access link.
-
-    Parameters
-    ----------
-    rates
-        Rates of the link.
-    groups
-        The traffic.
-    queues
-        The queue of each arm, by name; it is used in both directions.
-    rtt
-        Round-trip time with empty queues, with its unit.
-    duration, warmup
-        Simulated duration of a run, and the warm-up period excluded from totals, with units.
-    replications, seed
-        Runs per arm, and the seed of their random numbers.
-    name
-        Name of the scenario in reports.
-
-    Returns
-    -------
-    Scenario
-        The scenario.
-    """
+    """Compose a scenario that compares queues in both directions of an access link."""
     first = next(iter(queues.values()))
     arms = [
         Arm(name=arm, set={"links.up.qdisc": queue, "links.down.qdisc": queue})

@@ -22,16 +22,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with a unit.
-
-    Parameters
-    ----------
-    number
-        The number, in the smallest unit of its kind.
-    kind
-        ``"rate"`` (bit/s), ``"time"`` (ns), ``"size"`` (bytes), or else the unit itself, empty for
-        a plain number.
-    """
+    """A number with a unit."""
 
     number: float
     kind: str
@@ -67,16 +58,6 @@ def _decimal(value: Fraction) -> str:
 
 def quantity(text: str | float) -> Quantity | None:
     """Read a number with a unit.
-
-    Parameters
-    ----------
-    text
-        The text, such as ``10mbit`` or ``717/1024``, or a number.
-
-    Returns
-    -------
-    Quantity or None
-        The quantity; None if the text is something else.
 
     Examples
     --------
@@ -126,21 +107,6 @@ def _time_ns(text: str) -> float:
 
 def in_base_units(text: str | float) -> float:
     """Convert a number with a unit to seconds, bit/s, bytes or a ratio.
-
-    Parameters
-    ----------
-    text
-        The text, such as ``5ms``, or a number.
-
-    Returns
-    -------
-    float
-        The number; that before an unknown unit, such as ``20p``, as it stands.
-
-    Raises
-    ------
-    ScenarioError
-        It is no number.
 
     Examples
     --------

@@ -24,21 +24,6 @@ _HEADER = re.compile(
 def split(text: str) -> tuple[str, dict[str, Any]]:
     r"""Separate the tables from a scenario in TOML.
 
-    Parameters
-    ----------
-    text
-        The content of a scenario file.
-
-    Returns
-    -------
-    tuple of str and dict
-        The scenario, whose lines have the numbers of the file, and the tables by their name.
-
-    Raises
-    ------
-    ScenarioError
-        A table is written in a way that cannot be separated, such as ``sweep = {...}``.
-
     Examples
     --------
     >>> scenario, tables = split('duration = "9s"\n[sweep]\nsample = "lhs:8"\n')

@@ -35,17 +35,7 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Search):
-    """A checked sensitivity analysis: the scenario has no arms.
-
-    Parameters
-    ----------
-    metrics
-        The metrics.
-    method, samples
-        As for :func:`sensitivity`.
-    design
-        The points.
-    """
+    """A checked sensitivity analysis: the scenario has no arms."""
 
     metrics: tuple[Expression, ...]
     method: str
@@ -87,13 +77,7 @@ def analysis(
     samples: int | None = None,
     replications: int = REPLICATIONS,
 ) -> Analysis:
-    """Check a sensitivity analysis; the parameters are those of :func:`sensitivity`.
-
-    Raises
-    ------
-    ScenarioError
-        An argument is not valid.
-    """
+    """Check a sensitivity analysis; the parameters are those of :func:`sensitivity`."""
     chosen = SAMPLES[known_method(method)] if samples is None else samples
     bounded("--samples", chosen, 2 if method == "morris" else 4, MAX_SAMPLES)
     bounded("--replications", replications, 1, MAX_RUNS)
@@ -117,22 +101,7 @@ def analysis(
 
 
 def execute(planned: Analysis, laboratory: Laboratory) -> SensitivityResult:
-    """Execute a sensitivity analysis.
-
-    Parameters
-    ----------
-    planned
-        The analysis.
-    laboratory
-        Executes the runs.
-
-    Raises
-    ------
-    ScenarioError
-        A point is not a valid scenario, or a metric was not measured at a point.
-    SweepInterrupted
-        Ctrl-C ended the runs; finished runs are in the store.
-    """
+    """Execute a sensitivity analysis."""
     laboratory.planned = planned.runs
     points = planned.design.points
     frames: list[pl.DataFrame] = []

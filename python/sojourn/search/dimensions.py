@@ -25,17 +25,7 @@ _TRIED = 64
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One dimension of a search.
-
-    Parameters
-    ----------
-    paths
-        The paths that the dimension sets; several paths change together.
-    steps
-        The values of the paths at each step; empty for a range.
-    range
-        The range of values of a single path; None for steps.
-    """
+    """One dimension of a search."""
 
     paths: tuple[str, ...]
     steps: tuple[tuple[Value, ...], ...] = ()
@@ -80,24 +70,6 @@ def _rounded(of: Range, share: float) -> Value:
 
 def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]:
     """List the dimensions of the parameters.
-
-    Parameters
-    ----------
-    parameters
-        The parameters; a parameter with several paths and ranges has one dimension per path.
-    command
-        The name of the command, for error messages.
-
-    Returns
-    -------
-    list of Dimension
-        The dimensions, in the order of the parameters.
-
-    Raises
-    ------
-    ScenarioError
-        There are no parameters, a path occurs twice, or a parameter of `tune` or `sensitivity` has
-        only one value.
 
     Examples
     --------
@@ -151,18 +123,6 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
 
     A path that does not exist is wrong at all points, so points from the whole space are tried
     until one is valid or two have different faults.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    of
-        The dimensions of the search.
-
-    Raises
-    ------
-    ScenarioError
-        All points are wrong in the same path; the message is that of a sweep.
     """
     drawn = random.Random(1)  # noqa: S311 - for samples
     fault = ""
@@ -183,15 +143,7 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
 
 
 def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:
-    """List the links of which runs of a search have metrics: those with a queue at some point.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    of
-        The parameters of the search.
-    """
+    """List the links of which runs of a search have metrics: those with a queue at some point."""
     base = json.loads(scenario.checked.to_json())
     changes = [
         {
@@ -206,20 +158,7 @@ def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:
 
 
 def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
-    """Return the points at which the parameters have the given values.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        The values by path, of the same paths at all points; ``*`` in a path is expanded.
-
-    Raises
-    ------
-    ScenarioError
-        A path with ``*`` matches nothing.
-    """
+    """Return the points at which the parameters have the given values."""
     paths = tuple(changes[0]) if changes else ()
     if not paths:
         return [Point({}, {}) for _ in changes]

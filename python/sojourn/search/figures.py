@@ -53,15 +53,7 @@ def pareto(
 
 
 def bars(table: pl.DataFrame, label: str) -> Figure:
-    """Draw a value per parameter with its interval: a colour per metric.
-
-    Parameters
-    ----------
-    table
-        ``metric``, ``parameter``, ``value``, ``low`` and ``high``.
-    label
-        The label of the axis of the values.
-    """
+    """Draw a value per parameter with its interval: a colour per metric."""
     metrics = table["metric"].unique(maintain_order=True).to_list()
     first = table.filter(pl.col("metric") == metrics[0]).sort("value")
     order = first["parameter"].to_list()

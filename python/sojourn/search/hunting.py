@@ -9,7 +9,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.qdisc import Queue, qdisc
+from sojourn.queues import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.adversary_result import AdversaryResult
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
@@ -47,18 +47,7 @@ SPACE = {
 
 
 def built_in(arm: str | Queue, against: str | Queue) -> Scenario:
-    """Return the built-in scenario: a download link, two groups of TCP, UDP and pings.
-
-    Parameters
-    ----------
-    arm, against
-        The queues of the downlink in the two arms, whose names are their texts.
-
-    Raises
-    ------
-    ScenarioError
-        A queue is not valid.
-    """
+    """Return the built-in scenario: a download link, two groups of TCP, UDP and pings."""
     pairs = (("--arm", arm), ("--against", against))
     arms = {_queue_name(option, one): one for option, one in pairs}
     return Scenario(
@@ -92,15 +81,7 @@ class NeverLosesError(_core.ScenarioError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunt(TrialSearch):
-    """A checked search for a worst case: the scenario has both arms.
-
-    Parameters
-    ----------
-    contest
-        The arms and the score.
-    keep
-        As for :func:`adversary`.
-    """
+    """A checked search for a worst case: the scenario has both arms."""
 
     contest: Contest
     keep: float
@@ -148,13 +129,7 @@ def hunt(
     keep: float = KEEP,
     seed: int | None = None,
 ) -> Hunt:
-    """Check a search for a worst case; the parameters are those of :func:`adversary`.
-
-    Raises
-    ------
-    ScenarioError
-        An argument is not valid.
-    """
+    """Check a search for a worst case; the parameters are those of :func:`adversary`."""
     check_numbers(trials=trials, replications=replications, intervals=intervals)
     if not 0.0 < keep <= 1.0:
         message = f"--keep {keep}: expected a share above 0 and up to 1, such as {KEEP}"
@@ -184,26 +159,7 @@ def hunt(
 
 
 def execute(planned: Hunt, laboratory: Laboratory, *, command: str = "") -> AdversaryResult:
-    """Search for a worst case and simplify it.
-
-    Parameters
-    ----------
-    planned
-        The search.
-    laboratory
-        Executes the runs.
-    command
-        The command that repeats the search, for the file.
-
-    Raises
-    ------
-    ScenarioError
-        No trial is a valid scenario, or no trial measured the score.
-    NeverLosesError
-        The arm loses in no trial.
-    SweepInterrupted
-        Ctrl-C ended the runs; finished runs are in the store.
-    """
+    """Search for a worst case and simplify it."""
     tries = tried(
         planned,
         laboratory,

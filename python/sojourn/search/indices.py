@@ -20,16 +20,7 @@ _LEVELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The indices of a parameter for one metric.
-
-    Parameters
-    ----------
-    parameter
-        The paths of the parameter.
-    values
-        By name: ``first`` and ``total`` of Sobol; ``mu_star``, ``mu`` and ``sigma`` of Morris.
-        Indices with an interval also have ``<name>_low`` and ``<name>_high``.
-    """
+    """The indices of a parameter for one metric."""
 
     parameter: str
     values: dict[str, float]
@@ -37,19 +28,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The points of an analysis.
-
-    Parameters
-    ----------
-    method
-        ``"sobol"`` or ``"morris"``.
-    dimensions
-        The parameters.
-    shares
-        The position of each point on each dimension, from 0 to 1.
-    seed
-        The seed of the design and of the intervals.
-    """
+    """The points of an analysis."""
 
     method: Method
     dimensions: tuple[Dimension, ...]
@@ -68,13 +47,7 @@ class Design:
         return found
 
     def analyse(self, outputs: Sequence[float]) -> list[Index]:
-        """Compute the indices of each parameter.
-
-        Parameters
-        ----------
-        outputs
-            The measured value at each point.
-        """
+        """Compute the indices of each parameter."""
         measured = np.array(outputs, dtype=np.float64)
         if np.ptp(measured) == 0.0:
             # There is no variance to attribute.
@@ -118,28 +91,7 @@ class Design:
 def design(
     dimensions: Sequence[Dimension], method: str, samples: int, seed: int, command: str
 ) -> Design:
-    """Choose the points of an analysis.
-
-    Parameters
-    ----------
-    dimensions
-        The parameters.
-    method
-        ``"sobol"``: samples × (parameters + 2) points; ``"morris"``: samples × (parameters + 1).
-    samples
-        Samples of Sobol, a power of two, or trajectories of Morris.
-    seed
-        The seed.
-    command
-        The name of the command, for error messages.
-
-    Raises
-    ------
-    UnavailableError
-        SALib is not installed.
-    ScenarioError
-        A value is not valid.
-    """
+    """Choose the points of an analysis."""
     known = known_method(method)
     if known == "sobol" and samples & (samples - 1):
         near = 1 << (samples.bit_length() - 1)
@@ -162,13 +114,7 @@ def design(
 
 
 def known_method(method: str) -> Method:
-    """Return a method by its name.
-
-    Raises
-    ------
-    ScenarioError
-        There is no such method.
-    """
+    """Return a method by its name."""
     known = next((one for one in METHODS if one == method), None)
     if known is None:
         message = f"--method {method}: unknown; expected {' or '.join(METHODS)}"

@@ -33,13 +33,6 @@ Key = tuple[str, int, str]
 def fresh_seed(seed: int, purpose: str) -> int:
     """Return a seed for runs that is new to the search.
 
-    Parameters
-    ----------
-    seed
-        The seed of the search.
-    purpose
-        Purpose of the runs: different purposes have different seeds.
-
     Examples
     --------
     >>> fresh_seed(1, "interval") == fresh_seed(1, "interval") != fresh_seed(2, "interval")
@@ -57,21 +50,7 @@ def fresh_seed(seed: int, purpose: str) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Laboratory:
-    """Executes the runs of a search.
-
-    Parameters
-    ----------
-    executor
-        Executes runs.
-    cache
-        Stores the metrics of runs, and returns those of stored runs.
-    jobs, backend, max_memory
-        As for :func:`sojourn.run`.
-    progress
-        Called with the number of finished runs and the number of planned runs.
-    planned
-        Number of runs that the search will need, as far as it is known.
-    """
+    """Executes the runs of a search."""
 
     executor: Executor = field(default_factory=LocalExecutor)
     cache: RowCache | None = None
@@ -99,30 +78,6 @@ class Laboratory:
         """Return the metrics of the runs of a scenario at some points.
 
         Replication `k` has the same seed at all points.
-
-        Parameters
-        ----------
-        scenario
-            The scenario.
-        changes
-            The values of the parameters at each point.
-        replications
-            Number of runs per point and arm.
-        seed
-            Their seed.
-
-        Returns
-        -------
-        list of polars.DataFrame
-            Per point one row per run: ``arm``, ``replication`` and all metrics that the scenario
-            or an earlier point may have. A metric that a run did not measure is null.
-
-        Raises
-        ------
-        SweepInterrupted
-            Ctrl-C ended the runs.
-        ScenarioError
-            A value is not valid; the message names the point.
         """
         seeded = scenario.replace(seed=seed)
         found = [self._key(seeded, values, replications) for values in changes]
@@ -223,31 +178,7 @@ def opened(
     max_memory: str | None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Laboratory]:
-    """Open a laboratory, and close its executor and its store afterwards.
-
-    Parameters
-    ----------
-    scenario
-        The scenario of the search.
-    on, store, local
-        As for :func:`sojourn.sweeps.places.placed`.
-    jobs, max_memory
-        As for :func:`sojourn.run`.
-    progress
-        As for :class:`Laboratory`.
-
-    Yields
-    ------
-    Laboratory
-        The laboratory; its warnings are complete after the context.
-
-    Raises
-    ------
-    ResultError
-        The shared store cannot be read.
-    ScenarioError
-        The runs cannot be shared.
-    """
+    """Open a laboratory, and close its executor and its store afterwards."""
     # The points of a search are not known yet: the original one stands for them.
     original = list(carriers(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
@@ -276,24 +207,7 @@ def executed(
     shared: str | Path | None,
     max_memory: str | None,
 ) -> Found:
-    """Execute a search for a function of Python.
-
-    Parameters
-    ----------
-    planned
-        The search.
-    execute
-        Executes it in a laboratory.
-    jobs, progress, backend, store, on, shared, max_memory
-        As for :func:`sojourn.sweep`.
-
-    Raises
-    ------
-    ScenarioError
-        The place is not valid, or the search failed.
-    ResultError
-        A store cannot be read or written.
-    """
+    """Execute a search for a function of Python."""
     at = place_of(on, backend)
     with opened(
         planned.scenario,

@@ -26,15 +26,7 @@ _TIMES = ("duration", "warmup")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A scenario as its differences from another one.
-
-    Parameters
-    ----------
-    changes
-        The values that differ, by their path.
-    dropped
-        The names of the removed groups of traffic.
-    """
+    """A scenario as its differences from another one."""
 
     changes: Mapping[str, Value]
     dropped: frozenset[str] = frozenset()
@@ -49,13 +41,7 @@ class Candidate:
         }
 
     def scenario(self, base: Scenario) -> Scenario:
-        """Return the scenario.
-
-        Raises
-        ------
-        ScenarioError
-            It is not valid.
-        """
+        """Return the scenario."""
         document = json.loads(base.checked.to_json())
         document["traffic"] = [
             block for block in document["traffic"] if block["name"] not in self.dropped
@@ -72,26 +58,7 @@ def minimised(
     keeps: Callable[[Scenario], bool],
     allows: Callable[[Candidate], bool] = lambda _: True,
 ) -> list[Candidate]:
-    """Simplify a candidate.
-
-    Parameters
-    ----------
-    base
-        The scenario that candidates differ from.
-    found
-        The candidate.
-    dimensions
-        The parameters of the search; the low ends of their ranges are the least numbers of flows.
-    keeps
-        Whether a scenario still has the property.
-    allows
-        Whether a candidate is tried.
-
-    Returns
-    -------
-    list of Candidate
-        The candidate and its successors, each simpler than the one before.
-    """
+    """Simplify a candidate."""
     tried = 0
     seen = {_key(found)}
     accepted = [found]

@@ -29,15 +29,7 @@ FUNCTIONS = frozenset(_FUNCTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """An expression of metrics that should be small or large.
-
-    Parameters
-    ----------
-    direction
-        ``"min"`` or ``"max"``.
-    expression
-        The expression.
-    """
+    """An expression of metrics that should be small or large."""
 
     direction: Direction
     expression: Expression
@@ -56,16 +48,6 @@ class Objective:
         """Compute the expression in each run of one arm; None if a run lacks a finite value.
 
         Runs without a value are no reason to ignore them: they may be the worst ones.
-
-        Parameters
-        ----------
-        runs, place
-            As for :meth:`values`.
-
-        Raises
-        ------
-        ScenarioError
-            The runs cannot have a metric.
         """
         found = self.values(runs, place)
         complete = found and all(math.isfinite(value) for value in found.values())
@@ -77,27 +59,7 @@ class Objective:
         place: str,
         limited: Callable[[str, Numbers], Numbers] = lambda _, values: values,
     ) -> dict[int, float]:
-        """Compute the expression in each run of one arm.
-
-        Parameters
-        ----------
-        runs
-            One row per run: ``replication`` and the metrics.
-        place
-            The option and its value, for error messages.
-        limited
-            Limits the values of a metric, given its column and its values.
-
-        Returns
-        -------
-        dict
-            The values by replication; NaN in runs that did not measure a metric.
-
-        Raises
-        ------
-        ScenarioError
-            The runs cannot have a metric.
-        """
+        """Compute the expression in each run of one arm."""
         columns = [name for name in runs.columns if name not in _KEYS]
 
         def lookup(reference: Reference) -> Numbers:
@@ -112,25 +74,6 @@ class Objective:
 
 def expression(text: str, place: str, links: Sequence[str] | None = None) -> Expression:
     """Read an expression of metrics.
-
-    Parameters
-    ----------
-    text
-        The expression, such as ``ping_ms_p99`` or ``log(ping_ms_p99) - log(goodput_down)``.
-    place
-        The option that has this value, for error messages.
-    links
-        The links of the scenario; by default, links may have any names.
-
-    Returns
-    -------
-    Expression
-        The expression.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not an expression of metrics of runs.
 
     Examples
     --------
@@ -179,25 +122,6 @@ def objective(
 ) -> Objective:
     """Read an objective.
 
-    Parameters
-    ----------
-    text
-        ``min`` or ``max`` and an expression of metrics, such as ``min ping_ms_p99``.
-    place
-        The option that has this value, for error messages.
-    links
-        The links of the scenario; by default, links may have any names.
-
-    Returns
-    -------
-    Objective
-        The objective.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not valid.
-
     Examples
     --------
     >>> objective("max goodput_down").direction
@@ -218,13 +142,7 @@ def objective(
 def objectives(
     texts: Sequence[str], place: str = "--objective", links: Sequence[str] | None = None
 ) -> list[Objective]:
-    """Read several different objectives; parameters as for :func:`objective`.
-
-    Raises
-    ------
-    ScenarioError
-        There are none, one is not valid, or one is given twice.
-    """
+    """Read several different objectives; parameters as for :func:`objective`."""
     if not texts:
         message = f'{place}: none given; expected at least one, such as "min ping_ms_p99"'
         raise _core.ScenarioError(message)

@@ -36,19 +36,7 @@ Costs = tuple[float, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial of an optimisation.
-
-    Parameters
-    ----------
-    number
-        Its number, from 0.
-    values
-        The values of the parameters.
-    costs
-        The measured objectives; None if the trial was pruned or failed.
-    pruned
-        Whether the trial was not measured.
-    """
+    """A trial of an optimisation."""
 
     number: int
     values: Values
@@ -65,18 +53,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """The importance of a parameter for an objective.
-
-    Parameters
-    ----------
-    objective
-        Number of the objective.
-    parameter
-        The paths of the parameter.
-    mean, low, high
-        Its share of the importance of all parameters, with the 95 % interval of a bootstrap over
-        trials.
-    """
+    """The importance of a parameter for an objective."""
 
     objective: int
     parameter: str
@@ -87,15 +64,7 @@ class Importance:
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """The trials of an optimisation.
-
-    Parameters
-    ----------
-    trials
-        All trials.
-    importance
-        The importance of each parameter for each objective.
-    """
+    """The trials of an optimisation."""
 
     trials: tuple[Trial, ...]
     importance: tuple[Importance, ...]
@@ -111,36 +80,7 @@ def optimise(
     seed: int,
     command: str,
 ) -> Optimisation:
-    """Minimise objectives.
-
-    Parameters
-    ----------
-    dimensions
-        The dimensions of the search.
-    measure
-        Measures a batch of points.
-    allows
-        Whether a point is measured. A trial with another point is pruned: the sampler avoids such
-        points, whereas it ignores failed trials.
-    objectives
-        Number of objectives.
-    trials
-        Number of trials.
-    seed
-        The seed of the sampler. The same seed and the same measurements give the same trials.
-    command
-        The name of the command, for error messages.
-
-    Returns
-    -------
-    Optimisation
-        The trials.
-
-    Raises
-    ------
-    UnavailableError
-        Optuna is not installed.
-    """
+    """Minimise objectives."""
     optuna = _optuna(command)
     distributions = {one.name: _distribution(one) for one in dimensions}
     found: list[Trial] = []
@@ -172,10 +112,6 @@ def front(trials: Sequence[Trial]) -> list[Trial]:
 
     Of trials with equal results, only the first is listed.
 
-    Parameters
-    ----------
-    trials
-        The trials.
 
     Examples
     --------

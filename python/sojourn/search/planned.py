@@ -22,17 +22,7 @@ MAX_RUNS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """A checked search.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    dimensions
-        The parameters.
-    replications
-        Runs per point and arm.
-    """
+    """A checked search."""
 
     scenario: Scenario
     dimensions: tuple[Dimension, ...]
@@ -72,30 +62,14 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSearch(Search):
-    """A checked search in which earlier trials decide which points follow.
-
-    Parameters
-    ----------
-    trials
-        Number of trials.
-    intervals
-        Runs for each interval that the result states, with new seeds.
-    where
-        Conditions; points that do not meet all of them are not run.
-    """
+    """A checked search in which earlier trials decide which points follow."""
 
     trials: int
     intervals: int
     where: tuple[Expression, ...] = ()
 
     def meets(self, values: Values) -> bool:
-        """Whether a point meets the conditions.
-
-        Raises
-        ------
-        ScenarioError
-            A condition uses a name that this point does not have.
-        """
+        """Whether a point meets the conditions."""
         if not self.where:
             return True
         (point,) = listed(self.scenario, [values])
@@ -116,15 +90,7 @@ class TrialSearch(Search):
 
 
 def check_numbers(*, trials: int, replications: int, intervals: int, place: str = "--") -> None:
-    """Raise a ScenarioError unless the numbers of a search are in their ranges.
-
-    Parameters
-    ----------
-    trials, replications, intervals
-        The numbers.
-    place
-        What precedes their names in error messages.
-    """
+    """Raise a ScenarioError unless the numbers of a search are in their ranges."""
     bounded(f"{place}trials", trials, 1, MAX_TRIALS)
     bounded(f"{place}replications", replications, 1, MAX_RUNS)
     bounded(f"{place}intervals", intervals, 2, MAX_RUNS)
@@ -136,22 +102,7 @@ def conditions(
     parameters: Sequence[Parameter],
     found: Sequence[Dimension],
 ) -> tuple[Expression, ...]:
-    """Read the conditions of a search, and check them with each value of its lists.
-
-    Parameters
-    ----------
-    texts
-        The conditions.
-    scenario
-        The scenario.
-    parameters, found
-        The parameters, and their dimensions.
-
-    Raises
-    ------
-    ScenarioError
-        A condition is not valid, compares different kinds of values, or uses an unknown name.
-    """
+    """Read the conditions of a search, and check them with each value of its lists."""
     sample = "lhs:1" if any(one.ranges for one in parameters) else None
     parsed = space(parameters, texts, sample).where
     if not parsed:

@@ -29,16 +29,7 @@ _WHOLE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Regret:
-    """The difference of the scores of two arms in runs with the same seeds.
-
-    Parameters
-    ----------
-    mean, low, high
-        The mean difference with its 95 % bootstrap interval; positive if the arm is worse; None
-        if it was not measured.
-    runs
-        Number of pairs of runs.
-    """
+    """The difference of the scores of two arms in runs with the same seeds."""
 
     mean: float | None
     low: float | None
@@ -48,15 +39,7 @@ class Regret:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Two arms and the score that compares them.
-
-    Parameters
-    ----------
-    arm, against
-        The names of the arms.
-    score
-        The score.
-    """
+    """Two arms and the score that compares them."""
 
     arm: str
     against: str
@@ -68,11 +51,6 @@ class Contest:
         A run in which only one arm has a score counts: the other arm failed. Its rates count as
         :data:`FLOOR_MBIT`, its times as :data:`CEILING_MS`, and if its score is still not finite,
         the difference counts as :data:`WORST`. Runs in which neither arm has a score do not count.
-
-        Raises
-        ------
-        ScenarioError
-            The runs cannot have a metric of the score.
         """
         own, other = (
             self._scores(runs.filter(pl.col("arm") == arm)) for arm in (self.arm, self.against)
@@ -113,20 +91,7 @@ def _difference(own: float, other: float) -> float:
 
 
 def contest(scenario: Scenario, arm: str, against: str, score: str) -> Contest:
-    """Check the arms and the score.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    arm, against, score
-        As for :func:`sojourn.adversary`.
-
-    Raises
-    ------
-    ScenarioError
-        An arm is unknown, both are the same, or the score is not valid.
-    """
+    """Check the arms and the score."""
     for option, name in (("--arm", arm), ("--against", against)):
         check_arm(scenario, name, option)
     if arm == against:

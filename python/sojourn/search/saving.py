@@ -20,17 +20,7 @@ MAX_TABLE = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A saved result.
-
-    Parameters
-    ----------
-    manifest
-        The manifest.
-    tables
-        The tables by name.
-    texts
-        The other files by name.
-    """
+    """A saved result."""
 
     manifest: dict[str, Any]
     tables: dict[str, pl.DataFrame]
@@ -38,38 +28,14 @@ class Saved:
 
 
 def check(directory: str | Path, kind: str, identity: Mapping[str, Any], *, force: bool) -> None:
-    """Check that a result may be saved in a directory, and that it can be written.
-
-    Parameters
-    ----------
-    directory
-        The directory; it need not exist.
-    kind
-        The kind of search, such as ``"tune"``.
-    identity
-        The keys of the manifest that identify the search; a result of the same search may be
-        replaced.
-    force
-        Whether another search of the same kind may be replaced.
-
-    Raises
-    ------
-    ResultError
-        The directory contains other files or another search, or cannot be written.
-    """
+    """Check that a result may be saved in a directory, and that it can be written."""
     place = Path(directory)
     _check_content(place, kind, identity, force=force)
     _check_writable(place, place)
 
 
 def check_file(file: str | Path) -> None:
-    """Check that a file can be written.
-
-    Raises
-    ------
-    ResultError
-        It cannot.
-    """
+    """Check that a file can be written."""
     place = Path(file)
     if place.is_symlink() or (place.exists() and not place.is_file()):
         message = f"cannot write {place}: it exists and is not a regular file"
@@ -124,30 +90,7 @@ def save(
     identity: Sequence[str],
     force: bool,
 ) -> None:
-    """Write a result, all of its files or none; the manifest has the digests of the others.
-
-    Parameters
-    ----------
-    directory
-        The directory, created if needed.
-    kind
-        The kind of search: the manifest is ``<kind>.json``.
-    manifest
-        The manifest.
-    tables
-        The tables by name: ``<name>.parquet``.
-    texts
-        Other files by name, such as scenarios; None removes the file of an earlier result.
-    identity
-        The keys of the manifest that identify the search.
-    force
-        As for :func:`check`.
-
-    Raises
-    ------
-    ResultError
-        The directory cannot be written, or contains other files or another search.
-    """
+    """Write a result, all of its files or none; the manifest has the digests of the others."""
     place = Path(directory)
     own = {key: manifest[key] for key in identity}
     # Before the directory is created.
@@ -175,31 +118,7 @@ def save(
 def load(
     directory: str | Path, kind: str, tables: Sequence[str], texts: Sequence[str] = ()
 ) -> Saved:
-    """Read a result.
-
-    Parameters
-    ----------
-    directory
-        The directory.
-    kind
-        The kind of search.
-    tables
-        The names of its tables.
-    texts
-        The names of its other files; those that the result does not have are left out.
-
-    Returns
-    -------
-    Saved
-        The result.
-
-    Raises
-    ------
-    ResultError
-        The directory contains no such result.
-    DamagedResultError
-        A file is damaged.
-    """
+    """Read a result."""
     place = Path(directory)
     manifest, digest = _manifest(place, kind)
     while True:

@@ -15,17 +15,7 @@ from sojourn.search.dimensions import Values, listed
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a point.
-
-    Parameters
-    ----------
-    values
-        The values of the parameters.
-    changes
-        The same values with ``*`` in paths expanded.
-    queues
-        The queue of each link whose queue the point changes, in the syntax of ``tc``.
-    """
+    """The settings of a point."""
 
     values: Mapping[str, Value]
     changes: Mapping[str, Value]
@@ -78,22 +68,7 @@ def changed(scenario: Scenario, values: Values) -> Scenario:
 
 
 def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
-    """Return a scenario without arms: apply the changes of one arm.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    arm
-        Name of the arm; required if there are several.
-    command
-        The name of the command, for error messages.
-
-    Raises
-    ------
-    ScenarioError
-        The arm is unknown, or there are several arms and `arm` is None.
-    """
+    """Return a scenario without arms: apply the changes of one arm."""
     names = scenario.checked.arms
     if arm is None and len(names) > 1:
         message = (

@@ -14,17 +14,7 @@ from sojourn.search.planned import TrialSearch
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The trials of a search.
-
-    Parameters
-    ----------
-    optimisation
-        All trials, and the importance of the parameters.
-    best
-        The trials that no other trial dominates, at least one.
-    faults
-        Why scenarios of trials are invalid.
-    """
+    """The trials of a search."""
 
     optimisation: Optimisation
     best: list[Trial]
@@ -45,28 +35,7 @@ def tried(
     command: str,
     measures: str,
 ) -> Tried:
-    """Try points of a search.
-
-    Parameters
-    ----------
-    planned
-        The search.
-    laboratory
-        Executes the runs.
-    costs
-        Returns what to minimise from the metrics of the runs of a trial.
-    objectives
-        Number of objectives.
-    command
-        The name of the command, for error messages.
-    measures
-        What `costs` measures, for error messages.
-
-    Raises
-    ------
-    ScenarioError
-        No trial has succeeded.
-    """
+    """Try points of a search."""
     laboratory.planned = planned.runs
     per_trial = planned.replications * len(planned.scenario.checked.arms)
     faults: dict[str, None] = {}

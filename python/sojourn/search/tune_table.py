@@ -22,17 +22,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneTable:
-    """The content of a table ``[tune]``.
-
-    Parameters
-    ----------
-    parameters
-        The parameters.
-    objectives, where, arm, trials, replications, intervals
-        As for :func:`sojourn.tune`.
-    keys
-        The keys that the file sets and no option replaces, for error messages.
-    """
+    """The content of a table ``[tune]``."""
 
     parameters: tuple[Parameter, ...] = ()
     objectives: tuple[str, ...] = ()
@@ -60,21 +50,6 @@ class TuneTable:
 
 def tune_table(table: object) -> TuneTable:
     """Read a table ``[tune]``.
-
-    Parameters
-    ----------
-    table
-        The value of the key ``tune``.
-
-    Returns
-    -------
-    TuneTable
-        Its content.
-
-    Raises
-    ------
-    ScenarioError
-        A key is unknown or a value is not valid.
 
     Examples
     --------

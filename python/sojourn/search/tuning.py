@@ -33,13 +33,7 @@ MAX_FRONT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning(TrialSearch):
-    """A checked search for settings: the scenario has no arms.
-
-    Parameters
-    ----------
-    objectives
-        The objectives.
-    """
+    """A checked search for settings: the scenario has no arms."""
 
     objectives: tuple[Objective, ...]
 
@@ -70,13 +64,7 @@ def tuning(
     replications: int = REPLICATIONS,
     intervals: int = INTERVALS,
 ) -> Tuning:
-    """Check a search for settings; the parameters are those of :func:`tune`.
-
-    Raises
-    ------
-    ScenarioError
-        An argument is not valid.
-    """
+    """Check a search for settings; the parameters are those of :func:`tune`."""
     check_numbers(trials=trials, replications=replications, intervals=intervals)
     base = of_arm(scenario, arm, "tune")
     found = dimensions(parameters, "tune")
@@ -93,22 +81,7 @@ def tuning(
 
 
 def execute(planned: Tuning, laboratory: Laboratory) -> TuneResult:
-    """Search for settings.
-
-    Parameters
-    ----------
-    planned
-        The search.
-    laboratory
-        Executes the runs.
-
-    Raises
-    ------
-    ScenarioError
-        No trial is a valid scenario, or a metric does not exist.
-    SweepInterrupted
-        Ctrl-C ended the runs; finished runs are in the store.
-    """
+    """Search for settings."""
     found = tried(
         planned,
         laboratory,

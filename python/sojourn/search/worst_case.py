@@ -14,29 +14,7 @@ MAX_FILE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterexample:
-    """A scenario in which an arm loses against another.
-
-    Parameters
-    ----------
-    scenario
-        The scenario with both arms; its seed and replications are those of the regret.
-    arm, against
-        The names of the arms.
-    score
-        The score, such as ``min ping_ms_p99``.
-    regret, regret_low, regret_high
-        How much worse `arm` is, with the 95 % interval.
-    found, found_low, found_high
-        The regret of the scenario before it was simplified.
-    trials
-        Number of trials of the search.
-    search_seed
-        Seed of the search.
-    version
-        The version of Sojourn.
-    command
-        The command that repeats the search; empty if Python found the scenario.
-    """
+    """A scenario in which an arm loses against another."""
 
     scenario: Scenario
     arm: str
@@ -63,25 +41,7 @@ class Counterexample:
 
 
 def read(path: str | Path) -> Counterexample:
-    """Read a worst case.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Counterexample
-        The worst case.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read, or has no comment block of a worst case.
-    ScenarioError
-        The scenario is not valid.
-    """
+    """Read a worst case."""
     try:
         text = files.head(path, MAX_FILE).decode()
     except OSError as error:
@@ -94,15 +54,7 @@ def read(path: str | Path) -> Counterexample:
 
 
 def parsed(text: str, path: str | Path) -> Counterexample:
-    """Read a worst case from its text; `path` is its file, for error messages.
-
-    Raises
-    ------
-    ResultError
-        The text has no comment block of a worst case.
-    ScenarioError
-        The scenario is not valid.
-    """
+    """Read a worst case from its text; `path` is its file, for error messages."""
     head, *rest = text.splitlines() or [""]
     block = []
     for line in rest:

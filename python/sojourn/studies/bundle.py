@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sojourn import _core, files
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 
 SUMS = "SHA256SUMS"
 ENVIRONMENT = "environment.json"
@@ -77,19 +77,7 @@ the same scenario.
 
 @dataclass(frozen=True, slots=True)
 class _Scenario:
-    """What a bundle keeps of a result.
-
-    Parameters
-    ----------
-    path
-        Directory of the result in the output directory; empty: the output directory itself.
-    file
-        Name of the scenario file in the archive.
-    toml
-        The scenario; None if it has a queue in Python, whose source is in the manifest.
-    facts
-        Build, hash, seed and number of runs.
-    """
+    """What a bundle keeps of a result."""
 
     path: str
     file: str
@@ -110,32 +98,6 @@ def bundle(
     The archive has one directory, of the name of `folder`: the files of `folder`, each scenario in
     canonical form, the environment, a script that repeats the results, and SHA-256 sums. The same
     files and environment give the same bytes.
-
-    Parameters
-    ----------
-    folder
-        The directory, with at least one result; a symbolic link is followed, but there may be none
-        in it.
-    file
-        The archive, outside `folder`; its suffix selects ``.zip``, ``.tar.gz`` or ``.tgz``.
-    only
-        The files and directories in `folder` to write; by default all.
-    command
-        The command that wrote `folder`, for the script, without the options --out, --force,
-        --resume and --bundle; without a command, the script runs each scenario.
-    force
-        Whether an existing file may be replaced.
-
-    Returns
-    -------
-    list of str
-        The names of the files in the archive, sorted.
-
-    Raises
-    ------
-    ResultError
-        There is no result, or one that is damaged; the directory has something other than regular
-        files; or the archive cannot be written.
     """
     source, target = Path(os.path.realpath(folder)), Path(os.path.realpath(file))
     write = _writer(file)
@@ -176,19 +138,7 @@ def bundle(
 
 
 def check(folder: str | Path, file: str | Path, *, force: bool = False) -> None:
-    """Check that a directory, which need not exist yet, can be bundled into a file.
-
-    Parameters
-    ----------
-    folder, file, force
-        As for :func:`bundle`.
-
-    Raises
-    ------
-    ResultError
-        The file has another suffix, lies in the directory, or exists without `force`; or its own
-        directory does not exist.
-    """
+    """Check that a directory, which need not exist yet, can be bundled into a file."""
     source, target = Path(os.path.realpath(folder)), Path(os.path.realpath(file))
     _writer(file)
     if target.is_relative_to(source):
@@ -228,7 +178,7 @@ def _regular(folder: Path) -> Iterator[Path]:
 
 def _results(kept: Mapping[str, Path], source: Path) -> list[tuple[str, str]]:
     """List the directories with a result, and the names of their scenarios in the archive."""
-    manifests = (path for path in kept.values() if path.name == derived.MANIFEST)
+    manifests = (path for path in kept.values() if path.name == derived_files.MANIFEST)
     found = (path.parent.relative_to(source).as_posix() for path in manifests)
     paths = sorted("" if path == "." else path for path in found)
     # The results of a study are in a directory of that name.

@@ -55,15 +55,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a claim compares: a metric of an arm, or of a group of its traffic, in a scenario.
-
-    Parameters
-    ----------
-    scenario, arm, metric
-        Their names.
-    group
-        Name of a group; None: the whole run.
-    """
+    """What a claim compares: a metric of an arm, or of a group of its traffic, in a scenario."""
 
     scenario: str
     arm: str
@@ -78,23 +70,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One condition of a claim.
-
-    Parameters
-    ----------
-    relation
-        One of :data:`RELATIONS`.
-    weaker
-        Whether it belongs to the weaker form of the claim.
-    subject, reference
-        What is compared, and with what; None: with `value` alone.
-    value
-        The number of the claim, if it has one.
-    tolerance
-        Half the width of the accepted interval around `value`, in its unit.
-    reason
-        Where the tolerance comes from, or why the claim is not counted.
-    """
+    """One condition of a claim."""
 
     relation: str
     weaker: bool
@@ -107,17 +83,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim of a published work.
-
-    Parameters
-    ----------
-    name
-        Its ``id``.
-    source, evidence, statement
-        Place in the work, class of evidence, and words.
-    lines
-        Its conditions.
-    """
+    """A claim of a published work."""
 
     name: str
     source: str
@@ -141,23 +107,7 @@ class Claim:
 
 
 def load(file: Path) -> list[Claim]:
-    """Read claims.
-
-    Parameters
-    ----------
-    file
-        A ``claims.csv``.
-
-    Returns
-    -------
-    list of Claim
-        The claims, in the order of the file.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read, or a line is not valid.
-    """
+    """Read claims."""
     try:
         table = pl.read_csv(file, schema=_COLUMNS, comment_prefix="#")
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sojourn import _core
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.result.latex import escaped
 from sojourn.studies import wording
 
@@ -20,24 +20,11 @@ _COLUMNS = {
 
 
 def written(verdicts: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> str:
-    """Write a table with one row per condition.
-
-    Parameters
-    ----------
-    verdicts
-        The record of a study.
-    claims
-        The claims to write.
-
-    Returns
-    -------
-    str
-        LaTeX; it requires the packages booktabs and longtable.
-    """
+    """Write a table with one row per condition."""
     origin = f"{verdicts['study']}, {wording.scale(verdicts)}: {verdicts['command']}"
     widths = "".join(rf"p{{{share}\linewidth}}" for share in _COLUMNS.values())
     lines = [
-        derived.TABLE.mark.decode(),
+        derived_files.TABLE.mark.decode(),
         f"% {_core.printable(origin)}",
         f"% {_core.printable(wording.counted(verdicts['totals']))}",
         r"% Requires \usepackage{booktabs,longtable}.",

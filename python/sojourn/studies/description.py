@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sojourn import _core
-from sojourn.studies.declared import build
+from sojourn.studies.manifest import build
 
 Kind = Literal["bars", "series", "cdf", "sweep", "ellipse"]
 Changes = Mapping[str, Any]
@@ -18,23 +18,7 @@ ARMS = "arms."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Scenarios that differ in the values of one axis.
-
-    Parameters
-    ----------
-    scenario
-        The scenario file that all points read, without suffix.
-    name
-        Name of a point; the name of the axis in braces stands for its value.
-    axis
-        The path of `set` whose values name the points.
-    set
-        The values of each path, one per point.
-    quick
-        What ``--quick`` changes.
-    label
-        Name and unit of the axis in figures.
-    """
+    """Scenarios that differ in the values of one axis."""
 
     scenario: str
     name: str
@@ -56,15 +40,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Other arms by which the claims are judged again.
-
-    Parameters
-    ----------
-    label
-        What distinguishes them.
-    arms
-        The other arm, by the name of the arm that claims name.
-    """
+    """Other arms by which the claims are judged again."""
 
     label: str
     arms: Mapping[str, str]
@@ -72,27 +48,7 @@ class Preset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A panel of a figure.
-
-    Parameters
-    ----------
-    scenario, sweep
-        What it shows: a scenario, or for figures of kind ``"sweep"`` a sweep.
-    metric
-        Its quantity; see ``docs/howto/reproduce.md`` for those of each kind of figure.
-    arms
-        The arms to draw; by default all.
-    groups
-        Groups of traffic; one bar or line each.
-    title, x_label, y_label
-        Texts; by default those of the quantity.
-    x_range, y_range
-        Limits of the axes, as in the work.
-    x_log, y_log
-        Whether an axis is logarithmic.
-    published
-        A file with published values: columns ``scenario``, ``arm``, ``x``, ``y``.
-    """
+    """A panel of a figure."""
 
     scenario: str = ""
     sweep: str = ""
@@ -111,21 +67,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure of the work.
-
-    Parameters
-    ----------
-    name
-        Its number in the work.
-    title
-        What it shows.
-    kind
-        How it is drawn.
-    statement
-        What the work says about it, if its data are not legible.
-    panel
-        Its panels.
-    """
+    """A figure of the work."""
 
     name: str
     title: str
@@ -141,18 +83,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A value of a parameter that the work does not state.
-
-    Parameters
-    ----------
-    label
-        The value, for readers.
-    set
-        Values by their path. A path that begins with ``arms.NAME.`` changes one arm; others change
-        the scenario and every arm that sets the same queue.
-    plausible
-        Whether the work may have used it, and why.
-    """
+    """A value of a parameter that the work does not state."""
 
     label: str
     set: Changes
@@ -167,25 +98,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A parameter that the work does not state, varied to see whether verdicts depend on it.
-
-    Parameters
-    ----------
-    name
-        Name of the parameter.
-    claims
-        The claims that are judged again.
-    scenarios
-        The scenarios that are run again.
-    variant
-        The values.
-    text
-        What the work states, and what the study assumes.
-    arms
-        The arms to run; by default those that the claims need.
-    replications
-        Runs per arm; by default those of the scenario.
-    """
+    """A parameter that the work does not state, varied to see whether verdicts depend on it."""
 
     name: str
     claims: Sequence[str]
@@ -210,23 +123,7 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A ``study.toml``.
-
-    Parameters
-    ----------
-    title
-        Title of the work.
-    citation
-        BibTeX fields of the work; ``key`` and ``type`` are those of the entry.
-    reconstruction
-        The reconstructed part of the study; shown with the verdicts.
-    quick
-        What ``--quick`` changes in every scenario.
-    scenario
-        What ``--quick`` changes in one scenario, by its name.
-    sweep, preset, figure, assumption
-        The parts described by the classes of these names.
-    """
+    """A ``study.toml``."""
 
     title: str
     citation: Mapping[str, Any]
@@ -255,18 +152,7 @@ class QuickScenario:
 
 
 def load(file: Path) -> Description:
-    """Read a ``study.toml``.
-
-    Parameters
-    ----------
-    file
-        The file.
-
-    Raises
-    ------
-    ResultError
-        It cannot be read, or something in it is not valid.
-    """
+    """Read a ``study.toml``."""
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

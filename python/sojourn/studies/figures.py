@@ -39,17 +39,7 @@ _ARM = 0.38
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A figure that was drawn.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    svg
-        The drawing.
-    caption
-        What its marks show.
-    """
+    """A figure that was drawn."""
 
     figure: Figure
     svg: str
@@ -57,20 +47,7 @@ class Drawn:
 
 
 class Drawings:
-    """The figures of a study that are being drawn.
-
-    Parameters
-    ----------
-    study
-        The study.
-    figures
-        The figures to draw.
-
-    Raises
-    ------
-    ResultError
-        A figure has no panels, or a panel does not say what it shows.
-    """
+    """The figures of a study that are being drawn."""
 
     def __init__(self, study: Study, figures: Sequence[Figure]) -> None:
         for figure in figures:
@@ -88,26 +65,12 @@ class Drawings:
         self._runs: dict[str, int] = {}
 
     def subjects(self, scenario: str, arms: Sequence[str]) -> list[Subject]:
-        """List the numbers of a scenario that the figures show.
-
-        Parameters
-        ----------
-        scenario
-            Its name.
-        arms
-            Its arms.
-        """
+        """List the numbers of a scenario that the figures show."""
         found = (one for kept in self._kept() for one in kept.subjects(scenario, arms))
         return list(dict.fromkeys(found))
 
     def add(self, scenario: str, result: Result) -> None:
-        """Keep what the figures show of a result.
-
-        Raises
-        ------
-        ResultError
-            A figure names an arm, a group or a series that does not exist.
-        """
+        """Keep what the figures show of a result."""
         self._builds[result.build] = None
         # The scenario of a result states its seed.
         self._seeds[scenario] = result.scenario.seed or 0
@@ -117,27 +80,7 @@ class Drawings:
                 kept.add(scenario, result)
 
     def draw(self, folder: Path, measured: Measured, about: str) -> list[Drawn]:
-        """Draw the figures and write them as SVG, PNG and PDF.
-
-        Parameters
-        ----------
-        folder
-            Directory of the figures; created if needed.
-        measured
-            The estimates of at least :meth:`subjects`.
-        about
-            Scale and number of runs, for the provenance.
-
-        Returns
-        -------
-        list of Drawn
-            The figures.
-
-        Raises
-        ------
-        ResultError
-            A file cannot be written, or published values cannot be read.
-        """
+        """Draw the figures and write them as SVG, PNG and PDF."""
         context = Context(
             colours=self._colours(),
             measured=measured,

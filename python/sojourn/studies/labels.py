@@ -101,17 +101,7 @@ def _with_unit(name: str, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The values of the axis of a sweep as numbers.
-
-    Parameters
-    ----------
-    label
-        Name and unit of the axis.
-    values
-        The numbers.
-    names
-        Labels of values that are not numbers; `values` then has their positions. Else empty.
-    """
+    """The values of the axis of a sweep as numbers."""
 
     label: str
     values: Sequence[float]
@@ -120,13 +110,6 @@ class Places:
 
 def places(axis: str, values: Sequence[Any]) -> Places:
     """Read the values of the axis of a sweep.
-
-    Parameters
-    ----------
-    axis
-        Its path in the scenario.
-    values
-        Its values.
 
     Examples
     --------

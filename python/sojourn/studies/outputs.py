@@ -90,17 +90,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A validity error of the result of a scenario.
-
-    Parameters
-    ----------
-    scenario
-        Name of the scenario.
-    arm
-        The arm; None: it concerns the whole result.
-    text
-        What was measured.
-    """
+    """A validity error of the result of a scenario."""
 
     scenario: str
     arm: str | None
@@ -108,15 +98,7 @@ class Problem:
 
 
 def problems(scenario: str, result: Result) -> list[Problem]:
-    """List the validity errors of a result.
-
-    Parameters
-    ----------
-    scenario
-        Name of its scenario in the study.
-    result
-        The result.
-    """
+    """List the validity errors of a result."""
     found = []
     for finding in result.validity.findings:
         if finding.severity is Severity.ERROR:
@@ -131,17 +113,7 @@ def problems(scenario: str, result: Result) -> list[Problem]:
 def with_origin(
     verdicts: Mapping[str, Any], request: Request, found: Sequence[Problem]
 ) -> dict[str, Any]:
-    """Add to a record how it was made, and the validity errors of the results.
-
-    Parameters
-    ----------
-    verdicts
-        The record of :func:`sojourn.studies.record.record`.
-    request
-        What was reproduced.
-    found
-        The validity errors.
-    """
+    """Add to a record how it was made, and the validity errors of the results."""
     return {
         **verdicts,
         "command": request.command,
@@ -151,27 +123,7 @@ def with_origin(
 
 
 def write(folder: Path, verdicts: Mapping[str, Any], seconds: Mapping[str, float]) -> list[Path]:
-    """Write the verdicts as JSON, Parquet, Markdown and LaTeX, and the times of the runs.
-
-    Parameters
-    ----------
-    folder
-        Output directory of the study.
-    verdicts
-        The record of :func:`with_origin`.
-    seconds
-        Processor time per run of each scenario.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-
-    Raises
-    ------
-    ResultError
-        A file cannot be written.
-    """
+    """Write the verdicts as JSON, Parquet, Markdown and LaTeX, and the times of the runs."""
     scale: Scale = verdicts["scale"]
     table = BytesIO()
     frame(verdicts).write_parquet(table)
@@ -222,18 +174,7 @@ def _written(value: Any, depth: int) -> str:
 
 
 def frame(verdicts: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the conditions of all claims as a table.
-
-    Parameters
-    ----------
-    verdicts
-        The record.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per condition; a claim that is not judged has one row with its verdict.
-    """
+    """Return the conditions of all claims as a table."""
     rows: list[dict[str, Any]] = []
     for claim in verdicts["claims"]:
         about = {"id": claim["id"], "verdict": claim["verdict"]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.bibliography import plain_text
 from sojourn.report.page import head, sheet
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.studies import outputs, wording
 from sojourn.studies.study import Study
 from sojourn.studies.verdicts import (
@@ -36,19 +36,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a page shows besides verdicts.
-
-    Parameters
-    ----------
-    figures
-        The figures that were drawn.
-    reports
-        Reports of scenarios relative to the page, by the name of the scenario.
-    builds
-        Versions of Sojourn that ran the scenarios.
-    seeds
-        Their seeds.
-    """
+    """What a page shows besides verdicts."""
 
     figures: Sequence["Drawn"]
     reports: Mapping[str, str]
@@ -57,26 +45,9 @@ class Sources:
 
 
 def write(file: Path, study: Study, record: Record, sources: Sources) -> None:
-    """Write the page of a study.
-
-    Parameters
-    ----------
-    file
-        The file.
-    study
-        The study.
-    record
-        Its verdicts.
-    sources
-        What else the page shows.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be written, or exists and is not a page of Sojourn.
-    """
-    derived.check_report(file)
-    derived.write(file, html(study, record, sources).encode(), None)
+    """Write the page of a study."""
+    derived_files.check_report(file)
+    derived_files.write(file, html(study, record, sources).encode(), None)
 
 
 def html(study: Study, record: Record, sources: Sources) -> str:

@@ -53,19 +53,7 @@ _LETTERS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the panels of a study have in common.
-
-    Parameters
-    ----------
-    colours
-        Index of the colour of each arm.
-    measured
-        All estimates.
-    claimed
-        Published values and their tolerances, by what they are of.
-    sweeps
-        The sweeps by name.
-    """
+    """What the panels of a study have in common."""
 
     colours: Mapping[str, int]
     measured: Measured
@@ -82,19 +70,7 @@ class Context:
 
 
 def draw(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    """Draw a panel.
-
-    Parameters
-    ----------
-    axes
-        Where to draw it.
-    kept
-        Its data.
-    published
-        Published values: ``scenario``, ``arm``, ``x``, ``y``.
-    context
-        What the panels of the study have in common.
-    """
+    """Draw a panel."""
     _DRAWN[kept.figure.kind](axes, kept, published, context)
     panel = kept.panel
     if panel.x_log:
@@ -127,17 +103,7 @@ def _plain(text: str) -> str:
 def legend(
     kept: Sequence[Kept], context: Context, published: Collection[str]
 ) -> list[tuple[str, Artist]]:
-    """List the entries of the legend of a figure: arms, groups of traffic, published values.
-
-    Parameters
-    ----------
-    kept
-        The panels.
-    context
-        What the panels of the study have in common.
-    published
-        The marks of published values, of :func:`marks`.
-    """
+    """List the entries of the legend of a figure: arms, groups of traffic, published values."""
     kind = kept[0].figure.kind
     entries: list[tuple[str, Artist]] = []
     if kind != "bars":
@@ -427,15 +393,6 @@ _PUBLISHED = {
 
 def caption(kind: str, published: Collection[str], *, single: bool) -> str:
     """Write what the marks of a figure show.
-
-    Parameters
-    ----------
-    kind
-        Kind of the figure.
-    published
-        The marks of published values, of :func:`marks`.
-    single
-        Whether every arm has one run.
 
     Examples
     --------

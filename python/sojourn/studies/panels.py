@@ -23,15 +23,7 @@ _COLUMNS = {"scenario": pl.String, "arm": pl.String, "x": pl.Float64, "y": pl.Fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a panel.
-
-    Parameters
-    ----------
-    arm, group
-        The arm and the group of traffic; None: the whole run.
-    x, y
-        Its points.
-    """
+    """A line of a panel."""
 
     arm: str
     group: str | None
@@ -41,23 +33,7 @@ class Line:
 
 @dataclass(slots=True, kw_only=True)
 class Kept:
-    """The data of a panel.
-
-    Parameters
-    ----------
-    figure, panel
-        The panel.
-    names
-        Its scenarios.
-    arms
-        The arms that it shows, by scenario.
-    lines
-        The lines of series and distributions.
-    ellipses
-        The ellipses, and the direction of their goodput.
-    duration_s
-        The duration of its scenario.
-    """
+    """The data of a panel."""
 
     figure: Figure
     panel: Panel
@@ -91,13 +67,7 @@ class Kept:
         ]
 
     def add(self, scenario: str, result: Result) -> None:
-        """Keep what it shows of a result.
-
-        Raises
-        ------
-        ResultError
-            An arm, a group or a series does not exist.
-        """
+        """Keep what it shows of a result."""
         self.arms[scenario] = self.panel.arms or result.arms
         self._check("arm", self.panel.arms, result.arms)
         groups = result.flows["group"].unique(maintain_order=True).to_list()
@@ -180,18 +150,7 @@ def _distributions(kept: Kept, result: Result, group: str | None) -> Sequence[cu
 
 
 def published(study: Study, panel: Panel) -> pl.DataFrame:
-    """Read the published values of a panel.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``scenario``, ``arm``, ``x``, ``y``; no rows if the panel names no file.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    """
+    """Read the published values of a panel."""
     if not panel.published:
         return pl.DataFrame(schema=_COLUMNS)
     file = study.folder / panel.published
@@ -199,13 +158,7 @@ def published(study: Study, panel: Panel) -> pl.DataFrame:
 
 
 def read_published(file: Path) -> pl.DataFrame:
-    """Read a file with published values: columns ``scenario``, ``arm``, ``x``, ``y``.
-
-    Raises
-    ------
-    ResultError
-        It cannot be read, or a column is missing.
-    """
+    """Read a file with published values: columns ``scenario``, ``arm``, ``x``, ``y``."""
     try:
         table = pl.read_csv(file, comment_prefix="#", infer_schema=False)
         return table.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, files
-from sojourn.result import derived
+from sojourn.result import derived_files
 from sojourn.studies import outputs, record, runtime
 
 # Larger files are not read, and are not outputs of a study.
@@ -19,25 +19,7 @@ _MAX_BYTES = 1 << 26
 
 
 def check(folder: Path, study: str, drawn: Sequence[str], *, force: bool) -> None:
-    """Refuse a directory in which a study would replace files that it did not write.
-
-    Parameters
-    ----------
-    folder
-        Output directory of the study, which need not exist.
-    study
-        Name of the study.
-    drawn
-        Paths of its page and figures, relative to `folder`.
-    force
-        Whether the output of another study may be replaced.
-
-    Raises
-    ------
-    ResultError
-        The directory is a file, or a file in it is not an output of a study, or, without `force`,
-        is one of another study.
-    """
+    """Refuse a directory in which a study would replace files that it did not write."""
     _check_directories(folder, drawn)
     for name in (*_WRITTEN, *drawn):
         file = folder / name
@@ -132,12 +114,12 @@ _WRITTEN: dict[str, Callable[[bytes], bool]] = {
     record.FILE: _json(_is_record),
     outputs.PARQUET: _is_table,
     outputs.MARKDOWN: _marked(outputs.TABLE_HEAD.encode()),
-    outputs.LATEX: _marked(derived.TABLE.mark),
+    outputs.LATEX: _marked(derived_files.TABLE.mark),
     runtime.FILE: _json(_is_times),
 }
 # What pages and figures contain: Sojourn is in the metadata of figures.
 _DRAWN: dict[str, Callable[[bytes], bool]] = {
-    _PAGE: _marked(derived.REPORT.mark),
+    _PAGE: _marked(derived_files.REPORT.mark),
     ".svg": _marked(b"Sojourn"),
     ".png": _marked(b"Sojourn"),
     ".pdf": _marked(b"Sojourn"),

@@ -43,35 +43,13 @@ _OF_LINKS = (
 
 
 class Quantities:
-    """The quantities of a result.
-
-    Parameters
-    ----------
-    result
-        The result of a scenario.
-    """
+    """The quantities of a result."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
     def estimate(self, subject: Subject) -> Estimate:
-        """Average a metric over the runs of an arm.
-
-        Parameters
-        ----------
-        subject
-            The metric, and the arm and group of which.
-
-        Returns
-        -------
-        Estimate
-            Its mean; without value if no run has it.
-
-        Raises
-        ------
-        ResultError
-            There is no such arm, group or metric.
-        """
+        """Average a metric over the runs of an arm."""
         if subject.arm not in self._result.arms:
             raise self._unknown(subject, f'arm "{subject.arm}"', self._result.arms)
         if (window := series.parse(subject.metric)) is not None:

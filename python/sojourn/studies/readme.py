@@ -33,25 +33,7 @@ Record = Mapping[str, Any]
 
 
 def write(study: Study, record: Record | None) -> str:
-    """Write the README of a study.
-
-    Parameters
-    ----------
-    study
-        The study; its directory contains ``about.md``.
-    record
-        Its recorded verdicts; None: it has not been run yet.
-
-    Returns
-    -------
-    str
-        The README, in Markdown.
-
-    Raises
-    ------
-    ResultError
-        ``about.md`` cannot be read or does not begin with a title.
-    """
+    """Write the README of a study."""
     title, introduction, rest = _about(study.folder / ABOUT)
     parts = [title, _MARK, introduction]
     if study.description.reconstruction:
@@ -203,20 +185,7 @@ def _emphasised(verdict: str) -> str:
 
 
 def conditions(claim: Record, *, most: int) -> tuple[str, str]:
-    """Write the conditions of a claim and what was measured, one line each.
-
-    Parameters
-    ----------
-    claim
-        A recorded claim.
-    most
-        Maximum number of conditions. If there are more, only those that do not hold are written.
-
-    Returns
-    -------
-    tuple of str and str
-        The conditions, and what was measured.
-    """
+    """Write the conditions of a claim and what was measured, one line each."""
     full = [line for line in claim["lines"] if not line["weaker"]]
     if not full:
         return "", claim["reason"]
@@ -351,15 +320,7 @@ def heading(figure: Figure) -> str:
 
 
 def overview(studies: Sequence[tuple[Study, Record | None]], folder: str) -> str:
-    """Write the table of all studies.
-
-    Parameters
-    ----------
-    studies
-        The studies with their recorded verdicts.
-    folder
-        The directory of the studies, relative to the page, with a slash at its end.
-    """
+    """Write the table of all studies."""
     head = ["work", "claims", *VERDICTS[:5], "scale"]
     rows = []
     sums: Counter[str] = Counter()

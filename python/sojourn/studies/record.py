@@ -33,28 +33,7 @@ def record(
     varied: Sequence[Varied],
     builds: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Judge the claims of a study and record the verdicts.
-
-    Parameters
-    ----------
-    study
-        The study.
-    scale
-        The scale of the runs.
-    replications
-        Runs per arm of each scenario.
-    measured
-        All estimates, those of varied scenarios under their keys.
-    varied
-        The scenarios with changed assumptions that were run.
-    builds
-        The builds that produced the results.
-
-    Returns
-    -------
-    dict
-        What ``verdicts.json`` holds.
-    """
+    """Judge the claims of a study and record the verdicts."""
     verdicts = judged(study.claims, measured)
     return {
         "study": study.name,

@@ -20,13 +20,7 @@ Record = Mapping[str, Any]
 
 
 def load(file: Path) -> dict[str, Any] | None:
-    """Read recorded verdicts; None if there are none.
-
-    Raises
-    ------
-    ResultError
-        The file cannot be read.
-    """
+    """Read recorded verdicts; None if there are none."""
     try:
         found: dict[str, Any] = files.read_json(file, _MAX_BYTES)
     except FileNotFoundError:
@@ -38,15 +32,7 @@ def load(file: Path) -> dict[str, Any] | None:
 
 
 def with_texts(study: Study, record: Record) -> dict[str, Any]:
-    """Copy the texts of a study into recorded verdicts, which are as old as the runs.
-
-    Parameters
-    ----------
-    study
-        The study.
-    record
-        Its recorded verdicts.
-    """
+    """Copy the texts of a study into recorded verdicts, which are as old as the runs."""
     about = study.description
     claims = {claim.name: claim for claim in study.claims}
     assumptions = {one.name: one for one in about.assumption}
@@ -75,15 +61,7 @@ def _with_texts(record: Record, assumption: Assumption) -> dict[str, Any]:
 
 
 def disagreements(study: Study, record: Record) -> list[str]:
-    """List the claims, scenarios, presets and assumptions that differ from the recorded ones.
-
-    Parameters
-    ----------
-    study
-        The study.
-    record
-        Its recorded verdicts.
-    """
+    """List the claims, scenarios, presets and assumptions that differ from the recorded ones."""
     judged = {claim["id"]: claim for claim in record["claims"]}
     names = [claim.name for claim in study.claims]
     found = [f"claim {name} is no longer in claims.csv" for name in judged if name not in names]
@@ -149,15 +127,7 @@ def _bounds(line: Line) -> tuple[str | float | None, ...]:
 
 
 def differences(before: Record, after: Record, *, partial: bool = False) -> list[str]:
-    """Compare two records of a study; list what differs, one claim per line.
-
-    Parameters
-    ----------
-    before, after
-        The records.
-    partial
-        Whether to compare only claims, and only those that `after` measured.
-    """
+    """Compare two records of a study; list what differs, one claim per line."""
     known = {claim["id"]: claim for claim in before["claims"]}
     found = []
     for claim in after["claims"]:

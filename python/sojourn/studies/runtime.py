@@ -16,17 +16,7 @@ _MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate of the time that a study takes.
-
-    Parameters
-    ----------
-    runs
-        Number of runs.
-    seconds
-        Processor time of those with a recorded time.
-    unknown
-        Number of scenarios without one.
-    """
+    """An estimate of the time that a study takes."""
 
     runs: int
     seconds: float
@@ -52,13 +42,7 @@ class Estimate:
 
 
 class Remaining:
-    """The time that the rest of a study takes, from recorded times and the speed so far.
-
-    Parameters
-    ----------
-    expected_s
-        Recorded processor time of the runs of each scenario.
-    """
+    """The time that the rest of a study takes, from recorded times and the speed so far."""
 
     def __init__(self, expected_s: Mapping[str, float]) -> None:
         self._expected_s = dict(expected_s)

@@ -36,15 +36,7 @@ _OF_LINKS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A statistic of a series in a window of time.
-
-    Parameters
-    ----------
-    series, statistic
-        Their names.
-    begin_s, end_s
-        The window.
-    """
+    """A statistic of a series in a window of time."""
 
     series: str
     statistic: str
@@ -73,13 +65,7 @@ def parse(metric: str) -> Window | None:
 
 
 def estimate(result: Result, window: Window, subject: Subject) -> Estimate:
-    """Compute a statistic of a series of an arm.
-
-    Raises
-    ------
-    ResultError
-        There is no such series.
-    """
+    """Compute a statistic of a series of an arm."""
     rows = samples(result, window.series, subject.group, extreme=window.statistic == "max").filter(
         pl.col("arm") == subject.arm,
         pl.col("t_s") >= window.begin_s,
@@ -113,20 +99,7 @@ def sample_s(result: Result) -> float:
 
 
 def averaged(rows: pl.DataFrame, width_s: float) -> pl.DataFrame:
-    """Average samples over runs, in bins of time.
-
-    Parameters
-    ----------
-    rows
-        Samples of one arm: ``t_s``, ``value``.
-    width_s
-        Width of a bin.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``t_s``, the middle of each bin, and ``value``.
-    """
+    """Average samples over runs, in bins of time."""
     # A sample at the end of an interval belongs to it; times are not exact multiples of the width.
     interval = ((pl.col("t_s") / width_s - 1e-6).ceil() - 1).clip(lower_bound=0)
     return (
@@ -141,29 +114,7 @@ def averaged(rows: pl.DataFrame, width_s: float) -> pl.DataFrame:
 def samples(
     result: Result, series: str, group: str | None = None, *, extreme: bool = False
 ) -> pl.DataFrame:
-    """Return the samples of a series.
-
-    Parameters
-    ----------
-    result
-        A result.
-    series
-        Name of the series.
-    group
-        Only this group of traffic.
-    extreme
-        Of sojourn times, the longest of each sample interval instead of the mean.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``arm``, ``replication``, ``t_s``, ``value``.
-
-    Raises
-    ------
-    ResultError
-        There is no such series.
-    """
+    """Return the samples of a series."""
     if series == "ping_ms":
         return curves.ping_times(result, group)
     if series == "ping_avg_ms":

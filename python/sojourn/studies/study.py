@@ -27,19 +27,7 @@ Scale = Literal["quick", "full"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Varied:
-    """A scenario with one assumption changed.
-
-    Parameters
-    ----------
-    assumption, variant
-        The assumption and its other value.
-    base
-        Name of the scenario that is changed.
-    key
-        Name of the changed scenario.
-    scenario
-        The changed scenario.
-    """
+    """A scenario with one assumption changed."""
 
     assumption: Assumption
     variant: Variant
@@ -50,17 +38,7 @@ class Varied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A study.
-
-    Parameters
-    ----------
-    folder
-        Its directory.
-    description
-        Its ``study.toml``.
-    claims
-        Its claims.
-    """
+    """A study."""
 
     folder: Path
     description: Description
@@ -72,13 +50,7 @@ class Study:
         return self.folder.name
 
     def figures(self, names: Sequence[str]) -> list[Figure]:
-        """Return figures by their names; without names, all.
-
-        Raises
-        ------
-        ScenarioError
-            There is no figure of a name.
-        """
+        """Return figures by their names; without names, all."""
         known = {figure.name: figure for figure in self.description.figure}
         for name in names:
             if name not in known:
@@ -99,22 +71,7 @@ class Study:
         return list(dict.fromkeys([*claimed, *drawn]))
 
     def scenarios(self, names: Sequence[str], scale: Scale) -> dict[str, Scenario]:
-        """Build scenarios and points of sweeps.
-
-        Parameters
-        ----------
-        names
-            Their names.
-        scale
-            ``"full"``: as published; ``"quick"``: with the changes that the study declares.
-
-        Raises
-        ------
-        ScenarioError
-            A scenario is not valid.
-        ResultError
-            A scenario does not exist.
-        """
+        """Build scenarios and points of sweeps."""
         return {name: self._scenario(name, scale) for name in names}
 
     def _scenario(self, name: str, scale: Scale) -> Scenario:
@@ -125,13 +82,7 @@ class Study:
         return scenario
 
     def digest(self, name: str, scale: Scale) -> str:
-        """Digest a scenario as the study states it, without comments and defaults.
-
-        Raises
-        ------
-        ResultError
-            There is no such scenario.
-        """
+        """Digest a scenario as the study states it, without comments and defaults."""
         file, changes = self._source(name, scale)
         stated = [tomllib.loads(file.read_text(encoding="utf-8")), *map(dict, changes)]
         text = json.dumps(stated, sort_keys=True, default=str)
@@ -155,13 +106,7 @@ class Study:
         return file, changes
 
     def check_arms(self, scenarios: Mapping[str, Scenario]) -> None:
-        """Check that scenarios have the arms that claims name.
-
-        Raises
-        ------
-        ResultError
-            A scenario has no such arm.
-        """
+        """Check that scenarios have the arms that claims name."""
         for claim in self.claims:
             for one in claim.subjects:
                 if one.scenario not in scenarios:
@@ -175,13 +120,7 @@ class Study:
                     raise _core.ResultError(message)
 
     def variants(self, scenarios: Mapping[str, Scenario]) -> Iterator[Varied]:
-        """Build the scenarios that vary the assumptions.
-
-        Parameters
-        ----------
-        scenarios
-            The scenarios as the study has them.
-        """
+        """Build the scenarios that vary the assumptions."""
         named = {claim.name: claim for claim in self.claims}
         for assumption in self.description.assumption:
             if unknown := next((name for name in assumption.claims if name not in named), None):
@@ -212,18 +151,7 @@ class Study:
 
 
 def load(folder: Path) -> Study:
-    """Read a study.
-
-    Parameters
-    ----------
-    folder
-        Its directory.
-
-    Raises
-    ------
-    ResultError
-        The directory contains no study, or one of its files is not valid.
-    """
+    """Read a study."""
     return Study(
         folder=folder,
         description=description.load(folder / FILE),
@@ -232,13 +160,7 @@ def load(folder: Path) -> Study:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the directory of the studies: the given one, or the one in this package.
-
-    Raises
-    ------
-    ResultError
-        The directory that was given does not exist.
-    """
+    """Find the directory of the studies: the given one, or the one in this package."""
     if given is not None:
         if given.is_dir():
             return given
@@ -266,21 +188,7 @@ def _restricted(scenario: Scenario, arms: Sequence[str] | set[str]) -> Scenario:
 
 
 def changed(scenario: Scenario, changes: Changes) -> Scenario:
-    """Change a scenario, and also the arms that set the changed queue themselves.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    changes
-        Values by their path, as for ``sojourn run -s``. An arm that sets the queue to one without
-        such a parameter stays as it is. ``arms.NAME.PATH`` changes one arm.
-
-    Raises
-    ------
-    ScenarioError
-        A path does not exist, or a value is not valid, in the scenario and in every arm.
-    """
+    """Change a scenario, and also the arms that set the changed queue themselves."""
     setting = {
         path: scenario.checked.arms_that_set(path) for path in changes if not path.startswith(ARMS)
     }

@@ -48,19 +48,7 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The mean of a metric over runs.
-
-    Parameters
-    ----------
-    n
-        Number of runs that have the metric.
-    mean
-        Their mean; None without such runs.
-    low, high
-        Its 95 % interval; None for fewer than two runs.
-    values
-        The metric of each run, by replication; empty if the mean is not one over runs.
-    """
+    """The mean of a metric over runs."""
 
     n: int
     mean: float | None
@@ -84,17 +72,7 @@ NOTHING = Estimate(0, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A condition of a claim and what was measured.
-
-    Parameters
-    ----------
-    line
-        The condition.
-    estimate, reference
-        What was measured for its two sides.
-    verdict
-        :data:`REPRODUCED`, :data:`IN_DIRECTION`, :data:`NOT_REPRODUCED` or :data:`NOT_RUN`.
-    """
+    """A condition of a claim and what was measured."""
 
     line: Line
     estimate: Estimate
@@ -119,39 +97,13 @@ class Verdict:
 
 
 def judged(claims: Sequence[Claim], measured: Measured) -> list[Verdict]:
-    """Judge claims.
-
-    Parameters
-    ----------
-    claims
-        The claims of a study.
-    measured
-        The estimates that they compare.
-
-    Returns
-    -------
-    list of Verdict
-        One verdict per claim, in their order.
-    """
+    """Judge claims."""
     families = _Families(claims)
     return [_verdict(claim, measured, families) for claim in claims]
 
 
 def substituted(claims: Sequence[Claim], arms: Mapping[str, str]) -> list[Claim]:
-    """Replace the arms that claims name by others.
-
-    Parameters
-    ----------
-    claims
-        The claims.
-    arms
-        The other arm, by the name of the replaced one.
-
-    Returns
-    -------
-    list of Claim
-        All claims, those that name one of the arms with the others in their place.
-    """
+    """Replace the arms that claims name by others."""
 
     def other(subject: Subject | None) -> Subject | None:
         if subject is None:

@@ -37,15 +37,7 @@ class RowCache(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class LocalCache:
-    """The run store as a store of rows.
-
-    Parameters
-    ----------
-    store
-        The run store.
-    backend
-        Name of the backend of the runs; by default the first.
-    """
+    """The run store as a store of rows."""
 
     store: _core.RunStore
     backend: str | None = None
@@ -82,13 +74,7 @@ class LocalCache:
 
 
 def local_cache(folder: str | Path | None, backend: str | None) -> LocalCache | None:
-    """Open the run store in a directory, or return None without one.
-
-    Raises
-    ------
-    ResultError
-        The directory cannot be used.
-    """
+    """Open the run store in a directory, or return None without one."""
     if folder is None:
         return None
     return LocalCache(store=_core.RunStore(folder), backend=backend)

@@ -33,15 +33,7 @@ DIGITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An arm of the scenario at a point.
-
-    Parameters
-    ----------
-    point
-        Number of the point.
-    arm
-        Name of the arm.
-    """
+    """An arm of the scenario at a point."""
 
     point: int
     arm: str
@@ -59,17 +51,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A scenario whose arms are cells.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    cells
-        What each of its arms is.
-    most
-        Its number of replications: the most runs that any cell may have.
-    """
+    """A scenario whose arms are cells."""
 
     scenario: _core.Scenario
     cells: tuple[Cell, ...]
@@ -81,27 +63,7 @@ class Carrier:
 
 
 def carriers(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[Carrier]:
-    """Build the carriers of a sweep.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    points
-        The points.
-    most
-        The most runs that any cell may have.
-
-    Yields
-    ------
-    Carrier
-        A carrier, in the order of its first point.
-
-    Raises
-    ------
-    ScenarioError
-        A value is not valid at a point; the message names the point.
-    """
+    """Build the carriers of a sweep."""
     document = json.loads(scenario.checked.to_json())
     document["replications"] = most
     arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]

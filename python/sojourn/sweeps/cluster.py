@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from sojourn import _core
 from sojourn.result.formatting import counted
 from sojourn.result.processes import Failed
-from sojourn.shared import batch
-from sojourn.shared.store import Rows
+from sojourn.storage import batch
+from sojourn.storage.store import Rows
 from sojourn.sweeps import tasks
 from sojourn.sweeps.schedulers import SCHEME
 from sojourn.sweeps.tasks import Done, Part, Task
@@ -54,21 +54,7 @@ PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run to execute on a cluster.
-
-    Parameters
-    ----------
-    carrier
-        Number of its carrier.
-    number
-        Its number in the carrier.
-    key
-        Its key in shared stores.
-    cost_s
-        Estimate of its processor time.
-    name
-        Its arm and replication, for messages.
-    """
+    """A run to execute on a cluster."""
 
     carrier: int
     number: int
@@ -78,29 +64,7 @@ class Run:
 
 
 class Cluster:
-    """Workers of Dask Distributed that execute runs.
-
-    Parameters
-    ----------
-    scheduler
-        Address of the scheduler; None to start and stop workers on this machine.
-    store
-        The store for the rows, which all workers must access at the same place.
-    rows
-        Returns the rows in the store for a carrier, by its number; all runs that wait at the same
-        time have the same.
-    text
-        Returns the scenario of a carrier, by its number, in the form for tasks.
-    jobs
-        Number of workers on this machine; by default one per processor.
-    backend
-        Name of the backend; by default the first.
-
-    Raises
-    ------
-    UnavailableError
-        Dask is not installed, no scheduler answers, or it has no worker.
-    """
+    """Workers of Dask Distributed that execute runs."""
 
     def __init__(
         self,
@@ -163,22 +127,7 @@ class Cluster:
         self._waiting.add(runs, first=first)
 
     def take(self) -> list[tuple[Run, bytes, bool]]:
-        """Wait briefly for a task to end, and submit others.
-
-        Returns
-        -------
-        list of tuples of Run, bytes and bool
-            Finished runs with their rows, and whether the rows are in the store.
-
-        Raises
-        ------
-        QueueError
-            A queue written in Python failed, or several workers in succession ended during a run.
-        ResultError
-            The store does not return rows that workers have written, or all reads fail for 60 s.
-        UnavailableError
-            The connection to the scheduler was lost, or a worker has another build of Sojourn.
-        """
+        """Wait briefly for a task to end, and submit others."""
         with self._errors():
             return self._take()
 

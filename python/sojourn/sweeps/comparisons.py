@@ -41,17 +41,7 @@ ERRORS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The mean of paired differences.
-
-    Parameters
-    ----------
-    mean
-        The mean; None without a pair.
-    low, high
-        Its interval; None for fewer than two pairs.
-    significant
-        Whether it was selected as different from 0; None for fewer than two pairs.
-    """
+    """The mean of paired differences."""
 
     mean: float | None
     low: float | None = None
@@ -61,16 +51,6 @@ class Difference:
 
 def selected(samples: Sequence[Sequence[float]]) -> list[Difference]:
     """Select the differences that are not 0, and adjust their intervals.
-
-    Parameters
-    ----------
-    samples
-        The paired differences of each comparison.
-
-    Returns
-    -------
-    list of Difference
-        One per comparison.
 
     Examples
     --------
@@ -100,18 +80,6 @@ def against_first(rows: "Numbers", place: int) -> Difference:
 
     The first row may be chosen by its mean, because the intervals cover the differences of all
     pairs.
-
-    Parameters
-    ----------
-    rows
-        One row per point, one column per replication; NaN where there is no run.
-    place
-        The row.
-
-    Returns
-    -------
-    Difference
-        The difference, with Bonferroni's interval.
     """
     differences = rows[place] - rows[0]
     values = differences[~np.isnan(differences)].tolist()
@@ -126,20 +94,6 @@ def may_be_best(rows: "Numbers", place: int, *, largest: bool) -> bool | None:
     """Whether no other row is better, in one-sided tests that account for their number.
 
     With a probability of at least 95 %, the best row is one of those that may be the best.
-
-    Parameters
-    ----------
-    rows
-        As for :func:`against_first`.
-    place
-        The row.
-    largest
-        Whether a larger value is better.
-
-    Returns
-    -------
-    bool or None
-        Whether it may be the best; None if no row can be compared with it.
     """
     worse = (rows - rows[place]) * (1.0 if largest else -1.0)
     counts = (~np.isnan(worse)).sum(axis=1)

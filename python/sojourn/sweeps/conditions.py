@@ -19,22 +19,7 @@ _UNIT = "_unit_"
 
 
 def check(condition: Expression, changes: Mapping[str, Value], document: dict[str, Any]) -> None:
-    """Check that a condition is true or false, and compares only values of the same kind.
-
-    Parameters
-    ----------
-    condition
-        The condition.
-    changes
-        The values of a point by their path.
-    document
-        The scenario.
-
-    Raises
-    ------
-    ScenarioError
-        It does not compare, compares different kinds of values, or uses an unknown name.
-    """
+    """Check that a condition is true or false, and compares only values of the same kind."""
 
     def value_of(name: str) -> object:
         if name.startswith(_UNIT):

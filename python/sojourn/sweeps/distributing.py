@@ -19,17 +19,6 @@ class ClusterExecutor:
     """Executes runs on the workers of Dask Distributed; a context manager.
 
     A task may contain runs of several carriers, so carriers with few short runs add no overhead.
-
-    Parameters
-    ----------
-    scheduler
-        Address of the scheduler; None for workers on this machine.
-    cache
-        The store for the rows of the workers.
-    jobs
-        Number of workers on this machine.
-    backend
-        Name of the backend; by default the first.
     """
 
     scheduler: str | None

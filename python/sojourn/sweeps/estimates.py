@@ -54,23 +54,7 @@ def by_point(
     names: Sequence[str],
     estimate: Estimate = metrics.mean_and_interval,
 ) -> pl.DataFrame:
-    """Average every metric over the runs of each point and arm.
-
-    Parameters
-    ----------
-    runs
-        One row per run.
-    paths, names
-        The columns of the parameters and of the metrics.
-    estimate
-        Computes means with their 95 % intervals; by default those of the bootstrap.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``point``, the parameters, ``arm``, ``n``, and per metric its mean, ``<metric>_low`` and
-        ``<metric>_high``: the 95 % interval, null for fewer than two runs.
-    """
+    """Average every metric over the runs of each point and arm."""
     # Lists, because one frame per cell would be slow.
     data = {name: runs[name].to_list() for name in (*KEYS, *paths, *names)}
     cells: dict[tuple[int, str], list[int]] = {}
@@ -135,31 +119,7 @@ def ranked(
     count: int,
     estimate: Estimate = metrics.mean_and_interval,
 ) -> pl.DataFrame:
-    """Rank points by the mean of a metric, with the paired differences from the best one.
-
-    Parameters
-    ----------
-    runs
-        One row per run.
-    paths
-        The columns of the parameters.
-    name
-        The column of the metric.
-    largest
-        Whether a larger mean is better.
-    count
-        How many points to list.
-    estimate
-        As for :func:`by_point`.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``point``, the parameters, ``arm``, ``n``, the metric with its interval, ``difference``,
-        ``difference_low`` and ``difference_high``: the mean of the differences from the best point
-        over runs with the same seed, and ``may_be_best``. The intervals and ``may_be_best`` account
-        for the number of points.
-    """
+    """Rank points by the mean of a metric, with the paired differences from the best one."""
     table = by_point(runs, paths, [name], estimate).drop_nulls(name)
     table = table.sort(name, descending=largest, maintain_order=True)
     replications = runs["replication"].unique().sort().to_list()

@@ -19,25 +19,7 @@ _STORE_ERRORS = (_core.ResultError, OSError)
 
 @dataclass(slots=True, kw_only=True)
 class Execution:
-    """The execution of a sweep, and the metrics so far.
-
-    Parameters
-    ----------
-    replications
-        Number of runs per cell, or of the first runs if `until` is set.
-    executor
-        Executes the runs.
-    until
-        Adds runs to a cell until its interval is narrow enough, at most those of its carrier.
-    backend
-        Name of the backend of the executor; by default the first.
-    cache
-        Stores the metrics of runs, and returns those of stored runs.
-    progress
-        Called with the number of finished runs and the number of planned runs.
-    total
-        Number of planned runs.
-    """
+    """The execution of a sweep, and the metrics so far."""
 
     replications: int
     executor: Executor
@@ -58,13 +40,7 @@ class Execution:
     _ready: Carrier | None = None
 
     def execute(self, carriers: Sequence[Carrier]) -> None:
-        """Execute the carriers one after the other.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            Ctrl-C ended the runs; `frames` has the finished runs.
-        """
+        """Execute the carriers one after the other."""
         self.total = self.replications * sum(len(carrier.cells) for carrier in carriers)
         self._report()
         work = ((carrier, self._first(carrier)) for carrier in carriers)

@@ -19,16 +19,7 @@ class Executor(Protocol):
     """Executes runs."""
 
     def prepare(self, work: Iterable[Work], *, once: bool) -> None:
-        """Receive the runs that will be requested, so that they can start early.
-
-        Parameters
-        ----------
-        work
-            The carriers with the numbers of their first runs that are not stored, in the order in
-            which they will be requested; computed during iteration.
-        once
-            Whether runs of each carrier are requested only once.
-        """
+        """Receive the runs that will be requested, so that they can start early."""
         ...
 
     def end(self) -> None:
@@ -36,28 +27,7 @@ class Executor(Protocol):
         ...
 
     def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
-        """Execute runs of a carrier.
-
-        Parameters
-        ----------
-        carrier
-            The carrier.
-        numbers
-            The numbers of the runs, which start in this order.
-
-        Yields
-        ------
-        sequence of Row
-            The rows of the runs that have finished since the last yield, at most about ten times
-            per second, in any order; may be empty. Closing the iterator ends the runs.
-
-        Raises
-        ------
-        QueueError
-            A queue written in Python failed; the rows of finished runs are yielded first.
-        KeyboardInterrupt
-            Ctrl-C; the rows of finished runs are yielded first.
-        """
+        """Execute runs of a carrier."""
         ...
 
 
@@ -67,13 +37,6 @@ class LocalExecutor:
 
     When the last run of a carrier has finished, the threads start the next carrier while the
     caller stores the rows of the finished one.
-
-    Parameters
-    ----------
-    jobs
-        Number of threads or processes; by default one per processor.
-    backend
-        Name of the backend; by default the first.
     """
 
     jobs: int | None = None

@@ -14,18 +14,6 @@ _OPTIONS = {"objectives": "objective"}
 def naming_keys(table: str, keys: Iterable[str]) -> Iterator[None]:
     """Let errors name the keys of a table instead of the options that the user did not give.
 
-    Parameters
-    ----------
-    table
-        The name of the table.
-    keys
-        Its keys whose values are used.
-
-    Raises
-    ------
-    ScenarioError
-        The error of the block, with the keys instead of their options.
-
     Examples
     --------
     >>> with naming_keys("tune", ["arm"]):

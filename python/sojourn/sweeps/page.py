@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.report.page import head, legend_of, section, style_of, tooltip
 from sojourn.report.script import element, sorting
 from sojourn.report.sortable import Heading, Value, sortable
-from sojourn.result import derived, formatting
+from sojourn.result import derived_files, formatting
 from sojourn.result.metric import Metric
 from sojourn.sweeps import comparisons, panels
 from sojourn.sweeps.estimates import main_metrics
@@ -29,18 +29,7 @@ _WORDS = {True: "yes", False: "no", None: "–"}
 
 
 def html(result: SweepResult) -> str:
-    """Write a report.
-
-    Parameters
-    ----------
-    result
-        The sweep, with at least one run.
-
-    Returns
-    -------
-    str
-        A self-contained HTML page; it is complete without its script.
-    """
+    """Write a report."""
     name = escape(result.scenario.checked.name)
     digest = result.manifest_sha256
     about = "" if digest is None else f'<meta name="sojourn-manifest" content="{digest}">\n'
@@ -67,25 +56,12 @@ def html(result: SweepResult) -> str:
 
 
 def write(result: SweepResult, path: str | Path) -> None:
-    """Write a report to a file.
-
-    Parameters
-    ----------
-    result
-        The sweep.
-    path
-        The file.
-
-    Raises
-    ------
-    ResultError
-        The sweep has no runs, or the file cannot be written, or exists and is not a report.
-    """
+    """Write a report to a file."""
     if result.runs.is_empty():
         message = "no run of the sweep has finished; a report requires at least one"
         raise _core.ResultError(message)
-    derived.check_report(Path(path))
-    derived.write(path, html(result).encode(), result.manifest_sha256)
+    derived_files.check_report(Path(path))
+    derived_files.write(path, html(result).encode(), result.manifest_sha256)
 
 
 def _subtitle(result: SweepResult) -> str:

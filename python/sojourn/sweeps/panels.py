@@ -31,17 +31,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The assignment of parameters to the axes, lines and panels of the figures of a sweep.
-
-    Parameters
-    ----------
-    axes
-        The parameters with a grid of values; one path of parameters that change together.
-    sampled
-        The parameters from whose ranges samples were drawn.
-    arms
-        Whether there are several arms.
-    """
+    """The assignment of parameters to the axes, lines and panels of the figures of a sweep."""
 
     axes: tuple[str, ...]
     sampled: tuple[str, ...]
@@ -96,22 +86,7 @@ def legend(result: SweepResult, of: Layout) -> tuple[str, list[str]]:
 
 
 def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str], int]:
-    """Draw a metric over parameters as small multiples.
-
-    Parameters
-    ----------
-    result
-        The sweep.
-    metric
-        The metric.
-    of
-        The assignment of parameters.
-
-    Returns
-    -------
-    tuple
-        The figures, and the number of omitted panels.
-    """
+    """Draw a metric over parameters as small multiples."""
     table = result.points.drop_nulls(metric.column)
     if table.is_empty():
         return [], 0
@@ -181,19 +156,7 @@ def _by_line(
 
 
 def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str], int]:
-    """Draw a metric over the first two parameters with a grid of values.
-
-    Parameters
-    ----------
-    result, metric, of
-        As for :func:`multiples`.
-
-    Returns
-    -------
-    tuple
-        The figures, and the number of omitted figures; no figures with fewer than two such
-        parameters, with too many values, or with samples.
-    """
+    """Draw a metric over the first two parameters with a grid of values."""
     table = result.points.drop_nulls(metric.column)
     if len(of.axes) < _TWO or of.sampled or table.is_empty():
         return [], 0

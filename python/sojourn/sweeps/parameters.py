@@ -41,15 +41,7 @@ _SHARED = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range from which samples are drawn.
-
-    Parameters
-    ----------
-    low, high
-        Its ends, of the same kind of unit.
-    distribution
-        How values are distributed in it; ``"integers"`` includes both ends.
-    """
+    """A range from which samples are drawn."""
 
     low: Quantity
     high: Quantity
@@ -69,17 +61,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter, or several that change together.
-
-    Parameters
-    ----------
-    paths
-        Their paths in the scenario.
-    values
-        Their values, one tuple per step; empty if samples are drawn.
-    ranges
-        The range of each path from which samples are drawn; empty if there are values.
-    """
+    """One parameter, or several that change together."""
 
     paths: tuple[str, ...]
     values: tuple[tuple[Value, ...], ...] = ()
@@ -88,21 +70,6 @@ class Parameter:
 
 def parameter(text: str) -> Parameter:
     """Read ``path=values`` or ``path,path=values``.
-
-    Parameters
-    ----------
-    text
-        The text.
-
-    Returns
-    -------
-    Parameter
-        The parameter.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not valid; the message names the parameter and what is accepted.
 
     Examples
     --------
@@ -127,23 +94,6 @@ def parameter(text: str) -> Parameter:
 
 def parameters(mapping: Mapping[Any, Any]) -> list[Parameter]:
     """Read the parameters of a Python mapping or of a table ``[sweep]``.
-
-    Parameters
-    ----------
-    mapping
-        Values by their path: a list of values, or a text as in :func:`parameter`. The key of
-        parameters that change together is a tuple of paths, or their paths with commas between
-        them; each of their values is a list with one item per path.
-
-    Returns
-    -------
-    list of Parameter
-        The parameters.
-
-    Raises
-    ------
-    ScenarioError
-        A path or a value is not valid.
 
     Examples
     --------

@@ -15,17 +15,7 @@ from sojourn.sweeps.schedulers import SCHEME, address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where runs are executed.
-
-    Parameters
-    ----------
-    backend
-        Name of the backend; by default the first.
-    clustered
-        Whether the runs are executed on a cluster.
-    scheduler
-        Address of the scheduler; None for a cluster on this machine.
-    """
+    """Where runs are executed."""
 
     backend: str | None = None
     clustered: bool = False
@@ -34,11 +24,6 @@ class Place:
 
 def place(text: str | None) -> Place:
     """Read where runs are executed: a backend on this machine, or a cluster.
-
-    Raises
-    ------
-    ScenarioError
-        The place is neither.
 
     Examples
     --------
@@ -57,13 +42,7 @@ def place(text: str | None) -> Place:
 
 
 def place_of(on: str | None, backend: str | None) -> Place:
-    """Read where runs are executed from the arguments `on` and `backend` of a function.
-
-    Raises
-    ------
-    ScenarioError
-        Both are given, or the place is not valid.
-    """
+    """Read where runs are executed from the arguments `on` and `backend` of a function."""
     if on is not None and backend is not None:
         message = f"on: {on}: given with backend {backend}; expected only one of them"
         raise _core.ScenarioError(message)
@@ -71,15 +50,9 @@ def place_of(on: str | None, backend: str | None) -> Place:
 
 
 def store_of(on: Place, shared: str | Path | None) -> str | None:
-    """Return the shared store of a sweep; None if there is none.
-
-    Raises
-    ------
-    ScenarioError
-        The store is neither a bucket nor a directory, or workers on other machines have none.
-    """
+    """Return the shared store of a sweep; None if there is none."""
     if shared is not None:
-        from sojourn.shared.store import check_place  # noqa: PLC0415 - slow, and seldom needed
+        from sojourn.storage.store import check_place  # noqa: PLC0415 - slow, and seldom needed
 
         check_place(f"{shared}")
         return f"{shared}"
@@ -96,17 +69,7 @@ def store_of(on: Place, shared: str | Path | None) -> str | None:
 
 @dataclass(slots=True, kw_only=True)
 class Opened:
-    """The executor and the store of a sweep.
-
-    Parameters
-    ----------
-    executor
-        Executes the runs.
-    cache
-        Stores their rows.
-    warnings
-        Warnings about the shared store, to print when the sweep has ended.
-    """
+    """The executor and the store of a sweep."""
 
     executor: Executor
     cache: RowCache | None
@@ -127,39 +90,11 @@ def placed(
     local: RowCache | None,
     jobs: int | None,
 ) -> Iterator[Opened]:
-    """Open the executor and the store of a sweep, and close them afterwards.
-
-    Parameters
-    ----------
-    carriers
-        The sweep.
-    on
-        Where its runs are executed.
-    store
-        The shared store, from :func:`store_of`.
-    local
-        The run store of the user.
-    jobs
-        Number of threads or workers on this machine; by default one per processor.
-
-    Yields
-    ------
-    Opened
-        Executor and store.
-
-    Raises
-    ------
-    ResultError
-        The shared store cannot be read.
-    ScenarioError
-        The runs cannot be shared.
-    UnavailableError
-        A package is missing.
-    """
+    """Open the executor and the store of a sweep, and close them afterwards."""
     if store is None:
         yield Opened(executor=LocalExecutor(jobs=jobs, backend=on.backend), cache=local)
         return
-    from sojourn.shared.store import opened  # noqa: PLC0415 - as above
+    from sojourn.storage.store import opened  # noqa: PLC0415 - as above
     from sojourn.sweeps.distributing import ClusterExecutor  # noqa: PLC0415
     from sojourn.sweeps.sharing import SharedCache  # noqa: PLC0415
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sojourn import _core, report
 from sojourn.document import needs
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived_files
 from sojourn.sweeps import page
 from sojourn.sweeps.result import SweepResult
 
@@ -40,11 +40,11 @@ def write_report(result: Result | SweepResult, path: str | Path) -> None:
     """
     needs("result", result, Result | SweepResult, "a Result or a SweepResult")
     if isinstance(result, SweepResult):
-        with derived.claimed(path):
+        with derived_files.claimed(path):
             page.write(result, path)
         return
     if not result.finished:
         message = "no run of the result has finished; a report requires at least one"
         raise _core.ResultError(message)
-    with derived.claimed(path):
+    with derived_files.claimed(path):
         report.write(result, path)

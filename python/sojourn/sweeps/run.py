@@ -46,27 +46,7 @@ class SweepInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A checked sweep, which can be executed.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    space
-        Its parameters and conditions.
-    points
-        The points.
-    carriers
-        The scenarios that are executed.
-    replications
-        Number of runs per point and arm, or of the first ones if `until` is set.
-    until
-        The precision at which no more replications are added.
-    most
-        The most runs per point and arm.
-    table_keys
-        The arguments that are keys of a table ``[sweep]``, for errors during the runs.
-    """
+    """A checked sweep, which can be executed."""
 
     scenario: Scenario
     space: Space
@@ -83,13 +63,7 @@ class Plan:
         return self.replications * sum(len(carrier.cells) for carrier in self.carriers)
 
     def estimate(self, *, jobs: int | None, max_memory: str | None) -> dict[str, Any]:
-        """Estimate runs, packets, CPU time and memory, those of the first runs if `until` is set.
-
-        Raises
-        ------
-        ScenarioError
-            The runs may need more memory than the limit.
-        """
+        """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set."""
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
         peak = 0.0
         for carrier in self.carriers:
@@ -125,24 +99,7 @@ def plan(
     until_: str | None = None,
     most: int | None = None,
 ) -> Plan:
-    """Check a sweep.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    of
-        Its parameters and conditions.
-    replications, most
-        As for :func:`sweep`.
-    until_
-        `until` of :func:`sweep`.
-
-    Raises
-    ------
-    ScenarioError
-        An argument is not valid.
-    """
+    """Check a sweep."""
     stop = None if until_ is None else until.until(until_)
     if most is not None and stop is None:
         message = "--most: requires --until, such as 'ping_ms_p99 ±5 %'"
@@ -179,24 +136,7 @@ def plan(
 
 
 def execute(planned: Plan, execution: Execution) -> SweepResult:
-    """Execute a sweep.
-
-    Parameters
-    ----------
-    planned
-        The sweep.
-    execution
-        The execution, with the number of replications of `planned`.
-
-    Raises
-    ------
-    SweepInterrupted
-        Ctrl-C ended the runs.
-    QueueError
-        A queue written in Python failed; the message names the point.
-    ScenarioError
-        No run of a point measured the metric of `until`.
-    """
+    """Execute a sweep."""
     try:
         with naming_keys("sweep", planned.table_keys):
             execution.execute(planned.carriers)

@@ -28,21 +28,7 @@ _WIDE = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The values of a parameter, and their positions on an axis.
-
-    Parameters
-    ----------
-    path
-        The parameter.
-    values
-        Its values, in order.
-    numbers
-        The values as numbers in `unit`; None if they are not quantities of one kind.
-    unit
-        The unit; empty for plain numbers and for names.
-    logarithmic
-        Whether the axis is logarithmic.
-    """
+    """The values of a parameter, and their positions on an axis."""
 
     path: str
     values: tuple[object, ...]
@@ -67,19 +53,6 @@ class Scale:
 
 def scale(path: str, values: pl.Series) -> Scale:
     """Choose unit and scale of the axis of a parameter.
-
-    Parameters
-    ----------
-    path
-        The parameter.
-    values
-        Its values, in any order and number.
-
-    Returns
-    -------
-    Scale
-        The scale. It is logarithmic if the ratios of successive values are more equal than the
-        distances.
 
     Examples
     --------

@@ -12,16 +12,6 @@ _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 def address(text: str) -> str | None:
     """Read the address of the scheduler from the value of ``--on``.
 
-    Returns
-    -------
-    str or None
-        The address, such as ``tcp://scheduler:8786``; None for a cluster on this machine.
-
-    Raises
-    ------
-    ScenarioError
-        The value is neither ``dask`` nor ``dask://HOST:PORT``.
-
     Examples
     --------
     >>> address("dask"), address("dask://head:8786")

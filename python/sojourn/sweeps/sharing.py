@@ -8,8 +8,8 @@ from functools import lru_cache
 from sojourn import _core
 from sojourn.result import runs
 from sojourn.result.formatting import counted
-from sojourn.shared.store import Rows, SharedStore
-from sojourn.shared.writer import Writer
+from sojourn.storage.store import Rows, SharedStore
+from sojourn.storage.writer import Writer
 from sojourn.sweeps.caches import RowCache
 from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.executors import Row
@@ -22,13 +22,7 @@ _AT_ONCE = 16
 
 @lru_cache(maxsize=_KEPT)
 def keys(scenario: _core.Scenario, backend: str | None) -> list[str]:
-    """Return the keys of the runs of a scenario in shared stores.
-
-    Raises
-    ------
-    ScenarioError
-        The backend is not deterministic, so equal keys would not mean equal runs.
-    """
+    """Return the keys of the runs of a scenario in shared stores."""
     found = runs.meter(scenario, backend).shared_keys(runs.binary())
     if found is None:
         message = (
@@ -45,17 +39,6 @@ class SharedCache:
 
     Rows that cannot be written to it stay in memory and in the run store of the user; the sweep
     tries again later.
-
-    Parameters
-    ----------
-    store
-        The shared store.
-    backend
-        Name of the backend of the runs; by default the first.
-    local
-        The run store of the user, which gets all rows at once.
-    failure
-        The first error of the run store of the user.
     """
 
     store: SharedStore
@@ -69,15 +52,7 @@ class SharedCache:
     _named: set[str] = field(default_factory=set)
 
     def open(self, carriers: Sequence[Carrier]) -> None:
-        """Read the stored runs of a sweep.
-
-        Raises
-        ------
-        ResultError
-            The store cannot be read.
-        ScenarioError
-            The runs cannot be shared.
-        """
+        """Read the stored runs of a sweep."""
         for carrier in carriers[:1]:
             keys(carrier.scenario, self.backend)
         for carrier in carriers:

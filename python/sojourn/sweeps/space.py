@@ -22,15 +22,7 @@ _SAMPLE = re.compile(r"(?P<kind>lhs|sobol):(?P<count>[1-9]\d{0,6})")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How samples are drawn from the ranges.
-
-    Parameters
-    ----------
-    kind
-        ``"lhs"`` for Latin hypercube samples, ``"sobol"`` for a scrambled Sobol sequence.
-    count
-        How many.
-    """
+    """How samples are drawn from the ranges."""
 
     kind: Literal["lhs", "sobol"]
     count: int
@@ -43,15 +35,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One combination of values.
-
-    Parameters
-    ----------
-    values
-        The value of each path of the parameters, as the user wrote them.
-    changes
-        The same with ``*`` expanded: what differs from the scenario.
-    """
+    """One combination of values."""
 
     values: Mapping[str, Value]
     changes: Mapping[str, Value]
@@ -64,17 +48,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The parameters of a sweep and the conditions on its points.
-
-    Parameters
-    ----------
-    parameters
-        The parameters. Their values are combined with each other.
-    where
-        Conditions; points that do not meet all of them are left out.
-    sample
-        How samples are drawn from parameters with ranges.
-    """
+    """The parameters of a sweep and the conditions on its points."""
 
     parameters: tuple[Parameter, ...]
     where: tuple[Expression, ...] = ()
@@ -106,28 +80,7 @@ class Space:
 def space(
     parameters: Sequence[Parameter], where: Iterable[str] = (), sample: str | None = None
 ) -> Space:
-    """Build the space of a sweep.
-
-    Parameters
-    ----------
-    parameters
-        The parameters.
-    where
-        Conditions, such as ``links.down.rate >= links.up.rate``.
-    sample
-        ``lhs:64`` or ``sobol:64`` if parameters have ranges.
-
-    Returns
-    -------
-    Space
-        The space.
-
-    Raises
-    ------
-    ScenarioError
-        There is no parameter, a path occurs twice, a condition is not valid, or only one of
-        `sample` and a range is given.
-    """
+    """Build the space of a sweep."""
     if not parameters:
         message = (
             "sweep: no parameters; expected -p PATH=VALUES, such as -p links.up.rate=5mbit,9mbit, "
@@ -176,26 +129,7 @@ def _sample(text: str) -> Sample:
 
 
 def points(of: Space, scenario: Scenario) -> list[Point]:
-    """List the points of a sweep.
-
-    Parameters
-    ----------
-    of
-        The parameters and conditions.
-    scenario
-        The scenario; its seed is that of the samples.
-
-    Returns
-    -------
-    list of Point
-        The points. The values of the last parameter change fastest.
-
-    Raises
-    ------
-    ScenarioError
-        No point or too many points remain, or a condition uses an unknown name, compares different
-        kinds of values, or does not compare.
-    """
+    """List the points of a sweep."""
     document = json.loads(scenario.checked.to_json())
     ranged = [one for one in of.parameters if one.ranges]
     size = math.prod(len(one.values) for one in of.parameters if one.values)

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, files, folder
-from sojourn.result import derived
+from sojourn.result import derived_files
 
-MANIFEST = derived.SWEEP
+MANIFEST = derived_files.SWEEP
 RUNS = "runs.parquet"
 POINTS = "points.parquet"
 FORMAT = 1
@@ -33,22 +33,7 @@ def expected_bytes(runs: int) -> int:
 
 
 def check(directory: str | Path, manifest: dict[str, Any], *, force: bool) -> None:
-    """Check that a sweep may be saved in a directory, and that it can be written.
-
-    Parameters
-    ----------
-    directory
-        The directory; it need not exist.
-    manifest
-        The description of the sweep. The same sweep may be replaced by a more complete one.
-    force
-        Whether another sweep may be replaced.
-
-    Raises
-    ------
-    ResultError
-        The directory contains other files or another sweep, or cannot be written.
-    """
+    """Check that a sweep may be saved in a directory, and that it can be written."""
     place = Path(directory)
     _check_content(place, manifest, force=force)
     nearest = next(one for one in (place, *place.absolute().parents) if one.exists())
@@ -91,19 +76,7 @@ def save(
     *,
     force: bool,
 ) -> str:
-    """Write a sweep: all of its files or none.
-
-    Returns
-    -------
-    str
-        SHA-256 of the manifest.
-
-    Raises
-    ------
-    ResultError
-        The directory cannot be written, contains other files or another sweep, or has more runs of
-        this sweep.
-    """
+    """Write a sweep: all of its files or none."""
     place = Path(directory)
     # Before the directory is created.
     check(place, manifest, force=force)
@@ -123,7 +96,7 @@ def save(
                 _check_replaced(place, complete=manifest["complete"], runs=runs.height)
             folder.commit(place, {**contents, MANIFEST: text.encode()})
             digest = hashlib.sha256(text.encode()).hexdigest()
-            derived.remove_obsolete(place, digest)
+            derived_files.remove_obsolete(place, digest)
     except OSError as error:
         message = f"{error.filename or place}: {error.strerror}"
         raise _core.ResultError(message) from None
@@ -147,20 +120,7 @@ def _check_replaced(place: Path, *, complete: bool, runs: int) -> None:
 
 
 def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame, str]:
-    """Read a sweep.
-
-    Returns
-    -------
-    tuple
-        The manifest, the runs, the points, and the SHA-256 of the manifest.
-
-    Raises
-    ------
-    ResultError
-        The directory contains no sweep.
-    DamagedResultError
-        A file is damaged.
-    """
+    """Read a sweep."""
     place = Path(directory)
     manifest, digest = _read(place)
     while True:

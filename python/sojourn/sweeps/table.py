@@ -21,17 +21,7 @@ _KEYS = {"sample": TEXT, "replications": NUMBER, "until": TEXT, "most": NUMBER}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepTable:
-    """The content of a table ``[sweep]``.
-
-    Parameters
-    ----------
-    parameters
-        The parameters.
-    where, sample, replications, until, most
-        As for :func:`sojourn.sweep`.
-    keys
-        The keys that the file sets and no option replaces, for error messages.
-    """
+    """The content of a table ``[sweep]``."""
 
     parameters: tuple[Parameter, ...] = ()
     where: tuple[str, ...] = ()
@@ -57,21 +47,6 @@ class SweepTable:
 def sweep_table(table: object) -> SweepTable:
     """Read a table ``[sweep]``.
 
-    Parameters
-    ----------
-    table
-        The value of the key ``sweep``.
-
-    Returns
-    -------
-    SweepTable
-        Its content.
-
-    Raises
-    ------
-    ScenarioError
-        A key is unknown or a value is not valid.
-
     Examples
     --------
     >>> sweep_table({"parameters": {"rtt": "10ms,50ms"}}).parameters[0].values
@@ -92,27 +67,7 @@ def names(table: object) -> frozenset[str]:
 def entries(
     name: str, table: object, kinds: Mapping[str, tuple[type | UnionType, str]]
 ) -> dict[str, Any]:
-    """Check the keys and the types of the values of a table with parameters and conditions.
-
-    Parameters
-    ----------
-    name
-        The name of the table.
-    table
-        The table.
-    kinds
-        The keys beside ``parameters`` and ``where``: the type of their value and its description.
-
-    Returns
-    -------
-    dict
-        ``parameters``, ``where``, and the given values of the other keys.
-
-    Raises
-    ------
-    ScenarioError
-        A key is unknown or a value is not valid.
-    """
+    """Check the keys and the types of the values of a table with parameters and conditions."""
     needs(name, table, Mapping, f"a table [{name}]")
     keys: dict[str, Any] = dict(table) if isinstance(table, Mapping) else {}
     known = ("parameters", "where", *kinds)
@@ -136,13 +91,7 @@ def entries(
 
 
 def texts(place: str, value: object, what: str) -> list[str]:
-    """Return a list of texts; a single text is a list of one.
-
-    Raises
-    ------
-    ScenarioError
-        The value is neither a text nor a list of texts.
-    """
+    """Return a list of texts; a single text is a list of one."""
     found = [value] if isinstance(value, str) else value
     needs(place, found, list, f"a list of {what}")
     checked = []

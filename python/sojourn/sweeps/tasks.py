@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from sojourn import _core
 from sojourn.result import processes, runs
-from sojourn.shared import batch
-from sojourn.shared.store import SharedStore, opened
+from sojourn.storage import batch
+from sojourn.storage.store import SharedStore, opened
 from sojourn.sweeps.sharing import keys
 
 # Most scenarios that a worker keeps for its next tasks.
@@ -22,15 +22,7 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Runs of a scenario in a task.
-
-    Parameters
-    ----------
-    scenario
-        The scenario in JSON; if it has queues written in Python, pickled with their classes.
-    numbers
-        The numbers of the runs, counted arm by arm.
-    """
+    """Runs of a scenario in a task."""
 
     scenario: str | bytes
     numbers: tuple[int, ...]
@@ -38,21 +30,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Runs of a sweep for one worker.
-
-    Parameters
-    ----------
-    parts
-        The runs.
-    store
-        The place of the shared store.
-    batch
-        Name of the batch with their rows.
-    backend
-        Name of the backend; by default the first.
-    build
-        The build of Sojourn that created the task.
-    """
+    """Runs of a sweep for one worker."""
 
     parts: tuple[Part, ...]
     store: str
@@ -63,22 +41,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The report of a worker on a task.
-
-    Parameters
-    ----------
-    executed
-        Number of executed runs; 0 if their batch was in the store, or if the first one failed.
-    seconds
-        Execution time of these runs.
-    batch
-        Name of the batch with the rows; another one than that of the task if a queue failed, and
-        None if no run finished.
-    data
-        The batch, if the store could not be written.
-    failed
-        The exception of a queue written in Python, which ended the task.
-    """
+    """The report of a worker on a task."""
 
     executed: int
     seconds: float
@@ -162,15 +125,7 @@ def _scenario(scenario: str | bytes) -> _core.Scenario:
 
 
 def scenario_of(scenario: _core.Scenario) -> str | bytes:
-    """Return a scenario in the form for tasks.
-
-    Raises
-    ------
-    QueueError
-        The class of a queue cannot be sent to another process.
-    ScenarioError
-        The class of a queue is not loaded or has changed.
-    """
+    """Return a scenario in the form for tasks."""
     queues = processes.checked_queues(scenario)
     return processes.payload_of(scenario, queues) if queues else scenario.to_json()
 

@@ -15,17 +15,7 @@ _UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """A metric and the required half-width of its 95 % interval.
-
-    Parameters
-    ----------
-    metric
-        The metric, a column of :attr:`sojourn.Result.per_run`, or the start of its name.
-    width
-        The half-width: a share of the mean if `relative`, else in the unit of the metric.
-    relative
-        Whether the width is relative to the mean.
-    """
+    """A metric and the required half-width of its 95 % interval."""
 
     metric: str
     width: float
@@ -42,16 +32,6 @@ class Until:
         """Whether the interval of Student's t distribution is narrow enough.
 
         Tables of sweeps with `until` show the same interval.
-
-        Parameters
-        ----------
-        values
-            The metric in the runs of a point and arm that have finished, without missing values.
-
-        Raises
-        ------
-        ScenarioError
-            No run measured the metric, so more runs would not help.
         """
         if not values:
             message = (
@@ -68,22 +48,6 @@ class Until:
 
 def until(text: str) -> Until:
     """Read a precision.
-
-    Parameters
-    ----------
-    text
-        A metric and a half-width, such as ``ping_ms_p99 ±5 %`` or ``goodput_down ±0.1``; ``+-`` may
-        replace ``±``.
-
-    Returns
-    -------
-    Until
-        The precision.
-
-    Raises
-    ------
-    ScenarioError
-        The text is not valid.
 
     Examples
     --------

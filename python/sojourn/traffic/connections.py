@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from sojourn.cc import CongestionControl
+from sojourn.controls import CongestionControl
 from sojourn.traffic.block import Conversions, TrafficBlock
 from sojourn.traffic.distributions import SIZES, RandomSize, Size
 

@@ -1,0 +1,136 @@
+"""The base of the typed queue disciplines, and queues in the syntax of ``tc``.
+
+Each subclass is one discipline and each field one of its parameters, named as in ``tc``. A field
+that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` lists them). The
+parameters are checked when the object is built.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar, get_args
+
+from sojourn import _core
+from sojourn.document import Specified, described, hint, needs, word
+from sojourn.queues.python_queue import PythonQueue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue discipline and its parameters.
+
+    Base class of the typed queues; use a subclass or :func:`qdisc`.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Have the core check the parameters.
+
+        Raises
+        ------
+        ScenarioError
+            A parameter is unknown, of the wrong unit or out of range.
+        """
+        _core.parse_qdisc(self.spec)
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``.
+
+        Examples
+        --------
+        >>> from sojourn import CoDel
+        >>> CoDel(target="13ms", ecn=False).spec
+        'codel target 13ms noecn'
+        """
+        words = [self.kind]
+        for field in fields(self):
+            words += _words(field.name, getattr(self, field.name), Queue in get_args(field.type))
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        """Return the queue in the syntax of ``tc``."""
+        return self.spec
+
+
+def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: FBT001
+    """Write one parameter: a flag as its name alone, or with the prefix ``no``.
+
+    Raises
+    ------
+    ScenarioError
+        The value would be read as several words, or is not a queue where one is expected.
+    """
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [name if value else f"no{name}"]
+    if isinstance(value, str | int | float):
+        return [name, word(name, value)]
+    if not has_queues and not isinstance(value, Sequence):
+        needs(name, value, str | float, "a string or a number")
+    if not isinstance(value, Sequence):
+        return [name, _part(name, value)]
+    numbers = [word(name, part) for part in value if isinstance(part, int | str)]
+    if len(numbers) == len(value):
+        return [name, *numbers]
+    return [name, " / ".join(_part(name, leaf) for leaf in value)]
+
+
+def _part(name: str, leaf: object) -> str:
+    """Write a leaf; one that has leaves of its own in parentheses."""
+    spec = leaf.spec if isinstance(leaf, Specified) else None
+    if not isinstance(spec, str):
+        message = f"{name}: expected a queue, not {described(leaf)}{hint(leaf)}"
+        raise _core.ScenarioError(message)
+    return f"({spec})" if " / " in spec else spec
+
+
+# A queue inside another.
+Leaf = Queue | type[PythonQueue]
+
+_Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Queue):
+    """A queue in the syntax of ``tc``, with every parameter.
+
+    Parameters
+    ----------
+    text
+        The canonical form, as computed by :func:`qdisc`.
+    """
+
+    text: str
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``."""
+        return self.text
+
+
+def qdisc(text: str) -> Text:
+    """Parse a queue in the syntax of ``tc``.
+
+    Parameters
+    ----------
+    text
+        Name and parameters, such as ``"fq_codel target 5ms"``.
+
+    Returns
+    -------
+    Text
+        The queue, in canonical form.
+
+    Raises
+    ------
+    ScenarioError
+        The queue or a parameter is unknown, or a value is out of range.
+
+    Examples
+    --------
+    >>> qdisc("pfifo limit 127").spec
+    'pfifo limit 127'
+    """
+    return Text(text=_core.parse_qdisc(text))

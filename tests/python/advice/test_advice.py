@@ -1,0 +1,375 @@
+"""``sojourn advise``: links, candidates, configurations that are read and written, and the rule."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.advice import lines as writing
+from sojourn.advice.access import access
+from sojourn.advice.advice import Advice, Question, question
+from sojourn.advice.candidates import Candidate, candidates
+from sojourn.advice.grades import CALL, PAGE, PING, RPM, SCALES
+from sojourn.advice.measures import METRICS
+from sojourn.advice.router_config import present
+from sojourn.advice.routers import ROUTERS
+from sojourn.scenario.link_layers import layer
+from sojourn.scenario.link_presets import link_presets
+from support.router_files import SQM
+from support.shell import Command
+
+ATM = {"link": "16/1mbit", "rtt": "40ms", "layer": "pppoe-atm"}
+
+
+@pytest.fixture(scope="module")
+def advice() -> Advice:
+    """The ATM example, in short."""
+    return sj.advise(**ATM, queues=["cake"], shares=[90], replications=2, present=SQM)  # type: ignore[arg-type]
+
+
+def test_without_overhead_the_atm_line_loses_calls_and_with_it_they_are_good(
+    advice: Advice,
+) -> None:
+    def mean(name: str, column: str) -> float:
+        value = advice.mean(name, column)
+        assert value is not None
+        return value
+
+    right, wrong, alone = "cake 90 %", "cake 90 % without overhead", "no shaper"
+    assert mean(alone, "mos") < 2.0
+    assert mean(wrong, "mos") < 2.0
+    assert mean(right, "mos") > 3.8
+    assert mean(wrong, "ping_ms_p99") > 400.0
+    assert mean(right, "ping_ms_p99") < 150.0
+    assert advice.recommended.name == right
+    # The configuration that was read has the overhead too.
+    assert mean("present configuration", "mos") > 3.5
+
+
+def test_the_table_has_a_row_per_candidate_with_intervals_and_grades(advice: Advice) -> None:
+    table = advice.table()
+    assert table["configuration"].to_list() == [
+        "no shaper",
+        "present configuration",
+        "cake 90 %",
+        "cake 90 % without overhead",
+    ]
+    assert table.filter("recommended")["configuration"].to_list() == ["cake 90 %"]
+    for row in table.to_dicts():
+        for metric in METRICS:
+            low, high = row[f"{metric.column}_low"], row[f"{metric.column}_high"]
+            # Without a shaper, a run may complete no page.
+            assert low is None or low <= row[metric.column] <= high
+            assert low is not None or metric is PAGE.metric
+        for scale in SCALES:
+            assert row[f"{scale.metric.column}_grade"] in scale.letters
+    assert table["download_change_percent"][0] == 0.0
+    assert advice.change_percent("cake 90 %", up=False) < 0.0  # type: ignore[operator]
+
+
+def test_every_value_of_a_preset_has_a_source_and_every_preset_composes_a_scenario() -> None:
+    keys = {"layer", "down", "up", "rtt", "down_buffer", "up_buffer"}
+    for name, preset in link_presets().items():
+        assert keys <= set(preset.values), name
+        assert all(len(item.source) > 5 for item in preset.values.values()), name
+        asked = question(preset=name, replications=1)
+        assert asked.scenario.checked.arms == [one.name for one in asked.compared]
+    assert {"adsl", "vdsl", "docsis", "pon", "lte", "starlink", "isp"} == set(link_presets())
+
+
+def test_a_line_of_a_provider_has_many_hosts_and_no_address_translation() -> None:
+    asked = question(preset="isp", queues=["cake"], shares=[95], replications=1)
+    assert len({block.host for block in asked.scenario.traffic}) == 40
+    assert not any("nat" in one.up.queue.split() for one in asked.compared)
+    found = writing.lines(asked.access, asked.compared[1])
+    assert [item.title for item in found] == ["tc, on any Linux router"]
+
+
+def test_a_line_that_varies_is_tried_at_lower_rates_and_changes_in_the_run() -> None:
+    varying, constant = access(preset="lte"), access(preset="adsl")
+    lowest = [min(one.percent or 100.0 for one in candidates(link)) for link in (varying, constant)]
+    assert lowest == [40.0, 80.0]
+    links = question(preset="lte", replications=1).scenario.links
+    modem = links["modem"]
+    assert isinstance(modem, sj.Link)
+    assert modem.changes
+    assert [change.rate for change in modem.changes[:3]] == ["5mbit", "7500kbit", "10mbit"]  # type: ignore[union-attr]
+
+
+def test_wifi_adds_a_medium_that_both_directions_share() -> None:
+    scenario = question(preset="adsl", wifi=True, replications=1).scenario
+    assert {"wifi_up", "wifi_down"} <= set(scenario.links)
+
+
+@pytest.mark.parametrize(
+    ("name", "overhead", "mpu", "framing"),
+    [
+        ("docsis", 18, 64, "noatm"),
+        ("pppoe-atm", 40, 0, "atm"),
+        ("pppoe-ptm ether-vlan", 34, 0, "ptm"),
+        ("overhead 44 mpu 84", 44, 84, "noatm"),
+        ("ip", 0, 0, "noatm"),
+    ],
+)
+def test_link_layers(name: str, overhead: int, mpu: int, framing: str) -> None:
+    found = layer(name)
+    assert (found.overhead, found.mpu, found.framing) == (overhead, mpu, framing)
+    assert found.of_link["overhead"] == f"{overhead - 14}b"
+    # What the shaper and the line are given agrees.
+    again = layer(found.keywords)
+    assert (again.overhead, again.mpu, again.framing) == (overhead, mpu, framing)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({}, ["link: missing", "--preset", "adsl"]),
+        ({"link": "100/20mbit"}, ["layer: missing", "docsis"]),
+        ({"preset": "isdn"}, ['"isdn"', "adsl, vdsl"]),
+        ({"preset": "adsl", "link": "fast"}, ['link "fast"', "10/1mbit"]),
+        ({"preset": "adsl", "rtt": "25"}, ["rtt", "25"]),
+        ({"preset": "adsl", "rtt": "0ms"}, ["rtt", "> 0"]),
+        ({"preset": "adsl", "layer": "dialup"}, ['layer "dialup"', "docsis"]),
+        ({"preset": "adsl", "buffer": "100/x"}, ["buffer"]),
+        ({"preset": "adsl", "shares": [120.0]}, ["share: 120", "1 to 100"]),
+        (
+            {"link": "1000gbit", "layer": "docsis"},
+            ['link: "1000gbit" is out of range; expected 10kbit to 100gbit'],
+        ),
+        ({"link": "10mbit/1bit", "layer": "docsis"}, ['link: "10mbit/1bit" is out of range']),
+        (
+            {"link": "100gbit", "layer": "docsis", "buffer": "1s"},
+            ['buffer: "1s" at 100', "12500000000 bytes; expected at most 4294967296 bytes"],
+        ),
+        ({"preset": "adsl", "shares": [95.0, 95.0]}, ["share: 95 is given twice"]),
+        (
+            {"link": "10kbit", "layer": "docsis", "shares": [1.0]},
+            ["share: 1 % of the rate is too low; expected at least 1kbit"],
+        ),
+        (
+            {"preset": "adsl", "queues": ["cake nat overhead 44"]},
+            ['qdisc: "cake nat overhead 44": the link layer', "expected --layer"],
+        ),
+        ({"preset": "adsl", "queues": ["cake docsis"]}, ["docsis", "expected --layer"]),
+        ({"preset": "adsl", "shares": []}, ["share: empty"]),
+        ({"preset": "adsl", "queues": []}, ["qdisc: empty"]),
+        ({"preset": "adsl", "queues": ["cake", " cake"]}, ["given twice"]),
+        ({"preset": "adsl", "queues": ["choker"]}, ["choker", "choke"]),
+        ({"preset": "adsl", "queues": ["cake bandwidth 1mbit"]}, ["bandwidth"]),
+        ({"preset": "adsl", "queues": ["pie"] * 7}, ["at most 6"]),
+    ],
+)
+def test_a_wrong_question_is_refused_with_its_place(
+    given: dict[str, object], parts: list[str]
+) -> None:
+    with pytest.raises(sj.ScenarioError) as caught:
+        question(**given)  # type: ignore[arg-type]
+    for part in parts:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("queue", ["cake", "fq_codel"])
+@pytest.mark.parametrize("name", ["pppoe-atm", "docsis", "pppoe-ptm"])
+def test_the_lines_are_read_back_as_what_was_simulated(queue: str, name: str) -> None:
+    link = access(link="50/10mbit", layer_name=name)
+    chosen = candidates(link, queues=[queue], shares=[90])[1]
+    tc, sqm, *rest = writing.lines(link, chosen, "eth1")
+    found = present("\n".join(line.removeprefix("uci set ") for line in sqm.text.splitlines()), "F")
+    read = (found.up, found.down)
+    framing = layer(name).framing
+    for direction, wanted in zip(read, (chosen.up, chosen.down), strict=True):
+        share = 64 / 65 if framing == "ptm" else 1.0
+        assert direction.bits_per_s == pytest.approx(wanted.bits_per_s * share, abs=1000)  # type: ignore[operator]
+        if queue == "fq_codel":
+            assert direction.queue == wanted.queue
+            assert direction.layer is not None
+            assert direction.layer.overhead == layer(name).overhead
+        else:
+            assert f"overhead {layer(name).overhead}b mpu {layer(name).mpu}b" in direction.queue
+    assert len(rest) == (queue == "cake")
+    for device, wanted in (("eth1", chosen.up), ("ifb4eth1", chosen.down)):
+        place = "root" if queue == "cake" else "parent 1:1 handle 11:"
+        begin = f"tc qdisc replace dev {device} {place} "
+        (text,) = [
+            line.removeprefix(begin) for line in tc.text.splitlines() if line.startswith(begin)
+        ]
+        assert sj.qdisc(text).spec == sj.qdisc(wanted.queue).spec
+        if queue == "cake":
+            assert text.startswith(f"cake bandwidth {wanted.bits_per_s // 1000_000}mbit")  # type: ignore[operator]
+        else:
+            assert f"overhead {layer(name).overhead - 14} linklayer" in tc.text
+
+
+@pytest.mark.parametrize("queue", ["cake", "fq_codel"])
+def test_tc_accepts_the_lines(queue: str) -> None:
+    probe = ["unshare", "-n", "ip", "link", "add", "wan", "type", "ifb"]
+    if not all(map(shutil.which, ("tc", "ip", "unshare"))):
+        pytest.skip("no tc, ip or unshare")
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace or no device of type ifb")
+    link = access(link="16/1mbit", layer_name="pppoe-atm")
+    chosen = candidates(link, queues=[queue], shares=[90])[1]
+    text = writing.lines(link, chosen, "wan")[0].text
+    script = f"ip link add wan type ifb\nip link set wan up\n{text}\n"
+    command = ["unshare", "-n", "sh", "-c", script]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    # The kernel may lack a queue or a classifier; what `tc` itself rejects begins otherwise.
+    known = re.compile(
+        r"Error: (Specified qdisc kind is unknown|TC classifier not found|Failed to find specified "
+        r"qdisc|Cannot find.*)\.?|We have an error talking to the kernel|"
+    )
+    assert [line for line in said.splitlines() if not known.fullmatch(line)] == []
+
+
+def test_a_device_name_that_a_shell_would_interpret_is_refused() -> None:
+    link = access(preset="adsl")
+    chosen = candidates(link)[1]
+    for name in ("wan; reboot", "", "x" * 16, "$(id)", "-h"):
+        with pytest.raises(sj.ScenarioError, match="interface"):
+            writing.lines(link, chosen, name)
+
+
+def judged(values: dict[str, tuple[float, float, float, float]]) -> Advice:
+    """Advice of made-up means: increase of the ping, MOS, page load time and RPM."""
+    asked = question(preset="docsis", queues=["cake", "fq_codel"], shares=[100, 90, 80])
+    scales = (PING, CALL, PAGE, RPM)
+    means = {
+        name: {
+            **{metric.column: (1.0, 1.0, 1.0) for metric in METRICS},
+            **{
+                scale.metric.column: (one, one, one)
+                for scale, one in zip(scales, numbers, strict=True)
+            },
+        }
+        for name, numbers in values.items()
+    }
+    made = Advice(Question(asked.access, asked.compared, asked.scenario), None)  # type: ignore[arg-type]
+    made.__dict__["estimates"] = means
+    return made
+
+
+BAD, GOOD = (300.0, 2.0, 9.0, 100.0), (20.0, 4.4, 1.0, 1500.0)
+
+
+def test_the_rule_prefers_grades_then_the_rate_then_the_order_of_the_queues() -> None:
+    names = {"no shaper": BAD, "cake 100 %": BAD, "cake 90 %": GOOD, "cake 80 %": GOOD}
+    assert judged(names).recommended.name == "cake 90 %"
+    both = judged({**names, "fq_codel 90 %": GOOD, "fq_codel 100 %": BAD})
+    assert both.recommended.name == "cake 90 %"
+    assert judged({**names, "fq_codel 100 %": GOOD}).recommended.name == "fq_codel 100 %"
+
+
+def test_an_a_plus_does_not_cost_rate() -> None:
+    best = (2.0, 4.4, 1.0, 7000.0)
+    names = {"no shaper": BAD, "cake 90 %": GOOD, "cake 80 %": best}
+    assert judged(names).recommended.name == "cake 90 %"
+
+
+def test_no_shaper_is_recommended_if_none_improves_a_grade() -> None:
+    found = judged({"no shaper": GOOD, "cake 100 %": GOOD, "cake 90 %": GOOD})
+    assert found.recommended.name == "no shaper"
+    assert found.reason == "no shaper improves a grade"
+    assert found.lines() == {}
+
+
+def test_a_shaper_without_overhead_is_never_recommended() -> None:
+    names = {"no shaper": BAD, "cake 90 %": BAD, "cake 90 % without overhead": GOOD}
+    assert judged(names).recommended.kind != "uncompensated"
+
+
+def test_what_was_not_measured_has_the_worst_grade() -> None:
+    for scale in SCALES:
+        assert scale.grade(None) == scale.worst
+    assert [CALL.grade(value) for value in (4.34, 4.33, 3.6, 3.0)] == ["A", "B", "C", "F"]
+    assert [RPM.grade(value) for value in (6000.0, 999.0, 299.0)] == ["A+", "C", "F"]
+    assert [PAGE.grade(value) for value in (2.4, 2.6, 4.1)] == ["A", "C", "F"]
+    assert [PING.grade(value) for value in (4.9, 5.0, 199.0, 401.0)] == ["A+", "A", "C", "F"]
+
+
+def test_a_fast_shaper_warns_of_slow_routers_with_their_sources() -> None:
+    found = judged({"no shaper": BAD, "cake 90 %": GOOD}).warnings
+    assert any(ROUTERS[0].name in text and ROUTERS[0].source in text for text in found)
+    assert not any(ROUTERS[-1].name in text for text in found)
+
+
+def test_the_command_prints_advice_as_json_and_saves_the_result(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "sqm").write_text(SQM, encoding="utf-8")
+    options = ["--link", "16/1mbit", "--rtt", "40ms", "--layer", "pppoe-atm", "--qdisc", "cake"]
+    few = ["--share", "90", "--replications", "1", "--from", "sqm"]
+    done = sojourn("advise", *options, *few, "--interface", "eth1", "--out", "saved", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["recommended"] == "cake 90 %"
+    assert document["link"]["up_buffer"]["assumed"] is True
+    assert document["link"]["up"] == {"value": "1mbit", "source": "given", "assumed": False}
+    assert any("dev eth1 root cake" in text for text in document["lines"].values())
+    assert "read from sqm: up cake 900 kbit/s, down cake 14400 kbit/s\n" in done.stderr
+    assert re.search(r"(?m)^4 configurations, 4 runs of 38 s; about", done.stderr)
+    saved = sj.Result.load(tmp_path / "saved")
+    assert saved.complete
+    assert saved.arms[1] == "present configuration"
+
+
+def test_the_command_prints_the_table_grades_sources_and_lines(sojourn: Command) -> None:
+    options = ["--preset", "adsl", "--qdisc", "cake", "--share", "95,90", "--replications", "1"]
+    done = sojourn("advise", *options)
+    assert done.returncode == 0, done.stderr
+    for part in (
+        r"^→ cake 9[05] % ",
+        r"^recommended: cake 9[05] %: ",
+        r"ITU-T G\.107",
+        r"1mbit \[R\]",
+        r"^tc qdisc replace dev wan root cake bandwidth 9\d0kbit .*pppoe-llcsnap$",
+        r"^uci set sqm\.advice\.linklayer='atm'$",
+        r"^base_ul_shaper_rate_kbps=9\d0$",
+    ):
+        assert re.search(part, done.stdout, re.MULTILINE), part
+    # Without overhead, only the rate of the recommendation.
+    assert done.stdout.count("without overhead") == 1
+
+
+def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
+    done = sojourn("advise", "--preset", "starlink", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "every 15 s" in done.stdout
+    assert "cake 50 %: up cake bandwidth 6750kbit" in done.stdout
+    assert "estimate: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
+        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
+        (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
+        (["--preset", "adsl", "--replications", "0"], ["--replications 0: expected 1 to 10000"]),
+        (["--preset", "adsl", "--jobs", "0"], ["--jobs 0: expected 1 to 4096"]),
+    ],
+)
+def test_a_wrong_command_line(sojourn: Command, options: list[str], parts: list[str]) -> None:
+    done = sojourn("advise", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sojourn: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_compare_takes_the_rates_and_the_link_layer_of_a_preset(sojourn: Command) -> None:
+    done = sojourn("compare", "--link", "adsl", "--generate")
+    links = sj.Scenario.from_toml(done.stdout).links
+    up = links["up"]
+    assert isinstance(up, sj.Link)
+    assert (up.rate, up.framing) == ("1mbit", "atm")
+
+
+def test_every_candidate_is_named_once() -> None:
+    compared: list[Candidate] = candidates(access(preset="docsis"))
+    assert len({one.name for one in compared}) == len(compared) == 21

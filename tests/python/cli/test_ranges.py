@@ -1,0 +1,91 @@
+"""Ranges of numbers: one line that names the option, the value and the range."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.cli.app import app
+from sojourn.document import bounded
+from sojourn.scenario.model import MAX_REPLICATIONS
+from sojourn.search.tuning import tune
+from sojourn.sweeps.run import plan, sweep
+from sojourn.sweeps.space import space
+from sojourn.sweeps.table import sweep_table
+from support.saved import ONE
+from support.shell import ROOT
+
+SEEDS = f"expected 0 to {_core.max_seed()}"
+RUNS = "expected 1 to 100000"
+PRECISE = ("--until", "drops ±5")
+SWEEP = ("sweep", "FILE", "-p", "rtt=1ms,2ms")
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "value", "expected"),
+    [
+        (("run", "FILE"), "--replications", "0", RUNS),
+        (("run", "FILE"), "--replications", "100001", RUNS),
+        (("run", "FILE"), "--seed", "-1", SEEDS),
+        (("run", "FILE"), "--seed", "9" * 30, SEEDS),
+        (("compare", "pfifo"), "--replications", "0", RUNS),
+        (("compare", "pfifo"), "--seed", "-1", SEEDS),
+        (("test", "FILE"), "--replications", "0", RUNS),
+        (("test", "FILE"), "--seed", "-1", SEEDS),
+        (SWEEP, "--replications", "0", RUNS),
+        (SWEEP, "--seed", "-1", SEEDS),
+        ((*SWEEP, *PRECISE), "--most", "0", RUNS),
+        ((*SWEEP, *PRECISE), "--most", "100001", RUNS),
+        (("advise",), "--seed", "-1", SEEDS),
+        (("rfc7928", "pie"), "--seed", "-1", SEEDS),
+        (("tune", "FILE"), "--seed", "-1", SEEDS),
+        (("agree", "FILE"), "--replications", "0", RUNS),
+        (("agree", "FILE"), "--simulated-replications", "0", RUNS),
+        (("stats", "DIR"), "--replication", "-1", "expected 0 to 99999"),
+        (("export", "DIR"), "--replication", "-1", "expected 0 to 99999"),
+        (("live", "true"), "--view-flows", "-1", "expected at least 0"),
+    ],
+)
+def test_options_name_their_range(
+    file: Path, words: tuple[str, ...], option: str, value: str, expected: str
+) -> None:
+    first, *rest = (f"{file}" if word == "FILE" else word for word in words)
+    with pytest.raises(sj.ScenarioError) as error:
+        app([first, option, value, *rest], standalone_mode=False)
+    assert f"{error.value}" == f"{option} {value}: {expected}"
+
+
+def test_functions_and_tables_check_the_same_ranges() -> None:
+    scenario = sj.Scenario.from_toml(ONE)
+    values = {"rtt": ["1ms", "2ms"]}
+    with pytest.raises(sj.ScenarioError, match=f"^--replications 0: {RUNS}$"):
+        sweep(scenario, values, replications=0)
+    with pytest.raises(sj.ScenarioError, match=f"^--most 200000: {RUNS}$"):
+        sweep(scenario, values, until="drops ±5", most=200_000)
+    with pytest.raises(sj.ScenarioError, match=f"^sweep.replications 0: {RUNS}$"):
+        sweep_table({"parameters": values, "replications": 0})
+    with pytest.raises(sj.ScenarioError, match=r"^--trials 0: expected 1 to 100000$"):
+        tune(scenario, {"rtt": "1ms..2ms"}, "min drops", trials=0)
+
+
+def test_the_ten_times_of_until_end_at_the_limit() -> None:
+    planned = plan(
+        sj.Scenario.from_toml(ONE),
+        space(sweep_table({"parameters": {"rtt": ["1ms"]}}).parameters, [], None),
+        replications=20_000,
+        until_="drops ±5",
+    )
+    assert planned.most == MAX_REPLICATIONS
+
+
+def test_the_range_of_replications_is_that_of_the_schema() -> None:
+    schema = json.loads((ROOT / "docs/schema/scenario.schema.json").read_text(encoding="utf-8"))
+    assert schema["properties"]["replications"]["maximum"] == MAX_REPLICATIONS
+
+
+def test_both_ends_of_a_range_are_in_it() -> None:
+    bounded("--trials", 1, 1, 3)
+    bounded("--trials", 3, 1, 3)
+    bounded("--trials", 10**30, 1)

@@ -1,0 +1,97 @@
+"""The JSON Schema of the tables of scenario files that are not part of the scenario."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import sojourn as sj
+from sojourn.cli.schema import document
+from sojourn.expectations.expectation import expectations
+from sojourn.search.tune_table import tune_table
+from sojourn.sweeps.table import sweep_table
+from support.searched import TEXT
+
+BASE = sj.Scenario.from_toml(TEXT)
+SCHEMA = json.loads(document())
+SWEEP = {"parameters": {"rtt": "9ms,20ms"}}
+TUNE = {"parameters": {"rtt": "uniform(9ms,20ms)"}, "objectives": "min drops"}
+
+
+def planned_sweep(table: Any) -> object:
+    return sweep_table(table).plan(BASE)
+
+
+def planned_search(table: Any) -> object:
+    return tune_table(table).plan(BASE)
+
+
+READERS: dict[str, Callable[[Any], object]] = {
+    "sweep": planned_sweep,
+    "tune": planned_search,
+    "expect": lambda table: expectations([table]),
+}
+# A table that is accepted, per key: those with which the key is accepted.
+CONTEXTS: dict[str, dict[str, Any]] = {
+    "sweep": SWEEP,
+    "sweep.sample": {"parameters": {"rtt": "uniform(9ms,20ms)"}},
+    "sweep.most": {**SWEEP, "until": "drops ±5"},
+    "tune": TUNE,
+    "expect": {"that": "drops < 1"},
+}
+VALUES: list[Any] = [
+    *("", "x", "drops", "lhs:4", "sobol:8", " lhs:4 ", "lhs:0", "lhs", "rtt > 1ms", "drops ±5 %"),
+    *("min drops", " max drops", "mindrops", "drops < 3", "default", ["default"], [], ["rtt > 1s"]),
+    *(["rtt > 1ms"], ["min drops", "max goodput_up"], ["min drops", 3], {}, {"rtt": "9ms"}),
+    *({"rtt": ["9ms"]}, {"rtt": []}, {"rtt": 9}, {"rtt,links.up.rate": [["9ms", "1mbit"]]}),
+    *(True, -1, 0, 1, 2, 10, 10_000, 10_001, 100_000, 100_001, 1_000_001, 1.5),
+]
+
+
+def keys_of(name: str) -> set[str]:
+    """The keys that the schema has for a table."""
+    schema = SCHEMA["properties"][name]
+    return set(schema.get("items", schema)["properties"])
+
+
+def is_valid(name: str, table: dict[str, Any]) -> bool:
+    found = json.loads(BASE.checked.to_json())
+    found[name] = [table] if name == "expect" else table
+    return Draft202012Validator(SCHEMA).is_valid(found)
+
+
+def is_read(name: str, table: dict[str, Any]) -> bool:
+    try:
+        READERS[name](table)
+    except sj.ScenarioError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_schema_has_the_keys_of_the_reader(name: str) -> None:
+    with pytest.raises(sj.ScenarioError, match="unknown key; expected one of ") as error:
+        READERS[name]({**CONTEXTS[name], "x": 1})
+    listed = f"{error.value}".partition("expected one of ")[2]
+    assert set(re.split(", ", listed)) == keys_of(name)
+    assert not is_valid(name, {**CONTEXTS[name], "x": 1})
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_schema_refuses_no_table_that_is_read(name: str) -> None:
+    accepted = refused = 0
+    for key in keys_of(name):
+        context = CONTEXTS.get(f"{name}.{key}", CONTEXTS[name])
+        for value in VALUES:
+            table = {**context, key: value}
+            if is_read(name, table):
+                assert is_valid(name, table), table
+                accepted += 1
+            else:
+                refused += not is_valid(name, table)
+    # Most of the refused tables are refused by both.
+    assert accepted > 2 * len(keys_of(name))
+    assert refused > 10 * len(keys_of(name))

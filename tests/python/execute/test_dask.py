@@ -1,0 +1,463 @@
+"""Sweeps on workers of Dask Distributed: a real scheduler, workers as processes, a bucket."""
+
+import gc
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.cli.app import app
+from sojourn.storage import batch
+from sojourn.storage import store as stores
+from sojourn.storage.store import SharedStore, opened
+from sojourn.sweeps import cluster, places, sharing, tasks
+from sojourn.sweeps.distributing import ClusterExecutor
+from support import buckets, clusters
+from support.buckets import Server
+from support.clusters import Workers
+
+TEXT = """
+name = "swept"
+duration = "{duration}"
+warmup = "1s"
+rtt = "20ms"
+replications = 6
+links.up = {{ rate = "20mbit", qdisc = "codel" }}
+links.down = {{ rate = "5mbit", qdisc = "pfifo" }}
+traffic = [
+    {{ name = "bulk", type = "tcp", direction = "up" }},
+    {{ name = "ping", type = "ping", direction = "up", interval = "50ms" }},
+]
+"""
+# Carriers have the same duration.
+GIVEN = {"links.up.rate": ["4mbit", "8mbit", "16mbit"], "duration": ["4s", "8s", "12s"]}
+RUNS = 54
+
+
+class Last(sj.PythonQueue):
+    """Serves the packet that came last."""
+
+    def __init__(self) -> None:
+        self.packets: deque[_core.Packet] = deque()
+
+    def enqueue(self, _now: float, packet: _core.Packet) -> None:
+        if len(self.packets) >= 50:
+            packet.drop("overlimit")
+            return
+        self.packets.append(packet)
+
+    def dequeue(self, _now: float) -> _core.Packet | None:
+        return self.packets.pop() if self.packets else None
+
+
+class Failing(Last):
+    """Raises after some packets."""
+
+    def dequeue(self, now: float) -> _core.Packet | None:
+        if now > 0.5:
+            message = "no packet today"
+            raise RuntimeError(message)
+        return super().dequeue(now)
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[Server]:
+    with buckets.server() as started:
+        yield started
+
+
+@pytest.fixture
+def server(_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name, value in _server.environment.items():
+        monkeypatch.setenv(name, value)
+    yield _server
+    _server.fault = None
+
+
+@pytest.fixture(scope="module")
+def workers(_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with clusters.workers(folder, 3, _server.environment) as started:
+        yield started
+
+
+@pytest.fixture
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of some hundredths of a second, so that short sweeps have several per worker."""
+    monkeypatch.setattr(cluster, "TASK_S", 0.04)
+    monkeypatch.setattr(cluster, "LEAST_TASK_S", 0.02)
+
+
+@pytest.fixture(scope="module")
+def base() -> sj.Scenario:
+    return sj.Scenario.from_toml(TEXT.format(duration="4s"))
+
+
+@pytest.fixture(scope="module")
+def local(base: sj.Scenario) -> sj.SweepResult:
+    """What a sweep without a cluster gives."""
+    return sj.sweep(base, GIVEN)
+
+
+def saved(result: sj.SweepResult, folder: Path) -> dict[str, bytes]:
+    """The files of a result."""
+    result.save(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_killed_worker_costs_only_its_tasks(
+    base: sj.Scenario, local: sj.SweepResult, server: Server, workers: Workers, tmp_path: Path
+) -> None:
+    store = f"s3://{buckets.BUCKET}/{tmp_path.name}"
+    killed: list[int] = []
+
+    def kill(finished: int, total: int) -> None:
+        if finished >= total // 4 and not killed:
+            killed.append(finished)
+            workers.workers[0].send_signal(signal.SIGKILL)
+
+    found = sj.sweep(base, GIVEN, on=workers.address, shared=store, progress=kill)
+    assert 0 < killed[0] < RUNS
+    assert saved(found, tmp_path / "cluster") == saved(local, tmp_path / "local")
+    # Every run was stored once.
+    assert opened(store).verify() == (RUNS, [])
+    assert server.written < RUNS
+    # Threads of another process find them, as does a cluster.
+    for on in (None, workers.address):
+        calls: list[int] = []
+        again = sj.sweep(
+            base, GIVEN, on=on, shared=store, progress=lambda done, _, c=calls: c.append(done)
+        )
+        assert again.runs.equals(local.runs)
+        assert calls[0] == 0
+    assert opened(store).verify() == (RUNS, [])
+
+
+@pytest.mark.usefixtures("_short")
+def test_damaged_batches_are_named_and_repeated(
+    base: sj.Scenario, local: sj.SweepResult, workers: Workers, tmp_path: Path
+) -> None:
+    store = tmp_path / "shared"
+    sj.sweep(base, GIVEN, on=workers.address, shared=store)
+    batches = sorted(store.rglob("*.parquet"))
+    assert len(batches) > 3
+    batches[0].write_bytes(batches[0].read_bytes()[:-50])
+    batches[1].write_bytes(batches[2].read_bytes())
+    with pytest.warns(UserWarning, match="runs that no other batch has were repeated") as warned:
+        found = sj.sweep(base, GIVEN, on=workers.address, shared=store)
+    named = " ".join(f"{one.message}" for one in warned)
+    assert all(path.name in named for path in batches[:2])
+    # A batch that was replaced does not stay.
+    stays = sum("it stays until `sojourn store gc`" in f"{one.message}" for one in warned)
+    assert stays == len(opened(f"{store}").verify()[1])
+    assert found.runs.equals(local.runs)
+
+
+@pytest.mark.usefixtures("_short")
+@pytest.mark.parametrize("fault", [buckets.FULL, buckets.DENIED])
+def test_a_store_that_cannot_be_written_loses_nothing(
+    local: sj.SweepResult,
+    server: Server,
+    workers: Workers,
+    tmp_path: Path,
+    fault: tuple[str, str, str],
+) -> None:
+    base = sj.Scenario.from_toml(TEXT.format(duration="4s"))
+    store = f"s3://{buckets.BUCKET}/{fault[1]}"
+    server.fault = fault
+    given = {"links.up.rate": GIVEN["links.up.rate"]}
+    with pytest.warns(UserWarning, match=f"not all finished runs could be stored: .*{fault[1]}"):
+        found = sj.sweep(base, given, on=workers.address, shared=store, store=tmp_path)
+    assert found.runs.height == 18
+    # The store of the user has them, and shares them when the bucket has space again.
+    server.fault = None
+    counts: list[int] = []
+    sj.sweep(
+        base, given, on=workers.address, shared=store, store=tmp_path,
+        progress=lambda done, _: counts.append(done),
+    )  # fmt: skip
+    assert set(counts) == {0, 18}
+    assert opened(store).verify() == (18, [])
+    assert found.runs.drop("point").equals(
+        local.runs.filter(local.runs["duration"] == "4s").drop("point", "duration")
+    )
+
+
+def test_queues_in_python_are_sent_to_the_workers(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Last)}, replications=1
+    )
+    given = {"links.down.rate": ["2mbit", "3mbit"]}
+    found = sj.sweep(scenario, given, on=workers.address, shared=tmp_path)
+    assert found.runs.equals(sj.sweep(scenario, given, jobs=1).runs)
+    failing = scenario.replace(links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Failing)})
+    with pytest.raises(sj.QueueError, match="no packet today") as raised:
+        sj.sweep(failing, given, on=workers.address, shared=tmp_path)
+    assert "in dequeue" in "".join(raised.value.__cause__.__notes__)
+
+
+def test_a_task_whose_batch_is_stored_executes_nothing(base: sj.Scenario, tmp_path: Path) -> None:
+    scenario = base.checked
+    names = sharing.keys(scenario, None)[1:3]
+    task = tasks.Task(
+        parts=(tasks.Part(tasks.scenario_of(scenario), (1, 2)),),
+        store=f"{tmp_path}",
+        batch=batch.name_of(names),
+        backend=None,
+        build=tasks.build(),
+    )
+    assert tasks.run(task).executed == 2
+    # As after its first worker was lost.
+    assert tasks.run(task) == tasks.Done(executed=0, seconds=0.0, batch=task.batch)
+    assert opened(f"{tmp_path}").verify() == (2, [])
+
+
+def test_equal_samples_are_executed_once(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    # Two whole numbers for six samples.
+    given = {"traffic.bulk.count": "integers(1,2)"}
+    found = sj.sweep(
+        base, given, sample="lhs:6", replications=1, on=workers.address, shared=tmp_path
+    )
+    assert found.runs.height == 6
+    assert found.runs.equals(sj.sweep(base, given, sample="lhs:6", replications=1).runs)
+    assert opened(f"{tmp_path}").verify() == (2, [])
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_failing_queue_loses_no_finished_run_of_its_task(
+    base: sj.Scenario, tmp_path: Path, *, writable: bool
+) -> None:
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Failing)},
+        replications=1,
+        arms=[sj.Arm(name="works", set={"links.up.qdisc": "codel"}), sj.Arm(name="fails", set={})],
+    ).checked
+    place = tmp_path / "store"
+    if not writable:
+        place.write_text("no directory", encoding="utf-8")
+    names = sharing.keys(scenario, None)
+    task = tasks.Task(
+        parts=(tasks.Part(tasks.scenario_of(scenario), (0, 1)),),
+        store=f"{place}",
+        batch=batch.name_of(names),
+        backend=None,
+        build=tasks.build(),
+    )
+    done = tasks.run(task)
+    assert done.executed == 1
+    assert done.failed is not None
+    assert "no packet today" in done.failed.message
+    assert done.batch == batch.name_of(names[:1])
+    if writable:
+        assert done.data is None
+        assert opened(f"{place}").verify() == (1, [])
+    else:
+        assert set(batch.decode(done.batch, done.data or b"")[0]) == set(names[:1])
+
+
+def test_finished_runs_of_a_failing_queue_are_stored(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="1mbit", qdisc=Failing)}, replications=1
+    )
+    both = scenario.replace(
+        arms=[sj.Arm(name="works", set={"links.up.qdisc": "codel"}), sj.Arm(name="fails", set={})]
+    )
+    counts: list[int] = []
+    with pytest.raises(sj.QueueError, match="no packet today"):
+        sj.sweep(
+            both, {"links.up.rate": ["1mbit"]}, on=workers.address, shared=tmp_path,
+            progress=lambda done, _: counts.append(done),
+        )  # fmt: skip
+    assert counts[-1] == 1
+    assert opened(f"{tmp_path}").verify() == (1, [])
+
+
+def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -> None:
+    task = tasks.Task(
+        parts=(tasks.Part(tasks.scenario_of(base.checked), (1, 2)),),
+        store=f"{tmp_path}",
+        batch=batch.name_of(["another"]),
+        backend=None,
+        build="0.0.1 (0123)",
+    )
+    with pytest.raises(_core.UnavailableError, match=r"expected 0\.0\.1 \(0123\), as this process"):
+        tasks.run(task)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
+        (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
+        (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
+        (("--on", "dask://head:8786"), "requires --store; expected s3"),
+        (("--store", "gs://bucket"), "^--store gs://bucket: expected s3://bucket/prefix or a"),
+    ],
+)
+def test_a_wrong_place_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(TEXT.format(duration="4s"), encoding="utf-8")
+    with pytest.raises(_core.ScenarioError, match=said):
+        app(["sweep", f"{file}", "-p", "rtt=10ms", *options], standalone_mode=False)
+
+
+class Ending(Last):
+    """Ends its process on the slower link."""
+
+    def dequeue(self, now: float) -> _core.Packet | None:
+        if now > 0.5 and self.rate == 1_000_000:
+            os._exit(1)
+        return super().dequeue(now)
+
+
+def test_a_run_that_ends_its_workers_is_named(
+    base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
+    scenario = base.replace(
+        links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Ending)}, replications=1
+    )
+    with pytest.raises(
+        sj.QueueError, match=r"links.up.rate=1mbit.*1 worker ended during"
+    ) as raised:
+        sj.sweep(
+            scenario, {"links.up.rate": ["2mbit", "1mbit"]}, on="dask", jobs=1, shared=tmp_path
+        )
+    assert "2mbit" not in f"{raised.value}"
+    # The other run was stored.
+    assert opened(f"{tmp_path}").verify() == (1, [])
+
+
+def test_a_scheduler_that_does_not_answer_is_named(
+    base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
+    with pytest.raises(_core.UnavailableError, match=r"^dask://127.0.0.1:1: no scheduler answers"):
+        sj.sweep(base, GIVEN, on="dask://127.0.0.1:1", shared=tmp_path)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(_core.UnavailableError, match=r"pip install 'sojourn\[dask\]'"):
+        sj.sweep(base, GIVEN, on="dask", shared=tmp_path)
+
+
+def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
+    on = places.place("live")
+    assert on == places.Place(backend="live")
+    with pytest.raises(_core.ScenarioError, match="runs of the backend live differ each time"):
+        sharing.keys(base.checked, "live")
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_workers_have_elsewhere_is_named(
+    base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedStore, "url", property(lambda _: f"{tmp_path / 'elsewhere'}"))
+    monkeypatch.setattr(stores, "_DELAYS_S", ())
+    with pytest.raises(_core.ResultError, match="does not exist, also after 3 repetitions"):
+        sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path / "here")
+    assert opened(f"{tmp_path / 'here'}").verify() == (0, [])
+
+
+class Unreadable:
+    """A store that cannot be read a number of times after the sweep has begun."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+        self.times = times
+        load = stores.Rows.load
+
+        def fails(rows: stores.Rows, name: str) -> bool:
+            if self.times > 0:
+                self.times -= 1
+                message = "store s3://team: connection reset"
+                raise _core.ResultError(message)
+            return load(rows, name)
+
+        monkeypatch.setattr(stores.Rows, "load", fails)
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
+    base: sj.Scenario,
+    local: sj.SweepResult,
+    workers: Workers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
+    store = Unreadable(monkeypatch, 7)
+    found = sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
+    assert store.times == 0
+    assert found.runs.equals(local.runs)
+    # No run was repeated.
+    assert opened(f"{tmp_path}").verify() == (RUNS, [])
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_store_that_stays_unreadable_ends_the_sweep(
+    base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    store = Unreadable(monkeypatch, 1_000_000)
+    with pytest.raises(_core.ResultError, match="store s3://team: connection reset"):
+        sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
+    assert store.times < 1_000_000 - 3
+
+
+@pytest.mark.usefixtures("_short")
+def test_carriers_are_released_when_their_runs_have_finished(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    executors: list[ClusterExecutor] = []
+    kept: list[int] = []
+
+    def progress(_finished: int, _total: int) -> None:
+        # Those of other tests may be in memory.
+        every = [one for one in gc.get_objects() if isinstance(one, ClusterExecutor)]
+        executors[:] = [one for one in every if one.cache.store.url == f"{tmp_path}"]
+        kept.append(len(executors[0]._carriers))  # noqa: SLF001
+
+    sj.tune(
+        base,
+        {"links.up.qdisc.target": "uniform(1ms,20ms)"},
+        "min drops",
+        trials=4,
+        intervals=2,
+        on=workers.address,
+        shared=tmp_path,
+        progress=progress,
+    )
+    # A search has one scenario per step.
+    assert max(kept) <= 2
+    assert not executors[0]._carriers  # noqa: SLF001
+
+
+@pytest.mark.usefixtures("_short")
+def test_a_scheduler_that_is_lost_is_named(
+    base: sj.Scenario, workers: Workers, tmp_path: Path
+) -> None:
+    # The last test: its scheduler is that of all.
+    def kill(finished: int, _total: int) -> None:
+        if finished:
+            workers.scheduler.kill()
+
+    # Many more than are with the scheduler at once.
+    many = base.replace(replications=30)
+    with pytest.raises(_core.UnavailableError, match="the connection to the scheduler was lost"):
+        sj.sweep(many, GIVEN, on=workers.address, shared=tmp_path, progress=kill)
+    assert 0 < opened(f"{tmp_path}").verify()[0] < 5 * RUNS
+    assert sj.sweep(many, GIVEN, shared=tmp_path).runs.height == 5 * RUNS
+    assert opened(f"{tmp_path}").verify() == (5 * RUNS, [])

@@ -1,0 +1,354 @@
+"""Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
+
+import contextlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from sojourn.cli.app import app
+from sojourn.expectations.capacities import capacities
+from sojourn.expectations.expectation import expectation, expectations
+from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
+from sojourn.expectations.junit import VERDICTS
+from sojourn.expressions import parse
+from sojourn.result.derived_files import check_replaced
+from sojourn.search.objectives import expression
+from support.shell import Command
+from sweeps.test_sweep import ARMS, TEXT
+
+CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
+
+
+def measured(a: list[float], b: list[float] | None = None, **rest: object) -> Measured:
+    rows = [("a", n, value) for n, value in enumerate(a)]
+    rows += [("b", n, value) for n, value in enumerate(b or [])]
+    frame = pl.DataFrame(
+        rows, schema=["arm", "replication", "goodput_down_mbit_per_s"], orient="row"
+    )
+    frame = frame.with_columns(drops=pl.lit(None, dtype=pl.Float64))
+    return Measured(runs=frame, capacities=CAPACITIES, **rest)  # type: ignore[arg-type]
+
+
+def verdicts(text: str, of: Measured) -> list[str]:
+    return [one.verdict for one in judge([expectation(text)], of)]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("goodput_down > 8.5", "pass"),
+        ("goodput_down < 9.6", "pass"),
+        ("goodput_down > 9.6", "fail"),
+        ("goodput_down < 8.5", "fail"),
+        ("goodput_down > 9.01", "undecided"),
+        ("goodput_down > 0.8 * capacity", "pass"),
+        ("goodput_down / capacity_down > 0.95", "fail"),
+        ("drops < 3", "undecided"),
+        ("10 - goodput_down < 1.5", "pass"),
+        ("abs(goodput_down - 9) < 0.5", "pass"),
+        ("median(goodput_down) > 8.5", "pass"),
+        ("p99(goodput_down) < 20", "undecided"),
+        ("goodput_down / 0 < 1", "undecided"),
+    ],
+)
+def test_verdicts_follow_the_interval(text: str, verdict: str) -> None:
+    assert verdicts(text, measured([9.0, 9.1, 8.9, 9.05, 8.95, 9.0])) == [verdict]
+
+
+def test_one_run_decides_nothing_and_equal_runs_do() -> None:
+    assert verdicts("goodput_down > 1", measured([9.0])) == ["undecided"]
+    assert verdicts("goodput_down >= 9", measured([9.0, 9.0])) == ["pass"]
+    assert verdicts("goodput_down > 9", measured([9.0, 9.0])) == ["fail"]
+
+
+def test_arms_are_compared_in_runs_with_the_same_seed() -> None:
+    # The spread between runs is larger than the difference, which is the same in each.
+    of = measured([1.0, 5.0, 9.0], [1.5, 5.6, 9.5])
+    text = 'goodput_down["a"] < goodput_down["b"]'
+    (one,) = judge([expectation(text)], of)
+    assert (one.verdict, one.arm, one.runs) == ("pass", "a, b", 3)
+    assert judge([expectation('goodput_down > goodput_down["a"]')], of)[0].arm == "b"
+    assert verdicts("goodput_down > 0", of) == ["undecided", "undecided"]
+
+
+def test_an_expectation_may_be_about_some_arms() -> None:
+    (only,) = expectations([{"that": "goodput_down > 0", "arm": "b", "name": "some"}])
+    (one,) = judge([only], measured([1.0, 1.0], [2.0, 2.0]))
+    assert (one.arm, one.expectation.title, one.measured) == ("b", "some", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("ping_ms_p99", "expected one comparison"),
+        ("1 < drops < 3", "expected one comparison"),
+        ("drops == 3", "expected one comparison"),
+        ("drops < 3 and marks < 3", "expected one comparison"),
+        ("(drops < 3) < 1", "expected one comparison"),
+        ("drops < 'x'", "expected one comparison"),
+        ("1 < 2", "no metric"),
+        ("max(drops) < 2", "unknown function max"),
+        ("drops.__class__() < 2", "not accepted"),
+        ("drops < ", "invalid expression; expected one such as ping_ms_p99 < 40"),
+    ],
+)
+def test_a_wrong_expectation_is_refused_in_one_line(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        expectation(text)
+    assert part in f"{error.value}"
+    assert "\n" not in f"{error.value}"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("marks < 3", 'unknown metric "marks"'),
+        ('drops["c"] < 3', 'unknown arm "c"; expected one of a'),
+        ('drops < drops["a"]', "no other arm"),
+        ("goodput_down < capacity_up", "no constant rate"),
+        ("goodput_down < capacity_lan", 'unknown link "lan"'),
+        ("drops < capacity", "of which link"),
+        ("bulk.drops < 3", 'unknown group "bulk"'),
+    ],
+)
+def test_unknown_names_are_refused(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        verdicts(text, measured([1.0, 2.0]))
+    assert part in f"{error.value}"
+
+
+def test_tables_are_checked() -> None:
+    for table, part in (
+        ({}, "expect[0].that: missing"),
+        ({"that": "drops < 1", "x": 1}, "expect[0].x: unknown key"),
+        ({"that": "drops"}, "expect[0].that"),
+        ({"that": "drops < 1", "arm": 3}, "expect[0].arm"),
+    ):
+        with pytest.raises(sj.ScenarioError) as error:
+            expectations([table])
+        assert part in f"{error.value}"
+
+
+def test_a_capacity_is_the_rate_of_the_arm_and_the_point() -> None:
+    scenario = sj.Scenario.from_toml(
+        TEXT + 'arms = [{ name = "a" }, { name = "b", set = { "links.up.rate" = "7mbit" } }]\n'
+    )
+    assert capacities(scenario) == {"a": {"down": 5.0, "up": 5.0}, "b": {"down": 5.0, "up": 7.0}}
+    at_point = capacities(scenario, {"links.up.rate": "9mbit"})
+    assert at_point["b"]["up"] == 9.0
+    # A table keeps the rate that it does not name.
+    of_table = capacities(scenario, {"links.up": {"qdisc": "pie"}})
+    assert of_table["a"] == {"down": 5.0, "up": 5.0}
+    assert capacities(scenario, {"links.down": "unlimited"})["a"] == {"down": None, "up": 5.0}
+
+
+def test_a_verdict_that_is_not_pass_is_a_failure() -> None:
+    one = expectation("drops < 1")
+    for verdict, is_failure in (("pass", False), ("fail", True), ("undecided", True)):
+        judgement = Judgement(expectation=one, verdict=verdict, arm="a")  # type: ignore[arg-type]
+        assert failed([judgement]) == is_failure
+
+
+EXPECT = """
+[[expect]]
+that = "goodput_up > 0.8 * capacity"
+name = "the link is used"
+
+[[expect]]
+that = "bulk.goodput_mbit_per_s_mean > 1"
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.toml"
+    path.write_text(TEXT + EXPECT, encoding="utf-8")
+    return path
+
+
+def test_the_command_tests_files(sojourn: Command, good: Path, store: Path) -> None:
+    bad = good.parent / "bad.toml"
+    table = '[[expect]]\nthat = "ping_ms_p99 < 1"\n[[expect]]\nthat = "drops < drops + 0"\n'
+    sweep = '[sweep.parameters]\n"links.up.rate" = ["2mbit", "4mbit"]\n'
+    bad.write_text(TEXT + table + sweep, encoding="utf-8")
+    passed = sojourn("test", f"{good}")
+    assert passed.returncode == 0, passed.stderr
+    assert "2 passed, 0 failed, 0 undecided" in passed.stdout
+    assert "the link is used" in passed.stdout
+    both = sojourn("test", f"{good}", f"{bad}", "--junit", "out/junit.xml")
+    assert both.returncode == 1, both.stderr
+    assert "links.up.rate=2mbit" in both.stdout
+    suites = ET.parse(good.parent / "out" / "junit.xml").getroot()  # noqa: S314 - our own file
+    assert [(suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        ("2", "0"),
+        ("4", "4"),
+    ]
+    kinds = [failure.get("type") for failure in suites.iter("failure")]
+    assert kinds == ["fail", "fail"] * 2
+    assert not list(store.glob("nothing"))
+
+
+def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
+    passed = sojourn("run", f"{good}")
+    assert passed.returncode == 0, passed.stderr
+    assert "expectations: 2 passed" in passed.stdout
+    broken = sojourn("run", f"{good}", "--expect", "ping_ms_p99 < 1", "--json")
+    assert broken.returncode == 1
+    found = [one["verdict"] for one in json.loads(broken.stdout)["expectations"]]
+    assert found == ["pass", "pass", "fail"]
+    single = sojourn("run", f"{good}", "--replications", "1")
+    assert single.returncode == 1
+    assert "one run; at least two are needed" in single.stdout
+    plain = good.parent / "plain.toml"
+    plain.write_text(TEXT, encoding="utf-8")
+    words = ("sweep", f"{plain}", "-p", "rtt=10ms,60ms", "--expect", "ping_ms_p99 > 50")
+    swept = sojourn(*words, "--replications", "4")
+    assert swept.returncode == 1
+    assert "1 passed, 1 failed" in swept.stdout
+    wrong = sojourn("run", f"{good}", "--expect", "goodptu_up > 1")
+    assert wrong.returncode == 2
+    assert "unknown metric" in wrong.stderr
+    none = sojourn("test", f"{plain}")
+    assert none.returncode == 2
+    assert "no expectations" in none.stderr
+
+
+def test_numbers_have_the_unit_of_the_metric() -> None:
+    with pytest.raises(sj.ScenarioError, match="40ms has a unit; expected the number alone"):
+        expectation("ping_ms_p99 < 40ms")
+    assert expectation("drops < 1e5").expression.text == "drops < 1e5"
+
+
+@pytest.mark.parametrize(("name", "least"), [("median", 6), ("p75", 13), ("p90", 36), ("p99", 368)])
+def test_a_quantile_needs_runs_on_both_sides_of_it(name: str, least: int) -> None:
+    assert _least(name) == least
+
+
+def test_an_empty_list_of_arms_is_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="empty; expected the name of an arm"):
+        expectations([{"that": "drops < 1", "arm": []}])
+
+
+def test_the_help_shows_the_brackets_of_the_tables(sojourn: Command) -> None:
+    assert "Scenario files with [[expect]]." in sojourn("test", "--help").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_unknown_arms_are_refused_before_the_runs(
+    sojourn: Command, store: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    words = ("compare", "pfifo", "codel", "--out", "saved", *more)
+    run = sojourn(*words, "--expect", 'drops < drops["pifo"]')
+    assert run.returncode == 2
+    assert 'unknown arm "pifo"; expected one of pfifo, codel' in run.stderr
+    assert run.stdout == ""
+    assert not (tmp_path / "saved").exists()
+    assert not list(store.glob("*"))
+
+
+WRONG_NAMES = (
+    ('ping_ms_p99["nosuch"] < 40', 'unknown arm "nosuch"; expected one of codel, pie'),
+    ("goodput_up < capacity_lan", 'unknown link "lan"; expected one of'),
+    ("drops < capacity", "capacity of which link? expected capacity_"),
+)
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "test"])
+@pytest.mark.parametrize(("that", "said"), WRONG_NAMES)
+def test_names_in_tables_are_checked_before_the_runs(
+    tmp_path: Path, store: Path, command: str, that: str, said: str
+) -> None:
+    file = tmp_path / "wrong.toml"
+    tables = f"[[expect]]\nthat = '{that}'\n"
+    if command != "run":
+        tables += '[sweep.parameters]\n"rtt" = ["10ms", "60ms"]\n'
+    file.write_text(TEXT + ARMS + tables, encoding="utf-8")
+    with pytest.raises(sj.ScenarioError, match=re.escape(f'expect[0].that "{that}": {said}')):
+        app([command, f"{file}"], standalone_mode=False)
+    assert not list(store.glob("*"))
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(("that", "said"), WRONG_NAMES)
+def test_a_sweep_checks_the_names_of_its_options_before_the_runs(
+    tmp_path: Path, store: Path, more: tuple[str, ...], that: str, said: str
+) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(TEXT + ARMS, encoding="utf-8")
+    words = ["sweep", f"{file}", "-p", "rtt=10ms,60ms", "--expect", that, *more]
+    with pytest.raises(sj.ScenarioError, match=re.escape(f'--expect "{that}": {said}')):
+        app(words, standalone_mode=False)
+    assert not list(store.glob("*"))
+
+
+def test_each_point_needs_the_rate_of_a_link_that_an_expectation_names(
+    tmp_path: Path, store: Path
+) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    links = '{qdisc = "pie"},{qdisc = "pie", changes = [{at = "2s", rate = "3mbit"}]}'
+    words = ["sweep", f"{file}", "-p", f"links.up={links}"]
+    with pytest.raises(sj.ScenarioError, match='link "up" has no constant rate'):
+        app([*words, "--expect", "goodput_up > 0.5 * capacity"], standalone_mode=False)
+    assert not list(store.glob("*"))
+
+
+def test_an_unknown_metric_is_refused_with_its_file_place_and_the_nearest_name(
+    sojourn: Command, good: Path
+) -> None:
+    wrong = good.parent / "te.toml"
+    for that, problem in (
+        ("pingms_p99 < 40", 'unknown metric "pingms_p99"; did you mean "ping_ms_p99"?'),
+        ("colour < 4", 'unknown metric "colour"; expected one such as ping_ms_p99, goodput_down,'),
+        ('drops["pfifo"] < 40', 'unknown arm "pfifo"; expected one of'),
+    ):
+        wrong.write_text(f"{TEXT}[[expect]]\nthat = '{that}'\n", encoding="utf-8")
+        run = sojourn("test", f"{good}", "te.toml")
+        assert run.returncode == 2
+        assert run.stderr.startswith(f'sojourn: te.toml: expect[0].that "{that}": {problem}')
+        assert run.stdout == ""
+
+
+def test_a_metric_that_a_result_lacks_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(sj.ScenarioError, match='did you mean "goodput_down_mbit_per_s"'):
+        verdicts("goodput_dwn < 3", measured([1.0, 2.0]))
+
+
+def test_the_file_of_verdicts_is_checked_before_the_runs(
+    sojourn: Command, good: Path, store: Path
+) -> None:
+    (good.parent / "folder").mkdir()
+    for name, problem in (
+        ("folder", "not a regular file"),
+        ("good.toml", "verdicts are XML; expected a name such as results.xml"),
+        ("good.toml/x.xml", "good.toml is not a directory"),
+    ):
+        run = sojourn("test", f"{good}", "--junit", name)
+        assert (run.returncode, run.stdout) == (3, "")
+        assert run.stderr.startswith(f"sojourn: cannot write {name}: ")
+        assert problem in run.stderr
+    for text, is_replaced in (("<testsuite/>", True), ("notes", False), ("", True)):
+        file = good.parent / "junit.xml"
+        file.write_text(text, encoding="utf-8")
+        refused = pytest.raises(sj.ResultError, match="it exists and is not a Sojourn")
+        with contextlib.nullcontext() if is_replaced else refused:
+            check_replaced(file, VERDICTS)
+    assert not list(store.glob("*"))
+    assert good.read_text(encoding="utf-8") == TEXT + EXPECT
+
+
+def test_the_example_in_an_error_fits_the_option() -> None:
+    for read, example in (
+        (parse, "links.down.rate >= 2 * 10mbit"),
+        (partial(expression, place="--objective"), "ping_ms_p99 / 2"),
+        (expectation, "ping_ms_p99 < 40"),
+    ):
+        with pytest.raises(sj.ScenarioError, match=re.escape(f"expected one such as {example}")):
+            read("drops < ")
+        read(example)

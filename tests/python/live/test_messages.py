@@ -1,0 +1,128 @@
+"""Messages of ``sojourn live``: errors name what the user typed, and what is accepted there.
+
+All of them come before a namespace is created, so the machine need not permit live runs.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sojourn as sj
+from sojourn.cli import live_options
+from sojourn.cli.watch import Metrics
+from support.stored import command
+
+TYPED: dict[str, Any] = {
+    "command": ["ping", "100.64.0.2"],
+    "server": None,
+    "link": "10mbit",
+    "rtt": "20ms",
+    "qdisc": "fq_codel",
+    "qdisc_up": None,
+    "time": None,
+}
+RATES = "expected RATE or DOWN/UP such as 10/1mbit"
+RTT = "expected TIME such as 20ms"
+TIME = "expected TIME such as 30s"
+QUEUES = "expected one of pfifo, "
+NO_TIME = "is not a time: it must start with a number; write, for example, 5ms"
+REFUSED = [
+    ({"link": "10"}, f"--link 10: a rate needs a unit; {RATES}"),
+    ({"link": "10/1"}, f"--link 10/1: a rate needs a unit; {RATES}"),
+    ({"link": "1/2/3mbit"}, f"--link 1/2/3mbit: 3 rates; {RATES}"),
+    ({"link": ""}, f"--link '': a rate is missing; {RATES}"),
+    ({"link": "/10mbit"}, f"--link /10mbit: a rate is missing; {RATES}"),
+    ({"link": "10mbit/"}, f"--link 10mbit/: a rate is missing; {RATES}"),
+    ({"link": "x/10mbit"}, '--link x/10mbit: "x" is not a rate: it must start with a number; '),
+    ({"link": "0mbit"}, f'--link 0mbit: "0mbit" is not a rate: it must be > 0; {RATES}'),
+    ({"rtt": "bad"}, f'--rtt bad: "bad" {NO_TIME}; {RTT}'),
+    ({"time": "bad"}, f'--time bad: "bad" {NO_TIME}; {TIME}'),
+    ({"time": ""}, f"--time '': \"\" {NO_TIME}; {TIME}"),
+    ({"time": "0s"}, f"--time 0s: must be > 0; {TIME}"),
+    ({"qdisc": "nosuch"}, f'--qdisc nosuch: unknown queue "nosuch"; {QUEUES}'),
+    (
+        {"qdisc": "fq_codel target bad"},
+        f"--qdisc 'fq_codel target bad': fq_codel: target \"bad\" {NO_TIME}; expected 1ns to ",
+    ),
+    ({"qdisc_up": "nosuch"}, f'--qdisc-up nosuch: unknown queue "nosuch"; {QUEUES}'),
+    ({"qdisc_up": ""}, f"--qdisc-up '': unknown queue \"\"; {QUEUES}"),
+    ({"server": ""}, "--server '': the program has no name; expected a program and its arguments"),
+    ({"server": "''"}, "--server ''\"'\"''\"'\"'': the program has no name; expected a program"),
+    ({"server": '"'}, "--server '\"': no closing quotation; expected a program"),
+    ({"command": [""]}, "COMMAND '': the program has no name; expected a program"),
+    ({"command": ["x\udcff"]}, "COMMAND 'x\ufffd': not UTF-8; expected a program"),
+    ({"rtt": "\udcff"}, "--rtt '\ufffd': not UTF-8; expected TIME"),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), REFUSED)
+def test_errors_name_the_option(typed: dict[str, Any], said: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        live_options.scenario(**TYPED | typed)
+    assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--link", "10"), "--link 10: a rate needs a unit"),
+        (("--server", ""), "--server '': the program has no name"),
+    ],
+)
+def test_an_invalid_option_ends_the_command_with_code_2(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    done = command("live", *words, "--out", "result", "--", "true", folder=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"sojourn: {said}; expected ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "rates"),
+    [
+        ("10mbit", ["10mbit", "10mbit"]),
+        ("10/1mbit", ["10mbit", "1mbit"]),
+        ("10mbit/500kbit", ["10mbit", "500kbit"]),
+    ],
+)
+def test_a_link_has_one_rate_or_two(link: str, rates: list[str]) -> None:
+    built = live_options.scenario(**TYPED | {"link": link, "qdisc_up": "pfifo"})
+    links = [built.links[name] for name in ("down", "up")]
+    assert [one.rate for one in links if isinstance(one, sj.Link)] == rates
+    assert [str(one.qdisc) for one in links if isinstance(one, sj.Link)] == ["fq_codel", "pfifo"]
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("/usr/bin/ping", "ping"), ("/", "/"), ("a\nb", "a\\nb"), ("a" * 300, "a" * 200)],
+)
+def test_the_scenario_has_the_name_of_the_program(word: str, name: str) -> None:
+    assert live_options.scenario(**TYPED | {"command": [word]}).checked.name == name
+
+
+def test_without_a_command_a_shell_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, name in (("/bin/bash", "bash"), ("", "sh")):
+        monkeypatch.setenv("SHELL", value)
+        assert live_options.scenario(**TYPED | {"command": None}).checked.name == name
+
+
+PORT = "; expected ADDRESS:PORT or :PORT, PORT from 1 to 65535"
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        (":80000", "port 80000 is out of range"),
+        (":0", "port 0 is out of range"),
+        ("nine", "no port"),
+        (":nine", "no port"),
+        ("192.0.2.1:9100", "cannot listen there: Cannot assign requested address"),
+    ],
+)
+def test_an_address_of_metrics_has_a_port(address: str, problem: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        Metrics(address)
+    assert str(error.value) == f"--metrics {address}: {problem}{PORT}"

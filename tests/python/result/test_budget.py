@@ -1,0 +1,451 @@
+"""Memory: estimated before a run, refused if it is too much, and never a failed allocation."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import sojourn as sj
+from cli.test_bad_input import VALID, refused
+from sojourn import _core
+from sojourn.cli.app import app
+from sojourn.cli.run import run
+from sojourn.result import budget
+from support.shell import Command, environment
+from support.stored import study
+
+# The address space of the commands: Python and polars reserve more than they use.
+ADDRESS_SPACE = 5 << 30
+
+LINKS = """
+rtt = "20ms"
+links.up = { rate = "1mbit", qdisc = "%s" }
+links.down = { rate = "1mbit", qdisc = "codel" }
+"""
+FLOOD = 'traffic = [{ type = "udp", direction = "up", rate = "10gbit", payload = "1b" }]\n'
+TCP = '{ type = "tcp", direction = "up" }'
+DEEP = LINKS % "pfifo limit 100000000"
+NESTED = LINKS % "drr classes 16384 leaf fq_codel flows 65536"
+PLAIN = LINKS % "pfifo"
+
+
+def limited(
+    folder: Path, text: str, *more: str, timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run a scenario with little address space: a failed allocation ends the process."""
+    (folder / "limited.toml").write_text(text, encoding="utf-8")
+    words = [sys.executable, "-m", "sojourn", "run", "limited.toml", "--jobs", "1", *more]
+    return little(words, folder, timeout=timeout)
+
+
+def little(words: list[str], folder: Path, *, timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run a command with little address space."""
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env=environment() | {"POLARS_MAX_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE,) * 2),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+REFUSED = [
+    (f'duration = "10s"\n{DEEP}{FLOOD}', "duration: too long for the rates"),
+    (
+        f'duration = "4s"\n{DEEP}{FLOOD}',
+        (
+            r'links\.up\.qdisc: "pfifo limit 100000000" lets \d+ packets wait \(13\.0 GB\); '
+            r"all runs may take 1[3-6]\.\d GB, more than max_memory = "
+        ),
+    ),
+    (f'keep_events = true\nduration = "100s"\n{PLAIN}{FLOOD}', "duration: too long"),
+    (
+        f'keep_events = true\nduration = "4s"\n{PLAIN}{FLOOD}',
+        "keep_events: too many events: up to 4000000001 .*; expected at most 50000000",
+    ),
+    (
+        f'keep_events = true\nduration = "40ms"\nsample = "10ms"\n{PLAIN}{FLOOD}',
+        r"keep_events: 40000001 events per run",
+    ),
+    (
+        f'duration = "1s"\n{NESTED}traffic = [{TCP}]\n',
+        r"links\.up\.qdisc: drr: leaf creates queues for \d+ flows in all; expected at most",
+    ),
+    (
+        f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 10000000 }}]\n',
+        r"traffic\[0\]\.count: 10000000 is out of range; expected .* 1 to 100000",
+    ),
+    (
+        f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP}]\n',
+        r"replications: the totals of every run are kept",
+    ),
+    (
+        (
+            f'duration = "4s"\n{PLAIN}traffic = [{{ type = "udp", direction = "up", '
+            'rate = "900mbit", payload = "1b", rtt = "1000s" }]\n'
+        ),
+        "rtt: too long for the rates: .* packets could be on the way",
+    ),
+    (
+        f'duration = "1000s"\nsample = "100us"\n{PLAIN}traffic = [{TCP}]\n',
+        "sample: 30000003 rows of series per run",
+    ),
+    (
+        (
+            f'duration = "1000s"\n{PLAIN}traffic = [{{ type = "sessions", direction = "up", '
+            'every = "100us", bytes = "1kb" }]\n'
+        ),
+        r"traffic\.every: 10000001 connections per run",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> list[SimpleNamespace]:
+    """What one command after the other says in a process with little address space."""
+    folder = tmp_path_factory.mktemp("refused")
+    names = [f"limited{number}.toml" for number in range(len(REFUSED))]
+    for name, (text, _) in zip(names, REFUSED, strict=True):
+        (folder / name).write_text(text, encoding="utf-8")
+    code = (
+        "import sys\n"
+        "from sojourn.cli import execute\n"
+        f"for name in {names}:\n"
+        "    sys.argv = ['sojourn', 'run', name, '--jobs', '1']\n"
+        "    print(execute.execute(), flush=True)\n"
+        "    print(end='\\0', file=sys.stderr, flush=True)\n"
+    )
+    done = little([sys.executable, "-c", code], folder, timeout=60)
+    codes = map(int, done.stdout.split())
+    said = done.stderr.split("\0")[:-1]
+    pairs = zip(codes, said, strict=True)
+    return [SimpleNamespace(returncode=code, stdout="", stderr=text) for code, text in pairs]
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_what_does_not_fit_is_refused_before_it_runs(
+    refusals: list[SimpleNamespace], number: int
+) -> None:
+    assert len(refusals) == len(REFUSED)
+    refused(refusals[number], 2, REFUSED[number][1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A ping every 23 days for a year: the grid of the induced latency follows the replies.
+        (
+            'duration = "31536000s"\nsample = "31536000s"\n'
+            'links.up = { rate = "10mbit", qdisc = "red limit 1073741824b bandwidth 16bit" }\n'
+            'links.down = "unlimited"\nrtt = "20ms"\n'
+            'traffic = [{ type = "ping", direction = "up", interval = "2000000s" }, '
+            '{ type = "udp", direction = "up", rate = "1kbit", stop = "9s" }]\n'
+        ),
+        f'duration = "1s"\nsample = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 20000 }}]\n',
+        f'duration = "1s"\nreplications = 500\n{PLAIN}traffic = [{TCP}]\n',
+    ],
+    ids=["a year", "20000 flows", "500 replications"],
+)
+def test_what_fits_runs_to_its_end(tmp_path: Path, text: str) -> None:
+    done = limited(tmp_path, text)
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+@pytest.mark.slow
+def test_many_links_run_or_are_refused(tmp_path: Path) -> None:
+    def scenario(number: int) -> str:
+        links = (f'links.l{n} = {{ rate = "1mbit", qdisc = "codel" }}' for n in range(number))
+        names = "\n".join(links)
+        return f'duration = "1s"\nsample = "1s"\n{PLAIN}{names}\ntraffic = [{TCP}]\n'
+
+    assert limited(tmp_path, scenario(1_000)).returncode == 0
+    refused(limited(tmp_path, scenario(20_000)), 2, "links: 20002 links .*more than max_memory")
+
+
+def test_the_check_itself_takes_little_memory() -> None:
+    code = (
+        "import resource, sys, sojourn as sj\n"
+        "from sojourn import _core\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "scenario = sj.Scenario.from_toml(sys.stdin.read())\n"
+        "_core.estimate(scenario.checked)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    text = f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 100000 }}]\n'
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=text,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 300_000, "kilobytes"
+
+
+# The estimate of these takes more than the process itself.
+MEASURED = {
+    "waiting": 'duration = "4s"\n'
+    + DEEP
+    + 'traffic = [{ type = "udp", direction = "up", rate = "10mbit", payload = "1b" }]\n',
+    "events": 'keep_events = true\nduration = "3s"\n'
+    + PLAIN
+    + 'traffic = [{ type = "udp", direction = "up", rate = "4mbit", payload = "1b" }]\n',
+    "series": f'duration = "700s"\nsample = "1ms"\n{PLAIN}traffic = [{TCP}]\n',
+    "pings": 'duration = "1000s"\nsample = "100s"\n'
+    + PLAIN
+    + 'traffic = [{ type = "ping", direction = "up", interval = "1ms" }]\n',
+    "runs": 'duration = "1s"\nreplications = 1500\n' + PLAIN + f"traffic = [{TCP}]\n",
+    "tables": 'duration = "1s"\nsample = "1s"\n'
+    + PLAIN
+    + "".join(f'links.l{n} = {{ rate = "1mbit", qdisc = "fq_codel" }}\n' for n in range(2_000))
+    + f"traffic = [{TCP}]\n",
+    "flows": f'duration = "2s"\nsample = "2s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 50000 }}]\n',
+}
+# The estimate is at most this many times what a run takes.
+FACTOR = 5
+
+
+# Those that `make test` measures.
+QUICK = ("waiting", "series", "runs")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in MEASURED],
+)
+def test_the_estimate_is_an_upper_bound_and_not_far_from_what_a_run_takes(name: str) -> None:
+    code = (
+        "import json, re, sys, sojourn as sj\n"
+        "from pathlib import Path\n"
+        "from sojourn import _core\n"
+        "scenario = sj.Scenario.from_toml(sys.stdin.read())\n"
+        "result = sj.run(scenario, jobs=1)\n"
+        "result.summary(), result.validity\n"
+        # Not `ru_maxrss`: it starts with the memory of the process that started this one.
+        "status = Path('/proc/self/status').read_text()\n"
+        "print(re.search(r'VmHWM:\\s*(\\d+) kB', status)[1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=MEASURED[name],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    taken = int(done.stdout) * 1_024
+    scenario = sj.Scenario.from_toml(MEASURED[name])
+    estimated = json.loads(_core.estimate(scenario.checked, jobs=1))["peak_memory_bytes"]
+    assert taken <= estimated <= FACTOR * taken, (taken, estimated)
+
+
+def test_the_limit_can_be_set(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    assert sojourn("run", "small.toml", "--max-memory", "1gb").returncode == 0
+    done = sojourn("run", "small.toml", "--max-memory", "100mb")
+    refused(done, 2, r"more than max_memory = 104\.8 MB")
+    refused(sojourn("run", "small.toml", "--max-memory", "x"), 2, r"max_memory: .* is not a size")
+    refused(sojourn("compare", "--max-memory", "100mb"), 2, "max_memory")
+    scenario = sj.Scenario.from_toml(VALID)
+    with pytest.raises(sj.ScenarioError, match="more than max_memory"):
+        sj.run(scenario, max_memory="100mb")
+
+
+def test_a_study_is_checked_before_its_first_run(sojourn: Command, tmp_path: Path) -> None:
+    study(tmp_path, replications=1)
+    big = f'duration = "4s"\n{DEEP}{FLOOD}'
+    place = tmp_path / "papers" / "small"
+    (place / "more.toml").write_text(big, encoding="utf-8")
+    claims = (place / "claims.csv").read_text(encoding="utf-8")
+    more = "B,Fig. 2,text,delay,more,default,,sojourn_ms_mean,at_least,,0,,\n"
+    (place / "claims.csv").write_text(claims + more, encoding="utf-8")
+    arguments = ("reproduce", "small", "--papers", "papers", "--out", "kept", "--max-memory")
+    expected = r"more: links\.up\.qdisc: .* more than max_memory = 314\.5 MB"
+    refused(sojourn(*arguments, "300mb"), 2, expected)
+    refused(sojourn(*arguments, "x"), 2, r"max_memory: .* is not a size")
+    assert not (tmp_path / "kept").exists()
+    (place / "claims.csv").write_text(claims, encoding="utf-8")
+    assert sojourn(*arguments, "300mb").returncode == 0
+
+
+def test_a_study_that_may_take_too_much_memory_is_refused(tmp_path: Path) -> None:
+    study(tmp_path, replications=1)
+    flood = f'duration = "4s"\narms = [{{ name = "fifo" }}]\n{DEEP}{FLOOD}'
+    (tmp_path / "papers" / "small" / "many.toml").write_text(flood, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "sojourn", "reproduce", "small", "--papers", "papers"],
+        cwd=tmp_path,
+        env=environment() | {"POLARS_MAX_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE,) * 2),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    refused(done, 2, r"many: links\.up\.qdisc .* more than max_memory = ")
+
+
+def test_a_refused_run_leaves_no_directory(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    places = ("--out", "kept/here", "--report", "pages/of/mine.html")
+    done = sojourn("run", "small.toml", *places, "--max-memory", "100mb")
+    refused(done, 2, "more than max_memory")
+    done = sojourn("run", "small.toml", *places[2:], "--out", "small.toml")
+    refused(done, 3, "small.toml: cannot be written")
+    done = sojourn("run", "small.toml", "--report", "pages/of/mine.toml")
+    refused(done, 3, "a report is HTML")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
+
+
+def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    done = sojourn("run", "small.toml", "--dry-run")
+    assert done.returncode == 0
+    assert "estimate: at most 5,3" in done.stdout, done.stdout
+    assert "MB of memory" in done.stdout
+    document = json.loads(sojourn("run", "small.toml", "--dry-run", "--json").stdout)
+    estimate = document["estimate"]
+    # 10 Mbit/s for 5 s in frames of 1514 B are 4128, and a quarter is sent again at most.
+    assert 4_128 <= estimate["packets"] <= 4_128 * 1.25 + 1_000
+    assert estimate["refused"] is None
+    assert estimate["cpu_s"] > 0
+    assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
+
+
+@pytest.mark.skipif("live" not in _core.backend_names(), reason="no live runs")
+def test_a_dry_run_of_live_runs_states_real_time_and_packet_buffers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+
+    def dry(*, as_json: bool) -> str:
+        file = tmp_path / "small.toml"
+        code = run(file=file, replications=3, backend="live", json=as_json, dry_run=True)
+        assert code == 0
+        return capsys.readouterr().out
+
+    expected = "estimate: 15 s in real time, run after run; at most 270 MB of memory for packets\n"
+    assert expected in dry(as_json=False)
+    estimate = json.loads(dry(as_json=True))["estimate"]
+    assert (estimate["runs"], estimate["real_s"]) == (3, 15)
+    assert estimate["peak_memory_bytes"] == sum(part["bytes"] for part in estimate["memory"])
+    # What only the simulator has.
+    assert [estimate[name] for name in ("packets", "events", "cpu_s")] == [None] * 3
+
+
+def test_a_dry_run_shows_no_digits_of_a_tiny_time(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    tiny = ["run", "small.toml", "--dry-run", "-s", "duration=300ms", "-s", "warmup=100ms"]
+    assert (
+        "; less than 0.01 s of CPU time, less than 0.01 s on 1 processor; " in sojourn(*tiny).stdout
+    )
+    long = sojourn("run", "small.toml", "--dry-run", "-s", "duration=1000s")
+    assert re.search(r"; about \d\S* s of CPU time, about \d\S* s on ", long.stdout), long.stdout
+
+
+def test_a_dry_run_is_refused_as_the_run_is(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    much = ["run", "small.toml", "--max-memory", "100mb"]
+    message = r"sojourn: .*more than max_memory = 104\.8 MB\n"
+    assert re.fullmatch(message, sojourn(*much).stderr)
+    dry = sojourn(*much, "--dry-run")
+    assert dry.returncode == 2
+    assert re.fullmatch(message, dry.stderr)
+    assert "estimate: at most" in dry.stdout
+    dry = sojourn(*much, "--dry-run", "--json")
+    assert dry.returncode == 2
+    assert dry.stderr == f"sojourn: {json.loads(dry.stdout)['estimate']['refused']}\n"
+
+
+def test_a_link_without_traffic_is_noted(sojourn: Command, tmp_path: Path) -> None:
+    idle = VALID + '[links.wdn]\nrate = "1mbit"\nqdisc = "pfifo"\n'
+    (tmp_path / "idle.toml").write_text(idle, encoding="utf-8")
+    done = sojourn("run", "idle.toml", "--dry-run")
+    assert "note: links.wdn: no traffic crosses this link\n" in done.stderr
+
+
+SERIES = """
+name = "series"
+duration = "60s"
+warmup = "10s"
+rtt = "20ms"
+links.up = { rate = "1mbit", qdisc = "codel" }
+links.down = { rate = "2mbit", qdisc = "codel" }
+traffic = [
+    { type = "tcp", direction = "up", count = 8 },
+    { type = "tcp", direction = "down", count = 8 },
+    { type = "ping", direction = "up", interval = "50ms" },
+]
+"""
+
+
+@pytest.mark.slow
+def test_the_estimate_of_many_runs_is_what_the_command_uses(tmp_path: Path) -> None:
+    (tmp_path / "series.toml").write_text(SERIES, encoding="utf-8")
+    used, estimated = [], []
+    for runs in (20, 120):
+        words = [sys.executable, "-m", "sojourn", "run", "series.toml", "--replications", f"{runs}"]
+        environ = {**environment(), "SOJOURN_STORE": f"{tmp_path / 'store'}"}
+        with Path(os.devnull).open("wb") as nothing:
+            actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), number) for number in (1, 2)]
+            inside = [sys.executable, "-c", f"import os; os.chdir({f'{tmp_path}'!r}); os.execv("]
+            inside[-1] += f"{words[0]!r}, {words!r})"
+            process = os.posix_spawn(inside[0], inside, environ, file_actions=actions)
+        _, status, usage = os.wait4(process, 0)
+        assert status == 0
+        used.append(usage.ru_maxrss * 1024)
+        scenario = sj.Scenario.from_toml(SERIES).replace(replications=runs)
+        estimate = json.loads(_core.estimate(scenario.checked))
+        estimated.append(estimate["peak_memory_bytes"])
+    # Per run: the memory of the program differs between machines.
+    assert 0.7 < (used[1] - used[0]) / (estimated[1] - estimated[0]) < 1.3
+    assert used[1] < 1.3 * estimated[1]
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_large_result_is_announced_before_the_runs(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+) -> None:
+    file = tmp_path / "my small.toml"
+    file.write_text(VALID, encoding="utf-8")
+    words = ["run", f"{file}", "--replications", "2", *more]
+    needed = json.loads(
+        _core.estimate(sj.Scenario.from_toml(VALID).replace(replications=2).checked)
+    )["peak_memory_bytes"]
+
+    def warned(*options: str) -> list[str]:
+        assert app([*words, *options], standalone_mode=False) == 0
+        lines = capsys.readouterr().err.splitlines()
+        return [line for line in lines if "of memory" in line]
+
+    monkeypatch.setattr(budget, "machine_bytes", lambda: int(needed * 4.1))
+    assert warned() == []
+    monkeypatch.setattr(budget, "machine_bytes", lambda: int(needed * 3.9))
+    assert warned("--max-memory", "1gb") == []
+    (line,) = warned()
+    size = f"{needed / 1e9:.2g}"
+    assert line == (
+        f"warning: 2 runs and their tables need up to {size} GB of memory; sojourn sweep keeps "
+        "only one row per run"
+    )
+
+
+def test_the_memory_of_the_machine_is_known() -> None:
+    total = budget.machine_bytes()
+    assert total is not None
+    meminfo = Path("/proc/meminfo").read_text(encoding="utf-8")
+    assert total == int(re.search(r"MemTotal:\s+(\d+) kB", meminfo)[1]) * 1024  # type: ignore[index]

@@ -1,0 +1,215 @@
+"""Results of a real run."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import sojourn as sj
+from sojourn import _core, report
+from sojourn.cli import session, tables
+from support.manifests import edit
+
+ROOT = Path(__file__).parents[3]
+CATALOGUE = json.loads(_core.column_catalogue())
+#: The types of polars that a column may have, by its type in the catalogue.
+POLARS: dict[str, Any] = {
+    "text": (pl.String,),
+    "count": (pl.UInt32, pl.UInt64),
+    "real": (pl.Float64,),
+    "flag": (pl.Boolean,),
+}
+
+
+def test_every_run_of_every_arm_is_there(result: sj.Result) -> None:
+    assert result.complete
+    assert (result.finished, result.total) == (6, 6)
+    assert result.arms == ["fifo", "fq"]
+    assert result.per_run.select("arm", "replication").rows() == [
+        (arm, replication) for arm in ("fifo", "fq") for replication in range(3)
+    ]
+
+
+def test_tables_are_tidy(result: sj.Result) -> None:
+    for frame in (result.flows, result.links, result.flow_series, result.link_series, result.pings):
+        assert frame.columns[:2] == ["arm", "replication"]
+        assert not frame.is_empty()
+
+
+def test_links_carry_no_more_than_their_rate(result: sj.Result) -> None:
+    assert result.links["utilisation"].max() <= 1.001  # type: ignore[operator]
+    for side, rate in (("up", 1.0), ("down", 10.0)):
+        goodput = result.per_run[f"goodput_{side}_mbit_per_s"]
+        assert goodput.max() < rate  # type: ignore[operator]
+
+
+def test_fair_queueing_keeps_the_ping_low_where_a_fifo_does_not(result: sj.Result) -> None:
+    row = result.difference("fifo", "fq").row(
+        by_predicate=pl.col("metric") == "induced_latency_ms", named=True
+    )
+    assert row["n"] == 3
+    assert row["high"] < -100.0
+    assert row["significant"]
+
+
+def test_means_lie_within_their_intervals(result: sj.Result) -> None:
+    rows = result.summary().drop_nulls(["low", "high"])
+    assert rows.filter(
+        (pl.col("mean") < pl.col("low")) | (pl.col("mean") > pl.col("high"))
+    ).is_empty()
+    assert rows["n"].unique().to_list() == [3]
+
+
+def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
+    with pytest.raises(sj.ResultError, match='"pie"; expected one of fifo, fq'):
+        result.difference("fifo", "pie")
+    with pytest.raises(sj.ResultError, match='arm "3"; expected one of fifo, fq'):
+        result.difference("fifo", 3)  # type: ignore[arg-type]
+
+
+def test_a_saved_result_is_the_result(result: sj.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "kept")
+    read = sj.Result.load(tmp_path / "kept")
+    assert_frame_equal(read.per_run, result.per_run)
+    assert read.provenance["scenario_sha256"] == result.scenario.hash
+    assert read.build == result.build
+
+
+def test_a_truncated_table_is_named(result: sj.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "kept")
+    file = tmp_path / "kept" / "pings.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(sj.ResultError, match=r"pings\.parquet"):
+        sj.Result.load(tmp_path / "kept")
+
+
+def test_the_provenance_reruns_to_the_same_numbers(result: sj.Result) -> None:
+    again = sj.run(sj.Scenario.from_toml(result.scenario.to_toml()))
+    assert_frame_equal(again.flows, result.flows)
+
+
+def test_another_seed_gives_other_numbers(scenario: sj.Scenario, result: sj.Result) -> None:
+    other = sj.run(scenario.replace(replications=1), seed=2)
+    here = result.flows.filter(pl.col("replication") == 0)
+    assert other.flows["delivered_bytes"].to_list() != here["delivered_bytes"].to_list()
+
+
+def test_the_backend_is_passed_to_the_core(
+    scenario: sj.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str | None] = []
+    original = _core.run
+
+    def record(*given: Any, backend: str | None = None, **options: Any) -> _core.Outcome:
+        chosen.append(backend)
+        return original(*given, backend=backend, **options)
+
+    monkeypatch.setattr(_core, "run", record)
+    short = scenario.replace(replications=1, duration="3s")
+    name = _core.backend_names()[0]
+    named, default = sj.run(short, backend=name), sj.run(short)
+    assert chosen == [name, None]
+    assert named.provenance["backend"]["name"] == name
+    assert_frame_equal(named.flows, default.flows)
+    names = ", ".join(_core.backend_names())
+    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {names}$'):
+        sj.run(short, backend="x")
+
+
+def test_a_failed_check_of_the_backend_is_an_error(
+    result: sj.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert result.validity.verdict != "invalid"
+    result.save(tmp_path / "kept")
+    facts = [
+        {"arm": "fq", "replication": run, "name": "late", "value": f"{run} <&>", "passed": run == 0}
+        for run in range(2)
+    ]
+    edit(tmp_path / "kept", {"validity": facts})
+    read = sj.Result.load(tmp_path / "kept")
+    assert read.validity.verdict == "invalid"
+    text = "fq: replication 1 failed the backend check late: 1 <&>."
+    errors = [found.text for found in read.validity.findings if found.severity == "error"]
+    assert errors == [text]
+    assert read.validity.findings[0].text == text
+    assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
+    plan = session.Plan(
+        scenario=read.scenario,
+        jobs=None,
+        backend=None,
+        out=None,
+        force=False,
+        report=None,
+        json=False,
+        max_memory=None,
+        everything=False,
+        strict=False,
+        resume=False,
+    )
+    assert session.conclude(read, plan, None) == (session.Saved.AS_WANTED, 0)
+    assert f"error: {text}" in capsys.readouterr().err
+    assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)
+
+
+def test_progress_counts_to_the_total(scenario: sj.Scenario) -> None:
+    seen: list[tuple[int, int]] = []
+    sj.run(scenario, progress=lambda finished, total: seen.append((finished, total)))
+    assert seen[-1] == (6, 6)
+    assert [finished for finished, _ in seen] == sorted(finished for finished, _ in seen)
+
+
+def test_an_exception_in_progress_reaches_the_caller(scenario: sj.Scenario) -> None:
+    def refuse(finished: int, total: int) -> None:
+        message = f"{finished} of {total}"
+        raise LookupError(message)
+
+    with pytest.raises(LookupError, match="of 6"):
+        sj.run(scenario, progress=refuse)
+
+
+@pytest.mark.parametrize("table", CATALOGUE, ids=lambda table: table["name"])
+def test_a_table_has_the_columns_of_the_catalogue(table: dict[str, Any], result: sj.Result) -> None:
+    frame = getattr(result, table["name"])
+    assert frame.columns == [column["name"] for column in table["columns"]]
+    for column in table["columns"]:
+        assert frame[column["name"]].dtype in POLARS[column["type"]], column["name"]
+        assert column["nullable"] or frame[column["name"]].null_count() == 0, column["name"]
+
+
+@pytest.mark.parametrize("table", CATALOGUE, ids=lambda table: table["name"])
+def test_help_and_the_reference_describe_every_column(table: dict[str, Any]) -> None:
+    documented = str(getattr(sj.Result, table["name"]).__doc__)
+    columns = re.findall(r"^ *(\w+) : (?:str|int|float|bool)$", documented, re.MULTILINE)
+    assert columns == [column["name"] for column in table["columns"][2:]]
+    page = (ROOT / "docs" / "reference" / "columns.md").read_text(encoding="utf-8")
+    section = page.split(f"## `{table['name']}`\n")[1].split("\n## ")[0]
+    plain = re.sub(r"\s+", " ", documented.replace("``", "`"))
+    for column in table["columns"][2:]:
+        assert column["description"] in plain, column["name"]
+        assert f" {column['unit']} | {column['description']} |".replace("  ", " ") in section
+
+
+def test_every_table_is_in_the_catalogue(result: sj.Result) -> None:
+    assert [table["name"] for table in CATALOGUE] == result._outcome.table_names  # noqa: SLF001
+
+
+def test_progress_hears_of_simulated_time_before_a_run_ends(scenario: sj.Scenario) -> None:
+    class Progress:
+        shares: ClassVar[list[float]] = []
+
+        def __call__(self, finished: int, total: int) -> None:
+            """Nothing finishes in time."""
+
+        def reached(self, share: float) -> None:
+            self.shares.append(share)
+            if share > 0:
+                raise KeyboardInterrupt
+
+    with pytest.raises(sj.Interrupted) as interrupted:
+        sj.run(scenario.replace(duration="100000s", replications=1), progress=Progress())
+    assert interrupted.value.result.finished == 0
+    assert 0 < Progress.shares[-1] < 0.1

@@ -1,0 +1,338 @@
+"""Validity findings on small scenarios: alarms where they belong, and none elsewhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from sojourn import report
+from sojourn.queues import qdisc
+from sojourn.result import observations, stationarity
+from sojourn.scenario import presets
+from support.manifests import edit
+
+
+def compared(
+    *queues: str,
+    link: str,
+    rtt: str,
+    duration: str,
+    warmup: str,
+    traffic: str = "rrul_be",
+    replications: int = 3,
+) -> sj.Result:
+    """Run what ``sojourn compare`` would run, by default three times per queue."""
+    rates = presets.link_rates(link)
+    return sj.run(
+        presets.access_link(
+            rates=rates,
+            groups=presets.traffic(traffic, rates),
+            queues={queue: qdisc(queue) for queue in queues},
+            rtt=rtt,
+            duration=duration,
+            warmup=warmup,
+            replications=replications,
+            seed=1,
+            name="test",
+        )
+    )
+
+
+def texts(result: sj.Result, *severities: str) -> list[str]:
+    """List the findings of some severities."""
+    return [found.text for found in result.validity.findings if found.severity in severities]
+
+
+def test_a_shaper_below_the_rate_of_the_link_is_the_bottleneck() -> None:
+    result = compared(
+        "cake bandwidth 4mbit",
+        "cake bandwidth 4mbit rtt 30ms",
+        link="100mbit",
+        rtt="30ms",
+        duration="20s",
+        warmup="8s",
+    )
+    assert texts(result, "error", "warning") == []
+    assert result.links["busy_share"].min() > 0.9  # type: ignore[operator]
+    assert result.links["utilisation"].max() < 0.1  # type: ignore[operator]
+
+
+def test_a_shaper_in_front_of_a_slower_link_is_the_bottleneck() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "router": sj.Link(rate="100mbit", qdisc="cake bandwidth 950kbit"),
+                "modem": sj.Link(rate="1mbit", qdisc="pfifo limit 500"),
+            },
+            traffic=[sj.Tcp(path=["router", "modem"], reverse=[], count=2)],
+            rtt="40ms",
+            duration="20s",
+            warmup="5s",
+            replications=2,
+        )
+    )
+    busy = {row["link"]: row["busy_share"] for row in result.links.iter_rows(named=True)}
+    assert busy["router"] > 0.9
+    assert busy["modem"] < 0.05
+    notes = texts(result, "error", "note")
+    assert any(text.startswith("link modem was not a bottleneck") for text in notes)
+    assert not any("link router" in text for text in notes)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["transfers", "beside UDP"])
+def test_the_time_after_the_last_transfer_does_not_count_as_idle(*, beside: bool) -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "up": sj.Link(rate="1gbit", qdisc=sj.Pfifo()),
+                "down": sj.Link(rate="10mbit", qdisc=sj.Pfifo(limit=100)),
+            },
+            traffic=[
+                sj.Tcp(direction="down", bytes="1mb"),
+                *([sj.Udp(direction="up", rate="1mbit", payload="100b")] if beside else []),
+            ],
+            rtt="50ms",
+            duration="60s",
+        )
+    )
+    found = texts(result, "error")
+    assert sum("no link was a bottleneck" in text for text in found) == beside
+    assert result.links["busy_share"].max() < 0.05  # type: ignore[operator]
+
+
+def test_a_shaper_above_the_rate_of_the_link_is_reported() -> None:
+    result = compared(
+        "cake bandwidth 9mbit", link="10/2mbit", rtt="30ms", duration="20s", warmup="8s"
+    )
+    (warning,) = texts(result, "warning")
+    assert "the queue of link up (9mbit) is faster than the link (2mbit)" in warning
+
+
+def test_a_start_that_dominates_is_reported() -> None:
+    result = compared(
+        "pfifo", "fq_codel", link="100/20mbit", rtt="25ms", duration="20s", warmup="5s"
+    )
+    warnings = texts(result, "warning")
+    assert any("the load starts at" in text for text in warnings)
+    drifts = [text for text in warnings if "not stationary" in text]
+    assert drifts[0].startswith("pfifo: goodput down is not stationary: 16")
+    assert " 78" in drifts[0]
+    assert [drift.split(" is ")[0] for drift in drifts] == [
+        "pfifo: goodput down",
+        "pfifo: ping RTT",
+    ]
+
+
+@pytest.mark.parametrize("replications", [1, 2])
+def test_a_start_that_dominates_is_reported_for_few_runs(replications: int) -> None:
+    result = compared(
+        "pfifo", "fq_codel", link="100/20mbit", rtt="25ms", duration="20s", warmup="7.1s",
+        replications=replications,
+    )  # fmt: skip
+    warnings = texts(result, "warning")
+    (settling,) = (text for text in warnings if "the load starts at" in text)
+    assert settling == (
+        "pfifo: the warm-up ends at 7.1 s, but the load starts at 5.05 s and needs 11.15 s to "
+        "settle and to fill the buffers: the results include the start of the flows. Use a "
+        "warm-up of at least 16.2 s."
+    )
+    drift = next(text for text in warnings if "goodput down is not stationary" in text)
+    assert f"(n = {replications}). Use a longer run with a warm-up of at least 13.55 s." in drift
+    assert not any(text.startswith("fq_codel") for text in warnings)
+
+
+@pytest.mark.parametrize("quantity", ["ping RTT", "sojourn time of link down"])
+def test_a_queue_that_is_still_filling_is_reported(quantity: str) -> None:
+    stream = sj.Udp(direction="down", rate="20.5mbit")
+    pings = [sj.Ping(direction="down")] if quantity == "ping RTT" else []
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "down": sj.Link(rate="20mbit", qdisc="pfifo limit 2000"),
+                "up": sj.Link(rate="20mbit", qdisc="pfifo"),
+            },
+            traffic=[stream, *pings],
+            rtt="20ms",
+            duration="25s",
+            warmup="5s",
+            replications=3,
+        )
+    )
+    settling, drift = texts(result, "warning")
+    assert "needs 22.13 s to settle and to fill the buffers" in settling
+    assert drift.startswith(f"default: {quantity}")
+    assert "Use a longer run with a warm-up of at least 15 s." in drift
+
+
+@pytest.mark.parametrize("replications", [1, 3])
+@pytest.mark.parametrize(
+    ("link", "traffic"),
+    [
+        ("10mbit", "rrul_be"),
+        # The first example of the README.
+        ("50/10mbit", "tcp_2up"),
+        ("20mbit", "udp_flood"),
+    ],
+)
+def test_the_defaults_have_no_warning(link: str, traffic: str, replications: int) -> None:
+    result = compared(
+        "pfifo", "codel", "fq_codel", "cake", "pie",
+        link=link, rtt="50ms", duration="70s", warmup="15s", traffic=traffic,
+        replications=replications,
+    )  # fmt: skip
+    warnings = texts(result, "error", "warning")
+    # The flood drops pings as well.
+    expected = ("n = 1:", "% of pings had no reply")
+    assert [text for text in warnings if not any(part in text for part in expected)] == []
+
+
+def test_flows_that_join_are_part_of_the_experiment() -> None:
+    scenario = sj.Scenario(
+        links={"up": sj.Link(rate="10mbit", qdisc="fq_codel"), "down": "unlimited"},
+        traffic=[
+            sj.Tcp(direction="up", name="first"),
+            sj.Tcp(direction="up", name="joins", start="12s"),
+        ],
+        rtt="20ms",
+        duration="20s",
+        warmup="4s",
+        replications=3,
+    )
+    joined = sj.run(scenario)
+    assert texts(joined, "warning") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # Quantiles of Student's t: 2.776 at 4 degrees of freedom, 2.262 at 9.
+        ([1.0, 2.0, 3.0, 4.0], 0.0305),
+        ([0.0, 0.0, 0.0], 1.0),
+        ([1.0, 1.0, 1.0], 0.0),
+        ([1.0, -1.0, 1.0, -1.0], 1.0),
+    ],
+)
+def test_p_values_are_those_of_students_t(values: Sequence[float], expected: float) -> None:
+    assert stationarity.p_value(values) == pytest.approx(expected, abs=1e-4)
+
+
+def test_percentiles_of_few_observations_are_found() -> None:
+    def transactions(runs: int, per_run: int) -> pl.DataFrame:
+        return pl.DataFrame(
+            [
+                {
+                    "arm": "a",
+                    "replication": run,
+                    "group": "users",
+                    "started_s": 9.0,
+                    "duration_s": 1.0,
+                }
+                for run in range(runs)
+                for _ in range(per_run)
+            ]
+        )
+
+    flows = pl.DataFrame(
+        schema={"arm": pl.String, "replication": pl.Int64, "group": pl.String,
+                "started_s": pl.Float64, "fct_s": pl.Float64}
+    )  # fmt: skip
+    pings = pl.DataFrame(
+        schema={"arm": pl.String, "replication": pl.Int64, "t_s": pl.Float64, "rtt_ms": pl.Float64}
+    )
+
+    def found(runs: int, per_run: int) -> list[observations.Sparse]:
+        return observations.sparse(flows, pings, transactions(runs, per_run), warmup_s=5.0)
+
+    (few,) = found(8, 2)
+    assert (few.name, few.percent, few.arms) == ("users: duration p95", 95, ["a"])
+    assert (few.least_per_run, few.least, few.needed_per_run, few.needed) == ("2", 16, 20, 100)
+    assert found(4, 20)
+    assert found(10, 19)
+    assert found(5, 20) == []
+    # Means of 5 1/3 and 19 29/30.
+    uneven = pl.concat([transactions(3, 5), transactions(1, 1)])
+    (few,) = observations.sparse(flows, pings, uneven, warmup_s=5.0)
+    assert (few.least_per_run, few.least) == ("5.3", 16)
+    almost = pl.concat([transactions(29, 20), transactions(30, 19).filter(replication=29)])
+    (few,) = observations.sparse(flows, pings, almost, warmup_s=5.0)
+    assert (few.least_per_run, few.least) == ("19.9", 599)
+
+
+def test_transactions_that_the_end_cuts_off_are_reported_as_that() -> None:
+    scenario = sj.Scenario(
+        links={name: sj.Link(rate="2mbit", qdisc="fq_codel") for name in ("up", "down")},
+        traffic=[sj.Web(direction="down", name="users", page="large", think="100ms")],
+        rtt="30ms",
+        duration="25s",
+        warmup="1s",
+        replications=2,
+    )
+    result = sj.run(scenario)
+    row = result.per_application.row(0, named=True)
+    assert row["cut_off"] == 1.0
+    assert row["transactions"] == 2
+    (finding,) = (text for text in texts(result, "note", "warning") if "still in progress" in text)
+    assert finding == (
+        "default: users: 2 of 4 pages were still in progress at the end of the run, so that "
+        "durations cover only the shorter ones. Use a longer run."
+    )
+
+
+def test_models_without_a_comparison_are_named_in_the_report() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={"up": sj.Link(rate="10mbit", qdisc="pfifo"), "down": "unlimited"},
+            traffic=[sj.Tcp(direction="up", cc="bbr3")],
+            rtt="20ms",
+            duration="14s",
+            warmup="3s",
+        )
+    )
+    text = "not compared with a real implementation: congestion control bbr3."
+    assert text in texts(result, "note")
+    assert text in report.html(result)
+
+
+def test_a_run_that_lasts_as_long_as_its_program_is_no_experiment(tmp_path: Path) -> None:
+    links = {name: sj.Link(rate="10mbit", qdisc="fq_codel") for name in ("up", "down")}
+    traffic = [sj.Ping(direction="up", interval="100ms")]
+    idle = sj.Scenario(links=links, traffic=traffic, rtt="20ms", duration="3s", warmup="0s")
+    result = sj.run(idle)
+    found = " ".join(texts(result, "error", "warning", "note"))
+    for finding in ("no link was a bottleneck", "n = 1", "only 3 s", "compared with a real"):
+        assert finding in found
+    result.save(tmp_path / "live")
+
+    def live(*facts: tuple[str, str, bool]) -> sj.Result:
+        run = {"arm": "default", "replication": 0}
+        named = [dict(zip(("name", "value", "passed"), fact, strict=True)) for fact in facts]
+        edit(tmp_path / "live", {"validity": [run | fact for fact in named]})
+        return sj.Result.load(tmp_path / "live")
+
+    ended, failed = ("ended_by", "the program", True), ("server", "ended with exit code 1", False)
+    assert live(ended).validity.verdict == "valid"
+    assert texts(live(ended), "error", "warning") == []
+    assert "real" not in " ".join(texts(live(ended), "note"))
+    # Its checks remain.
+    assert texts(live(ended, failed), "error") == ["failed check server: ended with exit code 1."]
+    # Runs of a backend that last for the duration of their scenario are experiments.
+    assert "no link was a bottleneck" in " ".join(texts(live(failed), "error"))
+
+
+def test_long_series_are_examined_in_pieces_of_whole_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = compared("pfifo", "fq_codel", link="20/5mbit", rtt="25ms", duration="20s", warmup="5s")
+    whole = result._drifts()  # noqa: SLF001
+    assert whole
+    runs = result.flows.select("arm", "replication").unique().height
+    assert len(list(stationarity._pieces(result.flow_series))) == 1  # noqa: SLF001
+    monkeypatch.setattr(stationarity, "ROWS", 10)
+    pieces = list(stationarity._pieces(result.flow_series))  # noqa: SLF001
+    assert len(pieces) == runs > 2
+    assert pl.concat(pieces).equals(result.flow_series)
+    assert result._drifts() == whole  # noqa: SLF001
+    # Runs whose rows do not follow each other stay together.
+    mixed = pl.concat([*pieces, pieces[0]])
+    (piece,) = stationarity._pieces(mixed)  # noqa: SLF001
+    assert piece.height == mixed.height

@@ -1,0 +1,323 @@
+"""Claims: what claims.csv may contain, and every rule by which claims are judged."""
+
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.studies import claims as module
+from sojourn.studies import verdicts
+from sojourn.studies.claims import Subject
+from sojourn.studies.verdicts import (
+    DEFINITIONAL,
+    IN_DIRECTION,
+    NOT_CHECKABLE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    Estimate,
+)
+from support.stored import COLUMNS
+from support.studied import claims, estimate, subject
+
+
+def test_a_claim_is_read_with_its_conditions(tmp_path: Path) -> None:
+    text = (
+        "# a comment\n"
+        'A,"Fig. 1, left",figure,"fast, and ""fair""",s,pie,web,m,equals,codel,2,5%,reading\n'
+        "A,,,,s,pie,,m,direction:at_least,t/codel@web:n,0.5,,no number in the text\n"
+        "B,text,text,x,,,,,not_checkable,,,,no access\n"
+    )
+    first, second = claims(tmp_path, text)
+    assert (first.name, first.source, first.evidence) == ("A", "Fig. 1, left", "figure")
+    assert first.statement == 'fast, and "fair"'
+    full, weaker = first.lines
+    assert full.subject == Subject("s", "pie", "web", "m")
+    # The group of a reference is that of the line unless it is given.
+    assert full.reference == Subject("s", "codel", "web", "m")
+    assert (full.value, full.tolerance, full.weaker) == (2.0, 0.1, False)
+    assert weaker.reference == Subject("t", "codel", "web", "n")
+    assert (weaker.relation, weaker.weaker, weaker.value) == ("at_least", True, 0.5)
+    assert weaker.tolerance is None
+    assert first.uncounted is None
+    assert first.subjects == [one for line in first.lines for one in (line.subject, line.reference)]
+    assert (second.uncounted, second.subjects) == (NOT_CHECKABLE, [])
+
+
+def test_the_value_of_a_ratio_is_1_unless_it_is_given(tmp_path: Path) -> None:
+    (claim,) = claims(tmp_path, "A,x,text,x,s,pie,,m,equals,codel,,0.1,reading\n")
+    assert (claim.lines[0].value, claim.lines[0].tolerance) == (1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (",x,text,x,s,a,,m,above,b,,,", "a line has no id; expected the name of its claim"),
+        (
+            "A,x,rumour,x,s,a,,m,above,b,,,",
+            'claim A: unknown evidence "rumour"; expected printed, figure, data, text, derived',
+        ),
+        ("A,,text,x,s,a,,m,above,b,,,", "claim A: its first line has no source"),
+        ("A,x,text,,s,a,,m,above,b,,,", "claim A: its first line has no statement"),
+        (
+            "A,x,text,x,s,a,,m,beneath,b,,,",
+            'claim A: unknown relation "beneath"; expected one of ' + ", ".join(module.RELATIONS),
+        ),
+        ("A,x,text,x,,,,,definitional,,,,", "claim A: definitional needs a reason"),
+        ("A,x,text,x,,a,,m,above,b,,,", "claim A: no scenario; expected its name"),
+        ("A,x,text,x,s,,,m,above,b,,,", "claim A: no arm; expected its name"),
+        ("A,x,text,x,s,a,,,above,b,,,", "claim A: no metric; expected its name"),
+        ("A,x,text,x,s,a,,m,above,,,,", "claim A: above needs a reference"),
+        ("A,x,text,x,s,a,,m,differs,,,,", "claim A: differs needs a reference"),
+        ("A,x,text,x,s,a,,m,at_most,,,,", "claim A: at_most needs a value or a reference"),
+        (
+            "A,x,text,x,s,a,,m,equals,,1,3%%,",
+            'claim A: invalid tolerance "3%%"; expected a number or a percentage such as 3%',
+        ),
+        (
+            "A,x,text,x,s,a,,m,equals,,1,,",
+            'claim A: invalid tolerance ""; expected a number or a percentage such as 3%',
+        ),
+        (
+            "A,x,text,x,s,a,,m,at_most,,1,3%,",
+            "claim A: tolerance with at_most; expected it only with equals",
+        ),
+        (
+            "A,x,text,x,s,a,,m,above,b,,,\nB,x,text,x,s,a,,m,above,b,,,\nA,x,text,x,s,a,,m,above,b,,,",
+            "claim A: its lines are not consecutive",
+        ),
+    ],
+)
+def test_a_line_that_is_not_valid_is_reported(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(sj.ResultError) as raised:
+        claims(tmp_path, f"{text}\n")
+    assert str(raised.value) == f"{tmp_path / 'claims.csv'}: {expected}"
+
+
+def test_a_file_with_other_columns_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "claims.csv"
+    with pytest.raises(sj.ResultError, match=r"claims\.csv: cannot read claims: .*No such file"):
+        module.load(file)
+    file.write_text("id,value\nA,x\n", encoding="utf-8")
+    with pytest.raises(sj.ResultError, match=f"expected the columns {COLUMNS.split(',')[0]}, "):
+        module.load(file)
+
+
+def verdict(tmp_path: Path, text: str, **measured: Estimate) -> str:
+    """Judge the first of the claims in `text`; arms that are not given were not measured."""
+    found = {subject(arm): one for arm, one in measured.items()}
+    return verdicts.judged(claims(tmp_path, text), found)[0].verdict
+
+
+def lines(*conditions: str) -> str:
+    """Write a claim; each condition is its arm, relation, reference, value and tolerance."""
+    heads = ["A,x,text,x", *["A,,,"] * (len(conditions) - 1)]
+    return "".join(
+        f"{head},s,{arm},,m,{rest}\n"
+        for head, condition in zip(heads, conditions, strict=True)
+        for arm, _, rest in [condition.partition(",")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a,equals,,3.0625,0.125,", REPRODUCED),
+        ("a,equals,,3.25,0.125,", NOT_REPRODUCED),
+        ("a,equals,b,0.5,1%,", REPRODUCED),
+        ("a,equals,b,0.7,1%,", IN_DIRECTION),
+        ("a,equals,b,1.4,1%,", NOT_REPRODUCED),
+        # Whether the ratio is on one side of 1 is not stated.
+        ("a,equals,b,,1%,", NOT_REPRODUCED),
+        # The tolerance includes 1.
+        ("b,equals,a,1.1,0.1,", NOT_REPRODUCED),
+        ("b,equals,a,1.1,0.05,", IN_DIRECTION),
+        ("near,equals,a,1.1,0.05,", NOT_REPRODUCED),
+        ("b,equals,a,1.5,1%,", IN_DIRECTION),
+        ("a,at_least,,3,,", REPRODUCED),
+        ("a,at_least,,3.1,,", NOT_REPRODUCED),
+        ("a,at_least,b,0.5,,", REPRODUCED),
+        ("a,at_least,b,0.6,,", NOT_REPRODUCED),
+        ("a,at_most,,3,,", REPRODUCED),
+        ("a,at_most,,2.9,,", NOT_REPRODUCED),
+        ("b,at_most,a,2,,", REPRODUCED),
+        ("b,at_most,a,,,", NOT_REPRODUCED),
+        ("b,above,a,,,", REPRODUCED),
+        ("a,below,b,,,", REPRODUCED),
+        ("a,above,b,,,", NOT_REPRODUCED),
+        # The mean of c is above that of a, but not each of its runs.
+        ("c,above,a,,,", NOT_REPRODUCED),
+        ("a,above,c,,,", NOT_REPRODUCED),
+        # Each run of f is above that of a, but the difference is not significant.
+        ("f,above,a,,,", IN_DIRECTION),
+        ("a,below,f,,,", IN_DIRECTION),
+        ("f,differs,a,,,", NOT_REPRODUCED),
+        # Every run differs by the same amount, too small to count.
+        ("near,above,a,,,", NOT_REPRODUCED),
+        # Another number of runs, so no pairs.
+        ("b,above,two,,,", REPRODUCED),
+        ("f,above,two,,,", NOT_REPRODUCED),
+        # Medians have intervals, if there are enough runs, but no pairs.
+        ("few,above,lower,,,", IN_DIRECTION),
+        ("lower,above,few,,,", NOT_REPRODUCED),
+        ("median,above,lower,,,", REPRODUCED),
+        ("median,above,wide,,,", NOT_REPRODUCED),
+        # d has one run.
+        ("d,above,a,,,", IN_DIRECTION),
+        ("d,below,b,,,", IN_DIRECTION),
+        ("d,equals,,4,1%,", IN_DIRECTION),
+        ("d,at_most,,5,,", IN_DIRECTION),
+        ("a,at_most,d,1,,", IN_DIRECTION),
+        ("d,at_most,,3,,", NOT_REPRODUCED),
+        ("a,differs,b,,,", REPRODUCED),
+        ("b,differs,a,,,", REPRODUCED),
+        ("c,differs,a,,,", NOT_REPRODUCED),
+        # One run has no interval, and there is no weaker form.
+        ("d,differs,b,,,", NOT_REPRODUCED),
+        ("e,differs,a,,,", NOT_RUN),
+        ("e,above,a,,,", NOT_RUN),
+        ("a,below,e,,,", NOT_RUN),
+        ("a,at_most,zero,2,,", NOT_REPRODUCED),
+        ("a,definitional,,,,reason", DEFINITIONAL),
+        ("a,not_checkable,,,,reason", NOT_CHECKABLE),
+    ],
+)
+def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
+    measured = {
+        "a": estimate(2.5, 3.0, 3.5),
+        "b": estimate(5.0, 6.0, 7.0),
+        "c": estimate(2.0, 3.2, 4.0),
+        "d": estimate(4.0),
+        "f": estimate(2.6, 3.1, 6.0),
+        "near": estimate(2.5, 3.001, 3.501),
+        "two": estimate(2.6, 3.1),
+        "median": Estimate(10, 6.0, 5.0, 7.0),
+        "few": Estimate(3, 6.0, None, None),
+        "lower": Estimate(10, 3.0, 2.0, 4.0),
+        "wide": Estimate(10, 3.0, 2.0, 5.5),
+        "zero": estimate(0.0, 0.0),
+    }
+    assert verdict(tmp_path, lines(condition), **measured) == expected
+
+
+def test_a_claim_holds_if_all_its_conditions_hold(tmp_path: Path) -> None:
+    low, high = estimate(0.5, 1.0, 1.5), estimate(5.0, 6.0, 7.0)
+    # Above `low` in each run, but not significantly.
+    middle = estimate(0.6, 1.1, 4.0)
+    text = lines("a,below,b,,,", "a,below,c,,,")
+    assert verdict(tmp_path, text, a=low, b=high, c=high) == REPRODUCED
+    assert verdict(tmp_path, text, a=low, b=high, c=middle) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=middle, b=high, c=low) == NOT_REPRODUCED
+    assert verdict(tmp_path, text, a=low, b=high) == NOT_RUN
+
+
+def test_a_weaker_form_replaces_the_general_rules_of_direction(tmp_path: Path) -> None:
+    text = lines("a,at_most,,1,,", "a,direction:below,b,,,")
+    low, middle, high = estimate(0.5, 0.9, 1.2), estimate(1.8, 2.0, 2.2), estimate(5.0, 6.0, 7.0)
+    # A claim that holds fully needs no weaker form.
+    assert verdict(tmp_path, text, a=low, b=low) == REPRODUCED
+    assert verdict(tmp_path, text, a=middle, b=high) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=high, b=middle) == NOT_REPRODUCED
+    # The means have the order of the weaker form, but the difference is not significant.
+    wide = estimate(1.0, 2.5, 4.0)
+    assert verdict(tmp_path, text, a=middle, b=wide) == NOT_REPRODUCED
+    # A single run shows the order.
+    assert verdict(tmp_path, text, a=estimate(2.0), b=estimate(6.0)) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=estimate(6.0), b=estimate(2.0)) == NOT_REPRODUCED
+    assert verdict(tmp_path, text, a=middle) == NOT_RUN
+    # Of a claim with a weaker form, `below` alone has no direction of its own.
+    below = lines("a,below,b,,,", "a,direction:at_most,,1,,")
+    assert verdict(tmp_path, below, a=middle, b=wide) == NOT_REPRODUCED
+
+
+RANKS = (
+    "A,x,text,x,s,a,,m,equals,,10,1,\nB,x,text,x,s,b,,m,equals,,20,1,\n"
+    "C,x,text,x,s,c,,m,equals,,21,1,\n"
+)
+
+
+def ranked(tmp_path: Path, **means: float) -> list[str]:
+    measured = {subject(arm): estimate(mean, mean) for arm, mean in means.items()}
+    return [one.verdict for one in verdicts.judged(claims(tmp_path, RANKS), measured)]
+
+
+def test_a_value_holds_in_direction_if_the_arm_keeps_its_rank(tmp_path: Path) -> None:
+    # b and c differ by less than their tolerances: their order does not count.
+    assert ranked(tmp_path, a=5, b=31, c=30) == [IN_DIRECTION] * 3
+    assert ranked(tmp_path, a=5, b=31, c=4) == [NOT_REPRODUCED, IN_DIRECTION, NOT_REPRODUCED]
+    assert ranked(tmp_path, a=10, b=20, c=40) == [REPRODUCED, REPRODUCED, IN_DIRECTION]
+    # Equal means have no order.
+    assert ranked(tmp_path, a=30, b=30, c=31) == [NOT_REPRODUCED, NOT_REPRODUCED, IN_DIRECTION]
+    # The rank beside an arm that was not measured is not known.
+    assert ranked(tmp_path, b=30, c=30) == [NOT_RUN, NOT_REPRODUCED, NOT_REPRODUCED]
+
+
+def test_ranks_are_those_within_a_scenario_a_group_and_a_metric(tmp_path: Path) -> None:
+    text = (
+        "A,x,text,x,s,a,,m,equals,,10,1,\nB,x,text,x,t,b,,m,equals,,20,1,\n"
+        "C,x,text,x,s,b,web,m,equals,,20,1,\nD,x,text,x,s,b,,n,equals,,20,1,\n"
+    )
+    measured = {
+        subject("a"): estimate(5.0),
+        subject("t/b"): estimate(30.0),
+        subject("b@web"): estimate(30.0),
+        subject("b", "n"): estimate(30.0),
+    }
+    found = verdicts.judged(claims(tmp_path, text), measured)
+    assert [one.verdict for one in found] == [NOT_REPRODUCED] * 4
+
+
+def test_the_number_that_is_compared_is_the_mean_or_the_ratio(tmp_path: Path) -> None:
+    text = lines("a,equals,b,0.5,1%,", "a,at_least,,1,,")
+    measured = {subject("a"): estimate(3.0), subject("b"): estimate(6.0)}
+    (found,) = verdicts.judged(claims(tmp_path, text), measured)
+    assert [one.compared for one in found.lines] == [0.5, 3.0]
+
+
+def test_presets_put_other_arms_into_the_claims_that_name_them(tmp_path: Path) -> None:
+    text = lines("a,below,b,,,") + "B,x,text,x,s,c,,m,at_least,,1,,\n"
+    found, other = verdicts.substituted(claims(tmp_path, text), {"a": "a2"})
+    (line,) = found.lines
+    assert other.subjects == [subject("c")]
+    assert (found.name, line.subject, line.reference) == ("A", subject("a2"), subject("b"))
+
+
+def test_presets_keep_the_other_arms_for_the_comparison_of_ranks(tmp_path: Path) -> None:
+    text = lines("a,equals,,10,0.5,") + "B,x,text,x,s,b,,m,equals,,20,0.5,\n"
+    measured = {subject("a2"): estimate(12.0), subject("b"): estimate(20.0)}
+    (found, _) = verdicts.judged(
+        verdicts.substituted(claims(tmp_path, text), {"a": "a2"}), measured
+    )
+    assert found.verdict == IN_DIRECTION
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "A,x,text,x,s,a,,m,direction:above,b,,,\n",
+            "claim A: only lines with direction:; expected one without",
+        ),
+        (
+            "A,x,text,x,s,a,,m,above,b,,,\nA,,,,,,,,definitional,,,,so\n",
+            "claim A: a claim that is not counted has one line",
+        ),
+    ],
+)
+def test_claims_that_could_hold_by_mistake_are_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(sj.ResultError, match=message):
+        claims(tmp_path, text)
+
+
+def test_totals_count_every_verdict() -> None:
+    counts = verdicts.totals([REPRODUCED, NOT_RUN, REPRODUCED])
+    assert counts == {
+        REPRODUCED: 2,
+        IN_DIRECTION: 0,
+        NOT_REPRODUCED: 0,
+        NOT_CHECKABLE: 0,
+        DEFINITIONAL: 0,
+        NOT_RUN: 1,
+    }

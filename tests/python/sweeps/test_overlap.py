@@ -1,0 +1,177 @@
+"""The time of a sweep beside its runs: what overlaps with them, and what is not done."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.result import metrics
+from sojourn.sweeps.carriers import Carrier
+from sojourn.sweeps.estimates import by_point
+from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.executors import LocalExecutor, Row
+from sojourn.sweeps.parameters import parameters
+from sojourn.sweeps.run import Plan, SweepInterrupted, execute, plan
+from sojourn.sweeps.space import space
+from support.shell import environment
+
+SCENARIO = sj.Scenario.from_toml("""
+name = "swept"
+duration = "2s"
+warmup = "1s"
+rtt = "20ms"
+replications = 3
+links.up = { rate = "5mbit", qdisc = "codel" }
+links.down = { rate = "5mbit", qdisc = "pfifo" }
+traffic = [{ type = "tcp", direction = "up" }, { type = "ping", direction = "up" }]
+""")
+# Each duration has its own carrier.
+DURATIONS = {"duration": ["1.5s", "1.6s", "1.7s"], "links.up.rate": ["2mbit", "4mbit"]}
+
+
+@dataclass
+class Log:
+    """A store of rows that remembers in which order it was used."""
+
+    rows: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    events: list[tuple[str, float]] = field(default_factory=list)
+
+    def finished(self, carrier: Carrier) -> set[int]:
+        self.events.append(("look up", carrier.scenario.duration_s))
+        return set(self.rows.get(carrier.scenario.hash, {}))
+
+    def read(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Row]:
+        stored = self.rows[carrier.scenario.hash]
+        return ((number, stored[number]) for number in numbers)
+
+    def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
+        self.events.append(("append", carrier.scenario.duration_s))
+        self.rows.setdefault(carrier.scenario.hash, {}).update(rows)
+
+    def close(self, carrier: Carrier) -> None:
+        self.events.append(("close", carrier.scenario.duration_s))
+
+
+@dataclass(slots=True, kw_only=True)
+class Watched(LocalExecutor):
+    """An executor that remembers when it starts runs."""
+
+    log: Log
+
+    def _running(self, carrier: Carrier, numbers: Sequence[int]) -> _core.Measurements:
+        self.log.events.append(("start", carrier.scenario.duration_s))
+        return LocalExecutor._running(self, carrier, numbers)  # noqa: SLF001
+
+
+def planned(*, until: str | None = None) -> Plan:
+    found = plan(SCENARIO, space(parameters(DURATIONS)), until_=until, most=until and 6)
+    assert len(found.carriers) == 3
+    return found
+
+
+def executed(of: Plan, log: Log, **given: object) -> tuple[sj.SweepResult, Execution]:
+    execution = Execution(
+        replications=of.replications,
+        executor=Watched(jobs=2, log=log),
+        until=of.until,
+        cache=log,
+        **given,  # type: ignore[arg-type]
+    )
+    return execute(of, execution), execution
+
+
+def test_runs_of_the_next_carrier_start_before_the_last_rows_are_stored() -> None:
+    log, of = Log(), planned()
+    result, execution = executed(of, log)
+    for before, after in ((1.5, 1.6), (1.6, 1.7)):
+        last = max(n for n, event in enumerate(log.events) if event == ("append", before))
+        assert log.events.index(("look up", after)) < log.events.index(("start", after)) < last
+    # Each carrier is looked up and started once.
+    assert len([event for event in log.events if event[0] != "append"]) == 3 * 3
+    assert result.runs.height == execution.finished == of.runs
+    assert result.runs.equals(sj.sweep(SCENARIO, DURATIONS, jobs=1).runs)
+    again, repeated = executed(of, log)
+    assert repeated.reused == of.runs
+    assert again.runs.equals(result.runs)
+
+
+def test_with_until_carriers_do_not_overlap() -> None:
+    log, of = Log(), planned(until="ping_ms_p95 ±0.1 %")
+    executed(of, log)
+    for before, after in ((1.5, 1.6), (1.6, 1.7)):
+        assert log.events.index(("close", before)) < log.events.index(("start", after))
+
+
+def test_damaged_rows_are_executed_in_addition_to_the_started_runs() -> None:
+    log, of = Log(), planned()
+    result, _ = executed(of, log)
+    for carrier in of.carriers:
+        rows = log.rows[carrier.scenario.hash]
+        del rows[1]
+        rows[2] = bytes([rows[2][0] ^ 1]) + rows[2][1:]
+    again, execution = executed(of, log)
+    assert again.runs.equals(result.runs)
+    assert execution.reused == of.runs - 2 * 3
+
+
+def test_an_interrupt_between_carriers_keeps_the_finished_runs_and_ends_the_others() -> None:
+    log, of = Log(), planned()
+    first = of.replications * len(of.carriers[0].cells)
+
+    def progress(finished: int, _: int) -> None:
+        if finished == first:
+            assert log.events[-2][0] == "start"
+            raise KeyboardInterrupt
+
+    with pytest.raises(SweepInterrupted) as interrupted:
+        executed(of, log, progress=progress)
+    assert interrupted.value.result.runs.height == first
+    assert len(log.rows[of.carriers[0].scenario.hash]) == first
+    # The started carrier was closed, and the third one was not looked up.
+    assert log.events[-1] == ("close", 1.6)
+    assert 1.7 not in [duration for _, duration in log.events]
+
+
+def test_intervals_of_equal_samples_are_computed_once() -> None:
+    runs = sj.sweep(SCENARIO, {"links.up.rate": ["2mbit", "4mbit"]}).runs
+    names = ["drops", "marks", "goodput_up_mbit_per_s"]
+    samples: list[list[float]] = []
+
+    def estimate(values: Sequence[float]) -> metrics.Interval:
+        samples.append(list(values))
+        return metrics.mean_and_interval(values)
+
+    found = by_point(runs, ["links.up.rate"], names, estimate)
+    assert samples.count([0.0] * 3) == 1
+    assert len(samples) < found.height * len(names)
+    for row in found.iter_rows(named=True):
+        of_point = runs.filter(point=row["point"])
+        for name in names:
+            expected = metrics.mean_and_interval(of_point[name].to_list())
+            assert (row[name], row[f"{name}_low"], row[f"{name}_high"]) == expected
+
+
+def test_the_first_points_are_those_of_all_points() -> None:
+    found = sj.sweep(SCENARIO, {"links.up.rate": ["2mbit", "3mbit", "4mbit"]})
+    names = ["ping_ms_p99", "drops"]
+    first = found.first_points(2, names)
+    assert "points" not in found.__dict__
+    assert first.equals(found.points.head(2).select(first.columns))
+    assert found.first_points(2, names).height == 2
+
+
+def test_the_command_imports_only_what_it_needs() -> None:
+    heavy = ["numpy", "scipy", "matplotlib", "distributed", "sojourn.report.page"]
+    program = f"import sojourn.cli.sweep, sys; print(*(n for n in {heavy} if n in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == ""

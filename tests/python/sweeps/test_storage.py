@@ -1,0 +1,216 @@
+"""Saved sweeps: all files or none, and nothing is lost silently."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from sojourn import folder
+from sojourn.scenario.paths import expanded
+from sojourn.sweeps import storage
+from support.shell import Command, environment
+
+TEXT = """
+name = "swept"
+duration = "2s"
+warmup = "1s"
+rtt = "20ms"
+links.up = { rate = "5mbit", qdisc = "codel" }
+links.down = { rate = "5mbit", qdisc = "pfifo", loss = "1%" }
+links.lan = "unlimited"
+traffic = [
+    { name = "bulk", type = "tcp", direction = "up" },
+    { name = "ping", type = "ping", direction = "up", interval = "50ms" },
+]
+
+[sweep.parameters]
+"links.down.rate,links.up.rate" = [["4mbit", "1mbit"], ["8mbit", "2mbit"]]
+rtt = "10ms,20ms"
+"""
+
+
+def swept(runs: int = 2, *, complete: bool = True, replications: int = 2) -> sj.SweepResult:
+    """A sweep of one point, without running it."""
+    frame = pl.DataFrame(
+        {
+            "point": [0] * runs,
+            "rtt": ["10ms"] * runs,
+            "arm": ["default"] * runs,
+            "replication": range(runs),
+            "drops": [float(n) for n in range(runs)],
+        }
+    )
+    manifest = {
+        "format": storage.FORMAT,
+        "scenario": {},
+        "space": {"parameters": {"rtt": [["10ms"]]}, "where": [], "sample": None},
+        "paths": ["rtt"],
+        "points": 1,
+        "until": None,
+        "replications": replications,
+        "most": replications,
+        "complete": complete,
+    }
+    return sj.SweepResult(manifest, frame)
+
+
+def test_a_sweep_with_fewer_runs_never_replaces_one_with_more(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    swept(3, complete=False).save(place)
+    with pytest.raises(sj.ResultError, match="contains 3 runs of the sweep, which one with 2 runs"):
+        swept(2, complete=False).save(place)
+    with pytest.raises(sj.ResultError, match="contains another sweep"):
+        swept(9, replications=9).save(place)
+    swept(2, complete=True).save(place)
+    assert sj.SweepResult.load(place).runs.height == 2
+
+
+# For each directory, a process that ends in the middle of a save: at the call of a function that
+# changes a file whose number is the name of the directory. Prints the exit codes.
+KILLED = """
+import os, pathlib, sys
+from sweeps.test_storage import swept
+def killed_at(place):
+    left = int(place.rpartition("/")[2])
+    def counted(function):
+        def call(*arguments, **options):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                os._exit(9)
+            return function(*arguments, **options)
+        return call
+    for name in ("mkdir", "rename", "replace", "rmdir"):
+        setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
+    os.fsync = counted(os.fsync)
+    swept(5).save(place, force=True)
+    os._exit(0)
+for place in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        killed_at(place)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def test_a_save_that_is_killed_leaves_the_old_sweep_or_the_new_one(tmp_path: Path) -> None:
+    places = [tmp_path / f"{number}" for number in range(1, 20)]
+    for place in places:
+        swept(3).save(place)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, places)],
+        env={**environment(), "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heights = [sj.SweepResult.load(place).runs.height for place in places]
+    found = list(zip(map(int, done.stdout.split()), heights, strict=True))
+    assert {(9, 3), (9, 5), (0, 5)} == set(found)
+    assert found == sorted(found, key=lambda one: one[1]), "the commit is one step"
+    for place in places:
+        # The next save finishes or removes what is left.
+        swept(4).save(place, force=True)
+        assert sj.SweepResult.load(place).runs.height == 4
+        names = {"sweep.json", "runs.parquet", "points.parquet"}
+        assert {path.name for path in place.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("paths", "rtt"),
+        ("paths", ["rtt", "evil"]),
+        ("space", {}),
+        ("space", {"parameters": {"rtt": "10ms"}, "where": [], "sample": None}),
+        ("space", {"parameters": {"rtt": []}, "where": [1], "sample": None}),
+        ("files", None),
+        ("points", "many"),
+    ],
+)
+def test_a_manifest_from_elsewhere_is_refused_in_one_line(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    swept().save(tmp_path)
+    manifest = json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))
+    (tmp_path / "sweep.json").write_text(json.dumps({**manifest, key: value}), encoding="utf-8")
+    with pytest.raises(sj.DamagedResultError) as error:
+        sj.SweepResult.load(tmp_path)
+    assert "\n" not in f"{error.value}"
+
+
+def test_files_that_no_sweep_has_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "runs.parquet").write_bytes(b"mine")
+    with pytest.raises(sj.ResultError, match="contains other files"):
+        swept().save(tmp_path, force=True)
+    assert (tmp_path / "runs.parquet").read_bytes() == b"mine"
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / folder.COMMIT).symlink_to(tmp_path)
+    assert folder.current(linked, "runs.parquet") == linked / "runs.parquet"
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_runs(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "zipped.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    # Nobody can create files there, not even root.
+    refused = sojourn("sweep", f"{file}", "--out", "/proc/sweep/out")
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("sojourn: cannot write /proc/sweep/out: /proc: ")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_star_does_not_skip_what_leaves_a_key_at_its_default() -> None:
+    scenario = sj.Scenario.from_toml(TEXT[: TEXT.index("[sweep")])
+    document = scenario.checked.to_json()
+    found = json.loads(document)
+    # Only the link `down` sets a loss, and no traffic sets a DSCP.
+    assert set(expanded(found, "links.*.loss")) == {"links.up.loss", "links.down.loss"}
+    assert expanded(found, "traffic[*].dscp") == ["traffic[0].dscp", "traffic[1].dscp"]
+    assert expanded(found, "traffic[*].mss") == ["traffic[0].mss"]
+    with pytest.raises(sj.ScenarioError, match="nothing in the scenario matches"):
+        expanded(found, "links.*.lost")
+
+
+def test_no_parameter_of_a_zip_is_dropped(sojourn: Command, tmp_path: Path) -> None:
+    file = tmp_path / "zipped.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    dry = ("sweep", f"{file}", "--dry-run")
+    assert "4 points" in sojourn(*dry).stdout
+    one = sojourn(*dry, "-p", "links.up.rate=3mbit")
+    assert one.returncode == 2
+    assert "links.up.rate: [sweep.parameters] changes it together with links.down.rate" in (
+        one.stderr
+    )
+    assert one.stderr.count("\n") == 1
+    both = sojourn(*dry, "-p", "links.up.rate=3mbit", "-p", "links.down.rate=3mbit,9mbit")
+    assert "4 points" in both.stdout, both.stderr
+    assert "1mbit" not in both.stdout
+
+
+@pytest.mark.parametrize("name", [storage.MANIFEST, storage.RUNS])
+def test_a_sweep_is_read_while_a_writer_moves_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    result = swept()
+    result.save(tmp_path)
+    (tmp_path / folder.COMMIT).mkdir()
+    (tmp_path / name).rename(tmp_path / folder.COMMIT / name)
+    find = folder.current
+
+    def moved(directory: Path, wanted: str) -> Path:
+        found = find(directory, wanted)
+        if wanted == name and found.parent.name == folder.COMMIT:
+            with folder.locked(directory):
+                """Finish the commit, as the writer does."""
+        return found
+
+    monkeypatch.setattr(folder, "current", moved)
+    assert sj.SweepResult.load(tmp_path).runs.equals(result.runs)
