@@ -1,19 +1,16 @@
-//! The imports of a crate form no circle.
+//! The modules of a crate form no circle of imports, except parents with their children.
 //!
 //! # Rule
 //!
-//! A file imports from the file that *defines* what it names, in a `use` item or by a path in the
-//! code. Re-exports are imports as well, and parents and children are files like any other: if a
-//! child names what its parent defines, the parent names nothing of the child. What a file imports
-//! or re-exports belongs to the file that it comes from, so a parent that defines nothing may
-//! re-export its children, to them too. `mod` declarations are no imports, nor are fields and
-//! methods of a value. Unit tests and the paths of macros (`$crate::…`) may name anything; what a
-//! line `Name: path { A => B }` gives to a macro that imports `crate::path` is an import.
+//! The modules of one parent, each taken together with its submodules, import from each other in one direction. A
+//! parent and its children may import from each other: `mod.rs` may define what its children share, and use them.
+//! Crates depend on each other in one direction, too (`architecture.rs`).
 //!
-//! There is no circle
-//!
-//! * among the files of a crate, `lib.rs` included, and
-//! * among the modules of one parent, each taken together with its submodules.
+//! A file imports from the file that *defines* what it names, in a `use` item or by a path in the code. A re-export is
+//! an import of the parent, and what is imported through it belongs to the file that it comes from: a child that names
+//! what its sibling defines imports from that sibling. `mod` declarations are no imports, nor are fields and methods of
+//! a value. Unit tests and the paths of macros (`$crate::…`) may name anything; what a line `Name: path { A => B }`
+//! gives to a macro that imports `crate::path` is an import.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -53,7 +50,7 @@ fn no_crate_has_a_circle_of_imports() {
         modules += sources.len();
         imports += edges(&sources).values().map(BTreeMap::len).sum::<usize>();
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let all = all_circles(&sources).into_iter();
+        let all = sibling_circles(&sources).into_iter();
         found.extend(all.map(|circle| format!("{name}: {circle}")));
     }
     assert!(modules > 100, "only {modules} modules were found");
@@ -79,7 +76,7 @@ fn sources<const N: usize>(modules: [(&str, &str); N]) -> Sources {
 #[test]
 fn a_circle_is_found_through_a_re_export() {
     let with = |inner: &str| {
-        all_circles(&sources([
+        sibling_circles(&sources([
             ("", "mod a; mod b;"),
             ("a", "mod inner; mod other;\npub use inner::Thing;"),
             ("a::inner", inner),
@@ -89,14 +86,13 @@ fn a_circle_is_found_through_a_re_export() {
     };
     assert!(with("use super::other::help;\nstruct Thing;").is_empty());
     let found = with("struct Thing;\nfn f() { crate::b::g() }");
-    let files = "a::inner -> b (g), b -> a::inner (Thing)";
-    let modules = "a -> b (g), b -> a (Thing)";
-    assert_eq!(found, BTreeSet::from([files, modules].map(str::to_owned)));
+    let circle = "a -> b (g), b -> a (Thing)".to_owned();
+    assert_eq!(found, BTreeSet::from([circle]));
 }
 
 #[test]
 fn a_circle_is_found_between_modules_whose_files_form_none() {
-    let found = all_circles(&sources([
+    let found = sibling_circles(&sources([
         ("a", "mod low; mod high;"),
         ("a::low", "pub struct Low;"),
         ("a::high", "use crate::b::Middle;"),
@@ -107,35 +103,38 @@ fn a_circle_is_found_between_modules_whose_files_form_none() {
 }
 
 #[test]
-fn a_parent_that_defines_what_its_child_names_is_in_a_circle_with_it() {
-    let with = |parent: &str, child: &str| {
-        all_circles(&sources([
+fn a_parent_and_its_children_may_import_each_other_but_children_only_one_way() {
+    let with = |parent: &str, first: &str, second: &str| {
+        sibling_circles(&sources([
             ("", "mod a;"),
             ("a", parent),
-            ("a::b", child),
-            ("a::c", "pub(super) struct State;\npub(super) fn step() {}"),
+            ("a::b", first),
+            ("a::c", second),
         ]))
     };
-    let circle = |found: &str| BTreeSet::from([found.to_owned()]);
     let parent = "mod b; mod c;\npub use c::State;\npub struct Top;\nfn f() { b::run() }";
+    let state = "use super::Top;\npub(super) struct State;\npub(super) fn step() {}";
+    assert!(with(parent, "use super::Top;\npub fn run() {}", state).is_empty());
+    assert!(with(parent, "use super::State;\npub fn run() {}", state).is_empty());
     // What the parent re-exports belongs to the sibling, and so does what it only declares.
-    assert!(with(parent, "use super::State;\npub fn run() {}").is_empty());
-    assert!(with(parent, "use super::c;\nfn run() { c::step() }").is_empty());
-    // A path, an import under another name, and a path through a module all count.
-    let found = circle("a -> a::b (run), a::b -> a (Top)");
-    assert_eq!(with(parent, "use super::Top;\nfn run() {}"), found);
-    assert_eq!(with(parent, "use super::Top as T;\nfn run() {}"), found);
-    let inline = "use crate::a;\npub(in crate::a) fn run(_: a::Top) {}";
-    assert_eq!(with(parent, inline), found);
-    // A re-export is an import as well.
-    let facade = "mod b;\npub use b::Bottom;\npub struct Top;";
-    let found = circle("a -> a::b (Bottom), a::b -> a (Top)");
-    assert_eq!(with(facade, "pub struct Bottom(super::Top);"), found);
+    let other = "use super::b::run;\npub(super) struct State;\npub(super) fn step() {}";
+    for (first, name) in [
+        ("use super::State;\npub fn run() {}", "State"),
+        ("use super::State as S;\npub fn run() {}", "State"),
+        (
+            "use crate::a;\npub(in crate::a) fn run(_: a::State) {}",
+            "State",
+        ),
+        ("use super::c;\npub fn run() { c::step() }", "step"),
+    ] {
+        let circle = format!("a::b -> a::c ({name}), a::c -> a::b (run)");
+        assert_eq!(with(parent, first, other), BTreeSet::from([circle]));
+    }
 }
 
 #[test]
 fn a_line_of_a_registry_is_an_import() {
-    let found = all_circles(&sources([
+    let found = sibling_circles(&sources([
         ("", "mod list; mod queue;"),
         (
             "list",
@@ -192,22 +191,19 @@ fn drop_test_modules(sources: &mut Sources) {
     sources.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
 }
 
-/// The circles among the files, and those among the modules of one parent.
-fn all_circles(sources: &Sources) -> BTreeSet<String> {
-    let files = edges(sources);
+/// The circles among the modules of one parent, each taken together with its submodules.
+fn sibling_circles(sources: &Sources) -> BTreeSet<String> {
     let mut modules = Edges::new();
-    for (from, targets) in &files {
+    for (from, targets) in edges(sources) {
         for (to, name) in targets {
-            let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+            let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
             if shared < from.len() && shared < to.len() {
                 let (from, to) = (from[..=shared].to_vec(), to[..=shared].to_vec());
-                modules.entry(from).or_default().insert(to, name.clone());
+                modules.entry(from).or_default().insert(to, name);
             }
         }
     }
-    let mut found = circles(&files);
-    found.append(&mut circles(&modules));
-    found
+    circles(&modules)
 }
 
 /// Which file imports from which.

@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import count
 import measured
 import performance
 import pytest
@@ -16,6 +17,21 @@ TARGET = "parity-update"
 BEGIN = measured.BEGIN.format(name="delays", target=TARGET)
 END = measured.END.format(name="delays")
 TABLE = "| queue | ms |\n|---|---|\n| fifo | 100.0 |"
+SEVEN_LINES = '''"""Module."""
+
+import os  # why
+# A comment
+def f(
+    a: int,
+) -> str:
+    """One line.
+
+    More.
+    """
+    text = """two
+lines"""
+    return text
+'''
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: Path | str) -> int:
@@ -94,3 +110,32 @@ def test_measurements_of_performance_are_stored_and_their_tables_checked(
     assert row in page.read_text()
     stored.write_text(before)
     assert update(monkeypatch) == 1
+
+
+def test_lines_of_code_are_counted_without_docstrings_comments_and_tests() -> None:
+    assert count.code_lines(SEVEN_LINES) == 7
+    rust = "//! A crate.\n\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n"
+    assert count.rust_lines(rust) == 4
+    assert count.rust_lines(rust.replace("#[cfg(test)]", "")) == 8
+
+
+def test_sizes_are_those_of_a_tree_and_compared_with_their_limits(tmp_path: Path) -> None:
+    package, source = tmp_path / "python/sojourn", tmp_path / "crates/net/src"
+    for folder in (package, source / "tests"):
+        folder.mkdir(parents=True)
+    (package / "a.py").write_text("import os\n\n")
+    (package / "b.py").write_text(f'"""Names.\n\n{count.GENERATED}generate.py.\n"""\nimport os\n')
+    for name, lines in {"lib": 10, "tests": 100, "tests/units": 100, "time": 20}.items():
+        (source / f"{name}.rs").write_text("//! A file.\n" * lines)
+    size = count.measure(tmp_path)
+    assert size == count.Size(
+        python_files=2,
+        python_lines=7,
+        python_code=1,
+        rust_files=2,
+        rust_lines=30,
+        rust_median=15,
+    )
+    written: list[str] = []
+    assert not count.report(size, written.append)
+    assert [line.endswith("missed") for line in written] == [False] * 5 + [True]
