@@ -43,23 +43,7 @@ class Table:
     tag: ClassVar[tuple[str, str] | None] = None
 
     def document(self, place: str = "") -> Any:
-        """Convert the object to the JSON table of a scenario file.
-
-        Parameters
-        ----------
-        place
-            The path of the table, for error messages.
-
-        Returns
-        -------
-        dict
-            The keys that were set.
-
-        Raises
-        ------
-        ScenarioError
-            A value has no JSON form.
-        """
+        """Convert the object to the JSON table of a scenario file."""
         given = {
             _FILE_NAMES.get(item.name, item.name): getattr(self, item.name) for item in fields(self)
         }

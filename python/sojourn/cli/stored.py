@@ -50,26 +50,7 @@ def run(
     pcap: Path | None = None,
     force: bool = False,
 ) -> Execution:
-    """Run a scenario; store each run when it ends, unless its packets are captured.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    jobs, progress, backend
-        As for :func:`sojourn.run`.
-    resume
-        Whether to continue an interrupted execution.
-    announce
-        Called with the number of runs that are continued; by default, it is printed.
-    pcap, force
-        As for :func:`sojourn.run`. A stored run would have no packets.
-
-    Returns
-    -------
-    Execution
-        The result, incomplete after an interrupt.
-    """
+    """Run a scenario; store each run when it ends, unless its packets are captured."""
     checked = scenario.checked
     _core.check_backend(checked, backend)
     captured = pcap is not None

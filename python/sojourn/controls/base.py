@@ -26,13 +26,7 @@ class CongestionControl:
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Have the core check the parameters.
-
-        Raises
-        ------
-        ScenarioError
-            A parameter cannot be read or is out of range.
-        """
+        """Have the core check the parameters."""
         _core.parse_cc(self.spec)
 
     @property

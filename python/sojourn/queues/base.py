@@ -24,13 +24,7 @@ class Queue:
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Have the core check the parameters.
-
-        Raises
-        ------
-        ScenarioError
-            A parameter is unknown, of the wrong unit or out of range.
-        """
+        """Have the core check the parameters."""
         _core.parse_qdisc(self.spec)
 
     @property
@@ -54,13 +48,7 @@ class Queue:
 
 
 def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: FBT001
-    """Write one parameter: a flag as its name alone, or with the prefix ``no``.
-
-    Raises
-    ------
-    ScenarioError
-        The value would be read as several words, or is not a queue where one is expected.
-    """
+    """Write one parameter: a flag as its name alone, or with the prefix ``no``."""
     if value is None:
         return []
     if isinstance(value, bool):
@@ -94,13 +82,7 @@ _Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Queue):
-    """A queue in the syntax of ``tc``, with every parameter.
-
-    Parameters
-    ----------
-    text
-        The canonical form, as computed by :func:`qdisc`.
-    """
+    """A queue in the syntax of ``tc``, with every parameter."""
 
     text: str
 

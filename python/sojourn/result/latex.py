@@ -78,19 +78,7 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table with one row per arm and one column per metric.
-
-    Parameters
-    ----------
-    metrics
-        The metrics, in the order of the columns.
-    arms
-        The arms, in the order of the rows.
-    rows
-        Rows of a summary or of a difference, by arm and metric.
-    baseline
-        The arm from which the rows are differences; None for means.
-    """
+    """A table with one row per arm and one column per metric."""
 
     metrics: Sequence[Metric]
     arms: Sequence[str]
@@ -98,25 +86,7 @@ class Table:
     baseline: str | None = None
 
     def written(self, origin: str, *, caption: str | None, label: str | None) -> str:
-        """Write the table.
-
-        Parameters
-        ----------
-        origin
-            Provenance of the numbers, for a comment.
-        caption, label
-            Its caption, in LaTeX, and its label; without both, only the ``tabular`` environment.
-
-        Returns
-        -------
-        str
-            LaTeX.
-
-        Raises
-        ------
-        ResultError
-            The label is not one.
-        """
+        """Write the table."""
         if label is not None and not re.fullmatch(r"[\w:./+-]+", label, re.ASCII):
             message = f'label: invalid label "{label}"; expected one such as tab:delay'
             raise _core.ResultError(message)

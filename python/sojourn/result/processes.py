@@ -33,36 +33,7 @@ def run(
     backend: str | None,
     invocation: _core.Invocation | None = None,
 ) -> _core.Outcome:
-    """Run every arm and replication on `jobs` processes.
-
-    Parameters
-    ----------
-    scenario
-        What to run.
-    queues
-        Its queues, from :func:`checked_queues`.
-    jobs
-        Processes; by default one per processor, and never more than the backend allows.
-    progress
-        Called with the number of finished runs and the total number of runs.
-    backend
-        Name of the backend; by default the first.
-    invocation
-        Stores each run when it finishes, and has the runs that need not be repeated.
-
-    Returns
-    -------
-    Outcome
-        The same as on threads; incomplete if it was interrupted with Ctrl-C.
-
-    Raises
-    ------
-    QueueError
-        A queue failed (a note on the cause has the traceback from the process), a class cannot be
-        sent to a process, or a process ended.
-    ScenarioError
-        The backend is unknown or does not support the scenario, or `jobs` is less than 1.
-    """
+    """Run every arm and replication on `jobs` processes."""
     if jobs is not None:
         _core.check_jobs(jobs)
     total = len(scenario.arms) * scenario.replications

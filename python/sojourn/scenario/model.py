@@ -45,13 +45,7 @@ class Arm:
     set: Mapping[str, Queue | Table | str | float | bool | Sequence[Table]]
 
     def __post_init__(self) -> None:
-        """Have the core check the name and the paths, as far as they can be without the scenario.
-
-        Raises
-        ------
-        ScenarioError
-            The name or a path is not valid, or a value is none that a scenario file can hold.
-        """
+        """Have the core check the name and the paths, as far as possible without the scenario."""
         check("arm", self.document())
 
     def document(self, place: str = "") -> dict[str, Any]:

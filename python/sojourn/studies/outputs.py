@@ -46,21 +46,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a command reproduces.
-
-    Parameters
-    ----------
-    study
-        Name of the study, or ``all``.
-    scale
-        The scale of the runs.
-    figures
-        Names of the figures to which the runs are restricted.
-    replications
-        Runs per arm; None: as in the study.
-    papers
-        Directory of the studies; None: that of the package.
-    """
+    """What a command reproduces."""
 
     study: str
     scale: Scale

@@ -51,13 +51,7 @@ class Done:
 
 
 def run(task: Task) -> Done:
-    """Execute the runs of a task and store their rows, unless another worker has done so.
-
-    Raises
-    ------
-    UnavailableError
-        This build of Sojourn is not that of the task.
-    """
+    """Execute the runs of a task and store their rows, unless another worker has done so."""
     begun = time.perf_counter()
     try:
         scenarios = [_scenario(part.scenario) for part in task.parts]
