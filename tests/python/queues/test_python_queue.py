@@ -332,7 +332,7 @@ def test_misuse_is_named(
 ) -> None:
     name = f"misuse_{abs(hash(method))}"
     (tmp_path / f"{name}.py").write_text(
-        f"from test_python_queue import TailDrop\n\n\nclass Wrong(TailDrop):\n    {method}\n"
+        f"from queues.test_python_queue import TailDrop\n\n\nclass Wrong(TailDrop):\n    {method}\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     wrong = __import__(name).Wrong
