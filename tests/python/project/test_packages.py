@@ -22,6 +22,7 @@ LAYERS = (
     "_core",
     "deferred",
     "document",
+    "arguments",
     "files",
     "folder",
     "markup",

@@ -1,0 +1,119 @@
+"""Arguments that several plans share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from sojourn import _core
+from sojourn.arguments.declaration import Argument, Plan
+
+MAX_SEED = _core.max_seed()
+# More threads than any machine has processors.
+MAX_JOBS = 4096
+
+# Headings of the options in the help.
+POINTS, RUNS, EXECUTION, OUTPUT = "Points", "Runs", "Execution", "Output"
+
+_VALUES = "a mapping from paths to values"
+Parameters = Annotated[
+    Mapping[Any, Any],
+    Argument(
+        help="Values by path, such as a list or linspace(1ms,9ms,5).",
+        more="Values by their path: a list such as ``['1ms', '5ms']``, or a text such as "
+        "``'logspace(1mbit,1gbit,7)'``, ``'linspace(1ms,9ms,5)'`` or ``'range(10ms,50ms,10ms)'``. "
+        "``*`` in a path stands for all links, or all traffic that has the key. The key of "
+        "parameters that change together is a tuple of paths, and each of its values a tuple. All "
+        "others are combined with each other.",
+        option="--parameter",
+        short="-p",
+        metavar="PATH=VALUES",
+        expected=_VALUES,
+        in_files=True,
+        heading=POINTS,
+    ),
+]
+Where = Annotated[
+    str | Sequence[str],
+    Argument(
+        help="Conditions that points must meet, such as 'links.down.rate >= links.up.rate'.",
+        metavar="CONDITION",
+        in_files=True,
+        heading=POINTS,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionPlan(Plan):
+    """How the runs of a sweep or a search are executed."""
+
+    seed: Annotated[
+        int | None,
+        Argument(
+            help="Seed for all random numbers; overrides the seed in the scenario.",
+            least=0,
+            most=MAX_SEED,
+            metavar="N",
+            heading=RUNS,
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        Argument(
+            help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}; "
+            "by default one per processor.",
+            least=1,
+            most=MAX_JOBS,
+            metavar="N",
+            heading=EXECUTION,
+        ),
+    ] = None
+    progress: Annotated[
+        Callable[[int, int], object] | None,
+        Argument(
+            help="Called with the number of finished runs and that of all runs.",
+            option="",
+        ),
+    ] = None
+    on: Annotated[
+        str | None,
+        Argument(
+            help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
+            f"default: {_core.backend_names()[0]}), dask (processes of Dask Distributed on this "
+            "machine) or dask://HOST:PORT (workers of a running scheduler).",
+            metavar="PLACE",
+            heading=EXECUTION,
+            completion="places",
+        ),
+    ] = None
+    store: Annotated[
+        str | Path | None,
+        Argument(
+            help="Directory in which each run is stored when it finishes; stored runs are not "
+            "repeated. By default, runs are not stored.",
+            option="",
+        ),
+    ] = None
+    shared: Annotated[
+        str | Path | None,
+        Argument(
+            help="Store that several machines share: s3://bucket/prefix, with address and "
+            "credentials in the variables AWS_*, or a directory. The runs in it are not repeated. "
+            "Required if {on} is dask://HOST:PORT.",
+            metavar="STORE",
+            heading=EXECUTION,
+            rare=True,
+        ),
+    ] = None
+    max_memory: Annotated[
+        str | None,
+        Argument(
+            help="Maximum memory for the runs, such as 4gb; a scenario that may need more is "
+            "rejected before the first run. By default 80 % of the smallest of the available "
+            "memory, the control group limits and ulimit -v.",
+            metavar="SIZE",
+            heading=EXECUTION,
+            rare=True,
+        ),
+    ] = None

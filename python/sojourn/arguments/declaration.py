@@ -1,0 +1,349 @@
+"""Declarations of arguments in plans, and what follows from them."""
+
+import difflib
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from sojourn import _core
+from sojourn.arguments.errors import PLACEHOLDER, ArgumentError, FileSpelling, spelled
+from sojourn.document import described, hint
+
+P = ParamSpec("P")
+PlanT = TypeVar("PlanT", bound="Plan")
+R = TypeVar("R")
+
+# Width of the lines of docstrings.
+_WIDTH = 96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """The declaration of an argument, in the annotation of a field of a plan.
+
+    `help` is one sentence for all three ways of writing it. `more` are further sentences for the
+    docstring of the Python function. Placeholders ``{name}`` in both stand for other arguments.
+    """
+
+    help: str
+    more: str = ""
+    # Range of a number; `above` excludes its end.
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    # A value to suggest.
+    example: object = None
+    # The pattern of a text in the JSON Schema; the code that reads it has better messages.
+    pattern: str | None = None
+    # Whether a list must have an item.
+    required_items: bool = False
+    # The type in messages, such as "a list of objectives".
+    expected: str | None = None
+    # The name on the command line, by default that of the field; it becomes an option if it begins
+    # with dashes. Empty: only in Python.
+    option: str | None = None
+    short: str | None = None
+    metavar: str | None = None
+    # Whether tables of scenario files have it.
+    in_files: bool = False
+    # The heading of the options in the help, and whether only `--help-all` lists it.
+    heading: str = "Options"
+    rare: bool = False
+    # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.completion`.
+    completion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An argument of a plan: its declaration and what its field says."""
+
+    name: str
+    hint: Any
+    argument: Argument
+    field: "Field[Any]"
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line; empty if it has none."""
+        if self.argument.option is not None:
+            return self.argument.option
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def members(self) -> tuple[Any, ...]:
+        """The types that it accepts."""
+        is_union = get_origin(self.hint) in {Union, UnionType}
+        return get_args(self.hint) if is_union else (self.hint,)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list of texts, or one text."""
+        return any(get_origin(member) is Sequence for member in self.members)
+
+    @property
+    def is_mapping(self) -> bool:
+        """Whether it is a mapping."""
+        return any(get_origin(member) is Mapping for member in self.members)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The texts that it accepts, if it accepts only some."""
+        found = [get_args(one) for one in self.members if get_origin(one) is Literal]
+        return tuple(found[0]) if found else ()
+
+    @property
+    def number(self) -> type[int] | type[float] | None:
+        """Its type if it is a number."""
+        if float in self.members:
+            return float
+        return int if int in self.members else None
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.field.default is MISSING
+
+    @property
+    def default(self) -> Any:
+        """Its default; None if it has none."""
+        return None if self.field.default is MISSING else self.field.default
+
+    def check(self, value: Any) -> None:
+        """Check the type of a value, its range and that it is one of the choices."""
+        if value is None and NoneType in self.members:
+            return
+        self._check_type(value)
+        argument = self.argument
+        if self.number is not None:
+            low = argument.least is None or value >= argument.least
+            above = argument.above is None or value > argument.above
+            high = argument.most is None or value <= argument.most
+            if not (low and above and high):
+                raise ArgumentError(self.name, value, "{range}", range=self._range())
+        if self.choices and value not in self.choices:
+            near = difflib.get_close_matches(f"{value}", self.choices, n=1)
+            instead = f'; did you mean "{near[0]}"?' if near else ""
+            known = " or ".join(self.choices)
+            raise ArgumentError(
+                self.name, value, "unknown; expected {known}{instead}", known=known, instead=instead
+            )
+
+    def _range(self) -> str:
+        argument = self.argument
+        if argument.above is not None:
+            text = f"expected more than {argument.above:g} and at most {argument.most:g}"
+        elif argument.most is None:
+            text = f"expected at least {argument.least}"
+        else:
+            text = f"expected {argument.least} to {argument.most}"
+        return text if argument.example is None else f"{text}, such as {argument.example}"
+
+    def _check_type(self, value: Any) -> None:
+        accepted = [_class(member) for member in self.members]
+        is_number = isinstance(value, int) and not isinstance(value, bool) and float in accepted
+        # Python counts truth values as whole numbers, and texts as sequences.
+        wrong = isinstance(value, bool) and bool not in accepted
+        wrong |= isinstance(value, str | bytes) and str not in accepted and not self.choices
+        if wrong or not (is_number or any(isinstance(value, one) for one in accepted)):
+            self._refuse(value)
+        if self.is_list and not isinstance(value, str):
+            for item in value:
+                if not isinstance(item, str):
+                    raise ArgumentError(
+                        self.name,
+                        rule="expected texts, not {found}",
+                        found=described(item),
+                    )
+
+    def _refuse(self, value: object) -> None:
+        raise ArgumentError(
+            self.name,
+            rule="expected {expected}, not {found}",
+            expected=self.argument.expected or self._expected(),
+            found=described(value) + hint(value),
+        )
+
+    def _expected(self) -> str:
+        if self.is_list:
+            return "a list of texts"
+        if self.number is not None:
+            return "a whole number" if self.number is int else "a number"
+        names = {str: "a text", bool: "True or False", Callable: "a function"}
+        own = [_class(one) for one in self.members if one is not NoneType]
+        return " or ".join(
+            dict.fromkeys(names.get(one, f"a {getattr(one, '__name__', one)}") for one in own)
+        )
+
+
+def _class(member: Any) -> Any:
+    """Return the class that objects of a type have."""
+    origin = get_origin(member)
+    if origin is Literal:
+        return str
+    return member if origin is None else origin
+
+
+class Plan:
+    """Base of plans: frozen dataclasses whose fields are arguments, checked when created."""
+
+    def __post_init__(self) -> None:
+        """Check each argument; a list that is given as one text becomes a tuple."""
+        for one in declared(type(self)):
+            value = getattr(self, one.name)
+            one.check(value)
+            if one.is_list and value is not None:
+                texts = (value,) if isinstance(value, str) else tuple(value)
+                object.__setattr__(self, one.name, texts)
+
+
+# The arguments of the plans that were used.
+_DECLARED: dict[type[Any], tuple[Declared, ...]] = {}
+
+
+def declared(plan: type[Any]) -> tuple[Declared, ...]:
+    """Return the arguments of a plan: its own, then those of its bases."""
+    if plan not in _DECLARED:
+        _DECLARED[plan] = tuple(_declared(plan))
+    return _DECLARED[plan]
+
+
+def _declared(plan: type[Any]) -> Iterator[Declared]:
+    hints = get_type_hints(plan, include_extras=True)
+    own = inspect.get_annotations(plan)
+    for field in sorted(fields(plan), key=lambda one: one.name not in own):
+        annotated = hints[field.name]
+        if get_origin(annotated) is not Annotated:
+            message = f"{plan.__name__}.{field.name}: not annotated with an Argument"
+            raise TypeError(message)
+        kind, argument = get_args(annotated)[:2]
+        yield Declared(field.name, kind, argument, field)
+
+
+def takes(plan: Callable[P, PlanT]) -> Callable[[Callable[[PlanT], R]], Callable[P, R]]:
+    """Let a function take the arguments of a plan: its signature and docstring follow from it."""
+
+    def decorate(function: Callable[[PlanT], R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(plan(*args, **kwargs))
+
+        arguments = declared(plan)  # type: ignore[arg-type]
+        wrapped.__doc__ = _with_parameters(inspect.getdoc(function) or "", arguments)
+        wrapped.__signature__ = _signature(function, arguments)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {
+            **{one.name: one.hint for one in arguments},
+            "return": get_type_hints(function)["return"],
+        }
+        return wrapped
+
+    return decorate
+
+
+def _signature(function: Callable[..., Any], arguments: Sequence[Declared]) -> inspect.Signature:
+    parameters = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY
+            if one.field.kw_only
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=inspect.Parameter.empty if one.is_required else one.default,
+            annotation=one.hint,
+        )
+        for one in arguments
+    ]
+    parameters.sort(key=lambda one: one.kind)
+    returned = get_type_hints(function)["return"]
+    return inspect.Signature(parameters, return_annotation=returned)
+
+
+def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
+    """Insert the section on parameters before that on returned values."""
+    lines = ["Parameters", "----------"]
+    for one in sorted(arguments, key=lambda one: bool(one.field.kw_only)):
+        words = f"{one.argument.help} {one.argument.more}".strip()
+        text = PLACEHOLDER.sub(r"`\1`", words)
+        lines.append(one.name)
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    section = "\n".join(lines)
+    head, sep, tail = doc.partition("\nReturns\n-------\n")
+    return f"{head}\n{section}\n{sep}{tail}" if sep else f"{doc}\n\n{section}\n"
+
+
+def read_table(plan: type[Plan], name: str, table: object) -> dict[str, Any]:
+    """Read the arguments that a table of a scenario file has, and check each of them.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Example(Plan):
+    ...     trials: Annotated[int, Argument(help="Trials.", least=1, most=9, in_files=True)] = 3
+    >>> read_table(Example, "tune", {"trials": 0})
+    Traceback (most recent call last):
+    sojourn.arguments.errors.ArgumentError: tune.trials 0: expected 1 to 9
+    """
+    if not isinstance(table, Mapping):
+        message = f"{name}: expected a table [{name}], not {described(table)}"
+        raise _core.ScenarioError(message)
+    known = {one.name: one for one in declared(plan) if one.argument.in_files}
+    spelling = FileSpelling(name)
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(f"{key}", known, n=1)
+            instead = f"expected one of {', '.join(known)}"
+            if near:
+                instead = f'did you mean "{near[0]}"?'
+            message = f"{name}.{key}: unknown key; {instead}"
+            raise _core.ScenarioError(message)
+        with spelled(spelling):
+            known[key].check(value)
+    return dict(table)
+
+
+def table_schema(plan: type[Plan], description: str) -> dict[str, Any]:
+    """Return the JSON Schema of the table of a plan in scenario files."""
+    return {
+        "type": "object",
+        "description": description,
+        "additionalProperties": False,
+        "properties": {one.name: _schema(one) for one in declared(plan) if one.argument.in_files},
+    }
+
+
+def _schema(one: Declared) -> dict[str, Any]:
+    argument = one.argument
+    found: dict[str, Any] = {"description": PLACEHOLDER.sub(r"\1", argument.help)}
+    text: dict[str, Any] = {"type": "string"}
+    if argument.pattern is not None:
+        text["pattern"] = argument.pattern
+    if one.is_mapping:
+        values = [{"type": "string"}, {"type": "array", "minItems": 1}]
+        return {**found, "type": "object", "additionalProperties": {"anyOf": values}}
+    if one.is_list:
+        least = int(argument.required_items)
+        return {**found, "anyOf": [text, {"type": "array", "items": text, "minItems": least}]}
+    if one.number is not None:
+        ends = (
+            ("minimum", argument.least),
+            ("exclusiveMinimum", argument.above),
+            ("maximum", argument.most),
+        )
+        kind = "integer" if one.number is int else "number"
+        return {**found, "type": kind, **{key: end for key, end in ends if end is not None}}
+    if one.choices:
+        text["enum"] = list(one.choices)
+    return {**found, **text}
