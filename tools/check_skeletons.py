@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generators import architecture, controls, queues
+from generators import controls, queues
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,8 +118,7 @@ def generated_files(copy: Path) -> list[File]:
         if file.path.endswith(("README.md", "index.md"))
     ]
     found = [file for generator in generators for file in generator(copy)]
-    # Beside its text, which a module does not change, the map.
-    return [*found, *architecture.module_map(copy), *pages]
+    return [*found, *pages]
 
 
 def run(copy: Path, *command: str, stdout: int | None = None) -> subprocess.CompletedProcess[bytes]:

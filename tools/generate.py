@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import architecture, columns, controls, queues, scenario, traffic
+from generators import columns, controls, queues, scenario, traffic
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,6 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     columns.python_module,
     columns.documentation,
     scenario.documentation,
-    architecture.module_map,
 ]
 
 

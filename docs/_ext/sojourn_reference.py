@@ -3,7 +3,8 @@
 Before the sources are read it writes, into ``docs/reference/generated``,
 
 * ``python.md`` and a page per group of public Python names, for autodoc,
-* ``cli.md``, the commands and their options, from the Typer application.
+* ``cli.md``, the commands and their options, from the Typer application,
+* ``modules.md``, the crates, packages and modules with their first sentences.
 
 After they are read it warns about every name in ``sojourn.__all__`` that no page documents. At the
 end it copies the output of ``cargo doc`` to ``rust/``.
@@ -11,6 +12,7 @@ end it copies the output of ``cargo doc`` to ``rust/``.
 
 import html
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -123,6 +125,13 @@ def _write_cli(folder: Path) -> None:
     _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))
 
 
+def _write_modules(folder: Path, root: Path) -> None:
+    sys.path.insert(0, str(root / "tools"))
+    from generators import modules  # noqa: PLC0415 - a package of the tools
+
+    _write(folder / "modules.md", modules.page(root))
+
+
 def _write(path: Path, text: str) -> None:
     """Write a file unless it is up to date, so that an unchanged page is not built again."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -134,6 +143,7 @@ def _generate(app: Sphinx, _config: Config) -> None:
     folder.mkdir(exist_ok=True)
     _write_python(folder)
     _write_cli(folder)
+    _write_modules(folder, Path(app.srcdir))
 
 
 def _check_complete(_app: Sphinx, environment: BuildEnvironment) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from generators import architecture
+from generators import modules as module_list
 
 import sojourn as sj
 
@@ -224,7 +224,7 @@ def faults(files: dict[str, Path]) -> list[str]:
             found.append(f"{name} has no docstring")
         lines = len(text.splitlines())
         # The generated lists of classes grow with the catalogue.
-        if lines > HARD and architecture.GENERATED not in text:
+        if lines > HARD and module_list.GENERATED not in text:
             message = f"{name} has {lines} lines; split it where a concept ends, best below {SOFT}"
             found.append(message)
     return found
@@ -285,11 +285,23 @@ def test_no_package_and_public_name_are_the_same() -> None:
     assert packages & set(sj.__all__) == {"testing"}
 
 
-def test_the_module_map_has_every_module_of_python_once() -> None:
+def test_the_architecture_names_every_crate_and_package_on_one_page() -> None:
+    root = ROOT.parents[1]
+    text = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    crates = [file.parent.name for file in root.glob("crates/*/Cargo.toml")]
+    missing = [name for name in crates if f"\ncrates/{name}/" not in text]
+    rows = re.findall(r"^\| (`[^|]+`) \|", text, re.MULTILINE)
+    packages = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    missing += [name for name in LAYERS if (ROOT / name).is_dir() and name not in packages]
+    assert missing == []
+    assert len(text.splitlines()) <= 200
+
+
+def test_the_list_of_modules_has_every_module_of_python_once() -> None:
     checked = 0
-    for initial in [ROOT / "__init__.py", *ROOT.glob("*/__init__.py")]:
+    for initial in [ROOT / "__init__.py", *ROOT.glob("*/**/__init__.py")]:
         files = [file for file in initial.parent.glob("*.py") if not file.stem.startswith("__")]
-        table = on_the_map(initial.parent.relative_to(ROOT.parents[1]).as_posix())
+        table = listed(initial.parent.relative_to(ROOT.parents[1]).as_posix())
         names = []
         for row in re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE):
             # `first` … `last`: one row for the generated modules of a package.
@@ -297,31 +309,30 @@ def test_the_module_map_has_every_module_of_python_once() -> None:
             names += generated_between(files, first, *last) if last else [first]
         assert sorted(names) == sorted(file.stem for file in files), initial.parent
         checked += len(names)
-    packages = {name for name in modules() if name in LAYERS and (ROOT / name).is_dir()}
+    packages = [name for name, file in modules().items() if name and file.name == "__init__.py"]
     assert checked == len(modules()) - len(packages) - len({"", "__main__"})
 
 
-def on_the_map(place: str) -> str:
-    """Return the section of a folder from the map of modules."""
-    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    _, section = text.split(f"\n### `{place}`\n")
-    return re.split(r"\n### |\n<!-- end", section)[0]
+def listed(place: str) -> str:
+    """Return the section of a folder from the list of modules."""
+    _, section = f"{module_list.page(ROOT.parents[1])}".split(f"\n## `{place}`\n")
+    return section.split("\n## ")[0]
 
 
 def generated_between(files: list[Path], first: str, last: str) -> list[str]:
     """List the generated modules from the first name to the last, which are among them."""
-    marked = [file for file in files if architecture.GENERATED in file.read_text(encoding="utf-8")]
+    marked = [file for file in files if module_list.GENERATED in file.read_text(encoding="utf-8")]
     names = [file.stem for file in marked]
     assert {first, last} <= set(names)
     return [name for name in names if first <= name <= last]
 
 
-def test_the_module_map_has_the_modules_of_rust_but_those_of_tests() -> None:
-    rust = on_the_map("crates/qdisc")
+def test_the_list_of_modules_has_those_of_rust_but_those_of_tests() -> None:
+    rust = listed("crates/qdisc")
     assert rust.count("| `fair::cocoa` |") == 1
     # `cargo test` alone compiles it.
     assert "trajectory" not in rust
-    assert all(on_the_map(place) for place in architecture.OTHERS)
+    assert all(listed(place) for place in module_list.OTHERS)
 
 
 def test_a_module_of_tests_is_found_by_its_declaration(tmp_path: Path) -> None:
@@ -329,5 +340,5 @@ def test_a_module_of_tests_is_found_by_its_declaration(tmp_path: Path) -> None:
         '#[cfg(test)]\n#[path = "x.rs"]\nmod tests;\nmod law;\n', encoding="utf-8"
     )
     (tmp_path / "lib.rs").write_text("mod queue;\n#[cfg(test)]\nmod oracle;\n", encoding="utf-8")
-    found = architecture._test_modules(tmp_path)  # noqa: SLF001 - what the map leaves out
+    found = module_list._test_modules(tmp_path)  # noqa: SLF001 - what the list leaves out
     assert found == {tmp_path / "queue" / "tests", tmp_path / "oracle"}

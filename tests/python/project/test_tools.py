@@ -9,7 +9,7 @@ import count
 import measured
 import performance
 import pytest
-from generators.architecture import _sentence
+from generators.modules import _sentence
 
 from support.shell import ROOT
 

@@ -1,4 +1,7 @@
-"""The module map in ARCHITECTURE.md: the first sentence of every crate, module and package."""
+"""The list of modules on the site: the first sentence of every crate, module and package.
+
+The documentation writes it when it is built, because each new module would change a committed file.
+"""
 
 import ast
 import re
@@ -6,9 +9,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.files import File, replace_section
-
-DOCUMENT = "ARCHITECTURE.md"
 #: What is neither a crate of the product nor a package of Python.
 OTHERS = {
     "benches": "Measures the cost of the simulator: instructions and time per packet.",
@@ -28,12 +28,10 @@ _TEST_MODULE = re.compile(
 )
 
 
-def module_map(root: Path) -> Iterator[File]:
-    """Yield ARCHITECTURE.md with its map of modules."""
-    text = (root / DOCUMENT).read_text(encoding="utf-8")
-    parts = [*_crates(root), *_packages(root), *_others(root)]
-    section = replace_section(text, "modules", "\n" + "\n\n".join(parts) + "\n", where=DOCUMENT)
-    yield File(DOCUMENT, section.encode())
+def page(root: Path) -> str:
+    """Return the page in Markdown."""
+    parts = ["# Modules", "Each crate, package and module, with its first sentence."]
+    return "\n\n".join([*parts, *_crates(root), *_packages(root), *_others(root)]) + "\n"
 
 
 def _crates(root: Path) -> Iterator[str]:
@@ -96,7 +94,7 @@ def _summary(path: Path) -> str:
 def _packages(root: Path) -> Iterator[str]:
     """Yield a heading and a table for ``sojourn`` and each package in it."""
     base = root / "python" / "sojourn"
-    for initial in [base / "__init__.py", *sorted(base.glob("*/__init__.py"))]:
+    for initial in [base / "__init__.py", *sorted(base.glob("*/**/__init__.py"))]:
         folder = initial.parent
         modules = [path for path in sorted(folder.glob("*.py")) if path.stem[:2] != "__"]
         generated = [path for path in modules if GENERATED in path.read_text(encoding="utf-8")]
@@ -112,7 +110,7 @@ def _packages(root: Path) -> Iterator[str]:
 
 def _table(place: str, summary: str, rows: list[tuple[str, str]]) -> str:
     """Return a heading, a sentence and a table of modules."""
-    lines = [f"### `{place}`", "", summary]
+    lines = [f"## `{place}`", "", summary]
     if rows:
         lines += ["", "| module | purpose |", "|---|---|"]
         lines += [f"| `{name}` | {purpose} |" for name, purpose in rows]
