@@ -20,7 +20,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,13 +29,15 @@ setup: $(EXTENSION) ## Create .venv with all development tools and build the ext
 
 $(PACKAGES): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	@echo 'creating the virtual environment $(VENV)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.lock
+	@echo 'installing the development tools into it: a minute the first time'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@$(BIN)/python tools/pgo.py develop
+	@CARGO_TERM_QUIET=true VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/python -m maturin develop --release --quiet > /dev/null
 	@touch $@
 
 wheel: $(PACKAGES) ## Build a wheel in target/wheels, with a new profile: 10 minutes; needs llvm-tools (rustup component add llvm-tools).
@@ -67,6 +69,9 @@ studies-update: setup ## The same, and record the verdicts, after a deliberate c
 studies-full: setup ## Reproduce all published works at full scale and record verdicts and figures: hours.
 	$(BIN)/sojourn reproduce all --full --resume --force --out target/studies-full
 	$(BIN)/python tools/studies.py --write target/studies-full --scale full
+
+test-quick: $(PACKAGES) ## Check what has changed since the branch left main: run it after every change.
+	@$(BIN)/python tools/quick.py
 
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet

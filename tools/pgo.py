@@ -1,15 +1,14 @@
-"""Build the extension or the benchmark with profile-guided optimisation (PGO).
+"""Build a wheel or the benchmark with profile-guided optimisation (PGO).
 
-``python tools/pgo.py develop`` installs the extension in the environment of this Python, ``wheel``
-writes a wheel into ``target/wheels``, and ``bench`` builds ``sojourn-bench`` and prints its path.
+``python tools/pgo.py wheel`` writes a wheel into ``target/wheels``, and ``bench`` builds
+``sojourn-bench`` and prints its path. ``make setup`` builds without a profile.
 
 A build with a profile takes three steps: build with counters, run the scenarios of
 ``benches/training.toml`` and others (``TRAINING``), and build again with what was counted.
-``develop`` and ``bench`` keep the profile in ``target/pgo`` and use it again until the compiler or
-the training changes: a profile that is older than the code costs speed only. ``wheel`` always
-counts again. Merging the counters takes ``llvm-profdata`` of the same version of LLVM as the
-compiler: ``rustup component add llvm-tools``. Without it, or with ``SOJOURN_PGO=0``, ``develop``
-and ``bench`` build without a profile and say so; ``wheel`` fails.
+``bench`` keeps the profile in ``target/pgo`` and uses it again until the compiler, the training or
+the sources change; ``wheel`` always counts again. Merging the counters takes ``llvm-profdata`` of
+the same version of LLVM as the compiler: ``rustup component add llvm-tools``. Without it ``bench``
+builds without a profile and says so, and ``wheel`` fails.
 """
 
 import argparse
@@ -52,7 +51,7 @@ QUEUE_PACKETS = 50_000
 
 
 class UnavailableError(Exception):
-    """Nothing here can merge counters, or profiles are switched off."""
+    """Nothing here can merge counters."""
 
 
 def compiler() -> dict[str, str]:
@@ -73,11 +72,8 @@ def profdata(of: dict[str, str]) -> Path:
     Raises
     ------
     UnavailableError
-        It is not installed, or profiles are switched off.
+        It is not installed.
     """
-    if os.environ.get("SOJOURN_PGO") == "0":
-        message = "SOJOURN_PGO is 0"
-        raise UnavailableError(message)
     command = ["rustc", "--print", "target-libdir"]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     ours = Path(printed.strip()).parent / "bin/llvm-profdata"
@@ -128,9 +124,9 @@ def target(flags: str, host: str) -> list[str]:
     return ["--target", host] if flags else []
 
 
-def maturin(command: str, *options: str, flags: str, host: str) -> None:
-    """Run a command of maturin."""
-    words = [sys.executable, "-m", "maturin", command, "--release", "--quiet"]
+def maturin(*options: str, flags: str, host: str) -> None:
+    """Build a wheel."""
+    words = [sys.executable, "-m", "maturin", "build", "--release", "--quiet"]
     subprocess.run(
         [*words, *target(flags, host), *options],
         cwd=ROOT,
@@ -153,7 +149,7 @@ def train_extension(raw: Path, host: str) -> None:
     """Build the extension with counters and run the training scenarios."""
     folder = FOLDER / "counting"
     shutil.rmtree(folder, ignore_errors=True)
-    maturin("build", "--out", str(folder), flags=f"-Cprofile-generate={raw}", host=host)
+    maturin("--out", str(folder), flags=f"-Cprofile-generate={raw}", host=host)
     for wheel in folder.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
@@ -224,7 +220,7 @@ def main() -> int:
         The exit status: 3 if a wheel cannot have a profile.
     """
     parser = argparse.ArgumentParser(description="Build with profile-guided optimisation.")
-    parser.add_argument("product", choices=("develop", "wheel", "bench"))
+    parser.add_argument("product", choices=("wheel", "bench"))
     product: str = parser.parse_args().product
     of = compiler()
     flags = ""
@@ -243,10 +239,8 @@ def main() -> int:
         )
     if product == "bench":
         print(benchmark(flags, of["host"]))
-    elif product == "wheel":
-        maturin("build", "--out", str(ROOT / "target/wheels"), flags=flags, host=of["host"])
     else:
-        maturin("develop", flags=flags, host=of["host"])
+        maturin("--out", str(ROOT / "target/wheels"), flags=flags, host=of["host"])
     return 0
 
 
