@@ -19,7 +19,7 @@ from pathlib import Path
 from generators.files import File, replace_between
 from PIL import Image
 
-from sojourn.studies import outputs, readme, record, recorded, runtime
+from sojourn.studies import outputs, readme, record, runtime
 from sojourn.studies import study as studies
 from sojourn.studies.study import Scale, Study
 
@@ -46,9 +46,9 @@ def generated(root: Path, found: list[Study]) -> Iterator[File]:
     for study in found:
         place = study.folder.relative_to(root)
         records = {
-            name: recorded.with_texts(study, one)
-            for name in recorded.FILES
-            if (one := recorded.load(study.folder / name)) is not None
+            name: record.with_texts(study, one)
+            for name in record.FILES
+            if (one := record.load(study.folder / name)) is not None
         }
         for name, one in records.items():
             yield File(f"{place}/{name}", outputs.as_json(one).encode())
@@ -69,10 +69,10 @@ def check(root: Path) -> int:
         print(f"{path} is stale: run `python tools/studies.py --readme`", file=sys.stderr)
     wrong = 0
     for study in found:
-        for name in recorded.FILES:
-            one = recorded.load(study.folder / name)
-            for text in [] if one is None else recorded.disagreements(study, one):
-                target = "studies-update" if name == recorded.QUICK else "studies-full"
+        for name in record.FILES:
+            one = record.load(study.folder / name)
+            for text in [] if one is None else record.disagreements(study, one):
+                target = "studies-update" if name == record.QUICK else "studies-full"
                 place = f"{PAPERS}/{study.name}/{name}"
                 print(f"{place}: {text}: run `make {target}`", file=sys.stderr)
                 wrong += 1
@@ -83,13 +83,13 @@ def compare(root: Path, out: Path) -> int:
     """Compare verdicts with those of the recorded quick runs; name what differs."""
     differing = 0
     for study in loaded(root):
-        before = recorded.load(study.folder / recorded.QUICK)
-        after = recorded.load(out / study.name / record.FILE)
+        before = record.load(study.folder / record.QUICK)
+        after = record.load(out / study.name / record.FILE)
         if before is None or after is None:
-            missing = recorded.QUICK if before is None else record.FILE
+            missing = record.QUICK if before is None else record.FILE
             found = [f"no {missing}"]
         else:
-            found = recorded.differences(before, after)
+            found = record.differences(before, after)
         for text in found:
             print(f"{study.name}: {text}", file=sys.stderr)
         differing += bool(found)
@@ -105,7 +105,7 @@ def write(root: Path, out: Path, scale: Scale, *, modified: bool) -> None:
         message = f"{out}: no {record.FILE} of a study; expected the --out of sojourn reproduce all"
         raise SystemExit(message)
     for study in found:
-        one = recorded.load(out / study.name / record.FILE)
+        one = record.load(out / study.name / record.FILE)
         if one is None or one["scale"] != scale:
             message = f"{out / study.name}: not of {scale} scale"
             raise SystemExit(message)

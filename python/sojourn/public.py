@@ -27,8 +27,8 @@ from sojourn.controls import (
     Vegas,
 )
 from sojourn.exchange.exporting import export
-from sojourn.exchange.flent_files import read_flent
-from sojourn.exchange.mahimahi_logs import read_mahimahi_log
+from sojourn.exchange.flent import read_flent
+from sojourn.exchange.mahimahi import read_mahimahi_log
 from sojourn.queues import (
     Afcd,
     AfcdKernel2012,

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.advice.shaping import bits_per_s
-from sojourn.scenario.link_layers import Layer, layer
-from sojourn.scenario.link_presets import LinkPreset, Sourced, link_preset, link_presets
-from sojourn.scenario.presets import link_rates
+from sojourn.scenario.link import Layer, layer
+from sojourn.scenario.presets import LinkPreset, Sourced, link_preset, link_presets, link_rates
 from sojourn.scenario.quantities import in_base_units
 
 GIVEN = "given"

@@ -7,7 +7,7 @@ from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.shaping import Shaping, rate
-from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer
+from sojourn.scenario.link import ETHERNET_HEADER, Layer
 
 # Queues of Linux that OpenWrt's scripts can use below `htb`.
 LINUX = ("cake", "fq_codel", "codel", "pie", "fq_pie", "sfq", "red", "pfifo", "bfifo")

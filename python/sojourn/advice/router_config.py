@@ -12,7 +12,7 @@ from sojourn import _core, files
 from sojourn.advice.lines import intermediate
 from sojourn.advice.shaping import NONE, Shaping, bits_per_s, rate, shaped
 from sojourn.queues import qdisc
-from sojourn.scenario.link_layers import ETHERNET_HEADER, Layer, layer
+from sojourn.scenario.link import ETHERNET_HEADER, Layer, layer
 
 EXPECTED = (
     "expected /etc/config/sqm, the output of 'uci show sqm', or the output of 'tc -d qdisc show', "

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.queues import qdisc
-from sojourn.scenario.link_layers import Layer
+from sojourn.scenario.link import Layer
 
 # Rate of the router's ports without a shaper: at least this, and this many times the line rate.
 LAN_BITS_PER_S = 1_000_000_000

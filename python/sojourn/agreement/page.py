@@ -7,9 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from sojourn.agreement import wording
-from sojourn.agreement.comparison import FailedCheck, failed_checks
+from sojourn.agreement.comparison import INFORMATIONAL, TOLERANCES, FailedCheck, failed_checks
 from sojourn.agreement.overlay import Overlay
-from sojourn.agreement.tolerances import INFORMATIONAL, TOLERANCES
 from sojourn.report.figure import cdf_figures, rtt_figure, series_figures, table
 from sojourn.report.page import head, legend, provenance, section, style, validity
 from sojourn.result import Result, derived_files

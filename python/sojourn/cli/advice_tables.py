@@ -15,7 +15,7 @@ from sojourn.cli import session
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result import formatting
 from sojourn.result.metric import Metric
-from sojourn.scenario.link_presets import MARK, Sourced
+from sojourn.scenario.presets import MARK, Sourced
 
 CHOSEN = "→ "
 LABELS = {

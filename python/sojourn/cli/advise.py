@@ -26,7 +26,7 @@ from sojourn.cli.options import (
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
-from sojourn.scenario.link_presets import link_presets
+from sojourn.scenario.presets import link_presets
 from sojourn.sweeps.executors import jobs_at_once
 
 # The device of OpenWrt towards the modem.

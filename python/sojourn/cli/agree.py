@@ -10,7 +10,7 @@ import typer
 
 from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, check
-from sojourn.agreement.tolerances import TOLERANCES
+from sojourn.agreement.comparison import TOLERANCES
 from sojourn.cli import session, signals, stored, tables
 from sojourn.cli.options import (
     Change,

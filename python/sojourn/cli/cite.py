@@ -16,7 +16,7 @@ from sojourn.cli.session import say
 from sojourn.result import Result, derived_files
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario
-from sojourn.studies import claims, description, previous
+from sojourn.studies import claims, manifest, outputs
 from sojourn.studies import study as studies
 
 _EXPECTED = (
@@ -44,7 +44,7 @@ class _Cited:
 
     def output(self, folder: Path) -> None:
         """Add the work that the study of an output directory reproduces."""
-        name = previous.study_name(folder)
+        name = outputs.study_name(folder)
         if name is None:
             return
         package = studies.studies_folder(None)
@@ -67,7 +67,7 @@ class _Cited:
         """Add the work that a study reproduces."""
         file = folder / studies.FILE
         if file.is_file():
-            given = bibliography.citation(description.load(file).citation, f"{file}")
+            given = bibliography.citation(manifest.load(file).citation, f"{file}")
             work = bibliography.same(given)
             self.works.setdefault(work.key, work)
             self.uses.add([work.key], f"study {folder.name}")

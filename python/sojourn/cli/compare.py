@@ -27,8 +27,8 @@ from sojourn.cli.options import (
 from sojourn.cli.spaces import rates as link_rates
 from sojourn.queues import Queue, qdisc
 from sojourn.scenario import presets
-from sojourn.scenario.link_presets import link_presets
 from sojourn.scenario.model import MAX_REPLICATIONS
+from sojourn.scenario.presets import link_presets
 from sojourn.traffic import Traffic
 
 

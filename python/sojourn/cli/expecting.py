@@ -4,9 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sojourn.cli.tables import print_note, print_table
-from sojourn.expectations.capacities import capacities
-from sojourn.expectations.expectation import Expectation, expectation, expectations, is_capacity
-from sojourn.expectations.groups import groups
+from sojourn.expectations.expectation import (
+    Expectation,
+    capacities,
+    expectation,
+    expectations,
+    groups,
+    is_capacity,
+)
 from sojourn.expectations.judging import (
     Judgement,
     Measured,

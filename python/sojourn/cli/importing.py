@@ -9,7 +9,7 @@ import typer
 from sojourn.cli import tables
 from sojourn.cli.options import Json, ReportFile, path
 from sojourn.cli.session import say
-from sojourn.exchange import exporting, measuring
+from sojourn.exchange import exporting, importing
 from sojourn.exchange.measurement import per_run, products
 from sojourn.exchange.sidecar import Beside
 from sojourn.report import measured as page
@@ -60,7 +60,7 @@ def import_(
     if (beside is None) != (report is None):
         message = "--beside and --report must be given together"
         raise typer.BadParameter(message)
-    measurements = measuring.measured(paths, arm)
+    measurements = importing.measured(paths, arm)
     simulated = None if beside is None else Result.load(beside)
     with derived_files.claimed(report):
         if out is not None:

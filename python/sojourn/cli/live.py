@@ -23,7 +23,7 @@ from sojourn.cli.options import (
 )
 from sojourn.cli.watch import Metrics, View, watcher
 from sojourn.result import Result, captures, derived_files, storage
-from sojourn.scenario.overrides import assignment, overridden
+from sojourn.scenario.paths import assignment, overridden
 
 
 def live(

@@ -16,7 +16,7 @@ from sojourn.cli.session import judged, say
 from sojourn.cli.study_runs import REPORT, InterruptedStudyError
 from sojourn.scenario import Scenario
 from sojourn.studies import bundle as bundles
-from sojourn.studies import outputs, previous, record, runtime, wording
+from sojourn.studies import outputs, record, runtime, wording
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.quantities import Quantities
@@ -177,7 +177,7 @@ class _Reproduction:
         from sojourn.studies.figures import FOLDER, files_of  # noqa: PLC0415
 
         drawn = [page.FILE, *(f"{FOLDER}/{name}" for name in files_of(self._figures))]
-        previous.check(self._out, self._study.name, drawn, force=self._options.force)
+        outputs.check(self._out, self._study.name, drawn, force=self._options.force)
 
     def run(self, *, strict: bool, quiet: bool) -> tuple[int, dict[str, Any]]:
         """Run the scenarios, judge the claims, write the files; return the exit code."""

@@ -15,8 +15,8 @@ from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.result import Result
 from sojourn.rfc7928_suite.api import Plan, Rfc7928Report, plan, report_on
-from sojourn.rfc7928_suite.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS
 from sojourn.rfc7928_suite.page import results
+from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, NUMBERS
 from sojourn.rfc7928_suite.topology import FULL, QUICK
 from sojourn.scenario import Scenario
 

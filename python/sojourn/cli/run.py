@@ -28,10 +28,9 @@ from sojourn.cli.options import (
 )
 from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
-from sojourn.scenario.arms import check_arm
-from sojourn.scenario.files import read_scenario, read_standard_input
-from sojourn.scenario.overrides import assignment, overridden
-from sojourn.scenario.study_tables import split
+from sojourn.scenario.files import read_scenario, read_standard_input, split
+from sojourn.scenario.model import check_arm
+from sojourn.scenario.paths import assignment, overridden
 
 # Its parent is the working directory, to which paths in the scenario are relative.
 STANDARD_INPUT = Path("-")

@@ -14,8 +14,8 @@ from sojourn.cli.options import path
 from sojourn.cli.run import scenario_file, with_changes
 from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
-from sojourn.scenario.overrides import assignment, overridden
-from sojourn.scenario.study_tables import split
+from sojourn.scenario.files import split
+from sojourn.scenario.paths import assignment, overridden
 from sojourn.sweeps.parameters import Parameter
 from sojourn.sweeps.parameters import parameter as read_parameter
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sojourn import _core, files
-from sojourn.exchange import csv_tables, flent_writer, mahimahi_traces, packets
+from sojourn.exchange import csv_tables, flent_writer, mahimahi, packets
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
 from sojourn.result import Result
@@ -34,7 +34,7 @@ FORMATS: Mapping[str, Format] = {
     "mahimahi": Format(
         summary="the capacity of each link as a trace for mm-link (a result does not record the "
         "arrival and departure of packets, which a log needs)",
-        files=mahimahi_traces.files,
+        files=mahimahi.files,
     ),
     "pcapng": Format(
         summary="the packets of a simulated run, which is repeated by the same build; those of a "

@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 
 from sojourn import _core
-from sojourn.exchange.flent_names import HTTP, Fit, fitted
+from sojourn.exchange.flent import HTTP, VERSION, Fit, fitted
 from sojourn.exchange.selection import LONGEST_NAME, Product, Selection, plain_name
 from sojourn.result import Result
 
-VERSION = 4
 # Simulated time has no date. A fixed one gives equal files for equal results.
 T0 = datetime(2000, 1, 1, tzinfo=UTC)
 HOST = "simulated"

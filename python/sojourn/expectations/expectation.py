@@ -1,13 +1,17 @@
-"""Expectations as users write them."""
+"""Expectations as users write them, and the names that they may use."""
 
 import ast
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sojourn import _core
 from sojourn.document import needs
 from sojourn.expressions import Expression, Reference, parse
+from sojourn.result.catalogue import of_kind
+from sojourn.result.metric import Kind
+from sojourn.scenario import Scenario
 
 # Statistics over runs; without one, the mean is meant.
 QUANTILES = {
@@ -151,3 +155,71 @@ def _of_table(place: str, table: object) -> Expectation:
         for arm in arms:
             needs(f"{place}.arm", arm, str, "names of arms")
     return expectation(keys["that"], name=keys.get("name"), arms=arms, place=f"{place}.that")
+
+
+# The kind of the metrics of each type of traffic; that of others is "application".
+_KINDS: dict[str, Kind | None] = {
+    **dict.fromkeys(("tcp", "quic", "udp"), "group"),
+    **dict.fromkeys(("ping", "program")),
+}
+
+
+def groups(scenario: Scenario) -> dict[str, list[str]]:
+    """List the groups of traffic of a scenario that have metrics, in any of its arms."""
+    document = json.loads(scenario.checked.to_json())
+    blocks = list(document["traffic"])
+    for arm in document.get("arms", []):
+        for path, value in arm["set"].items():
+            blocks += _blocks(path, value)
+    found: dict[str, list[str]] = {}
+    for block in blocks:
+        # The type of a block that an arm renames is not looked up: all metrics are accepted.
+        kinds: tuple[Kind | None, ...] = ("group", "application")
+        if "type" in block:
+            kinds = (_KINDS.get(block["type"], "application"),)
+        columns = [metric.column for kind in kinds if kind is not None for metric in of_kind(kind)]
+        if columns and "name" in block:
+            known = found.setdefault(block["name"], [])
+            known += [column for column in columns if column not in known]
+    return found
+
+
+def _blocks(path: str, value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the traffic blocks that a change of an arm adds or renames."""
+    if not path.startswith("traffic"):
+        return
+    if isinstance(value, list):
+        yield from (block for block in value if isinstance(block, Mapping))
+    elif isinstance(value, Mapping):
+        yield value
+    elif path.endswith(".name"):
+        yield {"name": value}
+
+
+def capacities(
+    scenario: Scenario, changes: Mapping[str, Any] | None = None
+) -> dict[str, dict[str, float | None]]:
+    """Return the rate of each link of each arm."""
+    document = json.loads(scenario.checked.to_json())
+    arms = document.get("arms") or [{"name": scenario.checked.arms[0], "set": {}}]
+    return {
+        arm["name"]: {
+            link: _rate(link, table, {**arm["set"], **(changes or {})})
+            for link, table in document["links"].items()
+        }
+        for arm in arms
+    }
+
+
+def _rate(link: str, table: Any, changes: Mapping[str, Any]) -> float | None:
+    whole = changes.get(f"links.{link}", {})
+    if not isinstance(table, Mapping) or not isinstance(whole, Mapping):
+        return None  # "unlimited"
+    # A change of a table keeps the keys that it does not name.
+    keys = {**table, **whole}
+    for key in ("rate", "changes", "trace", "medium"):
+        if f"links.{link}.{key}" in changes:
+            keys[key] = changes[f"links.{link}.{key}"]
+    if "rate" not in keys or any(keys.get(key) for key in ("changes", "trace", "medium")):
+        return None
+    return _core.parse_rate_bits_per_s(keys["rate"]) / 1e6

@@ -12,9 +12,15 @@ from sojourn.document import needs
 from sojourn.result import derived_files
 from sojourn.result import run as run_scenario
 from sojourn.rfc7928_suite import page
-from sojourn.rfc7928_suite.catalogue import DISCUSSIONS, selected
 from sojourn.rfc7928_suite.discussion import Discussion, discuss
-from sojourn.rfc7928_suite.suite import Characterisation, Runner, cases, characterise
+from sojourn.rfc7928_suite.suite import (
+    DISCUSSIONS,
+    Characterisation,
+    Runner,
+    cases,
+    characterise,
+    selected,
+)
 from sojourn.rfc7928_suite.topology import FULL, QUICK, Case, Form, QueueUnderTest
 
 _CHECKED = {

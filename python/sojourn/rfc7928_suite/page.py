@@ -12,11 +12,10 @@ from sojourn.report.page import head, sheet
 from sojourn.result import Result, formatting
 from sojourn.result.metrics import directions
 from sojourn.rfc7928_suite import rfc_text
-from sojourn.rfc7928_suite.catalogue import DEFINITIONS, DISCUSSIONS
 from sojourn.rfc7928_suite.discussion import Discussion
 from sojourn.rfc7928_suite.measuring import METRICS
 from sojourn.rfc7928_suite.rfc_text import Quotation
-from sojourn.rfc7928_suite.suite import Characterisation, Measurement
+from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, Characterisation, Measurement
 from sojourn.rfc7928_suite.topology import DROP_TAIL
 
 # Least number of runs for an ellipse.

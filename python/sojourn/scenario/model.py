@@ -14,9 +14,8 @@ from typing import Any
 from sojourn import _core, markup
 from sojourn.document import Table, check, needs, plain
 from sojourn.queues import Queue
-from sojourn.scenario.files import read_scenario
+from sojourn.scenario.files import read_scenario, split
 from sojourn.scenario.link import Link
-from sojourn.scenario.study_tables import split
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
 # The range that the core accepts, for options with the same limit.
@@ -403,3 +402,31 @@ def _scenario(document: dict[str, Any]) -> Scenario:
 
 def _traffic(document: dict[str, Any]) -> Traffic:
     return TYPES[document.pop("type")].from_document(document)
+
+
+def check_arm(scenario: Scenario, name: str, place: str = "--arm") -> None:
+    """Check that a scenario has an arm.
+
+    Examples
+    --------
+    >>> from sojourn import Arm, Link, Ping, Scenario
+    >>> scenario = Scenario(
+    ...     links={"up": Link(rate="10mbit", qdisc="codel"), "down": "unlimited"},
+    ...     traffic=[Ping(direction="up")],
+    ...     arms=[Arm(name="a", set={}), Arm(name="b", set={"rtt": "9ms"})],
+    ...     rtt="5ms",
+    ...     duration="3s",
+    ...     warmup="1s",
+    ... )
+    >>> check_arm(scenario, "c")
+    Traceback (most recent call last):
+    sojourn._core.ScenarioError: --arm c: unknown arm; expected one of a, b
+    """
+    names = scenario.checked.arms
+    if name in names:
+        return
+    rule = "the scenario has no arms"
+    if scenario.arms:
+        rule = f"unknown arm; expected one of {', '.join(names)}"
+    message = f"{place} {name}: {rule}"
+    raise _core.ScenarioError(message)

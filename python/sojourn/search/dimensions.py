@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from sojourn import _core
 from sojourn.result.naming import queued_links
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
-from sojourn.scenario.paths import expanded
+from sojourn.scenario.paths import Value, expanded
 from sojourn.scenario.quantities import Quantity, quantity
 from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.parameters import Parameter, Range

@@ -12,7 +12,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value, overridden
+from sojourn.scenario.paths import Value, overridden
 from sojourn.scenario.quantities import Quantity, in_base_units, quantity
 from sojourn.search.dimensions import Dimension
 

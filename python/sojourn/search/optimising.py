@@ -15,7 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
-from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import Value
 from sojourn.search.dimensions import Dimension, Values
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sojourn import _core
 from sojourn.document import bounded
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import Value
 from sojourn.search import dimensions as dims
 from sojourn.search.dimensions import Dimension, Values, listed
 from sojourn.sweeps.conditions import check, holds

@@ -9,7 +9,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
-from sojourn.scenario.arms import check_arm
+from sojourn.scenario.model import check_arm
 from sojourn.search.objectives import Numbers, Objective, objective
 
 # The power of Giessler et al. (1978) and Kleinrock (1979) is throughput by delay; its logarithm

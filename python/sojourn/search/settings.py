@@ -8,8 +8,8 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.scenario import Scenario
-from sojourn.scenario.arms import check_arm
-from sojourn.scenario.overrides import Value, overridden
+from sojourn.scenario.model import check_arm
+from sojourn.scenario.paths import Value, overridden
 from sojourn.search.dimensions import Values, listed
 
 

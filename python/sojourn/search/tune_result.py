@@ -6,7 +6,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import Value
 from sojourn.search.search_result import SearchResult
 from sojourn.search.settings import Settings, changed, settings
 

@@ -18,7 +18,7 @@ from sojourn.plot.figures import add_legend, add_note, encoded
 from sojourn.result import Result
 from sojourn.studies import panel_drawing, panels
 from sojourn.studies.claims import Subject
-from sojourn.studies.description import Figure
+from sojourn.studies.manifest import Figure
 from sojourn.studies.panel_drawing import Context
 from sojourn.studies.panels import Kept
 from sojourn.studies.study import FILE, Study

@@ -19,7 +19,7 @@ from matplotlib.patheffects import withStroke
 from sojourn.plot import drawing, palette
 from sojourn.studies import labels
 from sojourn.studies.claims import Subject
-from sojourn.studies.description import Sweep
+from sojourn.studies.manifest import Sweep
 from sojourn.studies.panels import Kept
 from sojourn.studies.verdicts import NOTHING, Estimate, Measured
 

@@ -11,7 +11,7 @@ from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.studies import labels, series
 from sojourn.studies.claims import Claim, Subject
-from sojourn.studies.description import Figure, Panel
+from sojourn.studies.manifest import Figure, Panel
 from sojourn.studies.study import Study
 
 # A line over time cannot show more points.

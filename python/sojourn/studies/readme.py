@@ -8,7 +8,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.studies import wording
-from sojourn.studies.description import Figure
+from sojourn.studies.manifest import Figure
 from sojourn.studies.study import Study
 from sojourn.studies.verdicts import (
     JUDGED,

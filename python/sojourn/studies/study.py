@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from sojourn import _core
 from sojourn.scenario import Arm, Scenario
-from sojourn.scenario.overrides import overridden
-from sojourn.studies import claims, description
+from sojourn.scenario.paths import overridden
+from sojourn.studies import claims, manifest
 from sojourn.studies.claims import Claim
-from sojourn.studies.description import ARMS, Assumption, Changes, Description, Figure, Variant
+from sojourn.studies.manifest import ARMS, Assumption, Changes, Description, Figure, Variant
 
 FILE = "study.toml"
 # Hexadecimal digits of the digest of a scenario.
@@ -154,7 +154,7 @@ def load(folder: Path) -> Study:
     """Read a study."""
     return Study(
         folder=folder,
-        description=description.load(folder / FILE),
+        description=manifest.load(folder / FILE),
         claims=claims.load(folder / claims.FILE),
     )
 
@@ -177,7 +177,7 @@ def names(folder: Path) -> list[str]:
 def title(folder: Path) -> str:
     """Return the title of a study; empty if its description is not valid."""
     try:
-        return description.load(folder / FILE).title
+        return manifest.load(folder / FILE).title
     except _core.ResultError:
         return ""
 

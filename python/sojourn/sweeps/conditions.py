@@ -6,8 +6,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.expressions import Expression, Reference, syntax_tree
-from sojourn.scenario.overrides import Value
-from sojourn.scenario.paths import find
+from sojourn.scenario.paths import Value, find
 from sojourn.scenario.quantities import in_base_units, quantity
 
 # The kinds of quantities that are never comparable with another kind or a plain number.

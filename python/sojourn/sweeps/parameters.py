@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from sojourn import _core
 from sojourn.document import plain
-from sojourn.scenario.overrides import Value, value_of
+from sojourn.scenario.paths import Value, value_of
 from sojourn.scenario.quantities import Quantity, quantity
 
 Distribution = Literal["uniform", "loguniform", "integers"]

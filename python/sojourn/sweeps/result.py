@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.result import metrics
 from sojourn.result.naming import metric_column
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
+from sojourn.scenario.paths import Value
 from sojourn.sweeps import estimates, storage
 from sojourn.sweeps.scales import scale
 

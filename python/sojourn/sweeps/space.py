@@ -11,8 +11,7 @@ from typing import Any, Literal
 from sojourn import _core
 from sojourn.expressions import Expression, parse
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import Value
-from sojourn.scenario.paths import depth, expanded
+from sojourn.scenario.paths import Value, depth, expanded
 from sojourn.sweeps import conditions
 from sojourn.sweeps.parameters import Parameter
 

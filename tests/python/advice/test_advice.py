@@ -17,8 +17,8 @@ from sojourn.advice.grades import CALL, PAGE, PING, RPM, SCALES
 from sojourn.advice.measures import METRICS
 from sojourn.advice.router_config import present
 from sojourn.advice.routers import ROUTERS
-from sojourn.scenario.link_layers import layer
-from sojourn.scenario.link_presets import link_presets
+from sojourn.scenario.link import layer
+from sojourn.scenario.presets import link_presets
 from support.router_files import SQM
 from support.shell import Command
 

@@ -14,9 +14,17 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.agreement import agreement as module
 from sojourn.agreement import wording
-from sojourn.agreement.comparison import OF_APPLICATIONS, OF_GROUPS, interval, verdict
+from sojourn.agreement.comparison import (
+    DELAY,
+    GOODPUT,
+    OF_APPLICATIONS,
+    OF_GROUPS,
+    TOLERANCES,
+    interval,
+    tolerance,
+    verdict,
+)
 from sojourn.agreement.overlay import Overlay
-from sojourn.agreement.tolerances import DELAY, GOODPUT, TOLERANCES, tolerance
 from sojourn.cli import agree as command
 from sojourn.cli import stored
 from sojourn.cli.app import app

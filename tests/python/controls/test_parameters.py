@@ -6,8 +6,7 @@ import json
 import pytest
 
 import sojourn as sj
-from sojourn.scenario.overrides import assignment, overridden
-from sojourn.scenario.paths import expanded, find
+from sojourn.scenario.paths import assignment, expanded, find, overridden
 from sojourn.scenario.quantities import quantity
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.space import points, space

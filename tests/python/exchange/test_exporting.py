@@ -11,7 +11,7 @@ import pytest
 
 import sojourn as sj
 from cli.test_bad_input import refused
-from sojourn.exchange.flent_names import fitted
+from sojourn.exchange.flent import fitted
 from sojourn.scenario import presets
 from support.flent_program import flent
 from support.saved import names, scenario

@@ -14,7 +14,7 @@ import pytest
 
 import sojourn as sj
 from cli.test_bad_input import refused
-from sojourn.exchange import measuring, untrusted
+from sojourn.exchange import importing, untrusted
 from sojourn.exchange.measurement import per_run
 from sojourn.exchange.sidecar import Beside
 from sojourn.report import measured as page
@@ -133,7 +133,7 @@ def test_version_1_keeps_raw_values_in_the_metadata(tmp_path: Path) -> None:
 
 def test_measured_runs_have_the_metrics_of_simulated_ones(tmp_path: Path) -> None:
     file = written(tmp_path / "a", flent_file())
-    (one,) = measuring.measured([file])
+    (one,) = importing.measured([file])
     assert (one.arm, one.load_s, one.end_s) == ("measured: office (tcp_nup)", 0.2, 0.4)
     row = per_run([one]).row(0, named=True)
     assert row["goodput_up_mbit_per_s"] == 5.0
@@ -151,7 +151,7 @@ def test_what_lies_outside_the_measured_time_is_missing(tmp_path: Path) -> None:
     late = [{"t": T0 + 0.7, "val": 900.0}, {"t": T0 + 9.0, "val": 900.0}]
     document["raw_values"]["Ping (ms) ICMP"] += late
     del document["raw_values"]["qdisc_stats_box"]
-    found = measuring.measured([written(tmp_path / "a", document)])
+    found = importing.measured([written(tmp_path / "a", document)])
     # Both replies came after the load; one request was sent before.
     assert found[0].table("pings")["rtt_ms"].to_list() == [10.0, 20.0, 30.0, 900.0, 50.0]
     assert sj.read_flent(tmp_path / "a")["value"].max() == 900.0
@@ -162,16 +162,16 @@ def test_what_lies_outside_the_measured_time_is_missing(tmp_path: Path) -> None:
 def test_runs_of_the_same_test_and_title_are_one_arm(tmp_path: Path) -> None:
     same = [written(tmp_path / name, flent_file()) for name in ("a", "b")]
     other = written(tmp_path / "c", flent_file(metadata=META | {"NAME": "rrul"}))
-    found = [(one.arm, one.replication) for one in measuring.measured([*same, other])]
+    found = [(one.arm, one.replication) for one in importing.measured([*same, other])]
     office = "measured: office (tcp_nup)"
     assert found == [(office, 0), (office, 1), ("measured: office (rrul)", 0)]
-    named = measuring.measured([*same, other], "dsl")
+    named = importing.measured([*same, other], "dsl")
     assert [(one.arm, one.replication) for one in named] == [("measured: dsl", n) for n in range(3)]
 
 
 def test_an_exported_run_has_its_numbers_after_import(result: sj.Result, tmp_path: Path) -> None:
     files = sj.export(result, tmp_path, "flent", arm="fq")
-    found = measuring.measured(files)
+    found = importing.measured(files)
     assert {one.arm for one in found} == {
         f"simulated: small fq rep:{n} (rrul_be_nflows)" for n in range(3)
     }
@@ -220,7 +220,7 @@ def test_a_log_of_mahimahi_is_read(tmp_path: Path) -> None:
         (0.02, "departure", None, 104, 9),
     ]
     assert frame.filter(event="drop").rows() == [(0.012, "drop", 1, 1504, None)]
-    (one,) = measuring.measured([file])
+    (one,) = importing.measured([file])
     row = per_run([one]).row(0, named=True)
     assert row["drops"] == 1
     # IP packets of 1500 and 100 B between 0.01 s and 0.11 s.
@@ -256,7 +256,7 @@ def test_measured_runs_stand_beside_simulated_ones(
     assert {"a0", "a1", "a2", "a3", "a4"} <= set(re.findall(r"\ba\d\b", figure[0]))
     # Not paired: no differences, and the simulated means are unchanged.
     assert "Difference from" not in html
-    beside = Beside(result, measuring.measured([tmp_path / "up.log"]))
+    beside = Beside(result, importing.measured([tmp_path / "up.log"]))
     assert beside.summary().filter(arm="fq").equals(result.summary().filter(arm="fq"))
     assert page.html(beside).count("–</td>") > 5
     kept = json.loads((tmp_path / "m" / "import.json").read_text(encoding="utf-8"))
@@ -315,7 +315,7 @@ def test_values_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
     meta = {"NAME": 3, "TITLE": None, "T0": "x" * 9999, "SERIES_META": [1]}
     file = written(tmp_path / "a", flent_file(results=results, raw_values=raw, metadata=meta))
     assert sj.read_flent(file).is_empty()
-    assert per_run(measuring.measured([file])).columns == ["arm", "replication"]
+    assert per_run(importing.measured([file])).columns == ["arm", "replication"]
 
 
 def test_sizes_are_limited_before_and_after_decompression(

@@ -16,7 +16,7 @@ from sojourn import _core
 from sojourn.cli import execute, signals
 from sojourn.cli.schema import document
 from sojourn.result import catalogue, naming, validity
-from sojourn.scenario.study_tables import NAMES
+from sojourn.scenario.files import NAMES
 from sojourn.studies.quantities import Quantities
 from support.shell import DOCUMENTS, ROOT, Command
 

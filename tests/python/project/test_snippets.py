@@ -18,8 +18,8 @@ import sojourn as sj
 from sojourn import _core, cli
 from sojourn.cli import signals
 from sojourn.cli.app import app
-from sojourn.scenario.study_tables import split
-from sojourn.studies import claims, description, study
+from sojourn.scenario.files import split
+from sojourn.studies import claims, manifest, study
 from support.shell import DOCUMENTS, ROOT
 
 # A crate with its own `sojourn`, which test_external_queue builds and runs.
@@ -196,7 +196,7 @@ def test_toml_in_documents_is_read(file: str, snippet: str, tmp_path: Path) -> N
         assert_stands_alone(snippet, tmp_path)
     elif file == STUDIES:
         (tmp_path / "study.toml").write_text(snippet, encoding="utf-8")
-        assert description.load(tmp_path / "study.toml").figure
+        assert manifest.load(tmp_path / "study.toml").figure
     else:
         assert sj.Scenario.from_toml(whole(snippet)).runs > 0, file
 

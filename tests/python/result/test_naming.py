@@ -7,8 +7,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.cli.app import app
-from sojourn.expectations.expectation import expectation
-from sojourn.expectations.groups import groups
+from sojourn.expectations.expectation import expectation, groups
 from sojourn.expectations.judging import check_groups
 from sojourn.result.naming import is_possible, queued_links
 

@@ -12,10 +12,16 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.rfc7928_suite import api, page, rfc_text
-from sojourn.rfc7928_suite.catalogue import DEFINITIONS, DISCUSSIONS, NUMBERS, selected
 from sojourn.rfc7928_suite.discussion import discuss, drop_times
 from sojourn.rfc7928_suite.measuring import measure
-from sojourn.rfc7928_suite.suite import cases, characterise
+from sojourn.rfc7928_suite.suite import (
+    DEFINITIONS,
+    DISCUSSIONS,
+    NUMBERS,
+    cases,
+    characterise,
+    selected,
+)
 from sojourn.rfc7928_suite.topology import (
     DROP_TAIL,
     FULL,

@@ -6,7 +6,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.scenario import presets
-from sojourn.scenario.overrides import assignment, overridden
+from sojourn.scenario.paths import assignment, overridden
 from support.shell import ROOT
 
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.scenario.overrides import assignment
+from sojourn.scenario.paths import assignment
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import tuning
 from sojourn.search.laboratory import Laboratory

@@ -7,7 +7,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.cli.app import app
-from sojourn.scenario.study_tables import split
+from sojourn.scenario.files import split
 from support.searched import ARMS, TEXT
 from support.shell import Command
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.studies import outputs, previous, wording
+from sojourn.studies import outputs, wording
 from sojourn.studies.verdicts import IN_DIRECTION, NOT_REPRODUCED, NOT_RUN, REPRODUCED
 from support.saved import refused
 from support.shell import Command
@@ -179,12 +179,12 @@ def test_a_file_of_the_user_is_not_replaced(
     name: str, made: tuple[Path, str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    previous.check(made[0] / "out", "small", DRAWN, force=False)
-    previous.check(out, "small", DRAWN, force=False)
+    outputs.check(made[0] / "out", "small", DRAWN, force=False)
+    outputs.check(out, "small", DRAWN, force=False)
     file = out / name
     file.parent.mkdir(parents=True)
     file.write_bytes(b"")
-    previous.check(out, "small", DRAWN, force=False)
+    outputs.check(out, "small", DRAWN, force=False)
     table = BytesIO()
     pl.DataFrame({"id": [1]}).write_parquet(table)
     for content in (b"mine", b'{"mine": 1}', b"[" * 100_000, table.getvalue()):
@@ -192,13 +192,13 @@ def test_a_file_of_the_user_is_not_replaced(
         for force in (False, True):
             expected = f"{re.escape(name)}: it exists and is not a file of a study"
             with pytest.raises(sj.ResultError, match=expected):
-                previous.check(out, "small", DRAWN, force=force)
+                outputs.check(out, "small", DRAWN, force=force)
         assert file.read_bytes() == content
     file.unlink()
     if name != "index.html":
         file.symlink_to(made[0] / "out" / name)
         with pytest.raises(sj.ResultError, match="not a regular file"):
-            previous.check(out, "small", DRAWN, force=True)
+            outputs.check(out, "small", DRAWN, force=True)
 
 
 def test_outputs_are_checked_before_the_first_run(again: Path) -> None:
@@ -213,11 +213,11 @@ def test_outputs_are_checked_before_the_first_run(again: Path) -> None:
 
 def test_the_output_of_another_study_is_replaced_only_on_request(again: Path) -> None:
     with pytest.raises(sj.ResultError, match='contains the output of the study "small"'):
-        previous.check(again / "out", "other", DRAWN, force=False)
-    previous.check(again / "out", "other", DRAWN, force=True)
+        outputs.check(again / "out", "other", DRAWN, force=False)
+    outputs.check(again / "out", "other", DRAWN, force=True)
     (again / "figures").write_bytes(b"mine")
     with pytest.raises(sj.ResultError, match="figures is not a directory"):
-        previous.check(again, "small", DRAWN, force=False)
+        outputs.check(again, "small", DRAWN, force=False)
 
 
 def test_validity_errors_are_in_the_outputs(tmp_path: Path) -> None:

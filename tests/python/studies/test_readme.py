@@ -12,7 +12,7 @@ from PIL import Image
 
 import sojourn as sj
 import studies as tool
-from sojourn.studies import outputs, readme, recorded
+from sojourn.studies import outputs, readme, record
 from sojourn.studies import study as studies
 from sojourn.studies.verdicts import VERDICTS
 from support.stored import command
@@ -218,15 +218,15 @@ def test_results_that_changed_are_named_by_claim(
 
 
 def test_part_of_a_record_is_compared_without_what_was_not_run(reproduced: Path) -> None:
-    whole = recorded.load(reproduced / "quick" / "small" / "verdicts.json")
+    whole = record.load(reproduced / "quick" / "small" / "verdicts.json")
     assert whole is not None
     part: Any = json.loads(json.dumps(whole))
     part["claims"][0]["verdict"] = "not run"
     part["replications"] = {}
-    assert recorded.differences(whole, part, partial=True) == []
+    assert record.differences(whole, part, partial=True) == []
     part["claims"][1]["verdict"] = "reproduced"
     part["claims"].append({"id": "Z", "verdict": "reproduced", "lines": []})
-    said = recorded.differences(whole, part, partial=True)
+    said = record.differences(whole, part, partial=True)
     assert said == ["claim B: verdict not reproduced is now reproduced", "claim Z is new"]
 
 
@@ -267,7 +267,7 @@ def test_a_study_needs_its_text(root: Path) -> None:
         run(root, "--readme")
 
 
-def record(claims: int, source: str) -> dict[str, Any]:
+def of_claims(claims: int, source: str) -> dict[str, Any]:
     """A record of claims that cannot be checked, with sources that `source` numbers."""
     about = {"evidence": "text", "statement": "x", "reason": "y", "verdict": "not checkable"}
     return {
@@ -292,13 +292,13 @@ def test_a_readme_says_how_far_from_the_published_numbers_the_results_are(
 
 def test_long_tables_are_divided_by_source(tmp_path: Path) -> None:
     study = studies.load(write(tmp_path / "small"))
-    page = readme.write(study, record(20, "Fig. {0}, left"))
+    page = readme.write(study, of_claims(20, "Fig. {0}, left"))
     assert "(full scale, 1 run per queue)" in page
     assert "| C3 | Fig. 3, left | x |" in page
-    page = readme.write(study, record(30, "Fig. 2, {0}"))
+    page = readme.write(study, of_claims(30, "Fig. 2, {0}"))
     assert page.count("\n### Fig. 2\n") == 1
     assert "| C3 | 3 | x |" in page
-    page = readme.write(study, record(30, "Table"))
+    page = readme.write(study, of_claims(30, "Table"))
     assert "\n### Table\n" in page
     assert "| C3 | x |" in page
 
@@ -352,7 +352,7 @@ def test_the_page_is_one_document_without_scripts(reproduced: Path) -> None:
 
 def test_the_page_shows_what_was_recorded(reproduced: Path) -> None:
     page = (reproduced / "full" / "small" / "index.html").read_text(encoding="utf-8")
-    whole = recorded.load(reproduced / "full" / "small" / "verdicts.json")
+    whole = record.load(reproduced / "full" / "small" / "verdicts.json")
     assert whole is not None
     assert "<h2>Reconstruction</h2><p>codel is not the one of the work.</p>" in page
     assert "A. Author, B. Author, 2026. Full scale, 3 runs per arm." in page

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.studies import recorded
+from sojourn.studies import record
 from sojourn.studies import study as studies
 from sojourn.studies.verdicts import NOT_RUN
 from support.shell import ROOT
@@ -13,7 +13,7 @@ from support.stored import command
 
 # A study, and a figure of it whose scenarios take about 3 s.
 STUDY, FIGURE = "predict", "6"
-QUICK = ROOT / "papers" / STUDY / recorded.QUICK
+QUICK = ROOT / "papers" / STUDY / record.QUICK
 
 
 def test_a_quick_run_gives_the_recorded_values(tmp_path: Path) -> None:
@@ -25,15 +25,15 @@ def test_a_quick_run_gives_the_recorded_values(tmp_path: Path) -> None:
         claim for claim in after["claims"] if claim["verdict"] != NOT_RUN and claim["lines"]
     ]
     assert measured, "the figure measures no claim"
-    before = recorded.load(QUICK)
+    before = record.load(QUICK)
     assert before is not None
-    assert recorded.differences(before, after, partial=True) == []
+    assert record.differences(before, after, partial=True) == []
 
 
 @pytest.mark.parametrize("name", studies.names(ROOT / "papers"))
 def test_recorded_verdicts_belong_to_the_claims(name: str) -> None:
     study = studies.load(ROOT / "papers" / name)
-    for file in recorded.FILES:
-        found = recorded.load(study.folder / file)
+    for file in record.FILES:
+        found = record.load(study.folder / file)
         assert found is not None, f"{name}: no {file}: make studies-update, make studies-full"
-        assert recorded.disagreements(study, found) == []
+        assert record.disagreements(study, found) == []

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.scenario.overrides import overridden
-from sojourn.studies import description, record
+from sojourn.scenario.paths import overridden
+from sojourn.studies import manifest, record
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import NOT_REPRODUCED, NOT_RUN, REPRODUCED
@@ -372,6 +372,6 @@ def test_the_slug_of_an_assumption_is_a_part_of_a_file_name() -> None:
     slugs = [
         assumption.slug
         for name in studies.names(ROOT / "papers")
-        for assumption in description.load(ROOT / "papers" / name / "study.toml").assumption
+        for assumption in manifest.load(ROOT / "papers" / name / "study.toml").assumption
     ]
     assert all(slug and slug == slug.lower() for slug in slugs)

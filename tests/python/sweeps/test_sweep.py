@@ -12,7 +12,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.result import student
-from sojourn.scenario.study_tables import split
+from sojourn.scenario.files import split
 from sojourn.sweeps import storage
 from sojourn.sweeps.parameters import parameter, parameters
 from sojourn.sweeps.space import points, space

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from sojourn import files
-from sojourn.exchange import measured_flent, measured_mahimahi
+from sojourn.exchange import flent, mahimahi
 from sojourn.exchange.measurement import Measurement, numbered
 from sojourn.exchange.untrusted import MAX_FILE, beginning, damaged
 
 Reader = Callable[[str | Path, str | None], Measurement]
 # A format is added here, and to the check of the first bytes.
 READERS: Mapping[str, Reader] = {
-    "flent": measured_flent.measured,
-    "mahimahi": measured_mahimahi.measured,
+    "flent": flent.measured,
+    "mahimahi": mahimahi.measured,
 }
 # Signs of events in a log of Mahimahi.
 SIGNS = {b"#", b"+", b"-", b"d"}
