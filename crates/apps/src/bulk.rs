@@ -2,8 +2,7 @@
 
 use sojourn_net::Instant;
 
-use crate::application::Application;
-use crate::contract::{AppEvent, AppOutput, Command, Length, Side};
+use crate::contract::{AppEvent, AppOutput, Application, Command, Length, Side};
 
 /// The only connection of a transfer, and the stream that carries request and data.
 const CONNECTION: u32 = 0;

@@ -1,9 +1,19 @@
-//! Interface between an application and its driver: events in, commands and reports out.
+//! Interface between an application and its driver: configuration and events in, commands and reports out.
 //!
 //! The driver may be a simulator or real sockets: nothing here knows which, nor which transport a
 //! connection uses.
 
-use sojourn_net::Instant;
+use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fmt::Debug;
+use std::panic::RefUnwindSafe;
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
+
+use crate::report::{PlayerRecord, ResponsivenessRecord};
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +163,179 @@ impl AppOutput {
     }
 }
 
+/// A running application. Its commands and reports go to `out`.
+pub trait Application: Debug {
+    /// Handles an event.
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput);
+
+    /// When [`AppEvent::Timer`] is due; `None`: no timer is set.
+    fn next_timer(&self) -> Option<Instant>;
+
+    /// The warm-up has ended: measurements start now.
+    fn begin_measuring(&mut self) {}
+
+    /// The run ends or the application is stopped: reports what has not completed.
+    fn finish(&mut self, now: Instant, out: &mut AppOutput);
+
+    /// What a video player has recorded; `None` for other applications.
+    fn player(&self) -> Option<PlayerRecord> {
+        None
+    }
+
+    /// The result of a responsiveness test; `None` for others, or before there is one.
+    fn responsiveness(&self) -> Option<ResponsivenessRecord> {
+        None
+    }
+}
+
+/// Configuration of an application.
+pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
+    /// Transport of its connections.
+    fn transport(&self) -> Transport;
+
+    /// Parameters of its TCP connections.
+    fn tcp(&self) -> SenderParams;
+
+    /// Parameters of its connections if they are of QUIC: of TCP's, those that both have.
+    fn quic_params(&self) -> quic::Params {
+        quic_params(&self.tcp())
+    }
+
+    /// Bytes of a request.
+    fn request(&self) -> Bytes;
+
+    /// Mean number of connections opened in `time` if it does not depend on the network; 0 if each connection waits
+    /// for a response.
+    fn connections(&self, _time: Duration) -> u64 {
+        0
+    }
+
+    /// The first broken rule of those that only this application has: the key and what it must be.
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// The application, before it starts; its random streams derive from `rng`.
+    fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application>;
+}
+
+impl dyn ApplicationConfig {
+    /// Parameters of its QUIC connections; `None`: it uses TCP.
+    pub fn quic(&self) -> Option<quic::Params> {
+        (self.transport() == Transport::Quic).then(|| self.quic_params())
+    }
+
+    /// The first broken rule: the key and what it must be.
+    pub fn check(&self) -> Option<(&'static str, &'static str)> {
+        self.broken_rule()
+            .or_else(|| match (self.request().0, self.tcp().initial_window) {
+                (0, _) => Some(("request", "must be > 0")),
+                (_, 0) => Some(("initial_window", "must be >= 1")),
+                _ if !(SMALLEST_MSS..=MSS).contains(&self.tcp().mss) => {
+                    Some(("mss", "must be 128 to 1448 bytes"))
+                }
+                _ => None,
+            })
+    }
+}
+
+/// Values that can be compared without knowing their types; those of two types differ.
+pub trait Comparable: Any {
+    /// Whether `other` has the same type and the same value.
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<T: Any + PartialEq> Comparable for T {
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<T>() == Some(self)
+    }
+}
+
+impl PartialEq for dyn ApplicationConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}
+
+/// What an application's connections run over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// QUIC, whose handshake contains that of TLS.
+    Quic,
+}
+
+impl Transport {
+    /// Every transport.
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Quic];
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Quic => "quic",
+        }
+    }
+}
+
+/// Parameters of QUIC connections: of TCP's, those that both have; defaults for the others.
+pub fn quic_params(tcp: &SenderParams) -> quic::Params {
+    quic::Params {
+        cc: tcp.cc,
+        slow_start: tcp.slow_start,
+        initial_window: tcp.initial_window,
+        ecn: tcp.ecn,
+        ..quic::Params::default()
+    }
+}
+
+/// A client's first flight, which browsers pad to this (RFC 7685 gives the means).
+pub(crate) const HELLO: u64 = 517;
+/// A server's: its part of the key, and a chain of two certificates of usual size; assumed.
+pub(crate) const FLIGHT: u64 = 3_500;
+/// A client's last: its Finished and a change of cipher for old middleboxes.
+pub(crate) const FINISHED: u64 = 64;
+
+/// Things to do in the order of their time; those of the same instant as they were added.
+#[derive(Debug)]
+pub(crate) struct Timers<T> {
+    heap: BinaryHeap<Reverse<(Instant, u32, T)>>,
+    added: u32,
+}
+
+impl<T: Ord + Copy> Timers<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            added: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, at: Instant, what: T) {
+        self.heap.push(Reverse((at, self.added, what)));
+        self.added = self.added.wrapping_add(1);
+    }
+
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// What is due `now`, one at a time.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<T> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse((.., what))| what)
+    }
+
+    /// Forgets everything, and gives back the memory.
+    pub(crate) fn clear(&mut self) {
+        self.heap = BinaryHeap::new();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +351,18 @@ mod tests {
         out.push(endless);
         out.write(4, Side::Server, 20);
         assert_eq!(out.commands, [written, endless]);
+    }
+
+    #[test]
+    fn what_is_due_at_once_comes_as_it_was_added() {
+        let mut timers = Timers::new();
+        let at = Instant::from_millis;
+        for (ms, what) in [(5, 'c'), (3, 'z'), (5, 'a'), (3, 'b')] {
+            timers.add(at(ms), what);
+        }
+        assert_eq!(timers.next(), Some(at(3)));
+        assert_eq!(timers.pop(at(2)), None);
+        let order: Vec<_> = std::iter::from_fn(|| timers.pop(at(5))).collect();
+        assert_eq!(order, ['z', 'b', 'c', 'a']);
     }
 }

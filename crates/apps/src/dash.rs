@@ -20,10 +20,10 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 use sojourn_transport::SenderParams;
 
-use crate::application::{Application, ApplicationConfig};
-use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::contract::{
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Side, Transport,
+};
 use crate::report::PlayerRecord;
-use crate::transport::Transport;
 
 /// The part of the throughput that is used.
 const SHARE: f64 = 0.8;

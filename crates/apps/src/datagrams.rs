@@ -5,7 +5,7 @@ use std::panic::RefUnwindSafe;
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
-use crate::application::Comparable;
+use crate::contract::Comparable;
 use crate::report::{CallRecord, PingSample};
 
 /// The largest payload of a UDP datagram over IPv4: 65535 bytes without the headers of both.

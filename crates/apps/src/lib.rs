@@ -8,44 +8,37 @@
 //! Traffic without connections works the same way: a [`DatagramSource`] says when to send the next
 //! datagram and takes what arrives.
 
-mod amount;
-mod application;
 mod bulk;
 mod contract;
 mod dash;
 mod datagrams;
+mod distributions;
 mod page;
 mod ping;
-mod playout;
 mod report;
 mod requests;
 mod responsiveness;
 mod sessions;
-mod timers;
-mod tls;
-mod transport;
 mod udp;
 mod voip;
-mod wait;
 mod web;
 
-pub use amount::Amount;
-pub use application::{Application, ApplicationConfig, Comparable};
 pub use bulk::Bulk;
-pub use contract::{AppEvent, AppOutput, Command, Length, Side, Transaction};
+pub use contract::{
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Comparable, Length, Side,
+    Transaction, Transport, quic_params,
+};
 pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
+pub use distributions::{Amount, LONGEST, Wait};
 pub use page::{Object, Page, PageError};
 pub use ping::{PingConfig, PingPace, TURNAROUND};
-pub use playout::JitterBuffer;
 pub use report::{
     CallRecord, Confidence, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
 };
 pub use requests::RequestsConfig;
 pub use responsiveness::ResponsivenessConfig;
 pub use sessions::SessionsConfig;
-pub use transport::{Transport, quic_params};
 pub use udp::{Spacing, UdpConfig};
-pub use voip::VoipConfig;
-pub use wait::{LONGEST, Wait};
+pub use voip::{JitterBuffer, VoipConfig};
 pub use web::{Http, WebConfig};

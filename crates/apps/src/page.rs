@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Duration};
 
-use crate::amount::Amount;
+use crate::distributions::Amount;
 
 /// Most objects of a page.
 const MOST: usize = 10_000;

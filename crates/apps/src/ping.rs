@@ -9,8 +9,8 @@
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
+use crate::distributions::LONGEST;
 use crate::report::PingSample;
-use crate::wait::LONGEST;
 
 /// The shortest time between two back-to-back requests; ours. It bounds the number of requests.
 pub const TURNAROUND: Duration = Duration::from_micros(100);

@@ -37,7 +37,6 @@
 //! A server writes HTTP/2 as that of `web` does, no more than a little ahead of TCP; the response
 //! of a self probe waits behind that.
 
-mod config;
 mod load;
 mod measures;
 
@@ -46,13 +45,11 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
-use crate::application::{Application, ApplicationConfig};
-use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::contract::{
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, FINISHED, FLIGHT, HELLO, Side,
+    Timers, Transport,
+};
 use crate::report::{Confidence, ResponsivenessRecord};
-use crate::timers::Timers;
-use crate::tls::{FINISHED, FLIGHT, HELLO};
-use crate::transport::Transport;
-pub use config::ResponsivenessConfig;
 use load::{Load, RESPONSE, Stage, greet};
 use measures::{Samples, Time, settled};
 
@@ -430,5 +427,29 @@ impl Responsiveness {
                 connections: u32::try_from(self.loads.len()).unwrap_or(u32::MAX),
                 confidence,
             });
+    }
+}
+
+/// Configuration of a responsiveness test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponsivenessConfig {
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
+    pub tcp: SenderParams,
+    /// Load-generating connections, at most.
+    pub connections: u32,
+    /// They fetch data without end; else there is one, and it is idle.
+    pub load: bool,
+    /// Connections begin with the handshake of TLS 1.3.
+    pub tls: bool,
+    /// Bytes of a request.
+    pub request: Bytes,
+}
+
+impl ResponsivenessConfig {
+    /// Whether the handshake of TLS takes a round trip of its own: in QUIC's it is contained.
+    fn has_tls_round_trip(&self) -> bool {
+        self.tls && self.transport == Transport::Tcp
     }
 }

@@ -16,11 +16,10 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
-use crate::amount::Amount;
-use crate::application::{Application, ApplicationConfig};
-use crate::contract::{AppEvent, AppOutput, Command, Side};
-use crate::transport::Transport;
-use crate::wait::Wait;
+use crate::contract::{
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Side, Transport,
+};
+use crate::distributions::{Amount, Wait};
 
 /// Configuration of sessions.
 #[derive(Clone, Debug, PartialEq)]

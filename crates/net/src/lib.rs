@@ -5,10 +5,7 @@
 //! written against it runs in the simulator, on live packets and in a browser.
 #![no_std]
 
-mod comparison;
 mod dscp;
-mod flow;
-mod header;
 mod names;
 mod packet;
 mod rng;
@@ -16,13 +13,30 @@ mod size;
 mod time;
 mod units;
 
-pub use comparison::Comparison;
 pub use dscp::{Dscp, DscpError};
-pub use flow::FlowKey;
-pub use header::{TcpHeader, Transport};
 pub use names::{instead_of, nearest};
-pub use packet::{Ecn, Packet};
+pub use packet::{Ecn, FlowKey, Packet, TcpHeader, Transport};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};
 pub use time::{Duration, Instant};
 pub use units::UnitError;
+
+/// The comparison of a model with a real implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Comparison {
+    /// Not compared.
+    None,
+    /// Compared in part: the implementation and the part of the behaviour.
+    Partial(&'static str),
+    /// Another profile than the one in use was compared.
+    OtherProfile {
+        /// The profile in use.
+        used: &'static str,
+        /// The profile that was compared.
+        compared: &'static str,
+        /// The implementation that it was compared with.
+        with: &'static str,
+    },
+    /// Compared with this implementation.
+    With(&'static str),
+}

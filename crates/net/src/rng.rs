@@ -10,7 +10,7 @@
 //! component changes nobody else's draws, and two queues compared under one seed see the same
 //! traffic.
 
-use crate::flow::mix;
+use crate::packet::mix;
 
 /// A deterministic stream of random numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]

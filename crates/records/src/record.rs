@@ -1,5 +1,7 @@
-//! What is recorded of a run, its links, its flows and its applications.
+//! What is recorded of a run, its links, its flows and its applications; counters, and the sink that receives it all.
 
+use std::fmt;
+use std::io::Write;
 use std::num::NonZeroU32;
 
 use sojourn_apps::{
@@ -8,7 +10,6 @@ use sojourn_apps::{
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Statistic};
 
-use crate::counters::{FlowCounters, LinkCounters};
 use crate::histogram::Histogram;
 
 /// Everything a run measured.
@@ -263,4 +264,172 @@ pub enum Signal {
     Mark(MarkReason),
     /// The wire behind the link lost it.
     Lost,
+}
+
+/// Declares a struct of `u64` counters with `add` and `since`. The fields in `maxima` are maxima.
+macro_rules! counters {
+    (
+        $(#[$doc:meta])*
+        pub struct $name:ident {
+            $($(#[$field_doc:meta])* $field:ident,)*
+        }
+        $(maxima { $($(#[$max_doc:meta])* $max:ident,)* })?
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: u64,)*
+            $($($(#[$max_doc])* pub $max: u64,)*)?
+        }
+
+        impl $name {
+            /// Adds each counter of `more`; of maxima, the larger one remains.
+            pub const fn add(&mut self, more: &Self) {
+                $(self.$field += more.$field;)*
+                $($(if more.$max > self.$max {
+                    self.$max = more.$max;
+                })*)?
+            }
+
+            /// What was counted after `before`, an earlier state of the same counters. Maxima
+            /// remain: whoever takes `before` resets them at that time.
+            #[must_use]
+            pub const fn since(&self, before: &Self) -> Self {
+                Self {
+                    $($field: self.$field - before.$field,)*
+                    $($($max: self.$max,)*)?
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets counted at a link.
+    pub struct LinkCounters {
+        /// Packets sent.
+        sent_packets,
+        /// Bytes sent, without the link's overhead.
+        sent_bytes,
+        /// Packets dropped because the queue was full.
+        drops_overlimit,
+        /// Packets dropped by the AQM.
+        drops_aqm,
+        /// Packets CE-marked by the AQM.
+        marks_aqm,
+        /// Packets CE-marked because their sojourn time exceeded `ce_threshold`.
+        marks_ce_threshold,
+        /// Packets lost on the wire after transmission.
+        lost_packets,
+        /// Packets that the wire delivered twice.
+        duplicated_packets,
+    }
+}
+
+counters! {
+    /// Packets and data counted for a flow.
+    pub struct FlowCounters {
+        /// Payload handed to the receiving application: no headers, no duplicates.
+        delivered_bytes,
+        /// Data packets sent, retransmissions included.
+        sent_packets,
+        /// Data packets that reached the receiver, duplicates included; datagrams and echo replies without.
+        received_packets,
+        /// Retransmitted segments; of QUIC, packets with data that was sent before.
+        retransmits,
+        /// Retransmission time-outs; of QUIC, probe time-outs of the sender of data.
+        timeouts,
+        /// Retransmitted SYNs; of QUIC, packets with a part of the handshake that was sent before.
+        syn_retransmits,
+        /// RTT samples: acknowledgements of data that was sent once, in order.
+        rtt_samples,
+        /// Sum of the RTT samples, each from the newest of that data, in µs.
+        rtt_micros,
+    }
+    maxima {
+        /// Largest RTT sample, in µs; 0 without samples.
+        rtt_max_micros,
+    }
+}
+
+/// Where a backend writes the packets of a run, in the format pcapng.
+///
+/// Whoever provides the output learns of its errors there: a backend goes on without the capture.
+pub struct CaptureOutput<'a> {
+    /// Buffered: a packet is one call of [`Write::write_all`].
+    pub out: &'a mut (dyn Write + Send),
+    /// The comment on the section: which run it is.
+    pub comment: &'a str,
+}
+
+impl fmt::Debug for CaptureOutput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureOutput")
+            .field("comment", &self.comment)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Receives the records of a run as the run yields them.
+pub trait RecordSink {
+    /// Asked once, before the run: where its packets go; `None`: they are not captured.
+    fn capture(&mut self) -> Option<CaptureOutput<'_>> {
+        None
+    }
+
+    /// One per link, in the order of the plan.
+    fn link(&mut self, record: LinkRecord);
+    /// One per flow, in the order of the plan.
+    fn flow(&mut self, record: FlowRecord);
+    /// One per application that has started, in the order of the plan.
+    fn application(&mut self, record: AppRecord);
+    /// One per transaction, in the order of completion.
+    fn transaction(&mut self, record: Transaction);
+    /// One per drop or mark, if the plan keeps events.
+    fn event(&mut self, record: SignalRecord);
+    /// One per fact that decides whether the run can be trusted.
+    fn validity(&mut self, fact: ValidityFact);
+}
+
+/// Keeps all records in memory.
+impl RecordSink for Records {
+    fn link(&mut self, record: LinkRecord) {
+        self.links.push(record);
+    }
+
+    fn flow(&mut self, record: FlowRecord) {
+        self.flows.push(record);
+    }
+
+    fn application(&mut self, record: AppRecord) {
+        self.apps.push(record);
+    }
+
+    fn transaction(&mut self, record: Transaction) {
+        self.transactions.push(record);
+    }
+
+    fn event(&mut self, record: SignalRecord) {
+        self.events.push(record);
+    }
+
+    fn validity(&mut self, fact: ValidityFact) {
+        self.validity.push(fact);
+    }
+}
+
+impl Records {
+    /// Passes all records to `sink`.
+    pub fn send(self, sink: &mut dyn RecordSink) {
+        self.links.into_iter().for_each(|r| sink.link(r));
+        self.flows.into_iter().for_each(|r| sink.flow(r));
+        self.apps.into_iter().for_each(|r| sink.application(r));
+        self.transactions
+            .into_iter()
+            .for_each(|r| sink.transaction(r));
+        self.events.into_iter().for_each(|r| sink.event(r));
+        self.validity
+            .into_iter()
+            .for_each(|fact| sink.validity(fact));
+    }
 }

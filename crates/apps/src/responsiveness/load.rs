@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use sojourn_net::Instant;
 
-use super::config::ResponsivenessConfig;
+use super::ResponsivenessConfig;
 use super::measures::{Samples, Time};
-use crate::contract::{AppOutput, Command, Side};
-use crate::tls::{FINISHED, FLIGHT, HELLO};
+use crate::contract::{AppOutput, Command, FINISHED, FLIGHT, HELLO, Side};
 
 /// The response to a probe: an object of 1 B in a frame of HTTP/2.
 pub(super) const RESPONSE: u64 = 10;

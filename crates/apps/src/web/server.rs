@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::config::Http;
+use super::Http;
 use crate::contract::{AppOutput, Command, Side};
 
 /// Payload of a frame: the least that every HTTP/2 client accepts, and the most unless it says so.
