@@ -23,14 +23,13 @@
 mod block;
 mod endpoints;
 mod numbers;
-mod points;
-mod record;
 mod synth;
 mod writer;
 
 pub use endpoints::{Endpoints, SERVER_PORT, address};
 pub use numbers::{Connection, Role, WINDOW_SCALE};
-pub use points::LinkPoints;
-pub use record::{Direction, Record, Verdict};
 pub use synth::{AccurateEcn, Protocol, Synth, Tcp};
-pub use writer::{Interface, LinkType, Point, SNAP_LENGTH, Section, Writer};
+pub use writer::{
+    Direction, Interface, LinkPoints, LinkType, Point, Record, SNAP_LENGTH, Section, Verdict,
+    Writer,
+};

@@ -2,14 +2,12 @@
 //!
 //! The payload is all zeros, and checksums cover it. It is not written, except for the first bytes of QUIC.
 
-mod checksum;
 mod tcp;
 
 use std::net::SocketAddrV4;
 
 use sojourn_net::{Dscp, Ecn};
 
-use checksum::checksum;
 pub use tcp::{AccurateEcn, Tcp};
 
 /// A simulated packet for which headers are written.
@@ -167,4 +165,23 @@ impl Synth {
         };
         &bytes[..bytes.len().min(self.payload.into())]
     }
+}
+
+/// The checksum of these bytes; all parts but the last have an even length.
+pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
+    let mut sum: u64 = 0;
+    for part in parts {
+        let mut words = part.chunks_exact(2);
+        for word in &mut words {
+            sum += u64::from(u16::from_be_bytes([word[0], word[1]]));
+        }
+        if let [last] = words.remainder() {
+            sum += u64::from(*last) << 8;
+        }
+    }
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    // At most 16 bits are left.
+    !u16::try_from(sum).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! The writer of a pcapng capture.
+//! The writer of a pcapng capture: packets at observation points, with verdicts.
 //!
 //! # Source
 //!
@@ -6,13 +6,14 @@
 //! resolution §4.5, interface statistics §4.6. A drop is recorded in `epb_verdict` as `TC_ACT_SHOT`
 //! (`linux/pkt_cls.h`) of type Linux eBPF TC, the only type for a verdict of a queue discipline.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
-use sojourn_net::Rate;
+use sojourn_net::{Instant, Rate};
+use sojourn_qdisc::{DropReason, MarkReason};
 
 use crate::block::{Block, COMMENT, len32};
-use crate::record::{Record, Verdict};
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -287,6 +288,135 @@ impl<W: Write> Writer<W> {
     fn flush_block(&mut self) {
         if self.error.is_none() {
             self.error = self.out.write_all(self.block.end()).err();
+        }
+    }
+}
+
+/// A packet at an observation point.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// When.
+    pub at: Instant,
+    /// The number of the packet, the same at every point.
+    pub id: Option<u64>,
+    /// Whether it enters or leaves.
+    pub direction: Direction,
+    /// The queue of a fair-queueing discipline that the packet is in.
+    pub queue: Option<u32>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Bytes on the wire, from the first header of the link type on.
+    pub length: u32,
+    /// The first bytes of the packet: at least its headers, at most `length` bytes.
+    pub data: &'a [u8],
+}
+
+/// The direction of a packet at an observation point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Not stated.
+    #[default]
+    Unknown,
+    /// It enters the queue.
+    Inbound,
+    /// It leaves the queue.
+    Outbound,
+}
+
+impl Direction {
+    /// The two lowest bits of `epb_flags`.
+    pub(crate) const fn bits(self) -> u32 {
+        match self {
+            Self::Unknown => 0,
+            Self::Inbound => 1,
+            Self::Outbound => 2,
+        }
+    }
+}
+
+/// The verdict on a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// None: it passes.
+    #[default]
+    Passed,
+    /// It was CE-marked.
+    Marked(MarkReason),
+    /// The queue dropped it.
+    Dropped(DropReason),
+    /// The wire lost it.
+    Lost,
+}
+
+impl Verdict {
+    /// The comment on the packet, with the name of the queue if it is known; `None`: no comment.
+    pub(crate) const fn comment(self, queue: &str) -> Option<Comment<'_>> {
+        match self {
+            Self::Passed => None,
+            verdict => Some(Comment { verdict, queue }),
+        }
+    }
+}
+
+/// The comment on a packet, such as `dropped: fq_codel aqm`.
+pub(crate) struct Comment<'a> {
+    verdict: Verdict,
+    queue: &'a str,
+}
+
+impl fmt::Display for Comment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (decision, reason) = match self.verdict {
+            Verdict::Passed => return f.write_str("passed"),
+            Verdict::Lost => return f.write_str("lost on the wire"),
+            Verdict::Dropped(DropReason::Overlimit) => ("dropped", "overlimit"),
+            Verdict::Dropped(DropReason::Aqm) => ("dropped", "aqm"),
+            Verdict::Marked(MarkReason::Aqm) => ("marked CE", "aqm"),
+            Verdict::Marked(MarkReason::CeThreshold) => ("marked CE", "ce_threshold"),
+        };
+        if self.queue.is_empty() {
+            write!(f, "{decision}: {reason}")
+        } else {
+            write!(f, "{decision}: {} {reason}", self.queue)
+        }
+    }
+}
+
+/// The observation points of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkPoints {
+    /// Where packets are offered to the queue.
+    pub enq: Point,
+    /// Where packets are taken from the queue.
+    pub deq: Point,
+    /// Where the queue drops packets, or the wire behind the link loses them.
+    pub drop: Point,
+}
+
+impl LinkPoints {
+    /// Adds the points of a link with a queue of this kind; `queue` is its specification, and `rate` is that of the link
+    /// if it is constant.
+    pub fn add<W: Write>(
+        writer: &mut Writer<W>,
+        link: &str,
+        kind: &str,
+        queue: &dyn fmt::Display,
+        rate: Option<Rate>,
+    ) -> Self {
+        let mut point = |suffix: &str, description: &str| {
+            let name = format!("{link}.{suffix}");
+            let description = format!("{description}; queue: {queue}");
+            writer.add(&Interface {
+                description: Some(&description),
+                queue: Some(kind),
+                rate,
+                ..Interface::new(&name)
+            })
+        };
+        Self {
+            enq: point("enq", "packets offered to the queue"),
+            deq: point("deq", "packets taken from the queue to be sent"),
+            drop: point("drop", "packets dropped by the queue or lost on the wire"),
         }
     }
 }

@@ -3,18 +3,49 @@
 //! They know neither hosts nor events: the environment calls them with the time and schedules what they return. The
 //! simulator and the datapath of real packets run the same links.
 
-mod carried;
 mod line;
 mod link;
 mod probe;
 mod route;
-mod tbf;
-mod traced;
-mod wire;
+mod transmitter;
 
-pub use carried::{Carried, Taken, Watcher};
-pub use line::{Line, Verdict};
+use sojourn_net::{Bytes, Duration, Instant, Packet};
+use sojourn_qdisc::Observer;
+
+pub use line::{Line, Verdict, Wire};
 pub use link::Link;
 pub use probe::LinkProbe;
 pub use route::{Direction, NextHop, Passage, Routes, Step};
-pub use wire::Wire;
+
+/// A packet that links pass on: a value, or a handle to a buffer.
+pub trait Carried: Packet + Copy {
+    /// A placeholder where there is no packet.
+    const NONE: Self;
+
+    /// The time at which it was last offered to a link, or at which it reaches the end of its current wire.
+    fn stamp(&self) -> Instant;
+
+    /// The same packet one step further on its path, with a new time stamp.
+    #[must_use]
+    fn onward(&self, stamp: Instant) -> Self;
+}
+
+/// Observes a link: its queue, and the packets taken from the queue.
+pub trait Watcher<P>: Observer<P> {
+    /// A packet was dequeued for transmission.
+    fn on_taken(&mut self, now: Instant, pkt: &P, taken: &Taken);
+
+    /// The queue held its packets back for `time` while the link was idle.
+    fn on_held(&mut self, time: Duration);
+}
+
+/// A packet dequeued at a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Time in the queue.
+    pub waited: Duration,
+    /// Size.
+    pub size: Bytes,
+    /// The time it occupies the link, if another packet waits meanwhile.
+    pub busy: Duration,
+}

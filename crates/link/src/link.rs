@@ -5,10 +5,9 @@ use sojourn_qdisc::{AnyQdisc, Peek, Qdisc};
 use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
 
-use crate::carried::{Carried, Taken, Watcher};
 use crate::probe::LinkProbe;
-use crate::tbf::Tbf;
-use crate::traced::{Step, Traced};
+use crate::transmitter::{Tbf, TraceStep, Traced};
+use crate::{Carried, Taken, Watcher};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
@@ -237,7 +236,7 @@ impl<P: Carried> Link<P> {
         match self.transmitter {
             Transmitter::Serial { .. } => unreachable!("a serial link has turns of its own"),
             Transmitter::Bucket { depth, full_at } => {
-                self.bucket_turn(now, (depth, full_at), watch, left)
+                self.bucket_turn(now, depth, full_at, watch, left)
             }
             Transmitter::Tbf(_) => self.tbf_turn(now, watch, left),
             Transmitter::Traced(_) => self.traced_turn(now, watch, left),
@@ -273,7 +272,8 @@ impl<P: Carried> Link<P> {
     fn bucket_turn(
         &mut self,
         now: Instant,
-        (depth, full_at): (Duration, Instant),
+        depth: Duration,
+        full_at: Instant,
         watch: &mut impl Watcher<P>,
         left: &mut Option<P>,
     ) -> Option<Instant> {
@@ -321,9 +321,9 @@ impl<P: Carried> Link<P> {
         left: &mut Option<P>,
     ) -> Option<Instant> {
         match self.traced().step(now) {
-            Step::Wait(at) => return Some(at),
-            Step::Leave(pkt) => *left = Some(pkt),
-            Step::Take => {
+            TraceStep::Wait(at) => return Some(at),
+            TraceStep::Leave(pkt) => *left = Some(pkt),
+            TraceStep::Take => {
                 let Some(pkt) = self.dequeue(now, watch) else {
                     self.traced().idle();
                     return None;
@@ -426,7 +426,7 @@ impl<P: Carried> Link<P> {
     }
 
     /// Transmission time in the measured interval, in which `bytes` were sent.
-    fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
+    fn sending(&self, bytes: Bytes, from: Instant, to: Instant) -> Duration {
         match (&self.special, &self.transmitter) {
             (None, _) => self.rate.serialise(bytes),
             // The fraction of the offered capacity that packets used.
@@ -439,20 +439,21 @@ impl<P: Carried> Link<P> {
         }
     }
 
-    /// The record of this link, called `name`, in the `measured` time; `before`: what `probe` counted up to
-    /// the end of the warm-up.
+    /// The record of this link, called `name`, in the measured time from `from` to `to`; `before`: what `probe`
+    /// counted up to the end of the warm-up.
     pub fn record(
         &self,
         name: String,
         mut probe: LinkProbe,
         before: &LinkCounters,
-        measured: (Instant, Instant),
+        from: Instant,
+        to: Instant,
     ) -> LinkRecord {
         if let Some(since) = self.held_since {
-            probe.on_held(measured.1.saturating_since(since));
+            probe.on_held(to.saturating_since(since));
         }
         let totals = probe.totals(before);
-        let sending = self.sending(Bytes(totals.sent_bytes), measured);
+        let sending = self.sending(Bytes(totals.sent_bytes), from, to);
         probe.finish(name, totals, sending, &self.qdisc)
     }
 

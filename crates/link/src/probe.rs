@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant};
 use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Qdisc};
 use sojourn_records::{ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample};
 
-use crate::carried::{Carried, Taken};
+use crate::{Carried, Taken};
 
 /// Everything observed at one link.
 #[derive(Debug)]

@@ -79,7 +79,8 @@ impl Routes {
     /// As [`Routes::add`].
     pub fn add_ahead(
         &mut self,
-        (forward, reverse): (&[Hop], &[Hop]),
+        forward: &[Hop],
+        reverse: &[Hop],
         links: &[Passage],
     ) -> Result<Option<(u16, u16, Duration)>, ConfigError> {
         let (mut there, mut back) = (legs(forward, links)?, legs(reverse, links)?);

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::{fmt, fs};
 
 use sojourn_apps::Transport;
 use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
+    locked,
 };
 use sojourn_net::{Dscp, Duration};
 use sojourn_records::RecordSink;
@@ -16,9 +17,9 @@ use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{CcSpec, SenderParams};
 
-use crate::machine::{NAME, kernel_release};
+use crate::flows::MOST_FLOWS;
 use crate::run::{Ended, Options, Watcher, run};
-use crate::side::MOST_FLOWS;
+use crate::{NAME, kernel_release};
 
 /// Runs plans in real time, with real packets and the TCP of the host.
 #[derive(Default)]
@@ -62,7 +63,7 @@ impl Live {
 
     /// How the last run ended; `None`: no run has ended.
     pub fn last(&self) -> Option<Ended> {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        *locked(&self.ended)
     }
 }
 
@@ -134,7 +135,7 @@ impl Backend for Live {
             cancellation,
             sink,
         )?;
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        *locked(&self.ended) = Some(ended);
         Ok(ended.completion)
     }
 }

@@ -59,12 +59,8 @@ impl<'a> Capture<'a> {
     /// A packet is offered to the queue of a link.
     pub(crate) fn on_offered(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
         let point = self.points[link as usize].enq;
-        self.write(
-            (now, point, Direction::Inbound),
-            frame,
-            bytes,
-            Verdict::Passed,
-        );
+        let verdict = Verdict::Passed;
+        self.write(now, point, Direction::Inbound, frame, bytes, verdict);
     }
 
     /// The queue of a link marks a packet.
@@ -77,7 +73,7 @@ impl<'a> Capture<'a> {
         let mark = self.marked.remove(&frame.id);
         let verdict = mark.map_or(Verdict::Passed, Verdict::Marked);
         let point = self.points[link as usize].deq;
-        self.write((now, point, Direction::Outbound), frame, bytes, verdict);
+        self.write(now, point, Direction::Outbound, frame, bytes, verdict);
     }
 
     /// The queue of a link dropped a packet.
@@ -85,18 +81,21 @@ impl<'a> Capture<'a> {
         &mut self,
         now: Instant,
         link: u32,
-        (frame, bytes): (&Frame, &[u8]),
+        frame: &Frame,
+        bytes: &[u8],
         reason: DropReason,
     ) {
         self.marked.remove(&frame.id);
-        let place = (now, self.points[link as usize].drop, Direction::Inbound);
-        self.write(place, frame, bytes, Verdict::Dropped(reason));
+        let point = self.points[link as usize].drop;
+        let verdict = Verdict::Dropped(reason);
+        self.write(now, point, Direction::Inbound, frame, bytes, verdict);
     }
 
     /// The wire behind a link lost a packet.
     pub(crate) fn on_lost(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
-        let place = (now, self.points[link as usize].drop, Direction::Outbound);
-        self.write(place, frame, bytes, Verdict::Lost);
+        let point = self.points[link as usize].drop;
+        let verdict = Verdict::Lost;
+        self.write(now, point, Direction::Outbound, frame, bytes, verdict);
     }
 
     /// Ends the capture. The owner of the output handles its errors.
@@ -106,7 +105,9 @@ impl<'a> Capture<'a> {
 
     fn write(
         &mut self,
-        (at, point, direction): (Instant, Point, Direction),
+        at: Instant,
+        point: Point,
+        direction: Direction,
         frame: &Frame,
         data: &[u8],
         verdict: Verdict,
@@ -132,6 +133,6 @@ impl fmt::Debug for Capture<'_> {
 }
 
 fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> LinkPoints {
-    let queue = (link.qdisc.kind(), &link.qdisc as &dyn fmt::Display);
-    LinkPoints::add(writer, &link.name, queue, link.constant_rate())
+    let (kind, rate) = (link.qdisc.kind(), link.constant_rate());
+    LinkPoints::add(writer, &link.name, kind, &link.qdisc, rate)
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use sojourn_net::Duration;
 
 use crate::error::plain;
-use crate::side::flow_at;
+use crate::flows::flow_at;
 use crate::sock_diag::{Connection, SockDiag};
 use crate::space::{Addresses, End, Space};
 

@@ -8,16 +8,13 @@ use rustix::time::{ClockId, clock_gettime};
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
-use crate::clock::Clock;
-use crate::flows::Flows;
-use crate::frame::{Frame, Parsed};
+use crate::clock::{Clock, Wait, Waiting};
+use crate::flows::{Flows, Side};
+use crate::frame::{Frame, Parsed, Pool};
+use crate::namespace::Port;
 use crate::network::Network;
 use crate::observed::FlowProbe;
-use crate::pool::Pool;
-use crate::port::Port;
-use crate::side::Side;
 use crate::sys::BATCH;
-use crate::waiting::{Wait, Waiting};
 
 /// As `nice(1)` has it.
 const HIGHEST_PRIORITY: i32 = -20;

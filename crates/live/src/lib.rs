@@ -4,11 +4,11 @@
 //! through the links of a plan, which are the links and queues of the simulator, in real time. Programs and built-in
 //! applications use the TCP of the host kernel.
 //!
-//! * `frame`, `pool`, `network`, `timers`: the datapath as a sans-IO core; time and packets are inputs.
+//! * `frame`, `network`, `timers`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
-//! * `sys`, `netlink`, `namespace`, `port`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
+//! * `sys`, `netlink`, `namespace`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with
+//!   `unsafe`; `space` counts the packets that the hosts discard.
 //! * `connections`, `sock_diag`: the TCP connections of programs, which the kernel lists.
-//! * `losses`: packets that the hosts discard.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
@@ -22,29 +22,35 @@ mod error;
 mod flows;
 mod frame;
 mod hosts;
-mod losses;
-mod machine;
 mod namespace;
 mod netlink;
 mod network;
 mod observed;
-mod pool;
-mod port;
 mod program;
 mod run;
-mod side;
 mod sock_diag;
 mod space;
 mod sys;
+
 #[cfg(any(test, fuzzing))]
 pub mod testing;
 mod timers;
 mod validity;
 mod view;
-mod waiting;
 
 pub use backend::Live;
 pub use error::LiveError;
 pub use namespace::enter_user_namespace;
 pub use run::{BUFFER_BYTES, Ended, Options, Watcher, run};
 pub use view::{FlowView, LinkView};
+
+/// The name of the backend.
+pub(crate) const NAME: &str = "live";
+
+/// The release of the kernel.
+pub(crate) fn kernel_release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}

@@ -1,14 +1,17 @@
-//! Network namespaces, and the user namespace that an unprivileged process creates them in.
+//! Network namespaces, the user namespace that an unprivileged process creates them in, and the devices of hosts, through
+//! which the datapath reads and writes their packets.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{io, thread};
 
+use rustix::net::sockopt;
 use rustix::thread::LinkNameSpaceType;
 
 use crate::error::LiveError;
+use crate::netlink::Netlink;
 use crate::sys;
 
 const ALLOW_USERS: &str = "allow unprivileged user namespaces (sysctl user.max_user_namespaces > 0, \
@@ -117,4 +120,151 @@ fn may_administrate() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// What a packet socket may hold; without the privilege, the kernel grants what `net.core.rmem_max` permits.
+const SOCKET_BUFFER: usize = 32 << 20;
+
+/// The descriptor through which the datapath reads and writes the packets of a host.
+#[derive(Debug)]
+pub(crate) enum Port {
+    /// A TUN device.
+    Tun(OwnedFd),
+    /// A packet socket on the datapath end of a veth pair.
+    Packet {
+        socket: OwnedFd,
+        /// Index of the device.
+        device: u32,
+        /// Hardware address of the host.
+        hardware: [u8; 6],
+    },
+}
+
+impl Port {
+    /// Most packets of one system call: a TUN device has no call for several.
+    pub(crate) const fn batch(&self) -> usize {
+        match self {
+            Self::Tun(_) => 1,
+            Self::Packet { .. } => sys::BATCH,
+        }
+    }
+
+    /// Reads the packets that wait, at most [`Port::batch`], one into each buffer, and sets the length of each; returns
+    /// how many. The length of a packet that is longer than its buffer is at least that of the buffer.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        buffers: &mut [Box<[u8]>],
+        lengths: &mut [usize],
+    ) -> io::Result<usize> {
+        let read = match (self, &mut *buffers, &mut *lengths) {
+            (Self::Tun(device), [buffer, ..], [length, ..]) => {
+                rustix::io::read(device, &mut **buffer)
+                    .map(|read| {
+                        *length = read;
+                        1
+                    })
+                    .map_err(io::Error::from)
+            }
+            (Self::Tun(_), ..) => Ok(0),
+            (Self::Packet { socket, .. }, ..) => {
+                sys::receive_packets(socket.as_fd(), buffers, lengths)
+            }
+        };
+        match read.map_err(|error| (error.kind(), error)) {
+            Ok(read) => Ok(read),
+            Err((io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, _)) => Ok(0),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Writes packets; returns how many the host did not accept.
+    #[inline]
+    pub(crate) fn write(&self, packets: &[&[u8]]) -> u64 {
+        let (mut rest, mut refused) = (packets, 0);
+        // Ends: interrupted calls are repeated until the signals end, and every other call shortens the rest.
+        while let [first, others @ ..] = rest {
+            let written = match self {
+                Self::Tun(device) => rustix::io::write(device, first)
+                    .map(|_| 1)
+                    .map_err(io::Error::from),
+                Self::Packet {
+                    socket,
+                    device,
+                    hardware,
+                } => sys::send_packets(socket.as_fd(), *device, *hardware, rest),
+            };
+            match written {
+                Ok(written) if written > 0 => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The first one was not sent; the others may be.
+                Ok(_) | Err(_) => {
+                    refused += 1;
+                    rest = others;
+                }
+            }
+        }
+        refused
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tun(device) => device.as_fd(),
+            Self::Packet { socket, .. } => socket.as_fd(),
+        }
+    }
+}
+
+/// Creates a TUN device in the calling thread's namespace.
+pub(crate) fn tun(name: &str) -> io::Result<Port> {
+    let tun = open_tun()?;
+    sys::create_tun(tun.as_fd(), name)?;
+    Ok(Port::Tun(tun))
+}
+
+pub(crate) fn open_tun() -> io::Result<OwnedFd> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    Ok(options.open("/dev/net/tun")?.into())
+}
+
+/// Creates a veth pair between the calling thread's namespace and a host, and a socket on the calling thread's end.
+pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Result<Port> {
+    // Locally administered addresses.
+    let [level, host] = numbers;
+    let hardware = |device: u8| [0x02, b'S', b'J', level, device, host];
+    let name = format!("host{host}");
+    let mut netlink = Netlink::open()?;
+    let ends = [(&*name, hardware(1)), (far, hardware(2))];
+    netlink.add_pair(ends, namespace.handle())?;
+    // The datapath end of the pair has no addresses.
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+    let device = index_of(&name)?;
+    // A socket reports once that its device was down.
+    netlink.up(device)?;
+    let socket = sys::packet_socket(device)?;
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    }
+    Ok(Port::Packet {
+        socket,
+        device,
+        hardware: hardware(2),
+    })
+}
+
+/// The index of a device of the calling thread's namespace.
+pub(crate) fn index_of(name: &str) -> io::Result<u32> {
+    Ok(rustix::net::netdevice::name_to_index(any_socket()?, name)?)
+}
+
+/// A socket for ioctls on a device.
+pub(crate) fn any_socket() -> io::Result<OwnedFd> {
+    let family = rustix::net::AddressFamily::INET;
+    Ok(rustix::net::socket(
+        family,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?)
 }

@@ -14,12 +14,10 @@ use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_records::{Histogram, LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
 
-use crate::capture::Capture;
-use crate::frame::Frame;
-use crate::observed::{FlowProbe, Observed};
-use crate::pool::Pool;
+use crate::frame::{Frame, Pool};
+use crate::observed::{FlowProbe, Observed, Observers};
 use crate::timers::{Timer, Timers};
-use crate::view::{VIEW_INTERVAL, Views};
+use crate::view::VIEW_INTERVAL;
 
 /// Largest Ethernet frame, which queues use as the MTU.
 const FRAME: Bytes = Bytes(1_514);
@@ -59,7 +57,7 @@ impl<'c> Network<'c> {
     /// If the paths of the flows have too many steps.
     pub(crate) fn new(
         config: Arc<Config>,
-        (capture, views): (Option<Capture<'c>>, Option<Views>),
+        observers: Observers<'c>,
         size: usize,
         packets: usize,
     ) -> Result<Self, ConfigError> {
@@ -91,8 +89,8 @@ impl<'c> Network<'c> {
                 probes: links.iter().map(|_| LinkProbe::new(samples)).collect(),
                 flows: config.flows.iter().map(|_| FlowProbe::default()).collect(),
                 events: config.keep_events.then(Vec::new),
-                capture,
-                views,
+                capture: observers.capture,
+                views: observers.views,
             },
             changed: vec![0; links.len()],
             before: vec![LinkCounters::default(); links.len()],
@@ -360,7 +358,7 @@ impl<'c> Network<'c> {
             self.sample(end);
         }
         self.now = self.now.max(end);
-        let measured = (Instant::ZERO + self.config.measure_from, end);
+        let from = Instant::ZERO + self.config.measure_from;
         let probes = std::mem::take(&mut self.observed.probes);
         let records = self
             .config
@@ -371,7 +369,7 @@ impl<'c> Network<'c> {
             .zip(&self.before);
         let records = records
             .map(|(((config, link), probe), before)| {
-                link.record(config.name.clone(), probe, before, measured)
+                link.record(config.name.clone(), probe, before, from, end)
             })
             .collect();
         (records, self.observed)

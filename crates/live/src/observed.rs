@@ -6,9 +6,17 @@ use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer};
 use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal, SignalRecord};
 
 use crate::capture::Capture;
-use crate::frame::Frame;
-use crate::pool::Pool;
+use crate::frame::{Frame, Pool};
 use crate::view::{Interval, Views};
+
+/// Observers of a run besides its records.
+#[derive(Debug, Default)]
+pub(crate) struct Observers<'c> {
+    /// The capture of its packets, if requested.
+    pub(crate) capture: Option<Capture<'c>>,
+    /// One per link, if the run is watched.
+    pub(crate) views: Option<Views>,
+}
 
 /// All observations of a run.
 #[derive(Debug)]
@@ -149,8 +157,8 @@ impl Observer<Frame> for Watch<'_, '_> {
     fn on_drop(&mut self, now: Instant, frame: Frame, reason: DropReason) {
         self.probe.on_drop(self.class, reason);
         if let Some(capture) = &mut self.capture {
-            let packet = (&frame, self.pool.packet(&frame));
-            capture.on_drop(now, self.link, packet, reason);
+            let bytes = self.pool.packet(&frame);
+            capture.on_drop(now, self.link, &frame, bytes, reason);
         }
         if let Some(view) = &mut self.view {
             view.on_drop(&frame.parsed.flow);

@@ -1,33 +1,31 @@
 //! A run: namespaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
 
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, PoisonError};
-use std::thread;
+use std::{io, thread};
 
-use sojourn_backend::{BackendError, Cancellation, Completion};
+use sojourn_backend::{BackendError, Cancellation, Completion, locked};
 use sojourn_net::{Duration, Instant};
-use sojourn_records::{FlowCounters, FlowRecord, LinkRecord, RecordSink, SignalRecord};
+use sojourn_records::{CaptureOutput, FlowCounters, FlowRecord, RecordSink};
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Program as ProgramConfig, Traffic};
 
 use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::connections::Connections;
+use crate::connections::{Connections, Watched};
 use crate::datapath::{Datapath, Moved};
 use crate::error::LiveError;
 use crate::flows::Flows;
 use crate::hosts::{Finished, Hosts};
-use crate::machine::{NAME, kernel_release};
 use crate::network::Network;
-use crate::observed::FlowProbe;
+use crate::observed::{FlowProbe, Observers};
 use crate::program::Program;
 use crate::space::{HostSettings, MTU, Space};
-use crate::validity;
 use crate::view::{LinkView, Shared, Views};
+use crate::{NAME, kernel_release, validity};
 
 /// Bytes of a buffer: the MTU, and room to notice packets that exceed it.
 const BUFFER: usize = 2_048;
@@ -82,83 +80,58 @@ pub fn run(
     sink: &mut dyn RecordSink,
 ) -> Result<Ended, BackendError> {
     plan.config.check()?;
-    let config = Arc::new(plan.config.clone());
-    let ecn = options.ecn || plan.config.flows.iter().any(offers_ecn);
-    let in_foreground = options.in_foreground;
-    let space = Space::create(HostSettings { ecn, in_foreground })?;
-    let program = plan.config.flows.iter().find_map(program_of);
-    let mut running = Running::default();
+    let config = &plan.config;
+    let space = Space::create(HostSettings {
+        ecn: options.ecn || config.flows.iter().any(offers_ecn),
+        in_foreground: options.in_foreground,
+    })?;
+    let program = config.flows.iter().find_map(program_of);
     let watch = |_| Connections::watch(&space, config.sample, config.flows.len());
     let connections = program.map(watch);
-    running.server = start_server(program, &space, cancellation)?;
-    let clock = Clock::start();
+    let mut programs = Programs {
+        server: start_server(program, &space, cancellation)?,
+        ..Programs::default()
+    };
+    let run = Run {
+        plan,
+        options: *options,
+        program,
+        space: &space,
+        clock: Clock::start(),
+        end: Instant::ZERO + config.duration,
+        cancellation,
+    };
+    let mut hosts = Hosts::new(run.clock, plan, &space);
     let shared = Shared::default();
-    let mut hosts = Hosts::new(clock, plan, &space);
-    let end = Instant::ZERO + config.duration;
-    let stop = AtomicBool::new(false);
-    let kernel = kernel_release();
-    let names = config.links.iter().map(|link| link.name.as_str());
-    let views = watcher.map(|_| Views::new(names, Arc::clone(&shared), options.shows_flows));
-    let capture = sink.capture();
-    let capture = capture.map(|output| Capture::new(&config.links, space.hosts(), &kernel, output));
-    let (moved, followed, seen) = thread::scope(|scope| {
-        let config = Arc::clone(&config);
-        let (space, stop) = (&space, &stop);
-        // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
-        let moving = scope.spawn(move || {
-            let network = Network::new(config, (capture, views), BUFFER, BUFFERS)?;
-            let ports = [&space.client.port, &space.server.port];
-            let datapath = Datapath::new(clock, network, ports, Flows::new(plan));
-            datapath
-                .run(end, stop)
-                .map_err(|e| failure(format!("the datapath cannot read: {e}")))
-        });
-        // On a thread: the search of a large table takes more than a millisecond, which would delay applications.
-        let (programs_end, ended) = channel();
-        let listing = connections.map(|connections| scope.spawn(move || connections.run(&ended)));
-        // Also if this thread panics; otherwise the scope would wait for the other thread forever.
-        let guard = StopOnDrop(stop);
-        let followed = start(program, space, *options)
-            .map_err(BackendError::from)
-            .and_then(|started| {
-                running.program = started;
-                let shown = watcher.map(|watcher| (watcher, &shared));
-                let ends = (clock, end, options.in_foreground);
-                let stops: (_, &dyn Fn() -> bool) = (cancellation, &|| moving.is_finished());
-                follow(&mut hosts, &mut running, ends, shown, stops)
-            });
-        drop(programs_end);
-        let seen = listing.map(joined);
-        drop(guard);
-        (joined(moving), followed, seen)
+    let observers = run.observers(watcher.map(|_| &shared), sink.capture());
+    let watched = watcher.map(|watcher| Watching {
+        watcher,
+        shared: &shared,
+        shown: Instant::ZERO,
     });
-    let status = running.status;
-    let server = running.server.is_some().then_some(running.server_failed);
-    drop(running);
-    let completion = followed?;
-    let Moved {
-        stopped,
-        links,
-        flows,
-        events,
-        counted,
-    } = moved?;
+    let driven = run.drive(&mut hosts, &mut programs, connections, observers, watched);
+    let status = programs.status;
+    let server = programs.server.is_some().then_some(programs.server_failed);
+    drop(programs);
+    let completion = driven.completion?;
+    let moved = driven.moved?;
     let ended = Ended {
         completion,
-        duration: stopped.since(Instant::ZERO),
+        duration: moved.stopped.since(Instant::ZERO),
         status,
     };
     if completion == Completion::Cancelled && !options.in_foreground {
         return Ok(ended);
     }
-    let finished = hosts.finish(stopped);
+    let finished = hosts.finish(moved.stopped);
     // After all packets that had arrived were read.
     let lost = space.lost();
-    let mut facts = validity::facts(&counted, &links, &finished, (lost.as_ref(), space.devices));
+    let Moved { counted, links, .. } = &moved;
+    let mut facts = validity::facts(counted, links, &finished, lost.as_ref(), space.devices);
     if program.is_some() {
         facts.push(validity::of_program(status));
     }
-    facts.extend(seen.into_iter().flat_map(|seen| {
+    facts.extend(driven.seen.into_iter().flat_map(|seen| {
         let defaults = [space.client.control(), space.server.control()];
         validity::of_connections(&seen, defaults)
     }));
@@ -169,8 +142,187 @@ pub fn run(
     for fact in facts {
         sink.validity(fact);
     }
-    emit(plan, links, (flows, events), finished, sink);
+    emit(plan, moved, finished, sink);
     Ok(ended)
+}
+
+/// A run that has its namespaces and its clock.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    plan: &'a Plan,
+    options: Options,
+    program: Option<&'a ProgramConfig>,
+    space: &'a Space,
+    clock: Clock,
+    /// When it ends, unless it is interrupted.
+    end: Instant,
+    cancellation: &'a Cancellation<'a>,
+}
+
+/// Who is shown the links of a run.
+struct Watching<'a> {
+    watcher: &'a Watcher,
+    shared: &'a Shared,
+    /// The time of the views that were shown last.
+    shown: Instant,
+}
+
+impl Watching<'_> {
+    /// Shows the views, if they are newer than those shown last.
+    fn show(&mut self) {
+        let views = locked(self.shared);
+        let at = views.first().map(|view| view.at);
+        let Some(at) = at.filter(|at| *at > self.shown) else {
+            return;
+        };
+        let views_now = views.clone();
+        drop(views);
+        self.shown = at;
+        (self.watcher)(&views_now);
+    }
+}
+
+/// What the threads of a run have returned.
+struct Driven {
+    moved: Result<Moved, BackendError>,
+    completion: Result<Completion, BackendError>,
+    /// Connections of programs at both ends.
+    seen: Option<Watched>,
+}
+
+impl Run<'_> {
+    /// The views for a watcher, and the capture.
+    fn observers<'c>(
+        &self,
+        shared: Option<&Shared>,
+        capture: Option<CaptureOutput<'c>>,
+    ) -> Observers<'c> {
+        let links = &self.plan.config.links;
+        let names = links.iter().map(|link| link.name.as_str());
+        let shows_flows = self.options.shows_flows;
+        let views = shared.map(|shared| Views::new(names, Arc::clone(shared), shows_flows));
+        let kernel = kernel_release();
+        let hosts = self.space.hosts();
+        let capture = capture.map(|output| Capture::new(links, hosts, &kernel, output));
+        Observers { capture, views }
+    }
+
+    /// Runs the datapath and the list of connections on threads, the applications and programs on this one.
+    fn drive(
+        &self,
+        hosts: &mut Hosts<'_>,
+        programs: &mut Programs,
+        connections: Option<Connections>,
+        observers: Observers<'_>,
+        watched: Option<Watching<'_>>,
+    ) -> Driven {
+        let run = *self;
+        let stop = &AtomicBool::new(false);
+        thread::scope(|scope| {
+            let moving = scope.spawn(move || run.move_packets(observers, stop));
+            // On a thread: the search of a large table takes more than a millisecond, which would delay applications.
+            let (programs_end, ended) = channel();
+            let listing =
+                connections.map(|connections| scope.spawn(move || connections.run(&ended)));
+            // Also if this thread panics; otherwise the scope would wait for the other thread forever.
+            let guard = StopOnDrop(stop);
+            let completion = self
+                .start_program()
+                .map_err(BackendError::from)
+                .and_then(|started| {
+                    programs.program = started;
+                    self.follow(hosts, programs, watched, &|| moving.is_finished())
+                });
+            drop(programs_end);
+            let seen = listing.map(joined);
+            drop(guard);
+            Driven {
+                moved: joined(moving),
+                completion,
+                seen,
+            }
+        })
+    }
+
+    /// Runs the datapath until the end or `stop`.
+    fn move_packets(
+        &self,
+        observers: Observers<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Moved, BackendError> {
+        // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
+        let config = Arc::new(self.plan.config.clone());
+        let network = Network::new(config, observers, BUFFER, BUFFERS)?;
+        let ports = [&self.space.client.port, &self.space.server.port];
+        Datapath::new(self.clock, network, ports, Flows::new(self.plan))
+            .run(self.end, stop)
+            .map_err(|e| failure(format!("the datapath cannot read: {e}")))
+    }
+
+    fn start_program(&self) -> Result<Option<Program>, LiveError> {
+        let Some(program) = self.program else {
+            return Ok(None);
+        };
+        let words = program.expanded(&self.space.target.v4.to_string());
+        let quiet = !self.options.in_foreground;
+        Program::start(self.space, &self.space.client, &words, quiet).map(Some)
+    }
+
+    /// Drives the applications and watches the program until the run ends.
+    fn follow(
+        &self,
+        hosts: &mut Hosts<'_>,
+        programs: &mut Programs,
+        mut watched: Option<Watching<'_>>,
+        datapath_has_ended: &dyn Fn() -> bool,
+    ) -> Result<Completion, BackendError> {
+        let in_foreground = self.options.in_foreground;
+        let mut cancelled = None;
+        loop {
+            let now = self.clock.now();
+            // The datapath cannot go on, and says why.
+            if datapath_has_ended() {
+                return Ok(Completion::Finished);
+            }
+            if cancelled.is_none() {
+                let noted = programs.watch_server(now);
+                noted.map_err(|e| failure(e.to_string()))?;
+            }
+            if now >= self.end {
+                return Ok(Completion::Finished);
+            }
+            if self.cancellation.is_requested_at(now) {
+                let since = *cancelled.get_or_insert(now);
+                // A signal to the terminal ends the server, too, maybe before it is seen here.
+                let by_signal = |(_, at): &mut (i32, Instant)| since.saturating_since(*at) < GRACE;
+                programs.server_failed.take_if(by_signal);
+                let waits =
+                    in_foreground && programs.status.is_none() && programs.program.is_some();
+                if !waits || now.saturating_since(since) >= GRACE {
+                    return Ok(Completion::Cancelled);
+                }
+            }
+            // After the question for a signal: what watches a run would take it for its own.
+            if let Some(watched) = &mut watched {
+                watched.show();
+            }
+            if programs.status.is_none()
+                && let Some(program) = &mut programs.program
+            {
+                let status = program.ended().map_err(|e| failure(e.to_string()))?;
+                programs.status = status.map(exit_code);
+                if programs.status.is_some() && in_foreground {
+                    return Ok(match cancelled {
+                        Some(_) => Completion::Cancelled,
+                        None => Completion::Finished,
+                    });
+                }
+            }
+            hosts
+                .turn(self.end)
+                .map_err(|e| failure(format!("a built-in application: {e}")))?;
+        }
+    }
 }
 
 /// The value that a thread returned; if the thread has panicked, this one panics, too.
@@ -181,7 +333,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 
 /// The programs of a run.
 #[derive(Default)]
-struct Running {
+struct Programs {
     server: Option<Program>,
     program: Option<Program>,
     status: Option<i32>,
@@ -189,7 +341,7 @@ struct Running {
     server_failed: Option<(i32, Instant)>,
 }
 
-impl Running {
+impl Programs {
     /// Notes whether the server has ended with an error.
     fn watch_server(&mut self, now: Instant) -> io::Result<()> {
         if let Some(server) = &mut self.server
@@ -207,18 +359,6 @@ impl Running {
 fn exit_code(status: ExitStatus) -> i32 {
     let signal = status.signal().map(|number| 128 + number);
     status.code().or(signal).unwrap_or(1)
-}
-
-fn start(
-    program: Option<&ProgramConfig>,
-    space: &Space,
-    options: Options,
-) -> Result<Option<Program>, LiveError> {
-    let server = space.target.v4.to_string();
-    let words = program.map(|program| program.expanded(&server));
-    words
-        .map(|words| Program::start(space, &space.client, &words, !options.in_foreground))
-        .transpose()
 }
 
 /// Starts the server of a program, if it has one, and waits for it.
@@ -288,84 +428,12 @@ fn offers_ecn(flow: &FlowConfig) -> bool {
     }
 }
 
-/// Drives the applications and watches the program until the run ends.
-fn follow(
-    hosts: &mut Hosts<'_>,
-    running: &mut Running,
-    (clock, end, in_foreground): (Clock, Instant, bool),
-    watched: Option<(&Watcher, &Shared)>,
-    (cancellation, has_stopped): (&Cancellation<'_>, &dyn Fn() -> bool),
-) -> Result<Completion, BackendError> {
-    let (mut shown, mut cancelled) = (Instant::ZERO, None);
-    loop {
-        let now = clock.now();
-        // The datapath cannot go on, and says why.
-        if has_stopped() {
-            return Ok(Completion::Finished);
-        }
-        if cancelled.is_none() {
-            let watched = running.watch_server(now);
-            watched.map_err(|e| failure(e.to_string()))?;
-        }
-        if now >= end {
-            return Ok(Completion::Finished);
-        }
-        if cancellation.is_requested_at(now) {
-            let since = *cancelled.get_or_insert(now);
-            // A signal to the terminal ends the server, too, maybe before it is seen here.
-            let by_signal = |(_, at): &mut (i32, Instant)| since.saturating_since(*at) < GRACE;
-            running.server_failed.take_if(by_signal);
-            let waits = in_foreground && running.status.is_none() && running.program.is_some();
-            if !waits || now.saturating_since(since) >= GRACE {
-                return Ok(Completion::Cancelled);
-            }
-        }
-        // After the question for a signal: what watches a run would take it for its own.
-        if let Some((watcher, shared)) = watched
-            && let Some(views) = newer_than(shown, shared)
-        {
-            shown = views.first().map_or(shown, |view| view.at);
-            watcher(&views);
-        }
-        if running.status.is_none()
-            && let Some(program) = &mut running.program
-        {
-            let status = program.ended().map_err(|e| failure(e.to_string()))?;
-            running.status = status.map(exit_code);
-            if running.status.is_some() && in_foreground {
-                let is_cancelled = cancelled.is_some();
-                return Ok(if is_cancelled {
-                    Completion::Cancelled
-                } else {
-                    Completion::Finished
-                });
-            }
-        }
-        hosts
-            .turn(end)
-            .map_err(|e| failure(format!("a built-in application: {e}")))?;
-    }
-}
-
-/// The views, if they are newer than those shown last.
-fn newer_than(shown: Instant, shared: &Shared) -> Option<Vec<LinkView>> {
-    let views = shared.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_newer = views.first().is_some_and(|view| view.at > shown);
-    is_newer.then(|| views.clone())
-}
-
 /// Passes the records of a run to `sink`; what the network counted of a flow completes what its hosts know.
-fn emit(
-    plan: &Plan,
-    links: Vec<LinkRecord>,
-    (probes, events): (Vec<FlowProbe>, Vec<SignalRecord>),
-    finished: Finished,
-    sink: &mut dyn RecordSink,
-) {
-    for record in links {
+fn emit(plan: &Plan, moved: Moved, finished: Finished, sink: &mut dyn RecordSink) {
+    for record in moved.links {
         sink.link(record);
     }
-    let counted = finished.flows.into_iter().zip(probes);
+    let counted = finished.flows.into_iter().zip(moved.flows);
     for ((record, probe), config) in counted.zip(&plan.config.flows) {
         sink.flow(completed(record, probe, config));
     }
@@ -375,7 +443,7 @@ fn emit(
     for transaction in finished.transactions {
         sink.transaction(transaction);
     }
-    for event in events {
+    for event in moved.events {
         sink.event(event);
     }
 }

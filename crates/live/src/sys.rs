@@ -6,7 +6,6 @@
 #![allow(unsafe_code, reason = "system calls without a safe interface")]
 
 mod packets;
-mod results;
 
 use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::io;
@@ -16,8 +15,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::thread::UnshareFlags;
-
-use results::{checked, length_of};
 
 pub(crate) use packets::{BATCH, packet_socket, packets_dropped, receive_packets, send_packets};
 
@@ -338,4 +335,18 @@ fn wait_for(process: libc::pid_t) -> c_int {
     } else {
         libc::WEXITSTATUS(status)
     }
+}
+
+/// Result of a system call that returns −1 on failure.
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The size of a type, as a length of an address or option.
+fn length_of<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
 }

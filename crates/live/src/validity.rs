@@ -21,7 +21,8 @@ pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    (lost, devices): (Option<&Lost>, &str),
+    lost: Option<&Lost>,
+    devices: &str,
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);

@@ -1,8 +1,9 @@
 //! The view of a running run: the state of each link in the last interval.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use sojourn_backend::locked;
 use sojourn_link::Taken;
 use sojourn_net::{Duration, FlowKey, Instant};
 use sojourn_qdisc::Backlog;
@@ -214,7 +215,7 @@ impl Views {
         let views = links
             .map(|(link, backlog)| link.view(at, backlog))
             .collect();
-        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = views;
+        *locked(&self.shared) = views;
         for link in &mut self.links {
             link.sojourn = Histogram::default();
             link.bytes = 0;

@@ -1,15 +1,12 @@
 //! The event queue: pending events in time order.
 
-mod calendar;
-mod event;
-mod heap;
 mod key;
 mod timers;
 mod tournament;
 
 use sojourn_net::Instant;
 
-pub use event::Event;
+pub use key::Event;
 pub(crate) use key::MAX_INDEX;
 use key::{AFTER_ARRIVALS, EVENT, Key, NOTHING, TURN, low, pack, time, unpack};
 use timers::Timers;

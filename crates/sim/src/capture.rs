@@ -95,18 +95,12 @@ impl<'a> Capture<'a> {
 
     /// A packet is offered to the queue of a link; `queue` is the inner queue that it is to join.
     #[cold]
-    pub(crate) fn on_offered(
-        &mut self,
-        now: Instant,
-        (link, queue): (u32, Option<u32>),
-        pkt: &Packet,
-    ) {
+    pub(crate) fn on_offered(&mut self, now: Instant, link: u32, queue: Option<u32>, pkt: &Packet) {
         let Some(labels) = self.under_way.enqueue(pkt, queue) else {
             return;
         };
         let point = self.points[link as usize].enq;
-        let place = (now, point, Direction::Inbound);
-        self.write(place, pkt, labels, Verdict::Passed);
+        self.write(now, point, Direction::Inbound, pkt, labels, Verdict::Passed);
     }
 
     /// The queue of a link marks a packet in it.
@@ -123,15 +117,16 @@ impl<'a> Capture<'a> {
         };
         let verdict = mark.map_or(Verdict::Passed, Verdict::Marked);
         let point = self.points[link as usize].deq;
-        self.write((now, point, Direction::Outbound), pkt, labels, verdict);
+        self.write(now, point, Direction::Outbound, pkt, labels, verdict);
     }
 
     /// The queue of a link dropped a packet.
     #[cold]
     pub(crate) fn on_drop(&mut self, now: Instant, link: u32, pkt: &Packet, reason: DropReason) {
         if let Some(labels) = self.under_way.remove_queued(pkt) {
-            let place = (now, self.points[link as usize].drop, Direction::Inbound);
-            self.write(place, pkt, labels, Verdict::Dropped(reason));
+            let point = self.points[link as usize].drop;
+            let verdict = Verdict::Dropped(reason);
+            self.write(now, point, Direction::Inbound, pkt, labels, verdict);
         }
     }
 
@@ -139,8 +134,8 @@ impl<'a> Capture<'a> {
     #[cold]
     pub(crate) fn on_lost(&mut self, now: Instant, link: u32, pkt: &Packet) {
         if let Some(labels) = self.under_way.remove(pkt) {
-            let place = (now, self.points[link as usize].drop, Direction::Outbound);
-            self.write(place, pkt, labels, Verdict::Lost);
+            let point = self.points[link as usize].drop;
+            self.write(now, point, Direction::Outbound, pkt, labels, Verdict::Lost);
         }
     }
 
@@ -163,7 +158,9 @@ impl<'a> Capture<'a> {
 
     fn write(
         &mut self,
-        (at, point, direction): (Instant, Point, Direction),
+        at: Instant,
+        point: Point,
+        direction: Direction,
         pkt: &Packet,
         labels: Labels,
         verdict: Verdict,
@@ -218,6 +215,6 @@ fn name_hosts(writer: &mut Writer<&mut (dyn Write + Send)>, config: &Config) {
 }
 
 fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> LinkPoints {
-    let queue = (link.qdisc.kind(), &link.qdisc as &dyn fmt::Display);
-    LinkPoints::add(writer, &link.name, queue, link.constant_rate())
+    let (kind, rate) = (link.qdisc.kind(), link.constant_rate());
+    LinkPoints::add(writer, &link.name, kind, &link.qdisc, rate)
 }

@@ -1,6 +1,6 @@
 //! The event loop: links with queues, wires, hosts with TCP, QUIC, UDP, ping and applications, and probes.
 //!
-//! [`run`] turns a [`Config`](sojourn_scenario::plan::Config) into
+//! [`run`] turns a [`Config`] into
 //! [`Records`](sojourn_records::Records) and is a pure function of it: the same configuration gives
 //! the same records, to the bit, on any machine.
 //!
@@ -17,12 +17,83 @@ mod medium;
 mod packet;
 mod payload;
 mod probe;
-mod simulator;
 mod start_losses;
-mod unsupported;
 mod world;
+
+use sojourn_backend::{
+    Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
+};
+use sojourn_records::RecordSink;
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{Config, FlowConfig};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
-pub use simulator::Simulator;
 pub use world::{run, run_captured};
+
+/// Runs plans in simulated time: deterministic, and as many at once as there are processors.
+#[derive(Clone, Debug, Default)]
+pub struct Simulator {
+    /// Git commit of the build; `None`: unknown.
+    pub commit: Option<String>,
+}
+
+impl Backend for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            deterministic: true,
+            max_concurrency: None,
+            fingerprint: Fingerprint {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: self.commit.clone(),
+                kernel: None,
+            },
+        }
+    }
+
+    /// Every feature of a plan is supported, except programs.
+    fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
+        let features: Vec<_> = unsupported(&plan.config).collect();
+        if features.is_empty() {
+            return Ok(());
+        }
+        Err(Unsupported {
+            backend: self.name(),
+            features,
+        })
+    }
+
+    fn can_capture(&self) -> bool {
+        true
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        cancellation: &Cancellation<'_>,
+        sink: &mut dyn RecordSink,
+    ) -> Result<Completion, BackendError> {
+        self.check(plan)?;
+        let mut keep_going = |time| !cancellation.is_requested_at(time);
+        let records = run_captured(&plan.config, sink.capture(), &mut keep_going)?;
+        let Some(records) = records else {
+            return Ok(Completion::Cancelled);
+        };
+        records.send(sink);
+        Ok(Completion::Finished)
+    }
+}
+
+/// The features of `config` that cannot be simulated.
+pub(crate) fn unsupported(config: &Config) -> impl Iterator<Item = Feature> {
+    let flows = config.flows.iter().enumerate();
+    let programs = flows.filter(|(_, flow)| FlowConfig::is_program(flow));
+    programs.map(|(n, _)| Feature {
+        place: format!("flows[{n}].type"),
+        what: "a program (only live runs start programs)".into(),
+    })
+}

@@ -7,6 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use sojourn_scenario::Scenario;
 
 use super::*;
+use crate::observed::Observers;
 
 /// A port, and the socket of its host.
 fn port() -> (Port, OwnedFd) {
@@ -34,7 +35,7 @@ fn run(rate: &str, buffers: usize, packets: u8, ms: u64) -> (Counted, Vec<u8>) {
     );
     let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
     let config = Arc::new(plan.config.clone());
-    let network = Network::new(config, (None, None), 2_048, buffers).unwrap();
+    let network = Network::new(config, Observers::default(), 2_048, buffers).unwrap();
     let ((client, at_client), (server, at_server)) = (port(), port());
     for number in 0..packets {
         rustix::io::write(&at_server, &packet(number)).unwrap();

@@ -135,3 +135,25 @@ proptest! {
         crate::testing::check_frame(&packet);
     }
 }
+
+#[test]
+fn a_buffer_is_free_again_after_its_last_handle() {
+    let mut pool = Pool::new(16, 2);
+    let (a, b) = (pool.take().expect("one"), pool.take().expect("two"));
+    assert_ne!(a, b);
+    assert_eq!(pool.take(), None, "two at most");
+    pool.bytes_mut(a).fill(1);
+    pool.bytes_mut(b).fill(2);
+    assert_eq!(pool.bytes_mut(a)[15], 1);
+    let lent = pool.lend(a);
+    assert_eq!((pool.bytes_mut(a).len(), lent.len()), (0, 16));
+    pool.give_back(a, lent);
+    assert_eq!(pool.bytes_mut(a)[15], 1);
+    assert!(!pool.is_shared(a));
+    pool.retain(a);
+    assert!(pool.is_shared(a));
+    pool.release(a);
+    assert_eq!((pool.take(), pool.used()), (None, 2));
+    pool.release(a);
+    assert_eq!((pool.take(), pool.used()), (Some(a), 2));
+}

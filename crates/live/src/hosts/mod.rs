@@ -16,7 +16,7 @@ use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
 
 use crate::clock::Clock;
-use crate::side::{FIRST_PORT, Side, source_of};
+use crate::flows::{FIRST_PORT, Side, source_of};
 use crate::space::Space;
 use datagrams::Datagrams;
 use streams::Streams;

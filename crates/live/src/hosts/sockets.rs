@@ -8,8 +8,8 @@ use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use sojourn_net::Dscp;
 
+use crate::flows::Side;
 use crate::namespace::Namespace;
-use crate::side::Side;
 use crate::space::{End, Space};
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -108,7 +108,7 @@ impl<'a> Route<'a> {
 /// Opens a connection from a namespace; it is not established yet.
 pub(super) fn connect(
     namespace: &Namespace,
-    (server, port): (Ipv4Addr, u16),
+    server: SocketAddrV4,
     dscp: Dscp,
     control: &str,
 ) -> io::Result<TcpStream> {
@@ -117,7 +117,7 @@ pub(super) fn connect(
             rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, FLAGS, None)?;
         sockopt::set_tcp_congestion(&socket, control)?;
         set_class(&socket, dscp)?;
-        match rustix::net::connect(&socket, &SocketAddrV4::new(server, port)) {
+        match rustix::net::connect(&socket, &server) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket.into()),
             Err(error) => Err(error.into()),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ enum App {
 }
 
 /// Opens connections of a flow.
-type Opener = Box<dyn Fn() -> io::Result<std::net::TcpStream> + Send>;
+type Opener = Box<dyn Fn() -> io::Result<TcpStream> + Send>;
 
 impl App {
     fn get(&mut self) -> &mut dyn Application {
@@ -93,10 +93,10 @@ impl App {
 /// Duplicates of the handles with which connections are opened.
 fn opener(route: Route<'_>, control: &'static str) -> io::Result<Opener> {
     let namespace = route.source.namespace.duplicate()?;
-    let (server, port) = (route.sink.addresses.v4, route.port);
+    let server = SocketAddrV4::new(route.sink.addresses.v4, route.port);
     let dscp = route.dscp();
     Ok(Box::new(move || {
-        super::sockets::connect(&namespace, (server, port), dscp, control)
+        super::sockets::connect(&namespace, server, dscp, control)
     }))
 }
 

@@ -14,7 +14,7 @@ fn network(down: &str) -> Network<'static> {
          [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n"
     );
     let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
-    Network::new(Arc::new(plan.config), (None, None), 2_048, 4_096).unwrap()
+    Network::new(Arc::new(plan.config), Observers::default(), 2_048, 4_096).unwrap()
 }
 
 /// Gives the network a packet of `len` bytes; false: there is no buffer.

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use super::results::{checked, length_of};
+use super::{checked, length_of};
 
 /// Most packets of one call.
 pub(crate) const BATCH: usize = 64;

@@ -45,10 +45,11 @@ pub(crate) struct Recorded {
 }
 
 impl Ahead {
-    /// For a flow that starts at `start` and is stopped at `stop`, if it is.
+    /// For a flow that starts at `start` and is stopped at `stop`, if it is, whose receiver is ahead by `lead`.
     pub(crate) fn new(
         lead: Duration,
-        (start, stop): (Instant, Option<Instant>),
+        start: Instant,
+        stop: Option<Instant>,
         recorded: Recorded,
     ) -> Self {
         let Recorded {
@@ -144,7 +145,8 @@ mod tests {
         };
         Ahead::new(
             Duration::from_millis(250),
-            (at(start), stop.map(at)),
+            at(start),
+            stop.map(at),
             recorded,
         )
     }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
+use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 use sojourn_transport::{SenderParams, quic};
 
 use super::connection::Connection;
 use super::quic::End;
-use super::ticks::Hosts;
-use super::user::User;
-use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
+use super::{Hosts, User};
 
 /// An application and what is recorded of it.
 #[derive(Debug)]
@@ -63,7 +62,8 @@ impl Application {
     /// initial window too.
     pub(crate) fn make_connection(
         &mut self,
-        (number, slot): (u32, u32),
+        number: u32,
+        slot: u32,
         hosts: Hosts,
     ) -> (Connection, u32) {
         let app = self.record.flow;

@@ -1,19 +1,16 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
-use sojourn_apps::{AppEvent, Command, Side};
+use sojourn_apps::{AppEvent, Command};
 use sojourn_net::Instant;
+use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::{SenderParams, quic};
 
 use super::ahead::Ahead;
 use super::bulk::{BulkFlow, BulkRecord};
-use super::outbox::Outbox;
 use super::quic::{End, QuicConnection};
 use super::tcp::TcpConnection;
-use super::ticks::Hosts;
-use super::timer::TimerEvent;
-use super::user::User;
+use super::{Hosts, Outbox, TimerEvent, User};
 use crate::packet::Kind;
-use sojourn_records::{FlowCounters, FlowSample};
 
 /// A connection, both ends of it.
 #[derive(Debug)]
@@ -56,9 +53,9 @@ impl Connection {
         }
     }
 
-    /// The connection if it is of TCP and its data flows one way: for the short path of such connections.
+    /// The connection if it is of TCP and its data flows one way.
     #[inline]
-    pub(crate) fn one_way_mut(&mut self) -> Option<&mut TcpConnection> {
+    pub(super) fn one_way_mut(&mut self) -> Option<&mut TcpConnection> {
         self.tcp_mut().filter(|tcp| tcp.is_one_way())
     }
 
@@ -92,7 +89,7 @@ impl Connection {
         matches!(self, Self::Quic(_))
     }
 
-    /// The connection if it is of QUIC: for its short path only.
+    /// The connection if it is of QUIC.
     #[inline]
     pub(crate) fn quic_mut(&mut self) -> Option<&mut QuicConnection> {
         match self {
@@ -158,26 +155,6 @@ impl Connection {
                 _ => true,
             },
             Self::Quic(_) => End::of(event).kind() == kind,
-        }
-    }
-
-    /// Handles the timers of one side of a TCP connection behind an event, those that are due. Returns the kind of the
-    /// packets that it sends; `None`: the side has no timer behind this event.
-    pub(crate) fn on_timer(
-        &mut self,
-        now: Instant,
-        (event, side): (TimerEvent, Side),
-        out: &mut Outbox,
-    ) -> Option<Kind> {
-        match (self, event) {
-            (Self::Tcp(tcp), TimerEvent::Sender) => {
-                tcp.on_sender_timer(now, side, &mut out.segments)
-            }
-            (Self::Tcp(tcp), TimerEvent::Receiver) => {
-                tcp.on_receiver_timer(now, side, &mut out.segments)
-            }
-            // It has a path of its own.
-            (Self::Quic(_), _) => None,
         }
     }
 

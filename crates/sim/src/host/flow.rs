@@ -1,22 +1,21 @@
 //! A flow from its start to its record.
 
-use sojourn_apps::Bulk;
-use sojourn_net::{Dscp, Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
-use sojourn_transport::quic as transport;
+use std::num::NonZeroU16;
+
+use sojourn_apps::{Bulk, DatagramConfig};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rng};
+use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord};
+use sojourn_scenario::plan::{FlowConfig, Traffic};
+use sojourn_transport::{SenderParams, quic as transport};
 
 use super::ahead::{Ahead, Recorded};
 use super::application::Application;
 use super::bulk::{BulkFlow, BulkRecord};
 use super::connection::Connection;
-use super::datagrams::Datagrams;
 use super::quic::End;
-use super::ticks::Hosts;
-use super::timer::Pending;
-use super::user::User;
-use crate::packet::{Kind, Owner, Template};
-use sojourn_records::{AppRecord, FlowKind, FlowRecord};
-use sojourn_scenario::plan::{FlowConfig, Traffic};
+use super::tcp::TcpConnection;
+use super::{Hosts, Pending, User};
+use crate::packet::{Kind, Owner, Packet, Template};
 
 /// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
 #[derive(Debug)]
@@ -50,7 +49,61 @@ pub(crate) enum Source {
     Finished(Box<BulkRecord>),
 }
 
+/// A one-way TCP connection and the pending timer events of its flow.
+pub(crate) struct OneWay<'a> {
+    pub(crate) tcp: &'a mut TcpConnection,
+    sender_event: &'a mut Pending,
+    pub(crate) receiver_event: &'a mut Pending,
+}
+
+impl OneWay<'_> {
+    /// When to schedule an event for the timer of the sender, if one is needed.
+    #[inline]
+    pub(crate) fn advance_sender(&mut self, now: Instant) -> Option<Instant> {
+        let limit = self.sender_event.limit();
+        let due = self.tcp.data.sender.next_timer_before(limit)?;
+        self.sender_event.advance(due, now)
+    }
+
+    /// When to schedule an event for the timer of the receiver, if one is needed.
+    #[inline]
+    pub(crate) fn advance_receiver(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.tcp.next_data_timer()?;
+        self.receiver_event.advance(due, now)
+    }
+}
+
 impl Flow {
+    /// Its connection: that of a bulk transfer, or of a slot.
+    #[inline]
+    pub(crate) const fn connection(&self) -> Option<&Connection> {
+        match &self.source {
+            Source::Connection(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn connection_mut(&mut self) -> Option<&mut Connection> {
+        match &mut self.source {
+            Source::Connection(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// Its connection if it is of TCP and its data flows one way: for the short path of such connections.
+    #[inline]
+    pub(crate) fn one_way(&mut self) -> Option<OneWay<'_>> {
+        let Source::Connection(connection) = &mut self.source else {
+            return None;
+        };
+        Some(OneWay {
+            tcp: connection.one_way_mut()?,
+            sender_event: &mut self.sender_event,
+            receiver_event: &mut self.receiver_event,
+        })
+    }
+
     /// The fields that all packets of `kind` share that an endpoint of this flow sends at one instant.
     #[inline]
     pub(crate) const fn template(&self, kind: Kind) -> Template {
@@ -95,12 +148,14 @@ impl Flow {
 
     /// Gets its source. An application is to be notified, and the first datagram is due.
     ///
-    /// `ahead`: how far the receiver of TCP is ahead of the network, if it is, and when the run records the flow.
+    /// `lead`: how far the receiver of TCP is ahead of the network; `recorded`: when the run records the flow.
     pub(crate) fn start(
         &mut self,
         now: Instant,
         config: &FlowConfig,
-        (hosts, ahead): (Hosts, Option<(Duration, Recorded)>),
+        hosts: Hosts,
+        lead: Duration,
+        recorded: Recorded,
         rng: &Rng,
     ) {
         let seed = || rng.fork("congestion control").next_u64();
@@ -111,7 +166,8 @@ impl Flow {
                 let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
                 let user = User::Bulk(Box::new(flow));
                 let stop = config.stop.map(|stop| Instant::ZERO + stop);
-                let ahead = ahead.map(|(lead, recorded)| Ahead::new(lead, (now, stop), recorded));
+                let is_ahead = lead > Duration::ZERO;
+                let ahead = is_ahead.then(|| Ahead::new(lead, now, stop, recorded));
                 let connection = Connection::one_way_tcp(user, &params, hosts, ahead);
                 self.source = Source::Connection(connection);
             }
@@ -163,7 +219,7 @@ impl Flow {
     /// The scenario stops the flow: its packets in flight are discarded on arrival.
     pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
-        if let Source::Connection(connection) = &mut self.source {
+        if let Some(connection) = self.connection_mut() {
             connection.stop();
         }
         self.release(now);
@@ -172,7 +228,7 @@ impl Flow {
     /// Frees the memory of a bulk transfer that has ended.
     #[inline]
     pub(crate) fn release(&mut self, now: Instant) {
-        if let Source::Connection(connection) = &self.source
+        if let Some(connection) = self.connection()
             && connection.is_over()
         {
             self.release_ended(now);
@@ -181,7 +237,7 @@ impl Flow {
 
     #[cold]
     fn release_ended(&mut self, now: Instant) {
-        if let Source::Connection(connection) = &mut self.source
+        if let Some(connection) = self.connection_mut()
             && let Some(record) = connection.record(now)
         {
             self.stopped = true;
@@ -253,5 +309,47 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
         Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
+    }
+}
+
+/// A source of datagrams, its receiver, and what is recorded of them.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    /// Payload of its packets; `None`: ICMP.
+    payload: Option<NonZeroU16>,
+    pub(crate) counted: Counted,
+}
+
+impl Datagrams {
+    pub(crate) fn new(now: Instant, config: &dyn DatagramConfig, rng: &Rng) -> Self {
+        let counted = Counted::new(now, config, rng);
+        let bytes = |payload: Bytes| u16::try_from(payload.0).unwrap_or(u16::MAX);
+        let payload = counted.kind().payload().map(bytes);
+        Self {
+            payload: payload.and_then(NonZeroU16::new),
+            counted,
+        }
+    }
+
+    /// The packet to send now, and when the next one is due.
+    pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
+        let (number, due) = self.counted.send(now);
+        let kind = if self.counted.kind().is_echo() {
+            Kind::Ping
+        } else {
+            Kind::Udp
+        };
+        let pkt = Packet::of_probe(owner, kind, now, number, self.payload);
+        (pkt, due)
+    }
+
+    /// A packet arrived; returns whether it asks for a reply.
+    pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) -> bool {
+        if pkt.kind() == Kind::Ping {
+            return true;
+        }
+        let probe = pkt.probe();
+        self.counted.on_arrival(probe.number, now.since(probe.sent));
+        false
     }
 }

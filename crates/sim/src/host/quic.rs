@@ -5,13 +5,11 @@ use std::num::NonZeroU32;
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_prefetch::prefetch;
+use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
-use super::length::bytes_of;
-use super::timer::TimerEvent;
-use super::user::User;
+use super::{TimerEvent, User, bytes_of};
 use crate::packet::Kind;
-use sojourn_records::{FlowCounters, FlowSample};
 
 /// The stream of [`Command::Write`].
 const BYTES: u16 = 0;
@@ -129,7 +127,8 @@ impl QuicConnection {
         &mut self,
         now: Instant,
         end: End,
-        (datagram, ce): (&Datagram, bool),
+        datagram: &Datagram,
+        ce: bool,
         out: &mut Vec<Datagram>,
     ) {
         self.end_mut(end).on_datagram(now, datagram, ce, out);

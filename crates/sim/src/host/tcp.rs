@@ -9,14 +9,12 @@ use std::num::NonZeroU32;
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::{Duration, Instant};
 use sojourn_prefetch::prefetch;
+use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
-use super::ahead::Ahead;
-use super::length::bytes_of;
-use super::ticks::Hosts;
-use super::user::User;
+use super::ahead::{Ahead, Received};
+use super::{Hosts, TimerEvent, User, bytes_of};
 use crate::packet::Kind;
-use sojourn_records::{FlowCounters, FlowSample};
 
 /// One direction of a connection.
 #[derive(Debug)]
@@ -381,39 +379,29 @@ impl TcpConnection {
         )
     }
 
-    /// Handles the timer of the sender of that side, if it is due; `None`: there is no sender.
-    pub(crate) fn on_sender_timer(
+    /// Handles the timer behind an event of one side of a connection with requests, if it is due. Returns the kind of
+    /// the packets that this sends.
+    pub(crate) fn on_timer(
         &mut self,
         now: Instant,
+        event: TimerEvent,
         side: Side,
         out: &mut Vec<Segment>,
-    ) -> Option<Kind> {
-        if side == Side::Server && self.is_one_way() {
-            return None;
+    ) -> Kind {
+        debug_assert!(!self.is_one_way(), "it has a path of its own");
+        if event == TimerEvent::Sender {
+            let (sender, kind) = self.sender(side);
+            if sender.next_timer().is_some_and(|due| due <= now) {
+                sender.on_timer(now, out);
+            }
+            return kind;
         }
-        let (sender, kind) = self.sender(side);
-        if sender.next_timer().is_some_and(|due| due <= now) {
-            sender.on_timer(now, out);
-        }
-        Some(kind)
-    }
-
-    /// Handles the timer of the receiver of that side, if it is due; `None`: there is no receiver.
-    pub(crate) fn on_receiver_timer(
-        &mut self,
-        now: Instant,
-        side: Side,
-        out: &mut Vec<Segment>,
-    ) -> Option<Kind> {
         let (receiver, kind) = match (side, &mut self.request) {
             (Side::Server, Some(request)) => (&mut request.direction.receiver, Kind::RequestAck),
-            (Side::Client, None) => return None,
-            (Side::Client, Some(_)) | (Side::Server, None) => (&mut self.data.receiver, Kind::Ack),
+            _ => (&mut self.data.receiver, Kind::Ack),
         };
-        // `World::on_one_way_receiver` handles receivers whose clock is ahead.
-        debug_assert!(self.lead == Duration::ZERO, "a timer that is due later");
         receiver.on_timer(now, out);
-        Some(kind)
+        kind
     }
 
     /// Bytes of data delivered since the last call.
@@ -479,5 +467,81 @@ impl Kind {
             Self::QuicBack => Self::QuicData,
             Self::Udp | Self::Pong => self,
         }
+    }
+}
+
+impl TcpConnection {
+    /// Sets the receiver of data ahead of the network.
+    pub(crate) fn with_receiver_ahead(mut self, ahead: Ahead) -> Self {
+        self.lead = ahead.lead;
+        self.look_at = ahead.next();
+        self.ahead = Some(Box::new(ahead));
+        self
+    }
+
+    /// The time on the clock of the receiver of data; `None`: it ignores arrivals from now on.
+    #[inline]
+    pub(crate) fn receiver_time(&mut self, now: Instant) -> Option<Instant> {
+        let at = now + self.lead;
+        (now < self.look_at || self.pass(at)).then_some(at)
+    }
+
+    #[cold]
+    fn pass(&mut self, at: Instant) -> bool {
+        let received = self.received();
+        let Some(ahead) = &mut self.ahead else {
+            return true;
+        };
+        let takes = ahead.pass(at, received);
+        self.look_at = ahead.next();
+        takes
+    }
+
+    /// What the receiver of data has received up to the time on its clock.
+    fn received(&self) -> Received {
+        Received {
+            bytes: self.data.receiver.delivered_bytes(),
+            packets: self.data.receiver.received_segments(),
+        }
+    }
+
+    /// Whether [`TcpConnection::receiver_time`] returns a time and has nothing else to do.
+    #[inline]
+    pub(crate) fn follows_clock(&self, now: Instant) -> bool {
+        now < self.look_at
+    }
+
+    /// When the timer of the receiver of data is due.
+    #[inline]
+    pub(crate) fn next_data_timer(&self) -> Option<Instant> {
+        let due = self.data.receiver.next_timer();
+        due.map(|due| due.saturating_sub(self.lead))
+    }
+
+    /// The warm-up has ended; returns the totals then.
+    pub(crate) fn begin_measuring(&mut self) -> FlowCounters {
+        let mut counters = self.counters();
+        if let Some(ahead) = &mut self.ahead {
+            let received = ahead.begin_measuring(Received {
+                bytes: counters.delivered_bytes,
+                packets: counters.received_packets,
+            });
+            counters.delivered_bytes = received.bytes;
+            counters.received_packets = received.packets;
+            self.look_at = ahead.next();
+        }
+        self.data.sender.reset_max_rtt();
+        counters
+    }
+
+    /// An interval of the series ends: [`TcpConnection::state`] at that instant of sender and receiver.
+    pub(crate) fn sample(&mut self, at: Instant) -> FlowSample {
+        let received = self.received();
+        let mut state = self.state(at);
+        if let Some(ahead) = &mut self.ahead {
+            state.delivered_bytes = ahead.sample(received);
+            self.look_at = ahead.next();
+        }
+        state
     }
 }

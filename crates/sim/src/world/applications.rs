@@ -5,11 +5,11 @@
 //! connections in progress, however many a run opens.
 
 use sojourn_apps::{AppEvent, AppOutput, Command};
+use sojourn_records::FlowCounters;
 
-use super::network::World;
+use super::World;
 use crate::agenda::{Event, MAX_INDEX};
 use crate::host::{Flow, Source};
-use sojourn_records::FlowCounters;
 
 /// How many ended connections are looked at for one whose slot is free.
 const LOOKED_AT: usize = 8;
@@ -46,7 +46,7 @@ impl World<'_> {
         let Some(slot) = self.flows[id as usize].slot(command.connection()) else {
             return;
         };
-        let Source::Connection(connection) = &mut self.flows[slot as usize].source else {
+        let Some(connection) = self.flows[slot as usize].connection_mut() else {
             return;
         };
         let Some(kind) = connection.execute(self.now, command, &mut self.outbox) else {
@@ -74,7 +74,7 @@ impl World<'_> {
         let Source::App(application) = &mut self.flows[id as usize].source else {
             return;
         };
-        let (connection, initial_window) = application.make_connection((number, slot), self.hosts);
+        let (connection, initial_window) = application.make_connection(number, slot, self.hosts);
         self.observed
             .notes
             .starts
@@ -185,7 +185,7 @@ impl World<'_> {
             }
         }
         for slot in slots {
-            let Source::Connection(connection) = &mut slot.source else {
+            let Some(connection) = slot.connection_mut() else {
                 continue;
             };
             if let Some((app, _)) = connection.app()
@@ -202,7 +202,7 @@ impl World<'_> {
     /// Ends the applications with the run; returns what they report.
     pub(super) fn finish_applications(&mut self) -> AppOutput {
         for slot in self.config.flows.len()..self.flows.len() {
-            if let Source::Connection(connection) = &self.flows[slot].source
+            if let Some(connection) = self.flows[slot].connection()
                 && let Some((app, _)) = connection.app()
             {
                 let losses =

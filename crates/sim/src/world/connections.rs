@@ -5,9 +5,9 @@ use sojourn_net::{Ecn, Instant, Packet as View};
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Arrival, Segment};
 
-use super::network::World;
+use super::World;
 use crate::agenda::Event;
-use crate::host::{Connection, Source, TimerEvent};
+use crate::host::{Connection, End, QuicConnection, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -16,7 +16,7 @@ impl World<'_> {
     pub(super) fn deliver_to_connection(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.flow_number();
         self.observed.notes.starts.on_leaving(id);
-        let Source::Connection(connection) = &mut self.flows[id as usize].source else {
+        let Some(connection) = self.flows[id as usize].connection_mut() else {
             return;
         };
         let Some(tcp) = connection.tcp_mut() else {
@@ -33,7 +33,7 @@ impl World<'_> {
             return self.after_quiet(id, pkt.kind());
         }
         self.send(id, kind);
-        if let Source::Connection(connection) = &mut self.flows[id as usize].source
+        if let Some(connection) = self.flows[id as usize].connection_mut()
             && let Some(kind) = connection.close_server(self.now, &mut self.outbox)
         {
             self.send(id, kind);
@@ -63,7 +63,7 @@ impl World<'_> {
     /// scheduled.
     #[inline(never)]
     pub(super) fn on_connection_timer(&mut self, id: u32, event: TimerEvent) {
-        let Source::Connection(connection) = &self.flows[id as usize].source else {
+        let Some(connection) = self.flows[id as usize].connection() else {
             return;
         };
         debug_assert!(!connection.is_one_way_tcp(), "it has a path of its own");
@@ -77,14 +77,14 @@ impl World<'_> {
         }
     }
 
-    /// Timers of a connection are due.
+    /// Timers of a TCP connection with requests are due.
     #[inline(never)]
     fn on_due_timers(&mut self, id: u32, event: TimerEvent) {
         let mut last = None;
         for side in [Side::Client, Side::Server] {
-            if let Source::Connection(connection) = &mut self.flows[id as usize].source
-                && let Some(kind) = connection.on_timer(self.now, (event, side), &mut self.outbox)
-            {
+            let connection = self.flows[id as usize].connection_mut();
+            if let Some(tcp) = connection.and_then(Connection::tcp_mut) {
+                let kind = tcp.on_timer(self.now, event, side, &mut self.outbox.segments);
                 self.send(id, kind);
                 last = Some(kind);
             }
@@ -97,7 +97,7 @@ impl World<'_> {
     /// What follows from a turn of a connection, one end of which sends packets of this kind: its
     /// user is notified, and a connection that is over is removed.
     pub(super) fn after_turn(&mut self, id: u32, kind: Kind) {
-        if let Source::Connection(connection) = &self.flows[id as usize].source
+        if let Some(connection) = self.flows[id as usize].connection()
             && connection.is_quiet(kind)
             && self.applications.pending.is_empty()
         {
@@ -106,21 +106,21 @@ impl World<'_> {
         }
         self.collect_events(id);
         let flow = &self.flows[id as usize];
-        if let Source::Connection(connection) = &flow.source
+        if let Some(connection) = flow.connection()
             && connection.app().is_none()
         {
             // A bulk transfer ends with its connection, and with it what it has recorded.
             self.notify_pending();
         }
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
+        let Some(connection) = flow.connection_mut() else {
             return;
         };
         if connection.close_if_done(self.now, kind, &mut self.outbox) {
             self.send(id, kind);
         }
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &flow.source else {
+        let Some(connection) = flow.connection() else {
             return;
         };
         if connection.is_over() {
@@ -133,7 +133,7 @@ impl World<'_> {
 
     /// Collects the events of a connection for its user.
     pub(super) fn collect_events(&mut self, id: u32) {
-        let Source::Connection(connection) = &mut self.flows[id as usize].source else {
+        let Some(connection) = self.flows[id as usize].connection_mut() else {
             return;
         };
         let user = connection.app().map_or(id, |(app, _)| app);
@@ -169,7 +169,7 @@ impl World<'_> {
     /// kind.
     pub(super) fn follow_timers(&mut self, id: u32, kind: Kind) {
         for event in TimerEvent::ALL {
-            if let Source::Connection(connection) = &self.flows[id as usize].source
+            if let Some(connection) = self.flows[id as usize].connection()
                 && connection.may_set(kind, event)
                 && let Some(due) = connection.next_timer(self.now, event)
             {
@@ -187,6 +187,106 @@ impl World<'_> {
             TimerEvent::Receiver => (&mut flow.receiver_event, Event::Receiver(id)),
         };
         if let Some(at) = pending.advance(due, self.now) {
+            self.agenda.schedule(at, event);
+        }
+    }
+}
+
+/// The state of a connection after an endpoint has processed an event. Sending the datagrams does not change it.
+struct Turn {
+    end: End,
+    /// The application has no event to process.
+    quiet: bool,
+    /// When the timer of the end is due.
+    due: Option<Instant>,
+}
+
+impl Turn {
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    fn of(quic: &QuicConnection, end: End, now: Instant) -> Self {
+        Self {
+            end,
+            quiet: quic.is_quiet(end.kind()),
+            // One that is overdue needs no second event now.
+            due: quic.next_timer(end).map(|due| due.max(now)),
+        }
+    }
+}
+
+impl World<'_> {
+    /// A datagram of QUIC has reached an end of its connection.
+    #[inline(never)]
+    pub(super) fn deliver_datagram(&mut self, pkt: &Packet) {
+        let id = pkt.flow_number();
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        let Some(connection) = flow.connection_mut() else {
+            return self.deliver_elsewhere(pkt, false);
+        };
+        self.observed.notes.starts.on_leaving(id);
+        let Some(quic) = connection.quic_mut() else {
+            return;
+        };
+        let end = if pkt.is_of(Kind::QuicData) {
+            End::Far
+        } else {
+            End::Near
+        };
+        let ce = pkt.ecn() == Ecn::Ce;
+        let out = &mut self.outbox.datagrams;
+        quic.on_datagram(self.now, end, &pkt.datagram(), ce, out);
+        let turn = Turn::of(quic, end, self.now);
+        self.after_datagrams(id, &turn);
+    }
+
+    /// The timer event of an end of a connection of QUIC has come. The timer may have moved since it was scheduled.
+    pub(super) fn on_quic_timer(&mut self, id: u32, event: TimerEvent) {
+        if let Some(connection) = self.flows[id as usize].connection_mut()
+            && let Some(quic) = connection.quic_mut()
+        {
+            let end = End::of(event);
+            if quic.next_timer(end).is_some_and(|due| due <= self.now) {
+                quic.on_timer(self.now, end, &mut self.outbox.datagrams);
+                let turn = Turn::of(quic, end, self.now);
+                self.after_datagrams(id, &turn);
+            } else if let Some(due) = quic.next_timer(end) {
+                self.schedule_timer(id, event, due);
+            }
+        }
+    }
+
+    /// Sends the datagrams of an endpoint and schedules its timer after it has processed an event.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; it is not inlined without this"
+    )]
+    fn after_datagrams(&mut self, id: u32, turn: &Turn) {
+        let &Turn { end, quiet, due } = turn;
+        let kind = end.kind();
+        if !quiet || !self.applications.pending.is_empty() {
+            self.send(id, kind);
+            return self.after_turn(id, kind);
+        }
+        let flow = &mut self.flows[id as usize];
+        let template = flow.template(kind);
+        let (pending, event) = match end {
+            End::Near => (&mut flow.sender_event, Event::Sender(id)),
+            End::Far => (&mut flow.receiver_event, Event::Receiver(id)),
+        };
+        let timer = due.and_then(|due| pending.advance(due, self.now));
+        let packets = self.outbox.datagrams.len();
+        if packets > 0 {
+            self.observed.notes.starts.on_sending(id, packets);
+            self.send_all::<Datagram>(template);
+        }
+        if let Some(at) = timer {
             self.agenda.schedule(at, event);
         }
     }

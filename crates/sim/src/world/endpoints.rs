@@ -1,9 +1,9 @@
 //! Events of flows: start, stop and timers; packets for a flow without a connection.
 
 use sojourn_apps::AppEvent;
-use sojourn_net::{Duration, Instant};
+use sojourn_net::Instant;
 
-use super::network::World;
+use super::World;
 use crate::agenda::Event;
 use crate::host::{Recorded, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
@@ -35,15 +35,12 @@ impl World<'_> {
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
         let lead = self.leads[usize::from(flow.lead)];
-        let ahead = (lead > Duration::ZERO).then(|| {
-            let recorded = Recorded {
-                interval: self.sample,
-                measure_from: Instant::ZERO + self.config.measure_from,
-                end: self.end,
-            };
-            (lead, recorded)
-        });
-        flow.start(self.now, config, (self.hosts, ahead), &rng);
+        let recorded = Recorded {
+            interval: self.sample,
+            measure_from: Instant::ZERO + self.config.measure_from,
+            end: self.end,
+        };
+        flow.start(self.now, config, self.hosts, lead, recorded, &rng);
         if let Some(capture) = &mut self.observed.notes.capture {
             capture.open(id, &config.traffic);
         }
@@ -127,7 +124,7 @@ impl World<'_> {
         if !flow.receiver_event.take(self.now) {
             return None;
         }
-        if let Source::Connection(connection) = &flow.source
+        if let Some(connection) = flow.connection()
             && connection.is_one_way_tcp()
         {
             return self.on_one_way_receiver(id);

@@ -1,12 +1,13 @@
-//! Events of packets on links and wires.
+//! Packets on links and wires, with and without impairments; changes of links; sending the contents of the outbox.
 
-use sojourn_link::{Carried, Link, Step};
-use sojourn_net::Instant;
+use sojourn_link::{Carried, Line, Link, NextHop, Passage, Step, Verdict};
+use sojourn_net::{Instant, Rng};
 use sojourn_qdisc::Qdisc;
 
-use super::network::World;
+use super::World;
 use crate::agenda::Event;
-use crate::packet::Packet;
+use crate::host::Outgoing;
+use crate::packet::{Label, Packet, Template};
 
 impl World<'_> {
     /// Sends a packet on from where it is.
@@ -53,7 +54,7 @@ impl World<'_> {
     fn capture_offered(&mut self, id: u32, pkt: &Packet) {
         if let Some(capture) = &mut self.observed.notes.capture {
             let queue = self.links[id as usize].qdisc.queue_of(pkt);
-            capture.on_offered(self.now, (id, queue), pkt);
+            capture.on_offered(self.now, id, queue, pkt);
         }
     }
 
@@ -191,6 +192,184 @@ impl World<'_> {
     pub(super) fn follow_queue_timer(&mut self, id: u32) {
         if let Some(at) = self.links[id as usize].advance_timer(self.now) {
             self.agenda.schedule(at, Event::Queue(id));
+        }
+    }
+}
+
+impl World<'_> {
+    /// What the links are to the ways through them.
+    pub(super) fn add_lines(&mut self) -> Vec<Passage> {
+        let root = Rng::new(self.config.seed).fork("line");
+        let mut passages = Vec::new();
+        for (n, link) in (0..).zip(&self.config.links) {
+            let behind = if link.is_uneven() {
+                let id = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
+                let rng = root.fork(&link.name);
+                self.lines.push(Line::new(n, link.delay, &link.line, &rng));
+                NextHop::Line(id)
+            } else {
+                NextHop::Wire(link.delay)
+            };
+            passages.push(Passage {
+                wireless: link.radio.is_some(),
+                behind,
+            });
+        }
+        passages
+    }
+
+    pub(super) fn put_on_line(&mut self, id: u32, pkt: &Packet) {
+        let line = &mut self.lines[id as usize];
+        let (n, before) = (line.link, line.next());
+        match line.push(self.now, pkt.onward(self.now)) {
+            Verdict::Lost => {
+                self.observed.watch(n).on_lost(self.now, pkt);
+            }
+            Verdict::Arrives(copies) => {
+                if copies > 1 {
+                    self.observed.probes[n as usize].on_duplicated();
+                    self.observed.notes.starts.on_sending(pkt.flow_number(), 1);
+                    if let Some(capture) = &mut self.observed.notes.capture {
+                        capture.on_duplicated(pkt);
+                    }
+                }
+                // A packet that overtakes moves the event that is pending.
+                let next = self.lines[id as usize].next();
+                if let Some(at) = next
+                    && next != before
+                {
+                    self.agenda.schedule(at, Event::Line(id));
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_line(&mut self, id: u32) {
+        let line = &mut self.lines[id as usize];
+        let Some(pkt) = line.pop() else {
+            debug_assert!(false, "an arrival follows a packet");
+            return;
+        };
+        let next = line.next();
+        // Before the packet goes on: what follows from it may be put on this wire and overtake.
+        if let Some(at) = next {
+            self.agenda.schedule(at, Event::Line(id));
+        }
+        self.forward(&pkt);
+    }
+
+    /// Sees to change number `n` of a link.
+    pub(super) fn await_change(&mut self, link: u32, n: usize) {
+        let changes = &self.config.links[link as usize].changes;
+        if let Some(change) = changes.get(n) {
+            let at = Instant::ZERO + change.at;
+            self.agenda.schedule(at, Event::Change(link));
+        }
+    }
+
+    pub(super) fn on_change(&mut self, link: u32) {
+        let changes = &self.config.links[link as usize].changes;
+        let due = |at| Instant::ZERO + at == self.now;
+        let Some(n) = changes.iter().position(|c| due(c.at)) else {
+            debug_assert!(false, "the event follows a change");
+            return;
+        };
+        let change = changes[n];
+        if let Some(rate) = change.rate {
+            if let Some(at) = self.links[link as usize].change_rate(self.now, rate) {
+                self.agenda.schedule(at, Event::Link(link));
+            }
+            self.follow_queue_timer(link);
+        }
+        if let Some(delay) = change.delay {
+            for line in self.lines.iter_mut().filter(|line| line.link == link) {
+                line.delay = delay;
+            }
+        }
+        self.await_change(link, n + 1);
+    }
+}
+
+impl World<'_> {
+    /// Sends all segments or datagrams in the outbox, and empties it.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per burst; the call of `capture_all` otherwise prevents inlining"
+    )]
+    pub(super) fn send_all<T: Outgoing>(&mut self, template: Template) {
+        if self.observed.notes.capture.is_some() {
+            self.capture_all::<T>(template.label());
+        }
+        match self.routes.step(template.step) {
+            Step::Wire(wire) => {
+                let label = template.label_after_first();
+                let on_wire = &mut self.wires[wire as usize];
+                let arrival = self.now + on_wire.delay;
+                for sent in T::pending(&self.outbox) {
+                    if let Some(at) = on_wire.put(sent.packet(label, arrival)) {
+                        self.agenda.schedule(at, Event::Wire(wire));
+                    }
+                }
+            }
+            Step::Link(link) => {
+                let label = template.label_after_first();
+                let offered = if self.only_enqueues(link) {
+                    0
+                } else {
+                    self.offer_until_busy::<T>(link, label)
+                };
+                self.enqueue_rest::<T>(link, label, offered);
+            }
+            _ => {
+                let label = template.label();
+                for n in 0..T::pending(&self.outbox).len() {
+                    let pkt = T::pending(&self.outbox)[n].packet(label, self.now);
+                    self.forward(&pkt);
+                }
+            }
+        }
+        T::clear(&mut self.outbox);
+    }
+
+    /// Offers packets from the outbox to a link one by one until the rest [only needs to be
+    /// enqueued](Self::only_enqueues). Returns the number offered.
+    #[inline(never)]
+    fn offer_until_busy<T: Outgoing>(&mut self, link: u32, label: Label) -> usize {
+        let all = T::pending(&self.outbox).len();
+        for n in 0..all {
+            let pkt = T::pending(&self.outbox)[n].packet(label, self.now);
+            self.offer(link, &pkt);
+            if self.only_enqueues(link) {
+                return n + 1;
+            }
+        }
+        all
+    }
+
+    /// Enqueues the packets in the outbox after the first `offered`, and asks once for the timer of the queue.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once per burst")]
+    fn enqueue_rest<T: Outgoing>(&mut self, id: u32, label: Label, offered: usize) {
+        let mut watch = self.observed.watch(id);
+        let link = &mut self.links[id as usize];
+        for sent in &T::pending(&self.outbox)[offered..] {
+            watch.begin_packet();
+            let pkt = sent.packet(label, self.now);
+            link.qdisc.enqueue(self.now, pkt, &mut watch);
+        }
+        if link.packets_affect_timer && offered < T::pending(&self.outbox).len() {
+            self.follow_queue_timer(id);
+        }
+    }
+
+    /// Captures the contents of the outbox before they are sent.
+    #[cold]
+    fn capture_all<T: Outgoing>(&mut self, label: Label) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            for sent in T::pending(&self.outbox) {
+                capture.on_sent(&sent.packet(label, self.now));
+            }
         }
     }
 }

@@ -3,11 +3,11 @@
 use sojourn_link::{Taken, Watcher};
 use sojourn_net::{Duration, Packet as View, Rng};
 use sojourn_qdisc::{Number, Qdisc, Statistic};
+use sojourn_records::LinkRecord;
 
-use super::network::World;
+use super::World;
 use crate::agenda::Event;
 use crate::medium::Medium;
-use sojourn_records::LinkRecord;
 
 impl World<'_> {
     /// The media that links name; returns how many there are.

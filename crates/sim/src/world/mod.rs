@@ -1,39 +1,33 @@
-//! The event loop: one clock, one event queue, one `match`.
+//! The state of a simulated network, and its event loop: one clock, one event queue, one `match`.
 
 mod applications;
 mod arrivals;
-mod captured;
 mod connections;
 mod endpoints;
-mod following;
-mod lines;
 mod links;
 mod media;
-mod network;
 mod one_way;
 mod prefetch;
-mod quic;
-mod sending;
 
+use std::collections::VecDeque;
+
+use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_backend::Feature;
-use sojourn_link::{Direction, Link, LinkProbe, Passage, Routes, Step, Wire};
+use sojourn_link::{Direction, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
+use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
+use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
 use sojourn_transport::Ticks;
-
-use applications::Gather;
-use arrivals::Arrivals;
-use following::Following;
-use network::{Applications, World};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::host::{Flow, Hosts, Outbox, Source};
-use crate::medium::Sent;
-use crate::packet::Owner;
+use crate::medium::{Medium, Sent};
+use crate::packet::{Owner, Packet};
 use crate::probe::Observations;
-use crate::unsupported::unsupported;
-use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
-use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
+use crate::unsupported;
+use applications::Gather;
+use arrivals::{Arrivals, Following};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.
@@ -199,12 +193,13 @@ impl<'a> World<'a> {
 
     /// The way there and back of a flow.
     fn find_way(&mut self, flow: &FlowConfig, passages: &[Passage]) -> Result<Way, ConfigError> {
-        let ways = (&*flow.forward, &*flow.reverse);
         let known = self.leads.len();
         if let Traffic::Tcp { .. } = flow.traffic
             && !self.prefetches_flows()
             && known < usize::from(u16::MAX)
-            && let Some((forward, reverse, lead)) = self.routes.add_ahead(ways, passages)?
+            && let Some((forward, reverse, lead)) =
+                self.routes
+                    .add_ahead(&flow.forward, &flow.reverse, passages)?
         {
             let place = self.leads.iter().position(|&other| other == lead);
             let place = place.unwrap_or_else(|| {
@@ -214,8 +209,8 @@ impl<'a> World<'a> {
             let place = u16::try_from(place).unwrap_or(0);
             return Ok(((forward, reverse), place));
         }
-        let forward = self.routes.add(ways.0, passages, Direction::Forward)?;
-        let reverse = self.routes.add(ways.1, passages, Direction::Reverse)?;
+        let forward = (self.routes).add(&flow.forward, passages, Direction::Forward)?;
+        let reverse = (self.routes).add(&flow.reverse, passages, Direction::Reverse)?;
         Ok(((forward, reverse), 0))
     }
 
@@ -373,7 +368,7 @@ impl<'a> World<'a> {
         let apps = apps.filter_map(|flow| flow.application_record(self.end));
         let apps = apps.collect();
         let (config, end) = (self.config, self.end);
-        let measured = (Instant::ZERO + config.measure_from, self.end);
+        let from = Instant::ZERO + config.measure_from;
         let named = config.links.iter().map(|link| link.name.clone());
         let links = named
             .zip(&self.links)
@@ -386,7 +381,7 @@ impl<'a> World<'a> {
         Records {
             links: links
                 .map(|((((name, link), place), probe), before)| {
-                    let record = link.record(name, probe, before, measured);
+                    let record = link.record(name, probe, before, from, end);
                     media::with_radio_counters(record, place, &media)
                 })
                 .collect(),
@@ -406,6 +401,67 @@ impl<'a> World<'a> {
             events: self.observed.notes.events.unwrap_or_default(),
             validity: Vec::new(),
             agenda_events: self.handled,
+        }
+    }
+}
+
+/// The whole simulated network: plain vectors, owned in one place, named by index.
+#[derive(Debug)]
+struct World<'a> {
+    config: &'a Config,
+    hosts: Hosts,
+    /// The parent of the flows' random streams.
+    flow_rng: Rng,
+    now: Instant,
+    end: Instant,
+    sample: Duration,
+    agenda: Agenda,
+    routes: Routes,
+    /// How far receivers are ahead of the network, indexed by `Flow::lead`; the first is zero.
+    leads: Vec<Duration>,
+    links: Vec<Link<Packet>>,
+    /// Of each link: its medium and its number there, if it is wireless; the medium then determines when it sends.
+    radios: Vec<Option<(u32, usize)>>,
+    observed: Observations<'a>,
+    wires: Vec<Wire<Packet>>,
+    lines: Vec<Line<Packet>>,
+    media: Vec<Medium>,
+    /// What a medium has just delivered; empty between events.
+    sent: Sent,
+    /// Those of the configuration, then slots for connections of applications.
+    flows: Vec<Flow>,
+    applications: Applications,
+    arrivals: Arrivals,
+    following: Following,
+    outbox: Outbox,
+    before: Vec<LinkCounters>,
+    handled: u64,
+}
+
+/// State shared by all applications.
+#[derive(Debug, Default)]
+struct Applications {
+    /// Commands, of which there are none between events, and reports.
+    output: AppOutput,
+    /// Applications to notify of events, the oldest first.
+    pending: VecDeque<(u32, AppEvent)>,
+    /// Slots of connections that have ended, the oldest first.
+    ended: VecDeque<u32>,
+}
+
+impl World<'_> {
+    /// Puts a packet on its way.
+    fn launch(&mut self, pkt: &Packet) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_sent(pkt);
+        }
+        self.forward(pkt);
+    }
+
+    /// Ends the capture at the time that the run has reached.
+    fn end_capture(&mut self) {
+        if let Some(capture) = self.observed.notes.capture.take() {
+            capture.finish();
         }
     }
 }

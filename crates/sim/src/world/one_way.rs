@@ -7,9 +7,9 @@
 use sojourn_net::{Ecn, Instant, Packet as View};
 use sojourn_transport::{Arrival, Segment};
 
-use super::network::World;
+use super::World;
 use crate::agenda::Event;
-use crate::host::Source;
+use crate::host::TimerEvent;
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -22,12 +22,10 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        let Source::Connection(connection) = &mut flow.source else {
+        let Some(mut one_way) = flow.one_way() else {
             return self.deliver_elsewhere(pkt, follows);
         };
-        let Some(tcp) = connection.one_way_mut() else {
-            return self.deliver_to_connection(pkt, follows);
-        };
+        let tcp = &mut *one_way.tcp;
         if pkt.kind() == Kind::Data {
             let Some(at) = tcp.receiver_time(self.now) else {
                 return;
@@ -45,8 +43,7 @@ impl World<'_> {
                 return;
             }
             // What follows changes nothing of the connection, so all is read of it here.
-            let due = tcp.next_data_timer();
-            let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
+            let timer = one_way.advance_receiver(self.now);
             if !self.outbox.segments.is_empty() {
                 let template = flow.template(Kind::Ack);
                 self.send_all::<Segment>(template);
@@ -62,8 +59,7 @@ impl World<'_> {
                 self.after_change(id, event, over);
                 return;
             }
-            let due = tcp.data.sender.next_timer_before(flow.sender_event.limit());
-            let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
+            let timer = one_way.advance_sender(self.now);
             if !self.outbox.segments.is_empty() {
                 let template = flow.template(Kind::Data);
                 self.send_all::<Segment>(template);
@@ -82,7 +78,7 @@ impl World<'_> {
         self.notify_user(id);
         self.now = now;
         self.send_all::<Segment>(template);
-        self.follow_receiver(id);
+        self.follow_one_way(id, TimerEvent::Receiver);
     }
 
     /// After an acknowledgement with which the connection has been established or is over.
@@ -96,23 +92,20 @@ impl World<'_> {
             self.flows[id as usize].release(self.now);
         }
         self.send_all::<Segment>(template);
-        self.follow_sender(id);
+        self.follow_one_way(id, TimerEvent::Sender);
     }
 
     /// Handles the timer event of a sender of one-way TCP; returns when to schedule the next one, if any.
     #[inline(never)]
     pub(super) fn on_one_way_sender(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
-            return None;
-        };
-        let sender = &mut connection.one_way_mut()?.data.sender;
+        let mut one_way = flow.one_way()?;
+        let sender = &mut one_way.tcp.data.sender;
         let is_due = sender.next_timer().is_some_and(|due| due <= self.now);
         if is_due {
             sender.on_timer(self.now, &mut self.outbox.segments);
         }
-        let due = sender.next_timer_before(flow.sender_event.limit());
-        let timer = due.and_then(|due| flow.sender_event.advance(due, self.now));
+        let timer = one_way.advance_sender(self.now);
         if is_due {
             let template = flow.template(Kind::Data);
             flow.release(self.now);
@@ -125,15 +118,12 @@ impl World<'_> {
     #[inline]
     pub(super) fn on_one_way_receiver(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
-            return None;
-        };
-        let tcp = connection.one_way_mut()?;
-        if tcp.follows_clock(self.now) {
+        let one_way = flow.one_way()?;
+        if one_way.tcp.follows_clock(self.now) {
             // Usually an ACK has been sent since the event was scheduled, and the timer has moved or stopped.
-            let due = tcp.next_data_timer()?;
+            let due = one_way.tcp.next_data_timer()?;
             if due > self.now {
-                return flow.receiver_event.advance(due, self.now);
+                return one_way.receiver_event.advance(due, self.now);
             }
         }
         self.on_due_receiver(id)
@@ -144,18 +134,14 @@ impl World<'_> {
     #[inline(never)]
     fn on_due_receiver(&mut self, id: u32) -> Option<Instant> {
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
-            return None;
-        };
-        let tcp = connection.one_way_mut()?;
-        let at = tcp.receiver_time(self.now)?;
-        let receiver = &mut tcp.data.receiver;
+        let mut one_way = flow.one_way()?;
+        let at = one_way.tcp.receiver_time(self.now)?;
+        let receiver = &mut one_way.tcp.data.receiver;
         let is_due = receiver.next_timer().is_some_and(|due| due <= at);
         if is_due {
             receiver.on_timer(at, &mut self.outbox.segments);
         }
-        let due = tcp.next_data_timer();
-        let timer = due.and_then(|due| flow.receiver_event.advance(due, self.now));
+        let timer = one_way.advance_receiver(self.now);
         if is_due {
             let template = flow.template(Kind::Ack);
             self.send_all::<Segment>(template);
@@ -163,31 +149,17 @@ impl World<'_> {
         timer
     }
 
-    /// Schedules an event for the timer of the sender, unless one is pending no later.
-    fn follow_sender(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
+    /// Schedules an event for the timer of the sender or the receiver, unless one is pending no later.
+    fn follow_one_way(&mut self, id: u32, event: TimerEvent) {
+        let Some(mut one_way) = self.flows[id as usize].one_way() else {
             return;
         };
-        if let Some(tcp) = connection.one_way_mut()
-            && let Some(due) = tcp.data.sender.next_timer_before(flow.sender_event.limit())
-            && let Some(at) = flow.sender_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Sender(id));
-        }
-    }
-
-    /// The same for its receiver.
-    fn follow_receiver(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
-            return;
+        let (timer, event) = match event {
+            TimerEvent::Sender => (one_way.advance_sender(self.now), Event::Sender(id)),
+            TimerEvent::Receiver => (one_way.advance_receiver(self.now), Event::Receiver(id)),
         };
-        if let Some(tcp) = connection.one_way_mut()
-            && let Some(due) = tcp.next_data_timer()
-            && let Some(at) = flow.receiver_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Receiver(id));
+        if let Some(at) = timer {
+            self.agenda.schedule(at, event);
         }
     }
 }

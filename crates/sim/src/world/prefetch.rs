@@ -3,11 +3,10 @@
 //! With thousands of flows, their state exceeds the caches: at most arrivals, the state of the flow is in no cache. A
 //! wire holds the packets that arrive next, so their flows are known.
 
+use sojourn_link::Step;
 use sojourn_prefetch::prefetch;
 
-use super::network::World;
-use crate::host::Source;
-use sojourn_link::Step;
+use super::World;
 
 /// Below this number of flows, their state fits into the caches, and prefetching costs more than it saves.
 const MANY_FLOWS: usize = 500;
@@ -39,7 +38,7 @@ impl World<'_> {
     fn prefetch_connection(&self, link: u32) {
         if let Some(pkt) = self.links[link as usize].leaving()
             && self.routes.step(pkt.step()) == Step::End
-            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
+            && let Some(connection) = self.flows[pkt.flow_number() as usize].connection()
         {
             connection.prefetch(pkt.kind());
         }
@@ -61,12 +60,12 @@ impl World<'_> {
             prefetch(&self.flows[pkt.flow_number() as usize]);
         }
         if let Some(pkt) = wire.after(CONNECTION)
-            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
+            && let Some(connection) = self.flows[pkt.flow_number() as usize].connection()
         {
             connection.prefetch(pkt.kind());
         }
         if let Some(pkt) = wire.after(SEGMENTS)
-            && let Source::Connection(connection) = &self.flows[pkt.flow_number() as usize].source
+            && let Some(connection) = self.flows[pkt.flow_number() as usize].connection()
         {
             connection.prefetch_behind(pkt.kind());
         }
