@@ -1,19 +1,16 @@
-//! Estimates packets, events, CPU time and memory of a scenario before it runs.
+//! Estimates packets, events, CPU time and memory of a scenario before it runs; the memory limits of this process.
 //!
 //! Memory is an upper bound: queue and window limits count in full where the load can fill them. The sizes per
 //! packet, row and flow are measured; `tests/python/result/test_budget.py` compares the estimate with real runs.
 
-mod machine;
-
 use std::num::NonZeroUsize;
-use std::thread;
+use std::path::{Path, PathBuf};
+use std::{fs, thread};
 
 use serde_json::{Value, json};
 use sojourn_qdisc::PYTHON_PREFIX;
 use sojourn_scenario::plan::Config;
 use sojourn_scenario::{Load, Scenario, ScenarioError};
-
-pub use machine::default_limit;
 
 /// Data packets simulated per second and core: the slowest of S1 to S5 in `benches/measured.json`.
 const PACKETS_PER_S: f64 = 2_880_000.0;
@@ -89,6 +86,41 @@ pub struct Part {
     pub cause: String,
     /// Bytes.
     pub bytes: u64,
+    /// The tables of a queue, whose place is also that of its packets.
+    pub of_tables: bool,
+}
+
+impl Part {
+    fn new(place: &str, cause: String, bytes: u64) -> Self {
+        Self {
+            place: place.to_owned(),
+            cause,
+            bytes,
+            of_tables: false,
+        }
+    }
+
+    /// Whether it has the same cause.
+    fn is_like(&self, other: &Self) -> bool {
+        self.place == other.place && self.of_tables == other.of_tables
+    }
+}
+
+/// What all links need of something, and the link that needs most of it.
+#[derive(Clone, Copy, Default)]
+struct Need {
+    link: usize,
+    most: u64,
+    sum: u64,
+}
+
+impl Need {
+    fn add(&mut self, link: usize, own: u64) {
+        self.sum = self.sum.saturating_add(own);
+        if own > self.most {
+            (self.link, self.most) = (link, own);
+        }
+    }
 }
 
 /// Memory of one run.
@@ -126,19 +158,12 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Es
         add(&mut parts, part, replications);
     }
     if processes {
-        let workers = Part {
-            place: "jobs".to_owned(),
-            cause: format!("{at_once} processes execute queues written in Python"),
-            bytes: at_once.saturating_mul(WORKER).saturating_add(WORKERS),
-        };
-        add(&mut parts, &workers, 1);
+        let cause = format!("{at_once} processes execute queues written in Python");
+        let bytes = at_once.saturating_mul(WORKER).saturating_add(WORKERS);
+        add(&mut parts, &Part::new("jobs", cause, bytes), 1);
     }
     let links = arms.iter().map(|run| run.links).max().unwrap_or(0);
-    let metrics = Part {
-        place: "links".to_owned(),
-        cause: format!("{links} links"),
-        bytes: links * COLUMNS,
-    };
+    let metrics = Part::new("links", format!("{links} links"), links * COLUMNS);
     add(&mut parts, &metrics, 1);
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -163,7 +188,7 @@ fn on_processes(scenario: &Scenario, jobs: Option<NonZeroUsize>, runs: u64) -> b
 /// Adds `times` such parts, merged with an existing part of the same cause.
 fn add(parts: &mut Vec<Part>, part: &Part, times: u64) {
     let bytes = part.bytes.saturating_mul(times);
-    match parts.iter_mut().find(|known| known.place == part.place) {
+    match parts.iter_mut().find(|known| known.is_like(part)) {
         Some(known) => known.bytes = known.bytes.saturating_add(bytes),
         None => parts.push(Part {
             bytes,
@@ -197,28 +222,11 @@ fn run(scenario: &Scenario, arm: usize, of: Kept) -> Run {
 
 /// Memory in use during a run.
 fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut part = |place: &str, cause: String, bytes: u64| {
-        parts.push(Part {
-            place: place.to_owned(),
-            cause,
-            bytes,
-        });
-    };
-    let (mut waiting, mut slots) = ((0, 0, 0_u64), (0, 0, 0_u64));
+    let (mut waiting, mut slots) = (Need::default(), Need::default());
     for (n, (link, offered)) in config.links.iter().zip(&load.links).enumerate() {
+        waiting.add(n, offered.waiting);
         // Unused table entries occupy memory too.
-        let tables = link.qdisc.footprint().slots;
-        let larger = |most: (usize, u64, u64), own: u64| {
-            let sum = most.2.saturating_add(own);
-            if own > most.1 {
-                (n, own, sum)
-            } else {
-                (most.0, most.1, sum)
-            }
-        };
-        waiting = larger(waiting, offered.waiting);
-        slots = larger(slots, tables);
+        slots.add(n, link.qdisc.footprint().slots);
     }
     let queue = |n: usize| scenario.place_of(arm, &format!("links[{n}].qdisc"));
     let spec = |n: usize| {
@@ -227,37 +235,50 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
             .get(n)
             .map_or(String::new(), |l| l.qdisc.to_string())
     };
-    part(
-        &queue(waiting.0),
-        format!("\"{}\" lets {} packets wait", spec(waiting.0), waiting.1),
-        waiting.2.saturating_mul(PACKET),
-    );
-    part(
-        &format!("{} ", queue(slots.0)),
-        format!("\"{}\" has tables with {} entries", spec(slots.0), slots.1),
-        slots.2.saturating_mul(SLOT),
-    );
-    part(
-        "rtt",
-        format!("{} packets are on the way", load.in_flight),
-        load.in_flight.saturating_mul(PACKET),
-    );
-    part(
-        "traffic",
-        format!(
-            "{} flows and {} packets that are not acknowledged",
-            config.flows.len(),
-            load.unacknowledged
+    let flows = config.flows.len() as u64;
+    let mut parts = vec![
+        Part::new(
+            &queue(waiting.link),
+            format!(
+                "\"{}\" lets {} packets wait",
+                spec(waiting.link),
+                waiting.most
+            ),
+            waiting.sum.saturating_mul(PACKET),
         ),
-        (config.flows.len() as u64 * FLOW)
-            .saturating_add(load.unacknowledged.saturating_mul(UNACKNOWLEDGED))
-            .saturating_add(load.datagrams / 4),
-    );
-    part(
-        "links",
-        format!("{} links", config.links.len()),
-        config.links.len() as u64 * LINK,
-    );
+        Part {
+            of_tables: true,
+            ..Part::new(
+                &queue(slots.link),
+                format!(
+                    "\"{}\" has tables with {} entries",
+                    spec(slots.link),
+                    slots.most
+                ),
+                slots.sum.saturating_mul(SLOT),
+            )
+        },
+        Part::new(
+            "rtt",
+            format!("{} packets are on the way", load.in_flight),
+            load.in_flight.saturating_mul(PACKET),
+        ),
+        Part::new(
+            "traffic",
+            format!(
+                "{flows} flows and {} packets that are not acknowledged",
+                load.unacknowledged
+            ),
+            (flows * FLOW)
+                .saturating_add(load.unacknowledged.saturating_mul(UNACKNOWLEDGED))
+                .saturating_add(load.datagrams / 4),
+        ),
+        Part::new(
+            "links",
+            format!("{} links", config.links.len()),
+            config.links.len() as u64 * LINK,
+        ),
+    ];
     parts.extend(rows(config, load, |(live, _)| live));
     parts
 }
@@ -265,21 +286,17 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
 /// Memory of a finished run until all runs have ended.
 fn kept(config: &Config, load: &Load) -> Vec<Part> {
     let mut parts = rows(config, load, |(_, kept)| kept);
-    parts.push(Part {
-        place: "replications".to_owned(),
-        cause: "the totals of every run are kept".to_owned(),
-        bytes: PIECE + (config.links.len() + config.flows.len()) as u64 * ROWS,
-    });
+    let rows = (config.links.len() + config.flows.len()) as u64;
+    let cause = "the totals of every run are kept".to_owned();
+    parts.push(Part::new("replications", cause, PIECE + rows * ROWS));
     parts
 }
 
 /// Memory of the metrics of a run.
 fn metrics(config: &Config) -> Part {
-    Part {
-        place: "replications".to_owned(),
-        cause: "the metrics of every run are kept".to_owned(),
-        bytes: METRICS.0 + config.links.len() as u64 * METRICS.1,
-    }
+    let bytes = METRICS.0 + config.links.len() as u64 * METRICS.1;
+    let cause = "the metrics of every run are kept".to_owned();
+    Part::new("replications", cause, bytes)
 }
 
 /// Rows of tables that grow with the length of a run, of the size that `bytes` selects.
@@ -304,10 +321,9 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
             (CONNECTION, CONNECTION / 20),
         ),
     ];
-    let parts = all.into_iter().map(|(place, count, what, size)| Part {
-        place: place.to_owned(),
-        cause: format!("{count} {what} per run"),
-        bytes: count.saturating_mul(bytes(size)),
+    let parts = all.into_iter().map(|(place, count, what, size)| {
+        let cause = format!("{count} {what} per run");
+        Part::new(place, cause, count.saturating_mul(bytes(size)))
     });
     parts.collect()
 }
@@ -333,7 +349,7 @@ pub fn check(
         _ => ("memory", "the process itself", PROCESS),
     };
     Err(ScenarioError {
-        path: place.trim_end().to_owned(),
+        path: place.to_owned(),
         rule: format!(
             "{cause} ({}); all runs may take {}, more than max_memory = {}",
             size(bytes),
@@ -361,7 +377,7 @@ impl Estimate {
     pub fn to_json(&self) -> String {
         let parts = self.parts.iter().filter(|part| part.bytes > 0).map(|part| {
             json!({
-                "place": part.place.trim_end(),
+                "place": part.place,
                 "cause": part.cause,
                 "bytes": part.bytes,
             })
@@ -376,6 +392,88 @@ impl Estimate {
         })
         .to_string()
     }
+}
+
+/// Share of the memory that runs may use by default; the rest is for Python, tables and other programs.
+const SHARE: (u64, u64) = (4, 5);
+
+/// The default of `max_memory`: 80 % of the smallest limit; `None` if the system names none.
+pub fn default_limit() -> Option<u64> {
+    usable(Path::new("/")).map(|bytes| bytes / SHARE.1 * SHARE.0)
+}
+
+/// The smallest of all limits under `root`, in bytes.
+fn usable(root: &Path) -> Option<u64> {
+    [available(root), control_groups(root), address_space(root)]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+fn read(root: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(root.join(path)).ok()
+}
+
+/// Memory that programs can get without swapping.
+fn available(root: &Path) -> Option<u64> {
+    let table = read(root, "proc/meminfo")?;
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    kilobytes.checked_mul(1_024)
+}
+
+/// The smallest limit of the control groups of this process and of those that contain them.
+fn control_groups(root: &Path) -> Option<u64> {
+    let mounted = Path::new("sys/fs/cgroup");
+    let groups = read(root, "proc/self/cgroup").unwrap_or_default();
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        // `0::/path` in version 2, `5:memory:/path` in version 1.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let (folder, file) = match controllers {
+            "" => (mounted.to_owned(), "memory.max"),
+            names if names.split(',').any(|name| name == "memory") => {
+                (mounted.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let mut group = folder.join(path.trim_start_matches('/'));
+        // A container sees its own group as the root, whatever its path is outside.
+        while group.starts_with(&folder) {
+            limits.extend(limit(root, &group.join(file)));
+            if !group.pop() {
+                break;
+            }
+        }
+    }
+    limits.into_iter().min()
+}
+
+/// A limit; `max` and a file that does not exist are none.
+fn limit(root: &Path, file: &PathBuf) -> Option<u64> {
+    fs::read_to_string(root.join(file))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// What is left of the address space (`ulimit -v`).
+fn address_space(root: &Path) -> Option<u64> {
+    let limits = read(root, "proc/self/limits")?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"))?;
+    let most: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let status = read(root, "proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let used = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Some(most.saturating_sub(used.unwrap_or(0).saturating_mul(1_024)))
 }
 
 #[cfg(test)]
@@ -437,6 +535,16 @@ mod tests {
     }
 
     #[test]
+    fn the_packets_and_the_tables_of_a_queue_are_two_parts() {
+        let estimate = estimate(&tcp(), NonZeroUsize::new(1), Kept::Tables);
+        let place = "links.up.qdisc";
+        let parts = estimate.parts.iter().filter(|part| part.place == place);
+        let mut of_tables: Vec<_> = parts.map(|part| part.of_tables).collect();
+        of_tables.sort_unstable();
+        assert_eq!(of_tables, [false, true], "{estimate:?}");
+    }
+
+    #[test]
     fn the_refusal_names_the_key_that_takes_most() {
         let refused = |text: &str| {
             check(
@@ -477,5 +585,57 @@ mod tests {
             pings.starts_with("traffic.interval: 10000001 echo requests per run ("),
             "{pings}"
         );
+    }
+
+    const MEMORY: &str = "MemTotal:  9000 kB\nMemAvailable:    4000 kB\n";
+
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let file = root.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn the_smallest_limit_counts() {
+        let of = |files: &[_]| usable(machine(files).path());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("proc/meminfo", MEMORY)]), Some(4_096_000));
+        let second = ("proc/self/cgroup", "0::/a/b\n");
+        let limit = ("sys/fs/cgroup/a/memory.max", "1000000\n");
+        let none = ("sys/fs/cgroup/a/b/memory.max", "max\n");
+        assert_eq!(
+            of(&[("proc/meminfo", MEMORY), second, limit, none]),
+            Some(1_000_000)
+        );
+        let first = ("proc/self/cgroup", "7:cpu:/x\n5:memory:/docker/1\n");
+        let limit = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "2000000\n");
+        assert_eq!(
+            of(&[("proc/meminfo", MEMORY), first, limit]),
+            Some(2_000_000)
+        );
+        let limits = (
+            "proc/self/limits",
+            "Max address space   3000000  unlimited  bytes\n",
+        );
+        let status = ("proc/self/status", "VmSize:\t  1000 kB\n");
+        assert_eq!(
+            of(&[("proc/meminfo", MEMORY), limits, status]),
+            Some(1_976_000)
+        );
+        let limits = (
+            "proc/self/limits",
+            "Max address space   unlimited  unlimited  bytes\n",
+        );
+        assert_eq!(of(&[("proc/meminfo", MEMORY), limits]), Some(4_096_000));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_machine_has_a_limit() {
+        assert!(default_limit().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use sojourn_apps::Transaction;
-use sojourn_backend::Backend;
+use sojourn_backend::{Backend, locked};
 use sojourn_records::{
     AppRecord, CaptureOutput, FlowRecord, LinkRecord, RecordSink, Records, SignalRecord,
     ValidityFact,
@@ -42,7 +42,7 @@ impl Capture {
     }
 
     fn fail(&self, error: &io::Error) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = locked(&self.failure);
         failure.get_or_insert_with(|| error.to_string());
     }
 

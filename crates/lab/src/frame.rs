@@ -1,10 +1,11 @@
-//! The envelope of a manifest: format name, format version and digest.
+//! The envelope of a manifest: format name, format version and digest; errors of result directories.
 
+use std::fmt;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-
 use sojourn_scenario::digest::hex;
 
 /// The format name that marks a manifest.
@@ -175,3 +176,39 @@ pub(crate) fn format_of(fields: &Value) -> Result<u64, String> {
 fn text_of(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
+
+/// The reason why a result could not be written or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub rule: String,
+    /// Whether the result exists but is damaged or of an unsupported version.
+    pub is_damage: bool,
+}
+
+impl ResultError {
+    pub(crate) fn new(path: &Path, rule: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            rule: rule.into(),
+            is_damage: false,
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, rule: impl Into<String>) -> Self {
+        Self {
+            is_damage: true,
+            ..Self::new(path, rule)
+        }
+    }
+}
+
+impl fmt::Display for ResultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.rule)
+    }
+}
+
+impl std::error::Error for ResultError {}

@@ -7,7 +7,6 @@
 mod budget;
 mod capture;
 mod derived;
-mod digested;
 mod frame;
 mod inventory;
 mod invocation;
@@ -16,7 +15,6 @@ mod load;
 mod manifest;
 mod metrics;
 mod outcome;
-mod result_error;
 mod run;
 mod save;
 mod stats;
@@ -27,13 +25,13 @@ pub use budget::{
     Estimate, Kept, Part as MemoryPart, check as check_memory, default_limit, estimate,
 };
 pub use capture::{Capture, check_capture};
+pub use frame::ResultError;
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use metrics::{Measurements, Meter, OnThread, Row, averaged_pings, per_run, read_stream};
 pub use outcome::Outcome;
-pub use result_error::ResultError;
 pub use run::{RunOptions, check, run, run_one, run_while_it_lasts};
 pub use save::{Claim, Replace};
 pub use sojourn_records::{ColumnInfo, ColumnKind};

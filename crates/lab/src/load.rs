@@ -14,10 +14,9 @@ use serde_json::Value;
 use sojourn_scenario::digest::sha256_hex;
 use sojourn_store::{find, read_regular};
 
-use crate::frame::{MANIFEST, MOST_MANIFEST};
+use crate::frame::{MANIFEST, MOST_MANIFEST, ResultError};
 use crate::manifest::Manifest;
 use crate::outcome::Outcome;
-use crate::result_error::ResultError;
 use crate::tables::{Table, TableKind, empty_batches};
 
 /// Default limit on the memory of the tables of a result, in bytes.

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported};
+use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported, locked};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
@@ -355,11 +355,6 @@ impl Drop for EndOnPanic<'_> {
             self.0.store(true, Ordering::Relaxed);
         }
     }
-}
-
-/// A thread that panicked while it held the lock ends the whole run anyway.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Saves results as directories: `manifest.json` and a Parquet file for each table.
 
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use serde_json::{Map, json};
-use sojourn_store::{Disk, Files, Folder, Staging, read_regular};
+use sha2::{Digest as _, Sha256};
+use sojourn_scenario::digest::hex;
+use sojourn_store::{Disk, Files, Folder, Output, Staging, read_regular};
 
 use crate::derived::obsolete;
-use crate::digested::Digested;
-use crate::frame::{MANIFEST, MOST_MANIFEST, Present, present};
+use crate::frame::{MANIFEST, MOST_MANIFEST, Present, ResultError, present};
 use crate::outcome::Outcome;
-use crate::result_error::ResultError;
 use crate::tables::{Table, TableKind};
 
 /// Which existing results a save may replace.
@@ -238,5 +238,39 @@ fn io_error(error: ParquetError) -> io::Error {
             Err(source) => io::Error::other(source),
         },
         other => io::Error::other(other),
+    }
+}
+
+/// A file that is digested as it is written.
+#[derive(Debug)]
+pub(crate) struct Digested {
+    output: Box<dyn Output>,
+    digest: Sha256,
+}
+
+impl Digested {
+    pub(crate) fn new(output: Box<dyn Output>) -> Self {
+        Self {
+            output,
+            digest: Sha256::new(),
+        }
+    }
+
+    /// Syncs the file to disk; returns the SHA-256 of its content.
+    pub(crate) fn finish(mut self) -> io::Result<String> {
+        self.output.sync()?;
+        Ok(hex(&self.digest.finalize()))
+    }
+}
+
+impl Write for Digested {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }

@@ -1,12 +1,12 @@
 //! Python classes for the metrics of runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use sojourn_backend::{BackendError, Cancellation};
+use sojourn_backend::{BackendError, Cancellation, locked};
 use sojourn_lab::{Build, Engine, Measurements, Meter, Provenance, Row, read_stream};
 
 use crate::backends::registry;
@@ -171,7 +171,7 @@ impl PyMeasurements {
 impl PyMeasurements {
     fn held(&self) -> MutexGuard<'_, Measurements> {
         // A panic leaves the runs as they were.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -1,13 +1,14 @@
 //! Outcomes and their tables as Python objects.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
+use sojourn_backend::locked;
 use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Table, TableKind};
 
 use crate::backends::registry;
@@ -71,7 +72,7 @@ pub(crate) struct PyClaim(Mutex<Option<Claim>>);
 impl PyClaim {
     fn held(&self) -> MutexGuard<'_, Option<Claim>> {
         // A panic leaves the claim as it was.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

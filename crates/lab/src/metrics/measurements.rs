@@ -6,11 +6,11 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use sojourn_backend::{BackendError, Cancellation, Registry, UnknownBackend};
+use sojourn_backend::{BackendError, Cancellation, Registry, UnknownBackend, locked};
 
 use super::meter::Meter;
 use crate::run::threads;
@@ -164,9 +164,4 @@ impl Shared {
             self.stopped.store(true, Ordering::Relaxed);
         }
     }
-}
-
-/// No thread panics while it holds a lock.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_records::{Column, ColumnInfo, ColumnKind};
 
-use super::{applications, classes, flow, links, rows};
+use super::{applications, flow, links, rows};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,7 +137,7 @@ impl TableKind {
             Self::Events => infos(rows::event_columns()),
             Self::Transactions => infos(applications::transaction_columns()),
             Self::Applications => infos(applications::application_columns()),
-            Self::Classes => infos(classes::columns()),
+            Self::Classes => infos(links::class_columns()),
         };
         RUN.into_iter().chain(own).collect()
     }

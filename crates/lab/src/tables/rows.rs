@@ -6,8 +6,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::{Column, FlowRecord, FlowSample, Get, Signal, SignalRecord};
 
-use super::batch::batch;
-use super::cell::{Cell, mbit_per_s};
+use super::{Cell, batch, mbit_per_s};
 
 /// One row of `flow_series`.
 pub(super) struct SampleRow<'a> {

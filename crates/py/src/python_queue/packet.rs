@@ -1,10 +1,11 @@
 //! A packet, as a queue written in Python sees it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use sojourn_backend::locked;
 use sojourn_qdisc::{DropReason, Ecn, Instant, Packet as View, Ticket};
 
 /// What a queue did to packets since it was last asked.
@@ -28,11 +29,6 @@ impl Actions {
     pub(super) fn take(&self) -> Vec<Action> {
         std::mem::take(&mut *locked(&self.0))
     }
-}
-
-/// A thread that panicked while it held the lock has ended the run anyway.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A packet in a queue.
