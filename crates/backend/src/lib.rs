@@ -9,8 +9,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sojourn_net::Instant;
-use sojourn_records::RecordSink;
+use sojourn_net::{Instant, Rng};
+use sojourn_records::{FlowKind, RecordSink};
+use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_scenario::{ConfigError, Plan};
 
 /// Runs plans: a simulator, or a datapath with real packets.
@@ -140,6 +141,17 @@ pub struct Unsupported {
 }
 
 impl Unsupported {
+    /// An error if there are any features.
+    ///
+    /// # Errors
+    /// Names all of them.
+    pub fn unless_empty(backend: &'static str, features: Vec<Feature>) -> Result<(), Self> {
+        if features.is_empty() {
+            return Ok(());
+        }
+        Err(Self { backend, features })
+    }
+
     /// The same with other places: those of the scenario that the plan was made from.
     #[must_use]
     pub fn with_places(mut self, place: impl Fn(&str) -> String) -> Self {
@@ -286,4 +298,24 @@ impl std::error::Error for UnknownBackend {}
 /// Locks a mutex; a thread that panicked while it held the lock has ended its run anyway.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When a flow starts. `rng` is its own; all backends draw the same random numbers.
+pub fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
+    let mut rng = rng.fork("start");
+    let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
+    match &config.traffic {
+        Traffic::Datagrams(datagrams) => start + datagrams.phase().scaled(rng.uniform()),
+        Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => start,
+    }
+}
+
+/// The kind that the flow of this traffic is recorded as.
+pub fn kind_of(traffic: &Traffic) -> FlowKind {
+    match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
+        Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
+        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
+    }
 }

@@ -113,13 +113,7 @@ impl Backend for Live {
         if plan.config.flows.len() > MOST_FLOWS {
             missing("flows".to_owned(), "more than 12,000 flows".into());
         }
-        if features.is_empty() {
-            return Ok(());
-        }
-        Err(Unsupported {
-            backend: NAME,
-            features,
-        })
+        Unsupported::unless_empty(NAME, features)
     }
 
     fn run(

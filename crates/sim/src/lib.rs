@@ -57,14 +57,7 @@ impl Backend for Simulator {
 
     /// Every feature of a plan is supported, except programs.
     fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
-        let features: Vec<_> = unsupported(&plan.config).collect();
-        if features.is_empty() {
-            return Ok(());
-        }
-        Err(Unsupported {
-            backend: self.name(),
-            features,
-        })
+        Unsupported::unless_empty(self.name(), unsupported(&plan.config).collect())
     }
 
     fn can_capture(&self) -> bool {

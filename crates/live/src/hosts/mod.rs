@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, Timespec, poll};
 use sojourn_apps::{AppEvent, AppOutput, Transaction};
+use sojourn_backend::{kind_of, start_of};
 use sojourn_net::{Instant, Rng};
-use sojourn_records::{AppRecord, FlowKind, FlowRecord};
+use sojourn_records::{AppRecord, FlowRecord};
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
+use sojourn_scenario::plan::{Config, Traffic};
 
 use crate::clock::Clock;
 use crate::flows::{FIRST_PORT, Side, source_of};
@@ -285,24 +286,4 @@ fn measure_at(config: &Config) -> Option<Instant> {
     let sample = config.sample.as_nanos();
     let apart = !config.measure_from.as_nanos().is_multiple_of(sample);
     apart.then_some(Instant::ZERO + config.measure_from)
-}
-
-/// When a flow starts: the same random numbers as in the simulator.
-fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
-    let mut rng = rng.fork("start");
-    let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
-    match &config.traffic {
-        Traffic::Datagrams(datagrams) => start + datagrams.phase().scaled(rng.uniform()),
-        _ => start,
-    }
-}
-
-/// The kind that a flow is recorded as.
-fn kind_of(traffic: &Traffic) -> FlowKind {
-    match traffic {
-        Traffic::Tcp { .. } => FlowKind::Tcp,
-        Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
-        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
-    }
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU16;
 
 use sojourn_apps::{Bulk, DatagramConfig};
+use sojourn_backend::kind_of;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rng};
 use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
@@ -131,18 +132,6 @@ impl Flow {
             sender_event: Pending::NONE,
             receiver_event: Pending::NONE,
             source: Source::None,
-        }
-    }
-
-    /// When a flow with this configuration starts; `rng` is its own.
-    pub(crate) fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
-        let mut rng = rng.fork("start");
-        let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
-        match config.traffic {
-            Traffic::Datagrams(ref datagrams) => start + datagrams.phase().scaled(rng.uniform()),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
-                start
-            }
         }
     }
 
@@ -299,16 +288,6 @@ impl Flow {
         };
         record.name.clone_from(&config.name);
         record
-    }
-}
-
-/// The kind that a flow is recorded as.
-fn kind_of(traffic: &Traffic) -> FlowKind {
-    match traffic {
-        Traffic::Tcp { .. } => FlowKind::Tcp,
-        Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Datagrams(datagrams) => FlowKind::of_datagrams(datagrams.kind()),
-        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
     }
 }
 

@@ -12,7 +12,7 @@ mod prefetch;
 use std::collections::VecDeque;
 
 use sojourn_apps::{AppEvent, AppOutput};
-use sojourn_backend::Feature;
+use sojourn_backend::{Feature, start_of};
 use sojourn_link::{Direction, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
@@ -219,7 +219,7 @@ impl<'a> World<'a> {
             let owner = Owner::new(id, flow.client);
             self.flows.push(Flow::new(paths, flow.dscp, owner));
             self.flows[id as usize].lead = lead;
-            let start = Flow::start_of(flow, &self.flow_rng.fork(&flow.name));
+            let start = start_of(flow, &self.flow_rng.fork(&flow.name));
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
             }
