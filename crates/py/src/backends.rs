@@ -1,10 +1,12 @@
-//! The list of backends of this build.
+//! The backends of this build, the threads of their runs, and the file that captures packets.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use sojourn_backend::{BackendError, Registry};
-use sojourn_lab::Build;
+use sojourn_lab::{Build, Capture};
 use sojourn_sim::Simulator;
 
 use crate::errors::Failure;
@@ -60,4 +62,54 @@ pub(crate) fn check_backend(
 #[pyo3(signature = (backend=None))]
 pub(crate) fn backend_concurrency(backend: Option<&str>) -> Result<Option<NonZeroUsize>, Failure> {
     Ok(registry().get(backend)?.properties().max_concurrency)
+}
+
+/// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
+pub(crate) const ATTENTION: Duration = Duration::from_millis(50);
+
+/// Does `work` on a thread that the interpreter knows meanwhile, without holding its lock: a queue
+/// written in Python attaches twice per packet, which costs microseconds on an unknown thread.
+pub(crate) fn attached(work: &(dyn Fn() + Sync)) {
+    Python::attach(|py| py.detach(work));
+}
+
+/// A number of threads from Python.
+pub(crate) fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
+    let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
+    threads.ok_or_else(|| {
+        let message = format!("jobs: {jobs} is out of range; expected at least 1");
+        Failure::Scenario(message)
+    })
+}
+
+/// A file for the packets of a run, in the format pcapng.
+#[pyclass(name = "Capture", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyCapture(pub(crate) Capture);
+
+#[pymethods]
+impl PyCapture {
+    /// Capture into an existing file, whose content is replaced.
+    #[new]
+    const fn new(path: PathBuf) -> Self {
+        Self(Capture::into_file(path))
+    }
+
+    /// Why packets could not be written, if so.
+    #[getter]
+    fn failure(&self) -> Option<String> {
+        self.0.failure()
+    }
+}
+
+/// Raise a `ScenarioError` if a scenario has several runs or the backend does not capture packets.
+#[pyfunction]
+#[pyo3(signature = (scenario, backend=None))]
+pub(crate) fn check_capture(
+    scenario: &Bound<'_, PyScenario>,
+    backend: Option<&str>,
+) -> Result<(), Failure> {
+    let registry = registry();
+    let backend = registry.get(backend)?;
+    sojourn_lab::check_capture(backend, &scenario.get().0).map_err(Failure::Scenario)
 }

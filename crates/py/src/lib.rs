@@ -3,7 +3,6 @@
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
 mod backends;
-mod capture;
 mod catalogue;
 mod errors;
 #[cfg_attr(not(target_os = "linux"), path = "not_live.rs")]
@@ -15,7 +14,6 @@ mod run;
 mod run_store;
 mod scenario;
 mod statistics;
-mod threads;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -26,7 +24,7 @@ use pyo3::types::PyType;
 /// Those of Python.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
-    module.add_class::<capture::PyCapture>()?;
+    module.add_class::<backends::PyCapture>()?;
     module.add_class::<metrics::PyMeasurements>()?;
     module.add_class::<metrics::PyMeter>()?;
     module.add_class::<outcome::PyClaim>()?;
@@ -56,7 +54,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backends::backend_concurrency, module)?)?;
     module.add_function(wrap_pyfunction!(backends::check_backend, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
-    module.add_function(wrap_pyfunction!(capture::check_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(backends::check_capture, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;

@@ -11,7 +11,7 @@ use sojourn_lab::Build;
 use sojourn_live::{BUFFER_BYTES, FlowView, LinkView, Live, Options};
 use sojourn_net::Duration;
 
-use crate::capture::PyCapture;
+use crate::backends::PyCapture;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::scenario::PyScenario;

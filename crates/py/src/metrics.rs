@@ -9,12 +9,11 @@ use pyo3::types::PyBytes;
 use sojourn_backend::{BackendError, Cancellation, locked};
 use sojourn_lab::{Build, Engine, Measurements, Meter, Provenance, Row, read_stream};
 
-use crate::backends::registry;
+use crate::backends::{ATTENTION, attached, registry, threads};
 use crate::errors::Failure;
 use crate::outcome::PyTable;
 use crate::python_queue::queue_failure;
 use crate::scenario::PyScenario;
-use crate::threads::{ATTENTION, attached, threads};
 
 /// A run and its row for Python.
 type Pair<'py> = (usize, Bound<'py, PyBytes>);

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::capture::PyCapture;
+use crate::backends::PyCapture;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::scenario::PyScenario;

@@ -1,31 +1,30 @@
-//! Queues written in Python.
+//! Queues written in Python, their exceptions, and the contract suite for them.
 //!
 //! A class registers as an external discipline under `python:NAME:HASH`. Each link of each run
 //! builds one object of it. The interpreter is attached once per call of the queue; a packet is
 //! one small object, made when it arrives and released when it leaves.
 
-mod contract;
-mod failure;
 mod packet;
 
+use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Once};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use sojourn_qdisc::testing::{self, Op, TestPacket};
 use sojourn_qdisc::{
     Backlog, BoxedQueue, FailureCause, Instant, LinkFacts, MarkReason, Observer, PYTHON_PREFIX,
-    Packet as View, Qdisc, QueueClass, Rate, Rng, Ticket, fail,
+    Packet as View, Qdisc, QdiscSpec, QueueClass, QueueFailure, Rate, Rng, Ticket, fail,
 };
 
-use crate::errors::Failure;
-pub(crate) use contract::check_qdisc;
-use failure::Raised;
-pub(crate) use failure::queue_failure;
-pub(crate) use packet::PyPacket;
+use crate::errors::{Failure, QueueError};
 use packet::{Action, Actions};
+
+pub(crate) use packet::PyPacket;
 
 /// The prefix of the names of queues written in Python.
 #[pyfunction]
@@ -300,4 +299,120 @@ fn instant(seconds: f64) -> Instant {
         return Instant::from_nanos(at.saturating_add(1));
     }
     Instant::from_nanos(at)
+}
+
+/// An exception of a queue, on its way to whoever started the run.
+struct Raised {
+    /// Class and method.
+    place: String,
+    at_s: f64,
+    link: Option<Arc<str>>,
+    error: PyErr,
+}
+
+impl Raised {
+    /// As the exception that [`crate::run::run`] raises; its cause has the user's traceback.
+    fn into_exception(self, py: Python<'_>, run: Option<String>) -> PyErr {
+        let Self {
+            place,
+            at_s,
+            link,
+            error,
+        } = self;
+        let link = link.map(|name| format!("link \"{name}\""));
+        let context = in_parentheses(link.into_iter().chain(run));
+        let message = format!("{place} failed at {at_s:.6} s of simulated time{context}: {error}");
+        let raised = QueueError::new_err(message);
+        raised.set_cause(py, Some(error));
+        raised
+    }
+}
+
+/// What a queue ended the runs with; any other panic goes on.
+pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failure {
+    let failure = panic
+        .downcast::<QueueFailure>()
+        .unwrap_or_else(|panic| resume_unwind(panic));
+    let QueueFailure { cause, run } = *failure;
+    match cause.downcast::<Raised>() {
+        Ok(raised) => Failure::Python(raised.into_exception(py, run)),
+        Err(cause) => {
+            let message = cause.downcast_ref::<String>();
+            let message = message.map_or("a queue failed", String::as_str);
+            Failure::Queue(format!("{message}{}", in_parentheses(run.into_iter())))
+        }
+    }
+}
+
+/// The parts of a place, ready to follow a message.
+fn in_parentheses(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<_> = parts.collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", parts.join(", "))
+}
+
+/// Calls of the queue in one case, at most.
+const CALLS: u64 = 400;
+
+/// Drive a queue with `cases` random sequences of calls; an `AssertionError` names the broken rule.
+#[pyfunction]
+pub(crate) fn check_qdisc(
+    py: Python<'_>,
+    text: &str,
+    cases: u64,
+    seed: u64,
+) -> Result<(), Failure> {
+    let spec: QdiscSpec = text.parse()?;
+    let link = LinkFacts {
+        rate: Some(Rate::mbit(10)),
+        ..LinkFacts::default()
+    };
+    for case in 0..cases {
+        let rng = Rng::new(seed).fork(&format!("case/{case}"));
+        let ops = operations(rng.fork("operations"));
+        let build = || spec.build::<TestPacket>(&link, rng.fork("queue"));
+        let checked =
+            quietly(|| catch_unwind(AssertUnwindSafe(|| testing::check_qdisc(build, &ops))));
+        let Err(panic) = checked else {
+            continue;
+        };
+        if panic.is::<QueueFailure>() {
+            return Err(queue_failure(py, panic));
+        }
+        let rule = panic.downcast_ref::<String>().cloned();
+        let rule = rule.or_else(|| panic.downcast_ref::<&str>().map(|&rule| rule.to_owned()));
+        let rule = rule.unwrap_or_else(|| "a rule".to_owned());
+        let message = format!("{text} violates the queue contract in case {case}: {rule}");
+        return Err(Failure::Python(PyAssertionError::new_err(message)));
+    }
+    Ok(())
+}
+
+/// Up to [`CALLS`] random operations.
+fn operations(mut rng: Rng) -> Vec<Op> {
+    let calls = rng.below(CALLS);
+    (0..calls).map(|_| Op::decode(rng.next_u64())).collect()
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` without the message that a panic prints: a broken rule is an exception here.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let done = work();
+    QUIET.set(false);
+    done
 }

@@ -11,14 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sojourn_lab::{Kept, RunOptions};
 
-use crate::backends::registry;
-use crate::capture::PyCapture;
+use crate::backends::{ATTENTION, PyCapture, attached, registry, threads};
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::python_queue::queue_failure;
 use crate::run_store::PyInvocation;
 use crate::scenario::PyScenario;
-use crate::threads::{ATTENTION, attached, threads};
 
 /// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
