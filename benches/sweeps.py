@@ -69,9 +69,9 @@ def engine(changes: dict[str, str], folder: Path, program: str) -> tuple[int, fl
     """Return the number of runs and the CPU seconds of the simulator alone for all of them."""
     planned = plan(sj.Scenario.from_toml(TEXT), space(parameters(changes)))
     files = []
-    for number, carrier in enumerate(planned.carriers):
+    for number, batch in enumerate(planned.batches):
         file = folder / f"{number}.json"
-        file.write_text(carrier.scenario.to_json(), encoding="utf-8")
+        file.write_text(batch.scenario.to_json(), encoding="utf-8")
         files.append(f"{file}")
     printed = run([program, *files], check=True, stdout=PIPE, text=True).stdout.split()
     return int(printed[0]), float(printed[1])

@@ -29,6 +29,7 @@ from sojourn.controls import (
 from sojourn.exchange.exporting import export
 from sojourn.exchange.flent import read_flent
 from sojourn.exchange.mahimahi import read_mahimahi_log
+from sojourn.execute.run import Interrupted, run
 from sojourn.queues import (
     Afcd,
     AfcdKernel2012,
@@ -69,7 +70,7 @@ from sojourn.queues import (
     qdisc,
 )
 from sojourn.queues.python_queue import PythonQueue
-from sojourn.result import Interrupted, Result, run
+from sojourn.result import Result
 from sojourn.result.validity import Finding, Severity, Validity
 from sojourn.rfc7928_suite.api import Rfc7928Report, rfc7928
 from sojourn.scenario import (

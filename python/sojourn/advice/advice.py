@@ -18,7 +18,8 @@ from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estim
 from sojourn.advice.router_config import Present, read
 from sojourn.advice.router_config import present as read_present
 from sojourn.advice.routers import too_slow
-from sojourn.result import Result, run
+from sojourn.execute.run import run
+from sojourn.result import Result
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 

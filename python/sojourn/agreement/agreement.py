@@ -10,7 +10,8 @@ from sojourn import _core, markup
 from sojourn.agreement import comparison, page, wording
 from sojourn.agreement.comparison import FailedCheck
 from sojourn.document import needs
-from sojourn.result import Result, run
+from sojourn.execute.run import run
+from sojourn.result import Result
 from sojourn.scenario import Scenario
 
 SIMULATOR = "sim"

@@ -23,11 +23,11 @@ from sojourn.cli.options import (
     path,
     within,
 )
+from sojourn.execute.executor import jobs_at_once
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.scenario.presets import link_presets
-from sojourn.sweeps.executors import jobs_at_once
 
 # The device of OpenWrt towards the modem.
 DEVICE = "wan"

@@ -9,11 +9,11 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import completion, session
+from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.places import Place
+from sojourn.execute.runs import default_folder
+from sojourn.execute.stores import LocalRowStore
 from sojourn.result.formatting import counted
-from sojourn.result.runs import default_folder
-from sojourn.sweeps.caches import LocalCache
-from sojourn.sweeps.executors import jobs_at_once
-from sojourn.sweeps.places import Place
 
 On = Annotated[
     str | None,
@@ -39,10 +39,10 @@ Store = Annotated[
 ]
 
 
-def row_cache(backend: str | None) -> LocalCache | None:
+def row_store(backend: str | None) -> LocalRowStore | None:
     """Open the run store; if it is not usable, print a warning and return None."""
     try:
-        return LocalCache(store=_core.RunStore(default_folder()), backend=backend)
+        return LocalRowStore(store=_core.RunStore(default_folder()), backend=backend)
     except (_core.ResultError, RuntimeError) as error:
         session.say(f"warning: {error}; runs are not stored")
         return None

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sojourn import _core
+from sojourn.execute.executor import jobs_at_once
 from sojourn.result import budget
 from sojourn.scenario import Scenario
-from sojourn.sweeps.executors import jobs_at_once
 
 # Elapsed seconds and finished share from which the rate gives a reliable estimate.
 FIRST_S = 1.0

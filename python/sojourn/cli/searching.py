@@ -14,13 +14,14 @@ from sojourn.cli.options import path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_note
+from sojourn.execute.places import Place, place, store_of
+from sojourn.execute.shared import keys
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import AdversaryResult, TuneResult
 from sojourn.search.laboratory import Laboratory, opened
 from sojourn.search.planned import Search
 from sojourn.search.search_result import SearchResult
-from sojourn.sweeps import SweepInterrupted, sharing
-from sojourn.sweeps.places import Place, place, store_of
+from sojourn.sweeps import SweepInterrupted
 
 Planned = TypeVar("Planned", bound=Search)
 Found = TypeVar("Found", bound=SearchResult)
@@ -92,7 +93,7 @@ def conduct(
     shared = options.shared
     if shared is not None:
         # Before a dry run: the runs of some backends cannot be shared.
-        sharing.keys(planned.scenario.checked, options.place.backend)
+        keys(planned.scenario.checked, options.place.backend)
     if options.out is not None:
         kind.check(options.out, planned.document(), force=options.force)
     if options.dry_run:
@@ -133,7 +134,7 @@ def _executed(
             planned.scenario,
             at,
             store=shared,
-            local=places.row_cache(at.backend),
+            local=places.row_store(at.backend),
             jobs=options.jobs,
             max_memory=options.max_memory,
         ) as laboratory,
@@ -177,7 +178,7 @@ def _pruned(laboratory: Laboratory) -> str:
 
 
 def _continue(laboratory: Laboratory) -> str:
-    if laboratory.cache is None:
+    if laboratory.store is None:
         return "they are not stored"
     return f"to continue: {stored.continuation()}"
 

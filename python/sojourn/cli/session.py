@@ -16,11 +16,11 @@ from sojourn import report as reports
 from sojourn.cli import expecting, signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
+from sojourn.execute.executor import jobs_at_once
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
 from sojourn.scenario import Scenario
-from sojourn.sweeps.executors import jobs_at_once
 
 ENVIRONMENT = 3
 INVALID = 4

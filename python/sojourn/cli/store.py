@@ -11,9 +11,9 @@ from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.options import Json
 from sojourn.cli.session import say
-from sojourn.result import runs
+from sojourn.execute import runs
+from sojourn.execute.runs import default_folder
 from sojourn.result.formatting import counted
-from sojourn.result.runs import default_folder
 
 HEAD = ("scenario", "hash", "commit", "runs", "size", "last stored", "state")
 DAMAGED = 4

@@ -9,9 +9,9 @@ from pathlib import Path
 from sojourn import _core
 from sojourn.cli import signals
 from sojourn.cli.progress import RunProgress
-from sojourn.result import Interrupted, Result
-from sojourn.result.running import NotCapturedError, execute
-from sojourn.result.runs import begin, default_folder
+from sojourn.execute.run import Interrupted, NotCapturedError, execute
+from sojourn.execute.runs import begin, default_folder
+from sojourn.result import Result
 from sojourn.scenario import Scenario
 
 RESUME = "--resume"

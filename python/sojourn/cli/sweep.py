@@ -31,6 +31,8 @@ from sojourn.cli.places import On, Store
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where, without_arms
+from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.places import opened, place, store_of
 from sojourn.expectations.judging import failed
 from sojourn.result import derived_files
 from sojourn.result.formatting import counted
@@ -38,9 +40,7 @@ from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import jobs_at_once
-from sojourn.sweeps.places import place, placed, store_of
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.table import sweep_table
 
@@ -150,32 +150,33 @@ def sweep(
         check_possible(name, "--metric", links)
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, scenario, planned)
-    _core.check_backend(planned.carriers[0].scenario, where_.backend)
+    _core.check_backend(planned.batches[0].scenario, where_.backend)
     if store is not None:
-        from sojourn.sweeps import sharing  # noqa: PLC0415 - slow to import, and seldom needed
+        from sojourn.execute.shared import keys  # noqa: PLC0415 - slow to import, and seldom needed
 
         # Before a dry run: the runs of some backends cannot be shared.
-        sharing.keys(planned.carriers[0].scenario, where_.backend)
+        keys(planned.batches[0].scenario, where_.backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
         concurrent = jobs_at_once(jobs, where_.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.check(out, planned.manifest(complete=False), force=force)
-    local = places.row_cache(where_.backend)
+    scenarios = [batch.scenario for batch in planned.batches]
+    local = places.row_store(where_.backend)
     processors = places.processors(on, where_, jobs)
     with (
         places.announced(shared),
         derived_files.claimed(report),
-        placed(planned.carriers, where_, store=store, local=local, jobs=jobs) as opened,
+        opened(scenarios, where_, store=store, local=local, jobs=jobs) as at,
     ):
         session.say(_announced(planned, estimate, processors))
         execution = Execution(
             replications=planned.replications,
-            executor=opened.executor,
+            executor=at.executor,
             until=planned.until,
             backend=where_.backend,
-            cache=opened.cache,
+            store=at.store,
         )
         result, interrupted = executed(planned, execution, processors[0])
         if out is not None:
@@ -190,7 +191,7 @@ def sweep(
             if not json:
                 expecting.show(judgements)
         _write(result, execution, out=out, report=report)
-    for text in opened.all_warnings(execution.failure):
+    for text in at.all_warnings(execution.failure):
         session.say(f"warning: {text}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
@@ -229,7 +230,7 @@ def _write(
 @contextmanager
 def _reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
     """Show the progress of a sweep, and set the message for a signal that ends the command."""
-    if execution.cache is None:
+    if execution.store is None:
         # Finished runs would be lost.
         signals.on_exit("interrupted", patient=True)
     with progress_bar(_work(planned, jobs)) as progress:
@@ -245,18 +246,18 @@ class _Announced:
         self._execution = execution
 
     def __call__(self, finished: int, total: int) -> None:
-        if self._execution.cache is not None:
+        if self._execution.store is not None:
             stored.announce_stored(finished, total)
         self._shown.stored(self._execution.reused)
         self._shown(finished, total)
 
 
 def _work(planned: Plan, jobs: int | None) -> Work:
-    """Describe the runs of a sweep: each carrier takes its estimated share of the time."""
-    counts = [len(carrier.cells) * planned.replications for carrier in planned.carriers]
+    """Describe the runs of a sweep: each batch takes its estimated share of the time."""
+    counts = [len(batch.cells) * planned.replications for batch in planned.batches]
     costs: list[float] = [
-        js.loads(_core.estimate(carrier.scenario, jobs=jobs))["cpu_s"] / carrier.most
-        for carrier in planned.carriers
+        js.loads(_core.estimate(batch.scenario, jobs=jobs))["cpu_s"] / batch.most
+        for batch in planned.batches
     ]
     ends = [0, *itertools.accumulate(counts)]
     times = [0.0, *itertools.accumulate(costs)]
@@ -276,10 +277,10 @@ def _work(planned: Plan, jobs: int | None) -> Work:
 
     def current(finished: int) -> str:
         place = bisect.bisect_right(ends, finished) - 1
-        cells = planned.carriers[place].cells
+        cells = planned.batches[place].cells
         cell = cells[(finished - ends[place]) % len(cells)]
         arm = f", {cell.arm}" if len(planned.scenario.checked.arms) > 1 else ""
-        return f"{planned.points[cell.point].label}{arm}"
+        return f"{planned.points[cell.points[0]].label}{arm}"
 
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 

@@ -22,17 +22,18 @@ from sojourn.cli.options import (
     path,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.places import row_cache
+from sojourn.cli.places import row_store
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
 from sojourn.cli.sweep import executed
+from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.local import LocalExecutor
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.expectations.junit import VERDICTS, junit
 from sojourn.result import budget, derived_files
 from sojourn.scenario import Scenario
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor, jobs_at_once
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import Plan
 from sojourn.sweeps.table import SweepTable, sweep_table
 
@@ -71,7 +72,7 @@ def test(
     """
     tests = [_test(file, change, replications=replications, seed=seed) for file in scenarios]
     for _, scenario, planned, _ in tests:
-        checked = [scenario.checked] if planned is None else [c.scenario for c in planned.carriers]
+        checked = [scenario.checked] if planned is None else [b.scenario for b in planned.batches]
         for one in checked:
             _core.check_backend(one, backend)
             budget.check(one, jobs=jobs, max_memory=max_memory)
@@ -179,7 +180,7 @@ def _sweep(
         executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
         backend=backend,
-        cache=row_cache(backend),
+        store=row_store(backend),
     )
     result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
     if interrupted:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sojourn import _core
+from sojourn.execute import runs
 from sojourn.host import probe
-from sojourn.result import runs
 
 TOOLS = ("iperf3", "irtt", "flent", "tshark", "tc")
 # A kernel may take long to load a module.

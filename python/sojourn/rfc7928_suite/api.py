@@ -9,8 +9,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.document import needs
+from sojourn.execute.run import run as run_scenario
 from sojourn.result import derived_files
-from sojourn.result import run as run_scenario
 from sojourn.rfc7928_suite import page
 from sojourn.rfc7928_suite.discussion import Discussion, discuss
 from sojourn.rfc7928_suite.suite import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sojourn.result import run
+from sojourn.execute.run import run
 from sojourn.rfc7928_suite import rfc_text
 from sojourn.rfc7928_suite.rfc_text import Quotation
 from sojourn.rfc7928_suite.topology import QueueUnderTest, bdp_packets, catalogued

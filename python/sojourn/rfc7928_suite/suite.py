@@ -7,10 +7,10 @@ from typing import Literal
 import polars as pl
 
 from sojourn import _core
+from sojourn.execute.run import run as run_scenario
 from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Measured, judge
 from sojourn.result import Result, flow_groups
-from sojourn.result import run as run_scenario
 from sojourn.rfc7928_suite import fairness, stability, traffic, transports
 from sojourn.rfc7928_suite.definitions import Definition, Direction
 from sojourn.rfc7928_suite.measuring import METRICS, WHOLE, acted, measure

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.execute.batches import batches
 from sojourn.result.naming import queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, expanded
 from sojourn.scenario.quantities import Quantity, quantity
-from sojourn.sweeps.carriers import carriers
 from sojourn.sweeps.parameters import Parameter, Range
 from sojourn.sweeps.space import Point, Space, points, space
 
@@ -131,7 +131,7 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
             # Both ends first.
             values |= one.at(float(number) if number <= 1 else drawn.random())
         try:
-            list(carriers(scenario, listed(scenario, [values]), 1))
+            list(batches(scenario, listed(scenario, [values]), 1))
         except _core.ScenarioError as error:
             fault = fault or f"{error}"
             if f"{error}".split(": ")[0] != fault.split(": ")[0]:

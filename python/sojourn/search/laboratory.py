@@ -12,16 +12,18 @@ from typing import TypeVar
 import polars as pl
 
 from sojourn import _core
+from sojourn.execute import places
+from sojourn.execute.batches import batches
+from sojourn.execute.executor import Executor
+from sojourn.execute.local import LocalExecutor
+from sojourn.execute.places import Place, place_of, store_of
+from sojourn.execute.runs import meter
+from sojourn.execute.stores import RowStore, local_store
 from sojourn.result import budget
-from sojourn.result.runs import meter
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, listed
 from sojourn.search.planned import Search
-from sojourn.sweeps.caches import RowCache, local_cache
-from sojourn.sweeps.carriers import carriers
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import Executor, LocalExecutor
-from sojourn.sweeps.places import Place, place_of, placed, store_of
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import Plan, execute
 from sojourn.sweeps.space import Space
 
@@ -53,7 +55,7 @@ class Laboratory:
     """Executes the runs of a search."""
 
     executor: Executor = field(default_factory=LocalExecutor)
-    cache: RowCache | None = None
+    store: RowStore | None = None
     jobs: int | None = None
     backend: str | None = None
     max_memory: str | None = None
@@ -109,7 +111,7 @@ class Laboratory:
     def invalid(self, scenario: Scenario, values: Values) -> str | None:
         """Return what is wrong with a point; None if it is valid."""
         try:
-            list(carriers(scenario, listed(scenario, [values]), 1))
+            list(batches(scenario, listed(scenario, [values]), 1))
         except _core.ScenarioError as error:
             return f"{error}"
         return None
@@ -122,15 +124,15 @@ class Laboratory:
         self, scenario: Scenario, changes: Sequence[Values], replications: int
     ) -> list[pl.DataFrame]:
         found = listed(scenario, changes)
-        carried = tuple(carriers(scenario, found, replications))
-        for carrier in carried:
-            budget.check(carrier.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
-            _core.check_backend(carrier.scenario, self.backend)
+        of_points = tuple(batches(scenario, found, replications))
+        for batch in of_points:
+            budget.check(batch.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
+            _core.check_backend(batch.scenario, self.backend)
         planned = Plan(
             scenario=scenario,
             space=Space(parameters=()),
             points=tuple(found),
-            carriers=carried,
+            batches=of_points,
             replications=replications,
             until=None,
             most=replications,
@@ -139,7 +141,7 @@ class Laboratory:
             replications=replications,
             executor=self.executor,
             backend=self.backend,
-            cache=self.cache,
+            store=self.store,
             progress=lambda done, _total: self._report(done),
         )
         try:
@@ -149,7 +151,7 @@ class Laboratory:
             self.reused += execution.reused
             self.failure = self.failure or execution.failure
         metrics = [name for name in runs.columns if name != "point"]
-        for one in (scenario.checked, *(carrier.scenario for carrier in carried)):
+        for one in (scenario.checked, *(batch.scenario for batch in of_points)):
             self._metrics |= dict.fromkeys(meter(one, self.backend).metrics)
         by_point = {
             point: frame.select(metrics)
@@ -173,19 +175,19 @@ def opened(
     on: Place,
     *,
     store: str | None,
-    local: RowCache | None,
+    local: RowStore | None,
     jobs: int | None,
     max_memory: str | None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Laboratory]:
     """Open a laboratory, and close its executor and its store afterwards."""
     # The points of a search are not known yet: the original one stands for them.
-    original = list(carriers(scenario, listed(scenario, [{}]), 1))
+    original = list(batches(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
-    with placed(original, on, store=store, local=local, jobs=jobs) as at:
+    with places.opened([original[0].scenario], on, store=store, local=local, jobs=jobs) as at:
         laboratory = Laboratory(
             executor=at.executor,
-            cache=at.cache,
+            store=at.store,
             jobs=jobs,
             backend=on.backend,
             max_memory=max_memory,
@@ -203,7 +205,7 @@ def executed(
     progress: Callable[[int, int], object] | None,
     backend: str | None,
     store: str | Path | None,
-    on: str | None,
+    on: str | Executor | None,
     shared: str | Path | None,
     max_memory: str | None,
 ) -> Found:
@@ -213,7 +215,7 @@ def executed(
         planned.scenario,
         at,
         store=store_of(at, shared),
-        local=local_cache(store, at.backend),
+        local=local_store(store, at.backend),
         jobs=jobs,
         max_memory=max_memory,
         progress=progress,

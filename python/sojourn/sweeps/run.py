@@ -11,17 +11,18 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.document import bounded, needs
+from sojourn.execute.batches import Batch, batches
+from sojourn.execute.executor import Executor
+from sojourn.execute.places import opened, place_of, store_of
+from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
-from sojourn.sweeps.caches import local_cache
-from sojourn.sweeps.carriers import Carrier, carriers
-from sojourn.sweeps.executing import Execution
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import parameters as read_parameters
-from sojourn.sweeps.places import place_of, placed, store_of
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
 from sojourn.sweeps.until import LEAST_RUNS, Until
@@ -51,7 +52,7 @@ class Plan:
     scenario: Scenario
     space: Space
     points: tuple[Point, ...]
-    carriers: tuple[Carrier, ...]
+    batches: tuple[Batch, ...]
     replications: int
     until: Until | None
     most: int
@@ -60,16 +61,16 @@ class Plan:
     @property
     def runs(self) -> int:
         """Number of runs, or of the first ones if `until` is set."""
-        return self.replications * sum(len(carrier.cells) for carrier in self.carriers)
+        return self.replications * sum(len(batch.cells) for batch in self.batches)
 
     def estimate(self, *, jobs: int | None, max_memory: str | None) -> dict[str, Any]:
         """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set."""
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
         peak = 0.0
-        for carrier in self.carriers:
-            budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
-            found = json.loads(_core.estimate(carrier.scenario, jobs=jobs, metrics=True))
-            share = self.replications / carrier.most
+        for batch in self.batches:
+            budget.check(batch.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
+            found = json.loads(_core.estimate(batch.scenario, jobs=jobs, metrics=True))
+            share = self.replications / batch.most
             total = {key: value + found[key] * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
         return {"runs": self.runs, **total, "peak_memory_bytes": peak}
@@ -128,7 +129,7 @@ def plan(
         scenario=scenario,
         space=of,
         points=tuple(found),
-        carriers=tuple(carriers(scenario, found, last)),
+        batches=tuple(batches(scenario, found, last)),
         replications=first,
         until=stop,
         most=last,
@@ -139,22 +140,11 @@ def execute(planned: Plan, execution: Execution) -> SweepResult:
     """Execute a sweep."""
     try:
         with naming_keys("sweep", planned.table_keys):
-            execution.execute(planned.carriers)
+            execution.execute(planned.batches)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None
-    except _core.QueueError as error:
-        message = _with_points(planned, f"{error}")
-        raise _core.QueueError(message) from error.__cause__
     return SweepResult(planned.manifest(complete=True), _runs(planned, execution.frames))
-
-
-def _with_points(planned: Plan, text: str) -> str:
-    """Replace the names of the arms of carriers by those of the user."""
-    for carrier in planned.carriers:
-        for name, cell in zip(carrier.scenario.arms, carrier.cells, strict=True):
-            text = text.replace(name, f"{cell.arm} ({planned.points[cell.point].label})")
-    return text
 
 
 def _runs(planned: Plan, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -203,7 +193,7 @@ def sweep(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     store: str | Path | None = None,
-    on: str | None = None,
+    on: str | Executor | None = None,
     shared: str | Path | None = None,
     max_memory: str | None = None,
 ) -> SweepResult:
@@ -242,7 +232,8 @@ def sweep(
         default, runs are not stored.
     on
         ``"dask"`` executes the runs on `jobs` processes of Dask Distributed,
-        ``"dask://head:8786"`` on the workers of that scheduler. By default, threads are used.
+        ``"dask://head:8786"`` on the workers of that scheduler. An object of a class that executes
+        runs may be given, too. By default, threads are used.
     shared
         A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Its runs are
         not repeated. Required for the workers of a scheduler.
@@ -294,21 +285,22 @@ def sweep(
         most=most,
     )
     where_ = place_of(on, backend)
-    for carrier in planned.carriers:
-        budget.check(carrier.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
-        _core.check_backend(carrier.scenario, where_.backend)
-    local = local_cache(store, where_.backend)
+    for batch in planned.batches:
+        budget.check(batch.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
+        _core.check_backend(batch.scenario, where_.backend)
+    local = local_store(store, where_.backend)
     shared = store_of(where_, shared)
-    with placed(planned.carriers, where_, store=shared, local=local, jobs=jobs) as opened:
+    scenarios = [batch.scenario for batch in planned.batches]
+    with opened(scenarios, where_, store=shared, local=local, jobs=jobs) as at:
         execution = Execution(
             replications=planned.replications,
-            executor=opened.executor,
+            executor=at.executor,
             until=planned.until,
             backend=where_.backend,
-            cache=opened.cache,
+            store=at.store,
             progress=progress,
         )
         result = execute(planned, execution)
-    for text in opened.all_warnings(execution.failure):
+    for text in at.all_warnings(execution.failure):
         warnings.warn(text, stacklevel=2)
     return result

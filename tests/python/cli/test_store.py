@@ -8,7 +8,7 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
-from sojourn.result import runs
+from sojourn.execute import runs
 from support.stored import SCENARIO, segments
 
 

@@ -13,11 +13,10 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
+from sojourn.execute import dask, places, shared, worker
 from sojourn.storage import batch
-from sojourn.storage import store as stores
+from sojourn.storage import store as shared_stores
 from sojourn.storage.store import SharedStore, opened
-from sojourn.sweeps import cluster, places, sharing, tasks
-from sojourn.sweeps.distributing import ClusterExecutor
 from support import buckets, clusters
 from support.buckets import Server
 from support.clusters import Workers
@@ -35,7 +34,7 @@ traffic = [
     {{ name = "ping", type = "ping", direction = "up", interval = "50ms" }},
 ]
 """
-# Carriers have the same duration.
+# Runs of a batch have the same duration.
 GIVEN = {"links.up.rate": ["4mbit", "8mbit", "16mbit"], "duration": ["4s", "8s", "12s"]}
 RUNS = 54
 
@@ -90,8 +89,8 @@ def workers(_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of some hundredths of a second, so that short sweeps have several per worker."""
-    monkeypatch.setattr(cluster, "TASK_S", 0.04)
-    monkeypatch.setattr(cluster, "LEAST_TASK_S", 0.02)
+    monkeypatch.setattr(dask, "TASK_S", 0.04)
+    monkeypatch.setattr(dask, "LEAST_TASK_S", 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -207,17 +206,17 @@ def test_queues_in_python_are_sent_to_the_workers(
 
 def test_a_task_whose_batch_is_stored_executes_nothing(base: sj.Scenario, tmp_path: Path) -> None:
     scenario = base.checked
-    names = sharing.keys(scenario, None)[1:3]
-    task = tasks.Task(
-        parts=(tasks.Part(tasks.scenario_of(scenario), (1, 2)),),
+    names = shared.keys(scenario, None)[1:3]
+    task = worker.Task(
+        parts=(worker.Part(worker.scenario_of(scenario), (1, 2)),),
         store=f"{tmp_path}",
         batch=batch.name_of(names),
         backend=None,
-        build=tasks.build(),
+        build=worker.build(),
     )
-    assert tasks.run(task).executed == 2
+    assert worker.run(task).executed == 2
     # As after its first worker was lost.
-    assert tasks.run(task) == tasks.Done(executed=0, seconds=0.0, batch=task.batch)
+    assert worker.run(task) == worker.Done(executed=0, seconds=0.0, batch=task.batch)
     assert opened(f"{tmp_path}").verify() == (2, [])
 
 
@@ -246,15 +245,15 @@ def test_a_failing_queue_loses_no_finished_run_of_its_task(
     place = tmp_path / "store"
     if not writable:
         place.write_text("no directory", encoding="utf-8")
-    names = sharing.keys(scenario, None)
-    task = tasks.Task(
-        parts=(tasks.Part(tasks.scenario_of(scenario), (0, 1)),),
+    names = shared.keys(scenario, None)
+    task = worker.Task(
+        parts=(worker.Part(worker.scenario_of(scenario), (0, 1)),),
         store=f"{place}",
         batch=batch.name_of(names),
         backend=None,
-        build=tasks.build(),
+        build=worker.build(),
     )
-    done = tasks.run(task)
+    done = worker.run(task)
     assert done.executed == 1
     assert done.failed is not None
     assert "no packet today" in done.failed.message
@@ -286,15 +285,15 @@ def test_finished_runs_of_a_failing_queue_are_stored(
 
 
 def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -> None:
-    task = tasks.Task(
-        parts=(tasks.Part(tasks.scenario_of(base.checked), (1, 2)),),
+    task = worker.Task(
+        parts=(worker.Part(worker.scenario_of(base.checked), (1, 2)),),
         store=f"{tmp_path}",
         batch=batch.name_of(["another"]),
         backend=None,
         build="0.0.1 (0123)",
     )
     with pytest.raises(_core.UnavailableError, match=r"expected 0\.0\.1 \(0123\), as this process"):
-        tasks.run(task)
+        worker.run(task)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -327,7 +326,7 @@ class Ending(Last):
 def test_a_run_that_ends_its_workers_is_named(
     base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
+    monkeypatch.setattr(dask, "ATTEMPTS", 1)
     scenario = base.replace(
         links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Ending)}, replications=1
     )
@@ -345,7 +344,7 @@ def test_a_run_that_ends_its_workers_is_named(
 def test_a_scheduler_that_does_not_answer_is_named(
     base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_CONNECT_S", 0.5)
+    monkeypatch.setattr(dask, "_CONNECT_S", 0.5)
     with pytest.raises(_core.UnavailableError, match=r"^dask://127.0.0.1:1: no scheduler answers"):
         sj.sweep(base, GIVEN, on="dask://127.0.0.1:1", shared=tmp_path)
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -357,7 +356,7 @@ def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
     on = places.place("live")
     assert on == places.Place(backend="live")
     with pytest.raises(_core.ScenarioError, match="runs of the backend live differ each time"):
-        sharing.keys(base.checked, "live")
+        shared.keys(base.checked, "live")
 
 
 @pytest.mark.usefixtures("_short")
@@ -365,7 +364,7 @@ def test_a_store_that_workers_have_elsewhere_is_named(
     base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SharedStore, "url", property(lambda _: f"{tmp_path / 'elsewhere'}"))
-    monkeypatch.setattr(stores, "_DELAYS_S", ())
+    monkeypatch.setattr(shared_stores, "_DELAYS_S", ())
     with pytest.raises(_core.ResultError, match="does not exist, also after 3 repetitions"):
         sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path / "here")
     assert opened(f"{tmp_path / 'here'}").verify() == (0, [])
@@ -376,16 +375,16 @@ class Unreadable:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
         self.times = times
-        load = stores.Rows.load
+        load = shared_stores.Rows.load
 
-        def fails(rows: stores.Rows, name: str) -> bool:
+        def fails(rows: shared_stores.Rows, name: str) -> bool:
             if self.times > 0:
                 self.times -= 1
                 message = "store s3://team: connection reset"
                 raise _core.ResultError(message)
             return load(rows, name)
 
-        monkeypatch.setattr(stores.Rows, "load", fails)
+        monkeypatch.setattr(shared_stores.Rows, "load", fails)
 
 
 @pytest.mark.usefixtures("_short")
@@ -396,7 +395,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
+    monkeypatch.setattr(dask, "RETRY_S", 0.05)
     store = Unreadable(monkeypatch, 7)
     found = sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
     assert store.times == 0
@@ -409,8 +408,8 @@ def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
 def test_a_store_that_stays_unreadable_ends_the_sweep(
     base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "RETRY_S", 0.05)
-    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(dask, "RETRY_S", 0.05)
+    monkeypatch.setattr(dask, "PATIENCE_S", 0.3)
     store = Unreadable(monkeypatch, 1_000_000)
     with pytest.raises(_core.ResultError, match="store s3://team: connection reset"):
         sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
@@ -418,17 +417,13 @@ def test_a_store_that_stays_unreadable_ends_the_sweep(
 
 
 @pytest.mark.usefixtures("_short")
-def test_carriers_are_released_when_their_runs_have_finished(
+def test_scenarios_are_released_when_their_runs_have_finished(
     base: sj.Scenario, workers: Workers, tmp_path: Path
 ) -> None:
-    executors: list[ClusterExecutor] = []
     kept: list[int] = []
 
-    def progress(_finished: int, _total: int) -> None:
-        # Those of other tests may be in memory.
-        every = [one for one in gc.get_objects() if isinstance(one, ClusterExecutor)]
-        executors[:] = [one for one in every if one.cache.store.url == f"{tmp_path}"]
-        kept.append(len(executors[0]._carriers))  # noqa: SLF001
+    def jobs() -> set[_core.Scenario]:
+        return {one.run.scenario for one in gc.get_objects() if isinstance(one, dask._Job)}  # noqa: SLF001
 
     sj.tune(
         base,
@@ -438,11 +433,12 @@ def test_carriers_are_released_when_their_runs_have_finished(
         intervals=2,
         on=workers.address,
         shared=tmp_path,
-        progress=progress,
+        progress=lambda _done, _total: kept.append(len(jobs())),
     )
     # A search has one scenario per step.
-    assert max(kept) <= 2
-    assert not executors[0]._carriers  # noqa: SLF001
+    assert 0 < max(kept) <= 2
+    gc.collect()
+    assert not jobs()
 
 
 @pytest.mark.usefixtures("_short")

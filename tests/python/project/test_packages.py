@@ -35,6 +35,7 @@ LAYERS = (
     "scenario",
     "expressions",
     "result",
+    "execute",
     "expectations",
     "host",
     "exchange",

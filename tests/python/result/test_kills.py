@@ -12,7 +12,7 @@ from pathlib import Path
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.result.runs import begin
+from sojourn.execute.runs import begin
 from support.shell import environment
 from support.stored import scenario_file, segments
 

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,11 +12,12 @@ from polars.testing import assert_frame_equal
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.execute.executor import Executor
+from sojourn.execute.local import LocalExecutor
+from sojourn.execute.runs import Row, Run
+from sojourn.execute.stores import LocalRowStore
 from sojourn.result import metrics
-from sojourn.sweeps.caches import LocalCache
-from sojourn.sweeps.carriers import Carrier
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import Executor, LocalExecutor, Row
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.run import execute, plan
 from sojourn.sweeps.space import space
@@ -139,10 +140,12 @@ class Shuffled(Executor):
     order: Callable[[Sequence[int]], Sequence[int]]
     executed: list[int] = field(default_factory=list)
 
-    def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
-        self.executed += numbers
-        for number in self.order(numbers):
-            yield from LocalExecutor(jobs=1).execute(carrier, [number])
+    def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
+        for part in parts:
+            runs = {run.number: run for run in part}
+            self.executed += runs
+            for number in self.order(list(runs)):
+                yield from LocalExecutor(jobs=1).execute([[runs[number]]])
 
 
 def test_until_does_not_depend_on_the_order_of_completion() -> None:
@@ -166,9 +169,9 @@ def test_until_does_not_depend_on_the_order_of_completion() -> None:
 class OtherBuild(Shuffled):
     """An executor of another build."""
 
-    def execute(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
-        for rows in super().execute(carrier, numbers):
-            yield [(number, bytes([row[0], row[1] ^ 1]) + row[2:]) for number, row in rows]
+    def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
+        for rows in super().execute(parts):
+            yield [(run, bytes([row[0], row[1] ^ 1]) + row[2:]) for run, row in rows]
 
 
 def test_rows_of_another_build_are_refused_and_damaged_ones_are_executed_again(
@@ -177,17 +180,16 @@ def test_rows_of_another_build_are_refused_and_damaged_ones_are_executed_again(
     planned = plan(sj.Scenario.from_toml(BASE), space(parameters({"rtt": "10ms"})), replications=2)
     with pytest.raises(sj.SojournError, match="a run of another build or scenario"):
         execute(planned, Execution(replications=2, executor=OtherBuild(list)))
-    cache = LocalCache(store=_core.RunStore(tmp_path))
-    (carrier,) = planned.carriers
-    cache.finished(carrier)
-    cache.append(carrier, [(0, b"damaged")])
-    cache.close(carrier)
-    execution = Execution(replications=2, executor=(executor := Shuffled(list)), cache=cache)
+    store = LocalRowStore(store=_core.RunStore(tmp_path))
+    (batch,) = planned.batches
+    store.append([(Run(batch.scenario, 0), b"damaged")])
+    store.close(batch.scenario)
+    execution = Execution(replications=2, executor=(executor := Shuffled(list)), store=store)
     assert execute(planned, execution).complete
     assert executor.executed == [0, 1]
 
 
-class FailingCache(LocalCache):
+class FailingStore(LocalRowStore):
     """A store that fails at some call of a method."""
 
     def __init__(self, store: _core.RunStore, method: str) -> None:
@@ -202,36 +204,36 @@ class FailingCache(LocalCache):
                 message = "run store: no space left"
                 raise _core.ResultError(message)
 
-    def finished(self, carrier: Carrier) -> set[int]:
-        self._call("finished")
-        return super().finished(carrier)
+    def read(self, runs: Sequence[Run]) -> Iterator[Row]:
+        self._call("read")
+        return super().read(runs)
 
-    def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
+    def append(self, rows: Sequence[Row]) -> None:
         self._call("append")
-        super().append(carrier, rows)
+        super().append(rows)
 
-    def close(self, carrier: Carrier) -> None:
-        super().close(carrier)
+    def close(self, scenario: _core.Scenario) -> None:
+        super().close(scenario)
         self._call("close")
 
 
-@pytest.mark.parametrize("method", ["finished", "append", "close"])
+@pytest.mark.parametrize("method", ["read", "append", "close"])
 def test_a_store_that_fails_loses_no_run(method: str, tmp_path: Path) -> None:
     planned = plan(
         sj.Scenario.from_toml(BASE), space(parameters({"rtt": "10ms,40ms"})), replications=3
     )
-    cache = FailingCache(_core.RunStore(tmp_path), method)
-    execution = Execution(replications=planned.replications, executor=Shuffled(list), cache=cache)
+    store = FailingStore(_core.RunStore(tmp_path), method)
+    execution = Execution(replications=planned.replications, executor=Shuffled(list), store=store)
     result = execute(planned, execution)
     assert result.complete
     assert result.runs.height == 6
     assert execution.failure == "run store: no space left"
     # After a failure the store is closed and not used again.
-    assert cache.calls == {"finished": 1, "append": 2, "close": 2}[method]
+    assert store.calls == {"read": 1, "append": 2, "close": 1}[method]
     again = Execution(
         replications=planned.replications,
         executor=Shuffled(list),
-        cache=LocalCache(store=_core.RunStore(tmp_path)),
+        store=LocalRowStore(store=_core.RunStore(tmp_path)),
     )
     assert execute(planned, again).runs.equals(result.runs)
-    assert again.reused == {"finished": 0, "append": 1, "close": 6}[method]
+    assert again.reused == {"read": 0, "append": 1, "close": 6}[method]

@@ -1,6 +1,6 @@
 """Searches on workers of Dask Distributed and with a shared store give the same results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +9,9 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
+from sojourn.execute.local import LocalExecutor
+from sojourn.execute.runs import Row, Run
 from sojourn.storage.store import Rows, opened
-from sojourn.sweeps.executors import LocalExecutor, Row
 from support import buckets, clusters
 from support.clusters import Workers
 from support.searched import ARMS, TARGET, TEXT
@@ -78,9 +79,11 @@ def test_a_search_on_a_cluster_gives_the_same_files_and_fills_the_store(
 
 
 def test_a_search_shares_its_runs_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_: LocalExecutor, __: object, numbers: Sequence[int]) -> Iterator[Sequence[Row]]:
-        assert not numbers
-        return iter(())
+    def nothing(
+        _: LocalExecutor, parts: Iterable[Sequence[Run]]
+    ) -> Generator[Sequence[Row], None, None]:
+        assert not list(parts)
+        yield from ()
 
     store = f"s3://{buckets.BUCKET}/search"
     with buckets.server() as server:

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 
 import sojourn as sj
+from sojourn.execute.stores import local_store
 from sojourn.scenario.paths import assignment
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import tuning
 from sojourn.search.laboratory import Laboratory
 from sojourn.search.settings import Settings
-from sojourn.sweeps.caches import local_cache
 from sojourn.sweeps.parameters import parameters
 from support.searched import TARGET, TEXT, XYZ, Known
 from support.shell import Command
@@ -93,7 +93,7 @@ def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
             base, TARGET, BOTH, trials=10, replications=2, store=tmp_path / "store", progress=stop
         )
     planned = tuning.tuning(base, parameters(TARGET), BOTH, trials=10, replications=2, intervals=2)
-    laboratory = Laboratory(cache=local_cache(tmp_path / "store", None))
+    laboratory = Laboratory(store=local_store(tmp_path / "store", None))
     resumed = tuning.execute(planned, laboratory)
     assert laboratory.reused >= 12
     alone, _ = tuned(jobs=1)

@@ -5,17 +5,19 @@ import os
 import subprocess
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.execute import stores
+from sojourn.execute.local import LocalExecutor
+from sojourn.execute.runs import Row, Run
+from sojourn.execute.stores import LocalRowStore
 from sojourn.storage.store import opened
-from sojourn.sweeps.caches import LocalCache
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor, Work
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.run import execute, plan
 from sojourn.sweeps.space import space
@@ -68,23 +70,25 @@ class _Executor(LocalExecutor):
 
     opened = 0
 
-    def prepare(self, work: Iterable[Work], *, once: bool) -> None:  # noqa: ARG002
+    def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
         before = len(list(Path("/proc/self/fd").iterdir()))
-        assert len(list(work)) > 10
+        every = list(parts)
         type(self).opened = len(list(Path("/proc/self/fd").iterdir())) - before
+        yield from LocalExecutor.execute(self, every)
 
 
-def test_a_sweep_with_many_carriers_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
+def test_a_sweep_with_many_batches_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
     values = {"duration": [f"{1.5 + n / 100:g}s" for n in range(12)]}
     planned = plan(base, space(parameters(values)), replications=1)
     for reused in (0, 12):
-        store = LocalCache(store=_core.RunStore(tmp_path))
-        execution = Execution(replications=1, executor=_Executor(jobs=1), cache=store)
+        store = LocalRowStore(store=_core.RunStore(tmp_path))
+        execution = Execution(replications=1, executor=_Executor(jobs=1), store=store)
         found = execute(planned, execution)
         assert (found.runs.height, execution.reused) == (12, reused)
         assert execution.failure is None
-        # Those of one carrier.
-        assert _Executor.opened <= 4
+        # Those of some batches.
+        assert _Executor.opened <= 4 * stores.OPEN
+        assert (_Executor.opened > 0) == (reused == 0)
 
 
 def all_again(base: sj.Scenario, wanted: sj.SweepResult, **stores: object) -> int:

@@ -9,11 +9,11 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.execute.runs import Row, Run
+from sojourn.execute.threads import ThreadExecutor
 from sojourn.result import metrics
-from sojourn.sweeps.carriers import Carrier
 from sojourn.sweeps.estimates import by_point
-from sojourn.sweeps.executing import Execution
-from sojourn.sweeps.executors import LocalExecutor, Row
+from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.run import Plan, SweepInterrupted, execute, plan
 from sojourn.sweeps.space import space
@@ -29,7 +29,7 @@ links.up = { rate = "5mbit", qdisc = "codel" }
 links.down = { rate = "5mbit", qdisc = "pfifo" }
 traffic = [{ type = "tcp", direction = "up" }, { type = "ping", direction = "up" }]
 """)
-# Each duration has its own carrier.
+# Each duration has its own batch.
 DURATIONS = {"duration": ["1.5s", "1.6s", "1.7s"], "links.up.rate": ["2mbit", "4mbit"]}
 
 
@@ -40,36 +40,34 @@ class Log:
     rows: dict[str, dict[int, bytes]] = field(default_factory=dict)
     events: list[tuple[str, float]] = field(default_factory=list)
 
-    def finished(self, carrier: Carrier) -> set[int]:
-        self.events.append(("look up", carrier.scenario.duration_s))
-        return set(self.rows.get(carrier.scenario.hash, {}))
+    def read(self, runs: Sequence[Run]) -> Iterator[Row]:
+        self.events.append(("look up", runs[0].scenario.duration_s))
+        stored = self.rows.get(runs[0].scenario.hash, {})
+        return ((run, stored[run.number]) for run in runs if run.number in stored)
 
-    def read(self, carrier: Carrier, numbers: Sequence[int]) -> Iterator[Row]:
-        stored = self.rows[carrier.scenario.hash]
-        return ((number, stored[number]) for number in numbers)
+    def append(self, rows: Sequence[Row]) -> None:
+        self.events.append(("append", rows[0][0].scenario.duration_s))
+        for run, row in rows:
+            self.rows.setdefault(run.scenario.hash, {})[run.number] = row
 
-    def append(self, carrier: Carrier, rows: Sequence[Row]) -> None:
-        self.events.append(("append", carrier.scenario.duration_s))
-        self.rows.setdefault(carrier.scenario.hash, {}).update(rows)
-
-    def close(self, carrier: Carrier) -> None:
-        self.events.append(("close", carrier.scenario.duration_s))
+    def close(self, scenario: _core.Scenario) -> None:
+        self.events.append(("close", scenario.duration_s))
 
 
 @dataclass(slots=True, kw_only=True)
-class Watched(LocalExecutor):
+class Watched(ThreadExecutor):
     """An executor that remembers when it starts runs."""
 
     log: Log
 
-    def _running(self, carrier: Carrier, numbers: Sequence[int]) -> _core.Measurements:
-        self.log.events.append(("start", carrier.scenario.duration_s))
-        return LocalExecutor._running(self, carrier, numbers)  # noqa: SLF001
+    def _start(self, part: Sequence[Run]) -> _core.Measurements:
+        self.log.events.append(("start", part[0].scenario.duration_s))
+        return ThreadExecutor._start(self, part)  # noqa: SLF001
 
 
 def planned(*, until: str | None = None) -> Plan:
-    found = plan(SCENARIO, space(parameters(DURATIONS)), until_=until, most=until and 6)
-    assert len(found.carriers) == 3
+    found = plan(SCENARIO, space(parameters(DURATIONS)), until_=until, most=8 if until else None)
+    assert len(found.batches) == 3
     return found
 
 
@@ -78,19 +76,19 @@ def executed(of: Plan, log: Log, **given: object) -> tuple[sj.SweepResult, Execu
         replications=of.replications,
         executor=Watched(jobs=2, log=log),
         until=of.until,
-        cache=log,
+        store=log,
         **given,  # type: ignore[arg-type]
     )
     return execute(of, execution), execution
 
 
-def test_runs_of_the_next_carrier_start_before_the_last_rows_are_stored() -> None:
+def test_runs_of_the_next_batch_start_before_the_last_rows_are_stored() -> None:
     log, of = Log(), planned()
     result, execution = executed(of, log)
     for before, after in ((1.5, 1.6), (1.6, 1.7)):
         last = max(n for n, event in enumerate(log.events) if event == ("append", before))
         assert log.events.index(("look up", after)) < log.events.index(("start", after)) < last
-    # Each carrier is looked up and started once.
+    # Each batch is looked up and started once.
     assert len([event for event in log.events if event[0] != "append"]) == 3 * 3
     assert result.runs.height == execution.finished == of.runs
     assert result.runs.equals(sj.sweep(SCENARIO, DURATIONS, jobs=1).runs)
@@ -99,18 +97,21 @@ def test_runs_of_the_next_carrier_start_before_the_last_rows_are_stored() -> Non
     assert again.runs.equals(result.runs)
 
 
-def test_with_until_carriers_do_not_overlap() -> None:
+def test_with_until_rounds_do_not_overlap() -> None:
     log, of = Log(), planned(until="ping_ms_p95 ±0.1 %")
     executed(of, log)
-    for before, after in ((1.5, 1.6), (1.6, 1.7)):
-        assert log.events.index(("close", before)) < log.events.index(("start", after))
+    # The precision is known when all runs of a round have finished.
+    starts = [number for number, event in enumerate(log.events) if event[0] == "start"]
+    closed = [number for number, event in enumerate(log.events) if event == ("close", 1.7)]
+    assert len(starts) > 3
+    assert closed[0] < starts[3]
 
 
 def test_damaged_rows_are_executed_in_addition_to_the_started_runs() -> None:
     log, of = Log(), planned()
     result, _ = executed(of, log)
-    for carrier in of.carriers:
-        rows = log.rows[carrier.scenario.hash]
+    for batch in of.batches:
+        rows = log.rows[batch.scenario.hash]
         del rows[1]
         rows[2] = bytes([rows[2][0] ^ 1]) + rows[2][1:]
     again, execution = executed(of, log)
@@ -118,9 +119,9 @@ def test_damaged_rows_are_executed_in_addition_to_the_started_runs() -> None:
     assert execution.reused == of.runs - 2 * 3
 
 
-def test_an_interrupt_between_carriers_keeps_the_finished_runs_and_ends_the_others() -> None:
+def test_an_interrupt_between_batches_keeps_the_finished_runs_and_ends_the_others() -> None:
     log, of = Log(), planned()
-    first = of.replications * len(of.carriers[0].cells)
+    first = of.replications * len(of.batches[0].cells)
 
     def progress(finished: int, _: int) -> None:
         if finished == first:
@@ -130,8 +131,8 @@ def test_an_interrupt_between_carriers_keeps_the_finished_runs_and_ends_the_othe
     with pytest.raises(SweepInterrupted) as interrupted:
         executed(of, log, progress=progress)
     assert interrupted.value.result.runs.height == first
-    assert len(log.rows[of.carriers[0].scenario.hash]) == first
-    # The started carrier was closed, and the third one was not looked up.
+    assert len(log.rows[of.batches[0].scenario.hash]) == first
+    # The started batch was closed, and the third one was not looked up.
     assert log.events[-1] == ("close", 1.6)
     assert 1.7 not in [duration for _, duration in log.events]
 

@@ -1,4 +1,4 @@
-"""Tasks of a cluster: runs of a sweep, whose rows the worker stores.
+"""What a worker of a cluster does: execute the runs of a task, and store their rows.
 
 A worker receives scenarios as text, not as objects, and returns the number of runs that it has
 executed. It puts their rows into the shared store, in the batch that the task names. If the store
@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sojourn import _core
-from sojourn.result import processes, runs
+from sojourn.execute import processes
+from sojourn.execute.runs import Run
+from sojourn.execute.shared import keys
 from sojourn.storage import batch
 from sojourn.storage.store import SharedStore, opened
-from sojourn.sweeps.sharing import keys
 
 # Most scenarios that a worker keeps for its next tasks.
 _KEPT = 8
@@ -100,7 +101,7 @@ def _measured(
     found: dict[str, bytes] = {}
     for key, (scenario, number) in wanted.items():
         try:
-            found[key] = runs.meter(scenario, backend).measure(number)
+            found[key] = Run(scenario, number).measure(backend)
         except _core.QueueError as error:
             return found, processes.Failed(f"{error}", error.__cause__)
     return found, None

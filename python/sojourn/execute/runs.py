@@ -1,7 +1,8 @@
-"""The run store: its default directory, and executions that can be resumed."""
+"""Runs: what identifies one, its metrics, and the store in which finished ones are kept."""
 
 import hashlib
 import os
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,6 +10,37 @@ from sojourn import _core
 
 # The folder in the store of the user in which workers of this machine store runs of sweeps.
 CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: an arm of a scenario with the seed of a replication.
+
+    `number` counts the runs of the scenario arm by arm.
+    """
+
+    scenario: _core.Scenario
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Arm and replication, as in the errors of queues."""
+        arm, replication = divmod(self.number, self.scenario.replications)
+        return f'arm "{self.scenario.arms[arm]}", replication {replication}'
+
+    def measure(self, backend: str | None = None) -> bytes:
+        """Execute the run, and return its row: its metrics, for any process of this build."""
+        return meter(self.scenario, backend).measure(self.number)
+
+
+# A run and its row.
+Row = tuple[Run, bytes]
+
+
+@lru_cache(maxsize=4)
+def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
+    """Return what computes the metrics of the runs of a scenario."""
+    return _core.Meter(scenario, backend=backend, binary=_binary())
 
 
 def default_folder() -> Path:
@@ -25,12 +57,6 @@ def begin(
 ) -> _core.Invocation:
     """Begin an execution whose runs are stored, or continue an interrupted one."""
     return store.begin(scenario, backend=backend, resume=resume, binary=_binary())
-
-
-@lru_cache(maxsize=4)
-def meter(scenario: _core.Scenario, backend: str | None = None) -> _core.Meter:
-    """Return what computes the metrics of the runs of a scenario."""
-    return _core.Meter(scenario, backend=backend, binary=_binary())
 
 
 def _binary() -> str | None:

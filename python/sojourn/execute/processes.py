@@ -6,13 +6,14 @@ and the number of one run at a time, and returns the records of that run.
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, as_completed
+from dataclasses import dataclass
 from functools import lru_cache
 
 from sojourn import _core
+from sojourn.execute.runs import Row, Run
 from sojourn.queues.python_queue import defining, registered
-from sojourn.result import runs
 
 
 def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
@@ -53,6 +54,29 @@ def run(
         if invocation is not None:
             invocation.flush()
     return _core.Outcome.assemble(scenario, list(parts.items()), backend)
+
+
+@dataclass(slots=True, kw_only=True)
+class ProcessExecutor:
+    """Executes runs of scenarios with queues written in Python on processes."""
+
+    jobs: int | None = None
+    backend: str | None = None
+
+    def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
+        """Execute runs; see :meth:`Executor.execute`."""
+        for part in parts:
+            scenario = part[0].scenario
+            runs = {run.number: run for run in part}
+            for number, row in executed(
+                scenario,
+                list(runs),
+                queues=checked_queues(scenario),
+                jobs=self.jobs,
+                backend=self.backend,
+                metrics=True,
+            ):
+                yield [(runs[number], row)]
 
 
 def executed(
@@ -188,7 +212,7 @@ def _one(payload: bytes, number: int, backend: str | None, *, metrics: bool) -> 
         return Failed(f"cannot load the Python queues in a worker process: {error}", error)
     try:
         if metrics:
-            return runs.meter(scenario, backend).measure(number)
+            return Run(scenario, number).measure(backend)
         return _core.run_one(scenario, number, backend=backend)
     except _core.QueueError as error:
         return Failed(f"{error}", error.__cause__)

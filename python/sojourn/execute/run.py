@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.result import budget, captures, processes, runs
+from sojourn.execute import processes, runs
+from sojourn.result import budget, captures
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
