@@ -137,17 +137,23 @@ schema: setup ## Write the JSON Schema of scenario files, docs/schema/scenario.s
 	$(BIN)/sojourn schema > docs/schema/scenario.schema.json
 
 generate: ## Write all generated files again: docs, Python classes, seeds, schema.
-	$(PYTHON) tools/generate.py
+	@echo 'compiling the catalogues and writing the files that derive from them: minutes the first time'
+	@$(PYTHON) tools/generate.py
 	@$(MAKE) --no-print-directory schema
-	$(BIN)/python tools/metrics_doc.py
-	$(PYTHON) tools/generate.py
+	@$(BIN)/python tools/metrics_doc.py
+	@$(PYTHON) tools/generate.py
 
-new-queue: ## Create the skeleton of a queue discipline: make new-queue NAME=foo
+new-queue: $(PACKAGES) ## Create the skeleton of a queue discipline: make new-queue NAME=foo; minutes.
 	@test -n "$(NAME)" || { echo 'make new-queue NAME=foo: a name in lower case'; exit 2; }
-	$(PYTHON) tools/new_queue.py $(NAME)
+	@$(BIN)/python tools/new.py queue $(NAME)
+	@$(MAKE) --no-print-directory generate
+	@echo "$(NAME) is ready: sojourn run --help, and make test-quick after a change"
 
-new-cc: ## Create the skeleton of a congestion control: make new-cc NAME=foo
-	$(PYTHON) tools/new_cc.py $(NAME)
+new-cc: $(PACKAGES) ## Create the skeleton of a congestion control: make new-cc NAME=foo; minutes.
+	@test -n "$(NAME)" || { echo 'make new-cc NAME=foo: a name in lower case'; exit 2; }
+	@$(BIN)/python tools/new.py control $(NAME)
+	@$(MAKE) --no-print-directory generate
+	@echo "$(NAME) is ready: sojourn run --help, and make test-quick after a change"
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all

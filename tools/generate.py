@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import columns, controls, queues, scenario, traffic
+from generators import columns, controls, exports, queues, scenario, traffic
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,7 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     controls.documentation,
     traffic.python_package,
     traffic.python_exports,
+    exports.public_names,
     columns.python_module,
     columns.documentation,
     scenario.documentation,

@@ -59,7 +59,7 @@ def _group(name: str) -> str:
     if name == "qdisc" or (isinstance(thing, type) and issubclass(thing, sojourn.Queue)):
         return "queues"
     for words, group in (
-        (("qdisc",), "queues"),
+        (("queues",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
         (("result", "validity", "run", "agreement", "sweeps", "search", "advice"), "result"),

@@ -30,28 +30,35 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from sojourn.deferred import Deferred
+
 if TYPE_CHECKING:
+    from sojourn.plot.figures import plot_cdf as plot_cdf
+    from sojourn.plot.figures import plot_ellipse as plot_ellipse
+    from sojourn.plot.figures import plot_series as plot_series
     from sojourn.public import *  # noqa: F403 - the list is there
+
+# Importing these modules takes several tenths of a second. The command installs its signal handlers
+# before.
+_PUBLIC = Deferred("sojourn.public")
+_CORE = Deferred("sojourn._core")
+_FIGURES = {
+    name: Deferred("sojourn.plot.figures") for name in ("plot_cdf", "plot_ellipse", "plot_series")
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import modules and public names on first use.
-
-    The imports take several tenths of a second. Importing on first use lets the command install its
-    signal handlers before.
-    """
+    """Import a public name on first use."""
     if name == "__version__":
-        return import_module("sojourn._core").version()
+        return _CORE.version()
     if name == "__all__":
-        return import_module("sojourn.public").__all__
+        return sorted([*_PUBLIC.__all__, *_FIGURES])
     if not name.startswith("__"):
-        # `from sojourn import name` calls this before it imports the submodule `name`.
-        module = f"{__name__}.{name}"
-        if find_spec(module) is not None:
-            return import_module(module)
-        public = import_module("sojourn.public")
-        if name in public.__all__:
-            value = globals()[name] = getattr(public, name)
+        # `from sojourn import name` asks for a submodule before it imports it.
+        if find_spec(f"{__name__}.{name}") is not None:
+            return import_module(f"{__name__}.{name}")
+        if name in _FIGURES or name in _PUBLIC.__all__:
+            value = globals()[name] = getattr(_FIGURES.get(name, _PUBLIC), name)
             return value
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
@@ -59,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names, imported or not."""
-    return sorted({*import_module("sojourn.public").__all__, *globals()})
+    return [*__getattr__("__all__"), "__version__"]

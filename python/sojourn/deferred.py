@@ -1,5 +1,6 @@
 """Modules that are imported on first use, because importing them takes tenths of a second."""
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
@@ -7,15 +8,22 @@ from typing import Any
 class Deferred:
     """A module that is imported when one of its names is first used.
 
+    With ``names`` it has no others; the method ``__getattr__`` is then that of a package that
+    re-exports these names.
+
     Examples
     --------
     >>> Deferred("math").sqrt(9.0)
     3.0
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, module: str, names: Collection[str] | None = None) -> None:
+        self._module = module
+        self._names = names
 
     def __getattr__(self, name: str) -> Any:
         """Return a name of the module."""
-        return getattr(import_module(self._name), name)
+        if self._names is not None and name not in self._names:
+            message = f"no attribute {name!r}; {self._module} is imported on first use"
+            raise AttributeError(message)
+        return getattr(import_module(self._module), name)

@@ -1,6 +1,4 @@
-"""The public names of Sojourn, which the package imports on first use."""
-
-from typing import TYPE_CHECKING, Any
+"""The public names of Sojourn but the figures; the package imports them on first use."""
 
 from sojourn import testing
 from sojourn._core import (
@@ -121,20 +119,6 @@ from sojourn.traffic import (
     Web,
 )
 
-if TYPE_CHECKING:
-    from sojourn.plot.figures import plot_cdf, plot_ellipse, plot_series
-
-
-def __getattr__(name: str) -> Any:
-    """Import the figures on first use, since matplotlib dominates the import time."""
-    if name in {"plot_cdf", "plot_ellipse", "plot_series"}:
-        from sojourn.plot import figures  # noqa: PLC0415 - imported on first use
-
-        return getattr(figures, name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
-
-
 __all__ = [
     "AdversaryResult",
     "Advice",
@@ -243,9 +227,6 @@ __all__ = [
     "mbit",
     "ms",
     "parking_lot",
-    "plot_cdf",
-    "plot_ellipse",
-    "plot_series",
     "qdisc",
     "read_flent",
     "read_mahimahi_log",

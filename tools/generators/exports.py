@@ -7,6 +7,9 @@ from pathlib import Path
 from generators.files import File
 
 PATH = "python/sojourn/public.py"
+#: Figures are imported from a module of their own.
+FIGURES = "python/sojourn/__init__.py"
+LIST = "tests/python/data/public_names.txt"
 EXPORTED = re.compile(r"__all__ = \[\n(.*?)\n\]", re.DOTALL)
 
 
@@ -26,6 +29,19 @@ def exports(root: Path, package: str, public: Iterable[str]) -> Iterator[File]:
     lines = [f'    "{name}",' for name in sorted(others | own, key=natural)]
     text = EXPORTED.sub(lambda _: "\n".join(["__all__ = [", *lines, "]"]), text)
     yield File(PATH, text.encode())
+
+
+def public_names(root: Path) -> Iterator[File]:
+    """Yield the list of public names, with which tests compare the package."""
+    names = EXPORTED.search((root / PATH).read_text(encoding="utf-8"))
+    figures = re.findall(
+        r"^    from .* as (\w+)$", (root / FIGURES).read_text("utf-8"), re.MULTILINE
+    )
+    if names is None or not figures:
+        message = f"{PATH}, {FIGURES}: expected __all__ and the figures"
+        raise SystemExit(message)
+    listed = sorted([*re.findall(r"\w+", names[1]), *figures])
+    yield File(LIST, "".join(f"{name}\n" for name in listed).encode())
 
 
 def imports_key(name: str) -> tuple[bool, str]:

@@ -1,10 +1,12 @@
 """Generated files and generated sections of hand-written files."""
 
-from collections.abc import Container, Iterator
+import textwrap
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 BEGIN = "<!-- begin generated: {name}; edit the catalogue and run `make generate` -->"
+WIDTH = 100
 END = "<!-- end generated: {name} -->"
 
 
@@ -38,6 +40,38 @@ class File:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.content)
+
+
+def text_file(path: str, lines: list[str]) -> File:
+    """Return a file of these lines."""
+    return File(path, ("\n".join(lines) + "\n").encode())
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Break a paragraph into indented lines that fit the width of Python."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def imports_of(module: str, names: Iterable[str]) -> list[str]:
+    """Import names of a module, in the format and the order of ruff: classes, then functions."""
+    ordered = sorted(names, key=lambda name: (name[0].islower(), name.lower()))
+    line = f"from {module} import {', '.join(ordered)}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in ordered), ")"]
+
+
+def exported(names: Iterable[str]) -> list[str]:
+    """Return ``__all__`` in the order of ruff."""
+    ordered = sorted(names, key=lambda name: (name[0].islower(), name))
+    return ["", "__all__ = [", *(f'    "{name}",' for name in ordered), "]"]
 
 
 def former_modules(

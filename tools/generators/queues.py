@@ -1,14 +1,21 @@
 """Files that derive from the catalogue of queue disciplines in ``crates/qdisc``."""
 
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from generators.catalogues import catalogue
-from generators.exports import exports, natural
-from generators.files import File, former_modules, replace_section
+from generators.exports import exports
+from generators.files import (
+    File,
+    exported,
+    former_modules,
+    imports_of,
+    replace_section,
+    text_file,
+    wrapped,
+)
 
 Queue = dict[str, Any]
 Parameter = dict[str, Any]
@@ -19,11 +26,12 @@ FAMILIES = {
     "fair": "Disciplines that share the link among flows: a queue per flow, or unequal signals.",
     "classful": "Disciplines that schedule classes, each with a queue of its own.",
 }
+#: The families of pages that have no file of their name.
+SHARED_FILES = {"pfifo": "aqm", "pfifo_fast": "classful"}
 PACKAGE = "python/sojourn/queues"
 SEEDS = "crates/qdisc/fuzz/seeds"
 #: What follows the selector in the seed of a new queue: parameters, then arrivals and departures.
 SEED = bytes.fromhex("0002000403010007 01070b240c000e2a 03480c0013510c00")
-WIDTH = 100
 
 
 def rust_modules(root: Path) -> Iterator[File]:
@@ -37,15 +45,24 @@ def rust_modules(root: Path) -> Iterator[File]:
 
 
 def python_classes(root: Path) -> Iterator[File]:
-    """Yield a module for each page of the catalogue and the index of the package."""
-    queues = [queue for queue in catalogue(root, "queues") if queue["class"]]
-    pages: dict[str, list[Queue]] = {}
-    for queue in queues:
-        pages.setdefault(queue["page"], []).append(queue)
-    for page, members in pages.items():
-        yield text_file(f"{PACKAGE}/{page}.py", python_module(members))
-    yield from former_modules(root, PACKAGE, pages, header=HEADER)
-    yield text_file(f"{PACKAGE}/__init__.py", python_package(pages))
+    """Yield a module for each family and the index of the package."""
+    families: dict[str, dict[str, list[Queue]]] = {family: {} for family in FAMILIES}
+    for queue in catalogue(root, "queues"):
+        if queue["class"]:
+            pages = families[family_of(root, queue["page"])]
+            pages.setdefault(queue["page"], []).append(queue)
+    for family, pages in families.items():
+        yield text_file(f"{PACKAGE}/{family}.py", python_module(family, [*pages.values()]))
+    yield from former_modules(root, PACKAGE, families, header=HEADER)
+    yield text_file(f"{PACKAGE}/__init__.py", python_package(families))
+
+
+def family_of(root: Path, page: str) -> str:
+    """Return the family of a page: the directory of the file with its name."""
+    for family in FAMILIES:
+        if (root / f"crates/qdisc/src/{family}/{page}.rs").exists():
+            return family
+    return SHARED_FILES[page]
 
 
 def documentation(root: Path) -> Iterator[File]:
@@ -87,42 +104,41 @@ def selector(name: str) -> bytes:
     return ((value >> 16) ^ (value & 0xFFFF)).to_bytes(2, "big")
 
 
-def text_file(path: str, lines: list[str]) -> File:
-    """Return a file of these lines."""
-    return File(path, ("\n".join(lines) + "\n").encode())
-
-
 # Python classes
 
 
-def python_module(members: list[Queue]) -> list[str]:
-    """Return the module with the classes of one page."""
+def python_module(family: str, pages: list[list[Queue]]) -> list[str]:
+    """Return the module with the classes of a family; those of a page may inherit the first."""
     body: list[str] = []
-    base = members[0]
-    for queue in members:
-        same = queue is not base and fields(queue) == fields(base)
-        body += ["", "", *python_class(queue, base["class"] if same else None)]
-    body = aliases(members) + body
+    for members in pages:
+        base = members[0]
+        for queue in members:
+            same = queue is not base and fields(queue) == fields(base)
+            body += ["", "", *python_class(queue, base["class"] if same else None)]
+    body = aliases([queue for members in pages for queue in members]) + body
     text = "\n".join(body)
     imports = ["from dataclasses import dataclass"]
     if "Sequence[" in text:
         imports.insert(0, "from collections.abc import Sequence")
     names = ["ClassVar", "Literal"] if "Literal[" in text else ["ClassVar"]
     imports.append(f"from typing import {', '.join(names)}")
-    first = f'"""The ``{base["name"]}`` queue discipline.'
-    head = [first, "", HEADER, '"""', "", *imports, ""]
-    leaf = "Leaf, " if any("Leaf" in line for line in body) else ""
-    return [*head, f"from sojourn.queues.base import {leaf}Queue", *body]
+    head = [f'"""{FAMILIES[family]}', "", HEADER, '"""', "", *imports, ""]
+    leaf = ["Leaf"] if any("Leaf" in line for line in body) else []
+    return [*head, *imports_of("sojourn.queues.base", ["Queue", *leaf]), *body]
 
 
 def aliases(members: list[Queue]) -> list[str]:
     """Return a named type for each choice: the words do not fit into an annotation."""
     lines: list[str] = []
-    choices = {each["key"]: each for queue in members for each in queue["parameters"]}
-    for each in choices.values():
+    choices: dict[str, list[str]] = {}
+    for each in (each for queue in members for each in queue["parameters"]):
         if each["unit"] == "choice":
-            words = [f'    "{word}",' for word in each["choices"]]
-            lines += ["", f"{python_type(each)} = Literal[", *words, "]"]
+            words = choices.setdefault(python_type(each), each["choices"])
+            if words != each["choices"]:
+                message = f"{each['key']}: two queues of a family have different choices"
+                raise SystemExit(message)
+    for name, words in choices.items():
+        lines += ["", f"{name} = Literal[", *(f'    "{word}",' for word in words), "]"]
     return lines
 
 
@@ -148,14 +164,14 @@ def docstring(queue: Queue) -> list[str]:
     notes = [f"Source: {queue['source']}."]
     if queue["reconstruction"]:
         notes.append(f"Reconstructed: {queue['reconstruction']}.")
-    lines += wrap(" ".join(notes), 4)
+    lines += wrapped(" ".join(notes), "    ")
     lines += ["", "    Parameters", "    ----------"]
     for each in queue["parameters"]:
         lines.append(f"    {each['key']}")
-        lines += wrap(f"{each['meaning']}. {allowed(each)}", 8)
+        lines += wrapped(f"{each['meaning']}. {allowed(each)}", "        ")
         # A name that ends in an underscore, as in ns-2, would be a reference in reStructuredText.
         provenance = re.sub(r"\b(\w+_)(?!\w)", r"``\1``", each["provenance"])
-        lines += wrap(f"Source: {provenance}.", 8)
+        lines += wrapped(f"Source: {provenance}.", "        ")
     return [*lines, '    """']
 
 
@@ -209,33 +225,24 @@ def python_type(each: Parameter) -> str:
             raise SystemExit(message)
 
 
-def python_package(pages: dict[str, list[Queue]]) -> list[str]:
+def python_package(families: dict[str, dict[str, list[Queue]]]) -> list[str]:
     """Return the index of the package."""
+    modules = {
+        family: [queue["class"] for members in pages.values() for queue in members]
+        for family, pages in families.items()
+    }
+    modules["base"] = ["Queue", "Text", "qdisc"]
     lines = ['"""Queue disciplines: one class per discipline, one field per parameter.']
     lines += ["", HEADER, '"""', ""]
-    modules = {page: [queue["class"] for queue in members] for page, members in pages.items()}
-    modules["base"] = ["Queue", "Text", "qdisc"]
     for module, classes in sorted(modules.items()):
-        lines.append(
-            f"from sojourn.queues.{module} import {', '.join(sorted(classes, key=natural))}"
-        )
-    everything = [name for classes in modules.values() for name in classes]
-    names = sorted(everything, key=natural)
-    return [*lines, "", "__all__ = [", *(f'    "{name}",' for name in names), "]"]
+        lines += imports_of(f"sojourn.queues.{module}", classes)
+    return [*lines, *exported(name for classes in modules.values() for name in classes)]
 
 
 def python_exports(root: Path) -> Iterator[File]:
     """Yield ``sojourn/__init__.py`` with the classes of the catalogue among its names."""
     queues = [queue["class"] for queue in catalogue(root, "queues") if queue["class"]]
     yield from exports(root, "sojourn.queues", ["Queue", "qdisc", *queues])
-
-
-def wrap(text: str, indent: int) -> list[str]:
-    """Break a paragraph into indented lines."""
-    margin = " " * indent
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False
-    )
 
 
 # Documentation

@@ -8,14 +8,13 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import new_cc
-import new_queue
+import new
 import pytest
 
 from support.shell import ROOT
 
 Create = Callable[[Path, str], list[str]]
-TOOLS: list[Create] = [new_queue.create, new_cc.create]
+TOOLS: list[Create] = [kind.create for kind in new.KINDS.values()]
 PARTS = ("crates/qdisc/src", "crates/transport/src", "docs/qdiscs", "docs/controls")
 
 
@@ -44,7 +43,7 @@ def test_three_files_are_written(repository: Path, create: Create) -> None:
 
 @pytest.mark.parametrize("create", TOOLS)
 @pytest.mark.parametrize(
-    "name", ["type", "Foo", "a-b", "", "cubic", "codel", "ared", "self", "identity"]
+    "name", ["type", "Foo", "a-b", "", "cubic", "codel", "ared", "self", "index"]
 )
 def test_a_name_that_cannot_be_is_refused(repository: Path, create: Create, name: str) -> None:
     with pytest.raises(ValueError, match=r"^(invalid name|the name) "):
@@ -54,7 +53,7 @@ def test_a_name_that_cannot_be_is_refused(repository: Path, create: Create, name
 
 @pytest.mark.parametrize("name", ["a_first", "my_control", "zz_last"])
 def test_a_control_is_formatted_wherever_its_name_sorts(repository: Path, name: str) -> None:
-    for file in new_cc.create(repository, name):
+    for file in new.KINDS["control"].create(repository, name):
         if file.endswith(".rs"):
             # From standard input, rustfmt does not look for the modules that a file names.
             text = (repository / file).read_text(encoding="utf-8")
@@ -65,8 +64,8 @@ def test_a_control_is_formatted_wherever_its_name_sorts(repository: Path, name: 
 
 @pytest.mark.parametrize("create", TOOLS)
 def test_a_registry_that_has_changed_is_named(repository: Path, create: Create) -> None:
-    for registry in (new_queue.REGISTRY, new_cc.REGISTRY):
-        (repository / registry).write_text("// empty\n", encoding="utf-8")
+    for kind in new.KINDS.values():
+        (repository / kind.registry).write_text("// empty\n", encoding="utf-8")
     with pytest.raises(LookupError, match="in the registry; correct this tool"):
         create(repository, "my_thing")
 
