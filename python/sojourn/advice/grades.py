@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import polars as pl
 
 from sojourn.advice.experiment import CALLS, DOWN, PAGES, TESTS, UP
 from sojourn.advice.grades import CALL, PAGE, PING, RPM
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.result.metrics import KEYS, mean_and_interval
 from sojourn.result.result import Result
 
@@ -22,7 +22,7 @@ _DOWNLOADS = (DOWN, TESTS[1], PAGES)
 
 def measures(result: Result, rtt_s: float) -> pl.DataFrame:
     """Compute the measures of every run."""
-    applications = result.per_application
+    applications = result.table("application")
 
     def worst(groups: Sequence[str], column: str, name: str) -> pl.DataFrame:
         chosen = applications.filter(pl.col("group").is_in(groups))
@@ -33,8 +33,10 @@ def measures(result: Result, rtt_s: float) -> pl.DataFrame:
         rate = pl.col("goodput_mbit_per_s").sum().alias(name)
         return result.flows.filter(is_one).group_by(KEYS, maintain_order=True).agg(rate)
 
-    frame = result.per_run.select(*KEYS, PING_MS.column).with_columns(
-        (pl.col(PING_MS.column) - rtt_s * 1e3).alias(PING.metric.column)
+    frame = (
+        result.table()
+        .select(*KEYS, PING_MS.column)
+        .with_columns((pl.col(PING_MS.column) - rtt_s * 1e3).alias(PING.metric.column))
     )
     for part in (
         worst(CALLS, "mos_min", CALL.metric.column),

@@ -1,6 +1,6 @@
 """The comparison of simulated and live means: differences, their intervals and verdicts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
@@ -8,8 +8,8 @@ from statistics import fmean
 import numpy as np
 import polars as pl
 
-from sojourn.result import Result, app_metrics, flow_groups
-from sojourn.result.metric import Metric
+from sojourn.result import Result
+from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.metrics import KEYS, LEVEL, metrics_of, transport_metrics
 
 
@@ -163,16 +163,16 @@ def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
     for metric in metrics_of(pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64))):
         ours, theirs = (_column(frame, metric.column) for frame in whole)
         yield None, metric, ours, theirs
-    parts: Sequence[tuple[Callable[[Result], pl.DataFrame], Sequence[Metric], Sequence[str]]] = (
-        (lambda result: result.per_group, flow_groups.METRICS, OF_GROUPS),
-        (lambda result: result.per_application, app_metrics.METRICS, OF_APPLICATIONS),
+    parts: tuple[tuple[By, Sequence[str]], ...] = (
+        ("group", OF_GROUPS),
+        ("application", OF_APPLICATIONS),
     )
-    for frame_of, metrics, names in parts:
-        frames = [frame_of(result).filter(pl.col("arm") == arm) for result in (simulated, live)]
+    for by, names in parts:
+        frames = [result.table(by).filter(pl.col("arm") == arm) for result in (simulated, live)]
         groups = list(dict.fromkeys(name for frame in frames for name in frame["group"]))
         for group in groups:
             of_group = [frame.filter(pl.col("group") == group) for frame in frames]
-            for metric in metrics:
+            for metric in shown(by):
                 if metric.column in names and not (len(groups) == 1 and metric.column in ALONE):
                     ours, theirs = (_column(frame, metric.column) for frame in of_group)
                     yield group, metric, ours, theirs
@@ -184,7 +184,7 @@ def _whole(result: Result) -> pl.DataFrame:
     measured_s = checked.duration_s - checked.warmup_s
     transport = transport_metrics(result.flows, result.links, measured_s=measured_s)
     rtts = [name for name in transport.columns if name.startswith("ack_rtt_")]
-    return result.per_run.join(
+    return result.table().join(
         transport.select(*KEYS, *rtts), on=KEYS, how="left", maintain_order="left"
     )
 

@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 
 from sojourn.agreement.comparison import FailedCheck, Verdict
-from sojourn.result import app_metrics, flow_groups, formatting
-from sojourn.result.metric import Metric
+from sojourn.result import formatting
+from sojourn.result.catalogue import Metric, shown
 from sojourn.result.naming import described
 
 HEAD = ("arm", "metric", "simulated", "live", "difference", "tolerance", "verdict")
@@ -41,7 +41,7 @@ def _metric(row: Mapping[str, Any]) -> Metric:
     """Return the declaration of the metric of a row."""
     if row["group"] is None:
         return described([row["metric"]])[0]
-    declared = (*flow_groups.METRICS, *app_metrics.METRICS)
+    declared = (*shown("group"), *shown("application"))
     return next(metric for metric in declared if metric.column == row["metric"])
 
 

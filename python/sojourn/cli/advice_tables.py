@@ -14,7 +14,7 @@ from sojourn.advice.shaping import Shaping, rate
 from sojourn.cli import session
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.scenario.presets import MARK, Sourced
 
 CHOSEN = "→ "

@@ -66,9 +66,9 @@ def check_names(
 def of_result(result: Result) -> Measured:
     """Return what the expectations on a result are judged by."""
     return Measured(
-        runs=result.per_run,
+        runs=result.table(),
         capacities=capacities(result.scenario),
-        groups=lambda: (result.per_group, result.per_application, result.per_class),
+        groups=lambda: [result.table(by) for by in ("group", "application", "class")],
     )
 
 

@@ -66,7 +66,7 @@ def import_(
         if out is not None:
             exporting.written(products(measurements), out, force=force)
         runs = per_run(measurements)
-        summary = metrics.summary(runs)
+        summary = metrics.summary(runs, metrics.metrics_of(runs))
         if json:
             print(js.dumps({"summary": summary.to_dicts(), "runs": runs.to_dicts()}, indent=2))
         else:

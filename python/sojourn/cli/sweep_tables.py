@@ -7,7 +7,7 @@ from typing import Any
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.judging import Judgement
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.estimates import KEYS, main_metrics

@@ -3,7 +3,7 @@
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import polars as pl
@@ -16,7 +16,7 @@ from sojourn import _core
 from sojourn.expectations.judging import Judgement
 from sojourn.report.view import ResultView, Section, view
 from sojourn.result import Result, formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import By, Metric
 
 # Space between columns, and the width of a border.
 GAP = 3
@@ -233,13 +233,14 @@ def _shown(value: float | str) -> str:
 
 def document(result: Result) -> dict[str, Any]:
     """Collect the data of the tables, with the value of each run, for JSON output."""
-    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
+    runs = result.table()
+    arms = runs["arm"].unique(maintain_order=True).to_list()
 
-    def compared(difference: Callable[[str, str], pl.DataFrame]) -> list[dict[str, Any]]:
+    def compared(by: By) -> list[dict[str, Any]]:
         return [
             {"baseline": arms[0], "arm": arm, **row}
             for arm in arms[1:]
-            for row in difference(arms[0], arm).to_dicts()
+            for row in result.difference(arms[0], arm, by).to_dicts()
         ]
 
     return {
@@ -258,14 +259,14 @@ def document(result: Result) -> dict[str, Any]:
             ],
         },
         "summary": result.summary().to_dicts(),
-        "groups": result.group_summary().to_dicts(),
-        "classes": result.class_summary().to_dicts(),
-        "applications": result.application_summary().to_dicts(),
-        "differences": compared(result.difference),
-        "group_differences": compared(result.group_difference),
-        "class_differences": compared(result.class_difference),
-        "application_differences": compared(result.application_difference),
-        "runs": result.per_run.to_dicts(),
+        "groups": result.summary("group").to_dicts(),
+        "classes": result.summary("class").to_dicts(),
+        "applications": result.summary("application").to_dicts(),
+        "differences": compared("run"),
+        "group_differences": compared("group"),
+        "class_differences": compared("class"),
+        "application_differences": compared("application"),
+        "runs": runs.to_dicts(),
     }
 
 

@@ -20,7 +20,7 @@ def files(selection: Selection) -> list[Product]:
     """Write every table that has rows as a CSV file, and the meaning of its columns."""
     result = selection.result
     catalogue = {entry["name"]: entry for entry in json.loads(_core.column_catalogue())}
-    frames = {METRICS: selection.of(result.per_run)}
+    frames = {METRICS: selection.of(result.table())}
     frames |= {name: selection.of(getattr(result, name)) for name in catalogue}
     frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
     meanings = pl.DataFrame(

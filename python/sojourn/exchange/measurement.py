@@ -128,7 +128,8 @@ def products(measurements: Sequence[Measurement]) -> list[Product]:
     """Return the files of measurements: tables, series, metrics and their origin."""
     frames = {name: combined(measurements, name) for name in TABLES}
     frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
-    frames["metrics"] = metrics.summary(per_run(measurements))
+    runs = per_run(measurements)
+    frames["metrics"] = metrics.summary(runs, metrics.metrics_of(runs))
     frames["series"] = pl.concat(
         [
             one.series.select(

@@ -26,18 +26,18 @@ class Selection:
     def check(self) -> None:
         """Refuse an arm or a replication without a finished run."""
         if self.arm is not None:
-            check_arms(self.result.per_run, self.arm)
+            check_arms(self.result.table(), self.arm)
         if not any(True for _ in self.runs()):
             message = "the result has no finished run"
             if self.replication is not None:
-                found = self._of_arm(self.result.per_run)["replication"].to_list()
+                found = self._of_arm(self.result.table())["replication"].to_list()
                 expected = f"0 to {max(found)}" if found else "none"
                 message = f"replication {self.replication}: no finished run; expected {expected}"
             raise _core.ResultError(message)
 
     def runs(self) -> Iterator[tuple[str, int]]:
         """List the finished runs: pairs of an arm and the number of the replication."""
-        yield from self.of(self.result.per_run).select("arm", "replication").iter_rows()
+        yield from self.of(self.result.table()).select("arm", "replication").iter_rows()
 
     def of(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return the rows of the selected runs."""

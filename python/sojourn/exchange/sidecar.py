@@ -9,6 +9,7 @@ import polars as pl
 
 from sojourn.exchange.measurement import TABLES, Measurement, combined, per_run
 from sojourn.result import Result
+from sojourn.result.catalogue import By
 from sojourn.scenario import Scenario
 
 
@@ -44,10 +45,11 @@ class Beside(Result):
         """The simulated arms, then the measured ones."""
         return list(dict.fromkeys([*self.simulated.arms, *(one.arm for one in self.measurements)]))
 
-    @cached_property
-    def per_run(self) -> pl.DataFrame:
-        """The metrics of every run; for measured runs, only metrics of the simulated runs."""
-        simulated = self.simulated.per_run
+    def _measured(self, by: By) -> pl.DataFrame:
+        """Compute metrics; of measured runs, only those that the simulated runs have."""
+        if by != "run":
+            return super()._measured(by)
+        simulated = self.simulated.table()
         measured = per_run(self.measurements, warmup_s=self.scenario.checked.warmup_s)
         known = [name for name in measured.columns if name in simulated.columns]
         return pl.concat([simulated, measured.select(known)], how="diagonal_relaxed")

@@ -9,8 +9,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.document import needs
 from sojourn.expressions import Expression, Reference, parse
-from sojourn.result.catalogue import of_kind
-from sojourn.result.metric import Kind
+from sojourn.result.catalogue import Kind, of_kind
 from sojourn.scenario import Scenario
 
 # Statistics over runs; without one, the mean is meant.

@@ -63,9 +63,9 @@ def waiting_links(result: Result) -> list[str]:
 def ellipses(result: Result, direction: str, group: str | None = None) -> list[Ellipse]:
     """Compute the ellipse of each arm for one direction of data, or for one group in it."""
     column = f"goodput_{direction}_mbit_per_s"
-    if "induced_latency_ms" not in result.per_run.columns:
+    if "induced_latency_ms" not in result.table().columns:
         return []
-    per_run = result.per_run.select(*KEYS, "induced_latency_ms", column)
+    per_run = result.table().select(*KEYS, "induced_latency_ms", column)
     if group is not None:
         of_group = flows_of(result, direction, group)
         per_flow = of_group.group_by(KEYS).agg(pl.col("goodput_mbit_per_s").sum().alias(column))

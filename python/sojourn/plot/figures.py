@@ -124,9 +124,9 @@ def plot_series(
         Any result.
     metric
         One or several names of quantities: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
-        ``"backlog_up"``, with the name of any direction or link; without it, all of them. A column
-        of :attr:`sojourn.Result.per_run`, or with `group` of :attr:`sojourn.Result.per_group` or
-        :attr:`sojourn.Result.per_application`, has one value per run and no series.
+        ``"backlog_up"``, with the name of any direction or link; without it, all of them. A metric
+        of :meth:`sojourn.Result.table`, by run, or with `group` by group or application, has one
+        value per run and no series.
     arms
         Names of the arms to draw; by default all.
     group
@@ -238,7 +238,7 @@ def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
     if isinstance(arms, str):
         message = f'arms: expected a list of names, such as ["{arms}"]'
         raise _core.ResultError(message)
-    check_arms(result.per_run, *arms)
+    check_arms(result.table(), *arms)
     return [arm for arm in result.arms if arm in arms]
 
 

@@ -89,8 +89,8 @@ def _unknown(result: Result, name: str, group: str | None, known: Sequence[Quant
     names = ", ".join(one.name for one in known)
     if group is not None and _named(_quantities(result, None), name):
         return f'metric: "{name}" is not measured per group; expected one of {names}'
-    place = "per_run" if group is None else "per_group"
-    return f'metric: unknown metric "{name}"; expected one of {names}, or a column of {place}'
+    by = "run" if group is None else "group"
+    return f'metric: unknown metric "{name}"; expected one of {names}, or a column of table("{by}")'
 
 
 def _quantities(result: Result, group: str | None) -> list[Quantity]:
@@ -177,11 +177,11 @@ def _backlog(result: Result, link: str) -> Quantity:
 def _metric(result: Result, name: str, group: str | None) -> list[Quantity]:
     """Return the metric of this name: one number per run, or per run and group."""
     frames = (
-        [result.per_run]
+        [result.table()]
         if group is None
         else [
             frame.filter(pl.col("group") == group)
-            for frame in (result.per_group, result.per_application)
+            for frame in (result.table("group"), result.table("application"))
         ]
     )
     frame = next((frame for frame in frames if name in frame.columns), None)

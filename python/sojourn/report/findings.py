@@ -2,7 +2,7 @@
 
 from sojourn.report.view import ResultView
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 
 
 def findings(shown: ResultView) -> list[str]:

@@ -59,7 +59,7 @@ def write(beside: Beside, path: str | Path) -> None:
 
 def _view(beside: Beside) -> ResultView:
     rows = {(row["arm"], row["metric"]): row for row in beside.summary().iter_rows(named=True)}
-    whole = Section(name=None, metrics=metrics_of(beside.per_run), estimates=rows, differences={})
+    whole = Section(name=None, metrics=metrics_of(beside.table()), estimates=rows, differences={})
     return ResultView(
         title=beside.scenario.checked.name,
         arms=beside.arms,

@@ -12,7 +12,7 @@ from sojourn.report.findings import findings
 from sojourn.report.script import security
 from sojourn.report.view import ResultView, Row, Section, view
 from sojourn.result import Result, derived_files, formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.scenario import Link
 
 

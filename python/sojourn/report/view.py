@@ -1,13 +1,11 @@
 """The numbers of a result as tables and reports show them, computed once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import polars as pl
-
-from sojourn.result import Result, app_metrics, flow_groups, formatting, queue_classes
-from sojourn.result.metric import Metric
+from sojourn.result import Result, formatting
+from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.metrics import metrics_of
 
 Row = Mapping[str, Any]
@@ -103,41 +101,30 @@ class ResultView:
 
 def view(result: Result) -> ResultView:
     """Compute every number that tables and reports show."""
-    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
-    baseline, others = arms[0], arms[1:]
+    runs = result.table()
+    arms = runs["arm"].unique(maintain_order=True).to_list()
     whole = Section(
         name=None,
-        metrics=metrics_of(result.per_run),
+        metrics=metrics_of(runs),
         estimates=_by_metric(result.summary().iter_rows(named=True)),
         differences={
             (arm, row["metric"]): row
-            for arm in others
-            for row in result.difference(baseline, arm).iter_rows(named=True)
+            for arm in arms[1:]
+            for row in result.difference(arms[0], arm).iter_rows(named=True)
         },
     )
-    of_groups = result.group_summary()
-    groups = _sections(
-        [metric for metric in flow_groups.METRICS if metric.column in of_groups["metric"]],
-        of_groups,
-        {arm: result.group_difference(baseline, arm) for arm in others},
-    )
-    classes = _sections(
-        queue_classes.METRICS,
-        result.class_summary(),
-        {arm: result.class_difference(baseline, arm) for arm in others},
-    )
-    applications = _sections(
-        app_metrics.METRICS,
-        result.application_summary(),
-        {arm: result.application_difference(baseline, arm) for arm in others},
-    )
+    groups = _sections(result, arms, "group")
+    present = {column for group in groups for _, column in group.estimates}
     return ResultView(
         title=result.scenario.checked.name,
         arms=arms,
         whole=whole,
-        groups=list(groups),
-        classes=[section for section in classes if _had_packets(section)],
-        applications=[_without_absent(section) for section in applications],
+        groups=[_with(section, present) for section in groups],
+        classes=[one for one in _sections(result, arms, "class") if _had_packets(one)],
+        applications=[
+            _with(section, {column for _, column in section.estimates})
+            for section in _sections(result, arms, "application")
+        ],
     )
 
 
@@ -147,29 +134,30 @@ def _had_packets(section: Section) -> bool:
     return any(row["mean"] > 0 for (_, name), row in section.estimates.items() if name in counted)
 
 
-def _without_absent(section: Section) -> Section:
-    """Leave out the metrics that no arm has."""
-    present = {column for _, column in section.estimates}
+def _with(section: Section, columns: Container[str]) -> Section:
+    """Leave out the metrics that are not in `columns`."""
     return replace(
-        section, metrics=[metric for metric in section.metrics if metric.column in present]
+        section, metrics=[metric for metric in section.metrics if metric.column in columns]
     )
 
 
-def _sections(
-    metrics: Sequence[Metric], summary: pl.DataFrame, differences: Mapping[str, pl.DataFrame]
-) -> Iterable[Section]:
-    for group in summary["group"].unique(maintain_order=True):
-        of_group = summary.filter(group=group)
-        yield Section(
+def _sections(result: Result, arms: Sequence[str], by: By) -> list[Section]:
+    """Return one section per group."""
+    summary = result.summary(by)
+    differences = {arm: result.difference(arms[0], arm, by) for arm in arms[1:]}
+    return [
+        Section(
             name=group,
-            metrics=metrics,
-            estimates=_by_metric(of_group.iter_rows(named=True)),
+            metrics=shown(by),
+            estimates=_by_metric(summary.filter(group=group).iter_rows(named=True)),
             differences={
                 (arm, row["metric"]): row
                 for arm, compared in differences.items()
                 for row in compared.filter(group=group).iter_rows(named=True)
             },
         )
+        for group in summary["group"].unique(maintain_order=True)
+    ]
 
 
 def _by_metric(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:

@@ -6,10 +6,8 @@
 import polars as pl
 
 from sojourn import _core
-from sojourn.result.catalogue import of_kind, shown
+from sojourn.result.catalogue import of_kind
 from sojourn.result.metrics import KEYS
-
-METRICS = shown("application")
 
 
 def per_application(

@@ -1,17 +1,12 @@
-"""Metrics of groups of flows: per run, their means over runs, and paired differences.
+"""Metrics of groups of flows in each run.
 
 :mod:`sojourn.result.catalogue` defines each metric.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from sojourn.result.catalogue import of_kind, shown
-from sojourn.result.metric import Metric
-from sojourn.result.metrics import CONNECTIONS, KEYS, mean_and_interval, paired
-
-METRICS = shown("group")
+from sojourn.result.catalogue import of_kind
+from sojourn.result.metrics import CONNECTIONS, KEYS
 
 
 def per_group(
@@ -94,55 +89,3 @@ def _capacity_shares(
     rate = pl.col("delivered_bytes") * 8e-6 / measured_s
     share = rate / pl.col("capacity_mbit_per_s") * 100
     return groups.select(*KEYS, "group", capacity_share_percent=share)
-
-
-def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:
-    """Average every metric of every group over the runs of each arm."""
-    rows = []
-    for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
-        for metric in metrics:
-            values = runs[metric.column].drop_nulls().to_list()
-            if values:
-                estimate = mean_and_interval(values)
-                rows.append((arm, group, metric.column, metric.unit, len(values), *estimate))
-    return pl.DataFrame(
-        rows,
-        schema={
-            "arm": pl.String,
-            "group": pl.String,
-            "metric": pl.String,
-            "unit": pl.String,
-            "n": pl.Int64,
-            "mean": pl.Float64,
-            "low": pl.Float64,
-            "high": pl.Float64,
-        },
-        orient="row",
-    )
-
-
-def difference(
-    per_group: pl.DataFrame, baseline: str, other: str, metrics: Sequence[Metric] = METRICS
-) -> pl.DataFrame:
-    """Average the difference `other` - `baseline` of every group over pairs of runs."""
-    rows = []
-    for (group,), runs in per_group.group_by("group", maintain_order=True):
-        pairs = runs.filter(arm=baseline).join(
-            runs.filter(arm=other), on="replication", suffix="_other", maintain_order="left"
-        )
-        compared = (paired(pairs, metric) for metric in metrics)
-        rows += [(group, *row) for row in compared if row[2]]
-    return pl.DataFrame(
-        rows,
-        schema={
-            "group": pl.String,
-            "metric": pl.String,
-            "unit": pl.String,
-            "n": pl.Int64,
-            "mean": pl.Float64,
-            "low": pl.Float64,
-            "high": pl.Float64,
-            "significant": pl.Boolean,
-        },
-        orient="row",
-    )

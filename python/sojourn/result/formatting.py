@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 
 # More decimals have no meaning in network measurements.
 MOST_DECIMALS = 3

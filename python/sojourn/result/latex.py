@@ -1,22 +1,14 @@
 """Summaries as LaTeX tables that need no package but booktabs."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import (
-    app_metrics,
-    derived_files,
-    flow_groups,
-    formatting,
-    metrics,
-    queue_classes,
-)
-from sojourn.result.metric import Metric
+from sojourn.result import derived_files, formatting, metrics
+from sojourn.result.catalogue import By, Metric
 
 MEANS = r"Means over $n$ runs $\pm$ half the width of their 95\,\% bootstrap intervals."
 DIFFERENCES = (
@@ -60,8 +52,8 @@ _SPECIAL = {
 }
 _ESCAPES = str.maketrans(_SPECIAL)
 
-# Of groups of flows, of classes of queues and of groups of applications.
-_GROUP_METRICS = (*flow_groups.METRICS, *queue_classes.METRICS, *app_metrics.METRICS)
+# What a group may be, of which a table shows metrics.
+_OF_GROUPS: tuple[By, ...] = ("group", "class", "application")
 Rows = Mapping[tuple[str, str], Mapping[str, float | None]]
 
 
@@ -179,66 +171,37 @@ def _cell(value: str, spread: str, most: int, *, starred: bool) -> str:
     return f"${number}{padding}{star}$ & " + (f"${interval}$" if interval else "")
 
 
-class Summarised(Protocol):
-    """What a table needs of a :class:`sojourn.Result`."""
-
-    @property
-    def origin(self) -> str:
-        """Provenance in one line."""
-
-    @property
-    def per_run(self) -> pl.DataFrame:
-        """One row per run."""
-
-    def summary(self) -> pl.DataFrame:
-        """Means of whole runs."""
-
-    def group_summary(self) -> pl.DataFrame:
-        """Means of groups of traffic."""
-
-    def class_summary(self) -> pl.DataFrame:
-        """Means of classes of queues."""
-
-    def application_summary(self) -> pl.DataFrame:
-        """Means of groups of applications."""
-
-    def difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Paired differences of whole runs."""
-
-    def group_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Paired differences of groups of traffic."""
-
-    def class_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Paired differences of classes of queues."""
-
-    def application_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Paired differences of groups of applications."""
-
-
-def of_result(
-    result: Summarised,
+def of_metrics(
+    per_run: pl.DataFrame,
+    summary: Callable[[By], pl.DataFrame],
+    difference: Callable[[str, str, By], pl.DataFrame],
     metric: str | Sequence[str] | None,
     *,
+    origin: str,
     arms: Sequence[str] | None,
     group: str | None,
     baseline: str | None,
     caption: str | None,
     label: str | None,
 ) -> str:
-    """Write a table of a result, as :meth:`sojourn.Result.to_latex` describes."""
-    per_run = result.per_run
-    known = metrics.metrics_of(per_run) if group is None else _GROUP_METRICS
+    """Write a table of a result, as :meth:`sojourn.Result.to_latex` describes.
+
+    `per_run` is its table of metrics of runs; the methods yield means and differences.
+    """
+    whole: tuple[By, ...] = ("run",)
+    kinds = whole if group is None else _OF_GROUPS
+    known = [metric for by in kinds for metric in metrics.metrics_by(by, per_run)]
     finished = per_run["arm"].unique(maintain_order=True).to_list()
     shown = finished if arms is None else list(arms)
     metrics.check_arms(per_run, *shown, *([] if baseline is None else [baseline]))
     if baseline is None:
-        frames = _summaries(result, group)
+        frames = [summary(by) for by in kinds]
     else:
         shown = [arm for arm in shown if arm != baseline]
         frames = [
-            frame.with_columns(arm=pl.lit(arm))
+            difference(baseline, arm, by).with_columns(arm=pl.lit(arm))
             for arm in shown
-            for frame in _differences(result, baseline, arm, group)
+            for by in kinds
         ]
     rows = _of_group(frames, group)
     table = Table(
@@ -247,25 +210,7 @@ def of_result(
         rows=rows,
         baseline=baseline,
     )
-    return table.written(result.origin, caption=caption, label=label)
-
-
-def _summaries(result: Summarised, group: str | None) -> list[pl.DataFrame]:
-    if group is None:
-        return [result.summary()]
-    return [result.group_summary(), result.class_summary(), result.application_summary()]
-
-
-def _differences(
-    result: Summarised, baseline: str, arm: str, group: str | None
-) -> list[pl.DataFrame]:
-    if group is None:
-        return [result.difference(baseline, arm)]
-    return [
-        result.group_difference(baseline, arm),
-        result.class_difference(baseline, arm),
-        result.application_difference(baseline, arm),
-    ]
+    return table.written(origin, caption=caption, label=label)
 
 
 def _of_group(frames: Iterable[pl.DataFrame], group: str | None) -> Rows:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from sojourn import _core
+from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.latency import PINGS, in_polars, stream
-from sojourn.result.metric import Metric
 from sojourn.result.naming import described
 
 KEYS = ("arm", "replication")
@@ -43,6 +43,11 @@ _LINKS = {
 def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
     """Describe the columns of :func:`per_run_metrics`, in its order."""
     return described(column for column in per_run.columns if column not in KEYS)
+
+
+def metrics_by(by: By, table: pl.DataFrame) -> Sequence[Metric]:
+    """List the metrics of a table that summaries show, in order."""
+    return metrics_of(table) if by == "run" else shown(by)
 
 
 def per_run_metrics(
@@ -100,33 +105,47 @@ def directions(flows: pl.DataFrame) -> list[str]:
     return sorted(present, key=lambda name: (name != "down", name))
 
 
-def summary(per_run: pl.DataFrame) -> pl.DataFrame:
-    """Average every metric over the runs of each arm."""
+def summary(table: pl.DataFrame, metrics: Sequence[Metric]) -> pl.DataFrame:
+    """Average metrics over the runs of each arm, or of each group of each arm.
+
+    Metrics that do not apply to a group are omitted; those of whole runs are null instead.
+    """
+    of_groups = "group" in table.columns
+    keys = ["arm", "group"] if of_groups else ["arm"]
     rows = []
-    for arm in per_run["arm"].unique(maintain_order=True):
-        of_arm = per_run.filter(pl.col("arm") == arm)
-        for metric in metrics_of(per_run):
-            values = of_arm[metric.column].drop_nulls().to_list()
-            mean, low, high = mean_and_interval(values)
-            rows.append((arm, metric.column, metric.unit, len(values), mean, low, high))
-    return pl.DataFrame(rows, schema={"arm": pl.String, **_ESTIMATE}, orient="row")
+    for names, runs in table.group_by(keys, maintain_order=True):
+        for metric in metrics:
+            values = runs[metric.column].drop_nulls().to_list()
+            if values or not of_groups:
+                estimate = mean_and_interval(values)
+                rows.append((*names, metric.column, metric.unit, len(values), *estimate))
+    schema = {**dict.fromkeys(keys, pl.String), **_ESTIMATE}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame:
-    """Average the difference `other` - `baseline` over pairs of runs.
+def difference(
+    table: pl.DataFrame, metrics: Sequence[Metric], baseline: str, other: str
+) -> pl.DataFrame:
+    """Average the difference `other` - `baseline` of whole runs, or of each group.
 
     Replication `k` of both arms has the same seed, so that each pair differs only by the change
-    between the arms.
+    between the arms. Metrics of a group without a pair of runs are omitted.
     """
-    left = _arm(per_run, baseline)
-    pairs = left.join(
-        _arm(per_run, other), on="replication", suffix="_other", maintain_order="left"
-    )
-    rows = [paired(pairs, metric) for metric in metrics_of(per_run)]
-    return pl.DataFrame(rows, schema={**_ESTIMATE, "significant": pl.Boolean}, orient="row")
+    of_groups = "group" in table.columns
+    groups = table.group_by("group", maintain_order=True) if of_groups else [((), table)]
+    rows = []
+    for names, runs in groups:
+        pairs = runs.filter(arm=baseline).join(
+            runs.filter(arm=other), on="replication", suffix="_other", maintain_order="left"
+        )
+        estimates = (_paired(pairs, metric) for metric in metrics)
+        rows += [(*names, *row) for row in estimates if row[2] or not of_groups]
+    group = {"group": pl.String} if of_groups else {}
+    schema = {**group, **_ESTIMATE, "significant": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def paired(
+def _paired(
     pairs: pl.DataFrame, metric: Metric
 ) -> tuple[str, str, int, float | None, float | None, float | None, bool | None]:
     """Average the difference of `metric` over pairs of runs."""
@@ -152,16 +171,11 @@ Interval = tuple[float | None, float | None, float | None]
 
 def check_arms(per_run: pl.DataFrame, *names: str) -> None:
     """Check that arms exist and have a finished run."""
+    known = per_run["arm"].unique(maintain_order=True).to_list()
     for name in names:
-        _arm(per_run, name)
-
-
-def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
-    names = per_run["arm"].unique(maintain_order=True).to_list()
-    if name not in names:
-        message = f'no finished run of arm "{name}"; expected one of {", ".join(names)}'
-        raise _core.ResultError(message)
-    return per_run.filter(pl.col("arm") == name)
+        if name not in known:
+            message = f'no finished run of arm "{name}"; expected one of {", ".join(known)}'
+            raise _core.ResultError(message)
 
 
 def mean_and_interval(values: Sequence[float]) -> Interval:

@@ -5,8 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sojourn import _core
-from sojourn.result.catalogue import METRICS
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import METRICS, Metric
 
 # Ends of names of metrics that are units; users may leave them out.
 _UNITS = ("_mbit_per_s", "_ms", "_percent", "_s")

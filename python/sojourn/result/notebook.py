@@ -6,7 +6,7 @@ import polars as pl
 
 from sojourn import markup
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 
 NOTE = "Means over runs ± half the width of their 95 % bootstrap intervals."
 

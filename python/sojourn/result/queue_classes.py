@@ -5,10 +5,7 @@
 
 import polars as pl
 
-from sojourn.result.catalogue import shown
 from sojourn.result.metrics import KEYS
-
-METRICS = shown("class")
 
 _COUNTS = (
     "sent_bytes",

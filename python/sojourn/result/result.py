@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import polars as pl
 
@@ -22,6 +22,7 @@ from sojourn.result import (
     stationarity,
     validity,
 )
+from sojourn.result.catalogue import BY, By, shown
 from sojourn.result.tables import ResultTables
 from sojourn.scenario import Link, Scenario
 
@@ -101,39 +102,54 @@ class Result(ResultTables):
         """Number of runs of the scenario: arms times replications."""
         return self._outcome.total
 
-    @cached_property
-    def per_run(self) -> pl.DataFrame:
-        """One row per run: ``arm``, ``replication`` and every metric (``docs/metrics.md``)."""
-        return pl.DataFrame(self._outcome.per_run())
+    def table(self, by: By = "run") -> pl.DataFrame:
+        """Return every metric of every run (``docs/metrics.md``).
 
-    @cached_property
-    def per_group(self) -> pl.DataFrame:
-        """One row per run and group of flows: goodput, shares, losses, fairness, completions."""
-        checked = self.scenario.checked
-        return flow_groups.per_group(
-            self.flows,
-            self.links,
-            warmup_s=checked.warmup_s,
-            measured_s=checked.duration_s - checked.warmup_s,
-        )
+        Parameters
+        ----------
+        by
+            What a row is about: ``"run"``, or a group of one: ``"group"`` for groups of flows,
+            ``"class"`` for the classes of queues, ``"application"`` for groups of applications.
 
-    @cached_property
-    def per_class(self) -> pl.DataFrame:
-        """One row per run and class of a queue: rate, sojourn times, drops, marks.
+        Returns
+        -------
+        polars.DataFrame
+            One row per run, or per run and group: ``arm``, ``replication``, ``group`` unless by
+            run, and the metrics. The group of a class is the name of its link and its own, such as
+            ``"down: L"``; queues without classes have no rows.
 
-        ``group`` is the name of the link and of the class, such as ``"down: L"``. Queues without
-        classes have no rows.
+        Raises
+        ------
+        ResultError
+            `by` is none of these.
         """
-        checked = self.scenario.checked
-        return queue_classes.per_class(
-            self.classes, measured_s=checked.duration_s - checked.warmup_s
-        )
+        if by not in BY:
+            message = f'by: unknown "{by}"; expected one of {", ".join(BY)}'
+            raise _core.ResultError(message)
+        if by not in self._metrics:
+            self._metrics[by] = self._measured(by)
+        return self._metrics[by]
 
     @cached_property
-    def per_application(self) -> pl.DataFrame:
-        """One row per run and group of applications: durations and quality of experience."""
-        warmup_s = self.scenario.checked.warmup_s
-        return app_metrics.per_application(self.applications, self.transactions, warmup_s=warmup_s)
+    def _metrics(self) -> dict[By, pl.DataFrame]:
+        """The tables of metrics that were computed."""
+        return {}
+
+    def _measured(self, by: By) -> pl.DataFrame:
+        """Compute a table of metrics."""
+        checked = self.scenario.checked
+        measured_s = checked.duration_s - checked.warmup_s
+        if by == "group":
+            return flow_groups.per_group(
+                self.flows, self.links, warmup_s=checked.warmup_s, measured_s=measured_s
+            )
+        if by == "class":
+            return queue_classes.per_class(self.classes, measured_s=measured_s)
+        if by == "application":
+            return app_metrics.per_application(
+                self.applications, self.transactions, warmup_s=checked.warmup_s
+            )
+        return pl.DataFrame(self._outcome.per_run())
 
     @cached_property
     def validity(self) -> validity.Validity:
@@ -146,7 +162,7 @@ class Result(ResultTables):
             total=self.total,
             replications=checked.replications,
             measured_s=checked.duration_s - checked.warmup_s,
-            per_application=self.per_application,
+            per_application=self.table("application"),
             applications=self.applications,
             facts=self.provenance.get("validity", ()),
             concerns=checked.concerns,
@@ -172,133 +188,55 @@ class Result(ResultTables):
             duration_s=checked.duration_s,
         )
 
-    def summary(self) -> pl.DataFrame:
+    def summary(self, by: By = "run") -> pl.DataFrame:
         """Average every metric over the runs of each arm.
 
-        Returns
-        -------
-        polars.DataFrame
-            One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, and
-            ``low`` and ``high``: the 95 % bootstrap interval, null for fewer than two runs.
-        """
-        return metrics.summary(self.per_run)
-
-    def group_summary(self) -> pl.DataFrame:
-        """Average every metric of every group over the runs of each arm.
+        Parameters
+        ----------
+        by
+            As for :meth:`table`.
 
         Returns
         -------
         polars.DataFrame
-            As for :meth:`summary`, with ``group`` after ``arm``. Metrics that do not apply to a
-            group are omitted.
+            One row per arm and metric: ``arm``, ``group`` unless by run, ``metric``, ``unit``,
+            ``n``, ``mean``, and ``low`` and ``high``: the 95 % bootstrap interval, null for fewer
+            than two runs. Metrics that do not apply to a group are omitted. By application, for
+            ``web``, ``duration_s_mean`` is the page load time.
+
+        Raises
+        ------
+        ResultError
+            `by` is unknown.
         """
-        return flow_groups.summary(self.per_group)
+        table = self.table(by)
+        return metrics.summary(table, metrics.metrics_by(by, table))
 
-    def class_summary(self) -> pl.DataFrame:
-        """Average the metrics of every class of queues over the runs of each arm.
-
-        Returns
-        -------
-        polars.DataFrame
-            As for :meth:`group_summary`, over the columns of :attr:`per_class`.
-        """
-        return flow_groups.summary(self.per_class, queue_classes.METRICS)
-
-    def application_summary(self) -> pl.DataFrame:
-        """Average the metrics of every group of applications over the runs of each arm.
-
-        Returns
-        -------
-        polars.DataFrame
-            As for :meth:`group_summary`, over the columns of :attr:`per_application`. For ``web``,
-            ``duration_s_mean`` is the page load time.
-        """
-        return flow_groups.summary(self.per_application, app_metrics.METRICS)
-
-    def difference(self, baseline: str, other: str) -> pl.DataFrame:
+    def difference(self, baseline: str, other: str, by: By = "run") -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` of every metric.
 
         Parameters
         ----------
         baseline, other
             Names of arms.
+        by
+            As for :meth:`table`.
 
         Returns
         -------
         polars.DataFrame
-            One row per metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``
-            and ``significant``: whether the interval excludes 0.
+            One row per metric: ``group`` unless by run, ``metric``, ``unit``, ``n`` (pairs),
+            ``mean``, ``low``, ``high`` and ``significant``: whether the interval excludes 0.
+            Metrics of a group without a pair of runs are omitted.
 
         Raises
         ------
         ResultError
-            An arm is unknown or has no finished run.
+            An arm is unknown or has no finished run, or `by` is unknown.
         """
-        return metrics.difference(self.per_run, baseline, other)
-
-    def group_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Average the paired difference `other` - `baseline` of every metric of every group.
-
-        Parameters
-        ----------
-        baseline, other
-            Names of arms.
-
-        Returns
-        -------
-        polars.DataFrame
-            As for :meth:`difference`, with ``group`` first, over the columns of
-            :attr:`per_group`. Metrics without a pair of runs are omitted.
-
-        Raises
-        ------
-        ResultError
-            An arm is unknown or has no finished run.
-        """
-        metrics.check_arms(self.per_run, baseline, other)
-        return flow_groups.difference(self.per_group, baseline, other)
-
-    def class_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Average the paired difference `other` - `baseline` for every class that both have.
-
-        Parameters
-        ----------
-        baseline, other
-            Names of arms.
-
-        Returns
-        -------
-        polars.DataFrame
-            As for :meth:`group_difference`, over the columns of :attr:`per_class`.
-
-        Raises
-        ------
-        ResultError
-            An arm is unknown or has no finished run.
-        """
-        metrics.check_arms(self.per_run, baseline, other)
-        return flow_groups.difference(self.per_class, baseline, other, queue_classes.METRICS)
-
-    def application_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Average the paired difference `other` - `baseline` for every group of applications.
-
-        Parameters
-        ----------
-        baseline, other
-            Names of arms.
-
-        Returns
-        -------
-        polars.DataFrame
-            As for :meth:`group_difference`, over the columns of :attr:`per_application`.
-
-        Raises
-        ------
-        ResultError
-            An arm is unknown or has no finished run.
-        """
-        metrics.check_arms(self.per_run, baseline, other)
-        return flow_groups.difference(self.per_application, baseline, other, app_metrics.METRICS)
+        table = self.table(by)
+        metrics.check_arms(self.table(), baseline, other)
+        return metrics.difference(table, metrics.metrics_by(by, table), baseline, other)
 
     def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the result to a directory: ``manifest.json`` and one Parquet file per table.
@@ -369,13 +307,14 @@ class Result(ResultTables):
         # Rechunk: polars expressions fail on string columns whose first chunk is empty.
         return pl.DataFrame(self._outcome.table(name)).rechunk()
 
-    def to_pandas(self, table: str = "per_run") -> Any:
+    def to_pandas(self, table: str = "run") -> Any:
         """Return a table as a pandas data frame, without pyarrow, which polars would need.
 
         Parameters
         ----------
         table
-            Name of a frame, such as ``"per_run"``, ``"flows"`` or ``"pings"``.
+            Name of a frame, such as ``"flows"`` or ``"pings"``, or what the rows of a table of
+            metrics are about, as for :meth:`table`.
 
         Returns
         -------
@@ -387,18 +326,16 @@ class Result(ResultTables):
         ResultError
             There is no such frame, or pandas is not installed.
         """
-        frame = getattr(self, table, None) if table.isidentifier() else None
-        if not isinstance(frame, pl.DataFrame):
-            names = ", ".join(
-                [*self._outcome.table_names, "per_run", "per_group", "per_application"]
-            )
-            message = f'table: unknown table "{table}"; expected one of {names}'
+        names = self._outcome.table_names
+        if table not in (*names, *BY):
+            message = f'table: unknown table "{table}"; expected one of {", ".join([*names, *BY])}'
             raise _core.ResultError(message)
         try:
             pandas = importlib.import_module("pandas")
         except ModuleNotFoundError:
             message = "to_pandas requires pandas; install it with: pip install sojourn[pandas]"
             raise _core.ResultError(message) from None
+        frame = getattr(self, table) if table in names else self.table(cast("By", table))
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
 
     def to_latex(
@@ -418,8 +355,8 @@ class Result(ResultTables):
         Parameters
         ----------
         metric
-            One or several columns of :attr:`per_run`, or with `group` of :attr:`per_group`,
-            :attr:`per_class` or :attr:`per_application`; by default the main ones.
+            One or several metrics of :meth:`table`, by run, or with `group` by group, class or
+            application; by default the main ones.
         arms
             Names of the arms; by default all with a finished run.
         group
@@ -454,8 +391,17 @@ class Result(ResultTables):
         \end{tabular}
         <BLANKLINE>
         """
-        return latex.of_result(
-            self, metric, arms=arms, group=group, baseline=baseline, caption=caption, label=label
+        return latex.of_metrics(
+            self.table(),
+            self.summary,
+            self.difference,
+            metric,
+            origin=self.origin,
+            arms=arms,
+            group=group,
+            baseline=baseline,
+            caption=caption,
+            label=label,
         )
 
     def _repr_html_(self) -> str:
@@ -463,17 +409,17 @@ class Result(ResultTables):
         checked = self.scenario.checked
         runs = markup.paragraph(f"{self.finished} of {self.total} runs", strong=checked.name)
         # Without traffic, a class has nothing to show.
-        classes = self.class_summary().filter((pl.col("mean") > 0).any().over("group"))
+        classes = self.summary("class").filter((pl.col("mean") > 0).any().over("group"))
         groups = (
-            (("Traffic groups", "group"), self.group_summary(), flow_groups.METRICS),
-            (("Classes of queues", "class"), classes, queue_classes.METRICS),
-            (("Applications", "group"), self.application_summary(), app_metrics.METRICS),
+            (("Traffic groups", "group"), self.summary("group"), shown("group")),
+            (("Classes of queues", "class"), classes, shown("class")),
+            (("Applications", "group"), self.summary("application"), shown("application")),
         )
         return "".join(
             [
                 runs,
                 self.validity._repr_html_(),
-                notebook.of_runs(self.summary(), metrics.metrics_of(self.per_run), self.arms),
+                notebook.of_runs(self.summary(), metrics.metrics_of(self.table()), self.arms),
                 *(notebook.of_groups(*group, self.arms) for group in groups),
             ]
         )

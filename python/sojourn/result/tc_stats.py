@@ -44,8 +44,8 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
 
 def _unfinished(result: Result, arm: str, replication: int) -> str:
     """Write which replications of an arm, or which arms, have finished."""
-    check_arms(result.per_run, arm)
-    finished = result.per_run.filter(pl.col("arm") == arm)["replication"].sort().to_list()
+    check_arms(result.table(), arm)
+    finished = result.table().filter(pl.col("arm") == arm)["replication"].sort().to_list()
     return f'arm "{arm}" has no finished replication {replication}; finished: {_ranges(finished)}'
 
 

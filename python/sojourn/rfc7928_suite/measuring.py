@@ -8,7 +8,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.result.metrics import KEYS
 from sojourn.rfc7928_suite.topology import PROBE, Case
 
@@ -257,7 +257,7 @@ def _losses(result: Result, flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_applications(result: Result, case: Case, found: pl.DataFrame) -> pl.DataFrame:
-    applications = result.per_application
+    applications = result.table("application")
     if applications.is_empty():
         return found.with_columns(mos=pl.lit(None, dtype=pl.Float64))
     chosen = applications.select(

@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.execute.run import run as run_scenario
 from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Measured, judge
-from sojourn.result import Result, flow_groups
+from sojourn.result import Result, metrics
 from sojourn.rfc7928_suite import fairness, stability, traffic, transports
 from sojourn.rfc7928_suite.definitions import Definition, Direction
 from sojourn.rfc7928_suite.measuring import METRICS, WHOLE, acted, measure
@@ -102,11 +102,11 @@ class Measurement:
 
     def summary(self) -> pl.DataFrame:
         """Average every metric of every group over the runs of each arm."""
-        return flow_groups.summary(self.runs, METRICS)
+        return metrics.summary(self.runs, METRICS)
 
     def difference(self) -> pl.DataFrame:
         """Average the paired difference of the queue from drop-tail."""
-        return flow_groups.difference(self.runs, DROP_TAIL, self.arms[1], METRICS)
+        return metrics.difference(self.runs, METRICS, DROP_TAIL, self.arms[1])
 
 
 @dataclass(slots=True, kw_only=True)

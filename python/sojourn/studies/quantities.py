@@ -1,7 +1,7 @@
 """Quantities of claims: metrics of runs, of groups of traffic, and of series in a window of time.
 
 ===========================================  =====================================================
-without group                                columns of :attr:`sojourn.Result.per_run`;
+without group                                metrics of :meth:`sojourn.Result.table`, by run;
                                              ``throughput_<link>_mbit_per_s``,
                                              ``ack_rtt_<direction>_ms``, ``jain``,
                                              ``goodput_mbit_per_s``, ``sojourn_ms_mean``,
@@ -9,8 +9,8 @@ without group                                columns of :attr:`sojourn.Result.pe
                                              ``ack_rtt_rise_ms_worst``; for each link
                                              ``sojourn_<link>_ms_<p50, ..., mean, max>``,
                                              ``utilisation_<link>``, ``loss_<link>_percent``
-with group                                   columns of :attr:`sojourn.Result.per_group` and
-                                             :attr:`sojourn.Result.per_application`;
+with group                                   metrics of :meth:`sojourn.Result.table`, by group
+                                             and by application;
                                              ``goodput_mbit_per_s``, ``share_percent``
 ``<series>_<statistic>[<from>,<to>]``        :mod:`sojourn.studies.series`
 ``median_<metric>``                           the median over the runs, not the mean, of a metric
@@ -87,7 +87,7 @@ class Quantities:
         transport = metrics.transport_metrics(
             result.flows, result.links, measured_s=self._measured_s
         )
-        runs = result.per_run
+        runs = result.table()
         for part in (
             transport,
             _of_flows(result.flows, self._measured_s),
@@ -104,7 +104,7 @@ class Quantities:
         result = self._result
         keys = [*KEYS, "group"]
         groups = _shares(result.flows, self._measured_s)
-        for part in (result.per_group, result.per_application):
+        for part in (result.table("group"), result.table("application")):
             new = [column for column in part.columns if column not in groups.columns]
             groups = groups.join(part.select(*keys, *new), on=keys, how="left")
         return groups

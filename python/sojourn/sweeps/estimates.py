@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.deferred import Deferred
 from sojourn.execute.executor import jobs_at_once
 from sojourn.result import metrics, student
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps import comparisons

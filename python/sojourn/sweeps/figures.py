@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sojourn.plot import palette
 from sojourn.plot.drawing import add_grid, plain_log, wrapped
 from sojourn.plot.figures import Plot
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
 from sojourn.sweeps.scales import Scale, is_wide
 

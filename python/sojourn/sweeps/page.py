@@ -13,7 +13,7 @@ from sojourn.report.page import head, legend_of, section, style_of, tooltip
 from sojourn.report.script import element, sorting
 from sojourn.report.sortable import Heading, Value, sortable
 from sojourn.result import derived_files, formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.sweeps import comparisons, panels
 from sojourn.sweeps.estimates import main_metrics
 from sojourn.sweeps.result import SweepResult

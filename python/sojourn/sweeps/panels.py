@@ -14,7 +14,7 @@ from sojourn.report.chart import Axis, Chart, linear_axis, log_axis, named_axis
 from sojourn.report.figure import figure
 from sojourn.report.heat_map import Cell, HeatMap
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps.estimates import in_order
 from sojourn.sweeps.result import SweepResult

@@ -29,7 +29,7 @@ from sojourn.cli import agree as command
 from sojourn.cli import stored
 from sojourn.cli.app import app
 from sojourn.plot import curves
-from sojourn.result import app_metrics, flow_groups
+from sojourn.result.catalogue import shown
 from sojourn.result.naming import described
 from support.live_runs import need_live_runs
 from support.shell import ROOT, Command
@@ -209,20 +209,24 @@ def test_every_metric_has_the_tolerance_of_its_unit() -> None:
     assert DELAY.of(0.001, "s") == pytest.approx(0.001)
     assert GOODPUT.of(-10.0, "Mbit/s") == pytest.approx(0.5)
     # The bit rate of a video is one of a few rates.
-    (rate,) = [one for one in app_metrics.METRICS if one.column == "bitrate_mbit_per_s_mean"]
+    (rate,) = [one for one in shown("application") if one.column == "bitrate_mbit_per_s_mean"]
     assert tolerance(rate) is None
 
 
 def test_named_metrics_of_groups_exist() -> None:
-    assert set(OF_GROUPS) <= {one.column for one in flow_groups.METRICS}
-    assert set(OF_APPLICATIONS) <= {one.column for one in app_metrics.METRICS}
+    assert set(OF_GROUPS) <= {one.column for one in shown("group")}
+    assert set(OF_APPLICATIONS) <= {one.column for one in shown("application")}
+
+
+def _without(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    return frame.drop(column, strict=False)
 
 
 def test_a_metric_that_one_side_lacks_is_not_measured(
     result: sj.Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = Stand(result, [])
-    monkeypatch.setattr(lost, "per_run", result.per_run.drop("ping_ms_p99"), raising=False)
+    monkeypatch.setattr(lost, "table", lambda by="run": _without(result.table(by), "ping_ms_p99"))
     table = sj.Agreement(result, lost).table.filter(metric="ping_ms_p99", arm="fq")
     assert table["verdict"].item() == "not measured"
     assert table["live"].item() is table["difference"].item() is None

@@ -179,7 +179,7 @@ def test_csv_files_have_the_numbers_of_the_tables(result: sj.Result, tmp_path: P
     metrics = pl.read_csv(files["metrics"])
     assert metrics["arm"].to_list() == ["fq"] * 3
     assert (
-        metrics["ping_ms_p95"].to_list() == result.per_run.filter(arm="fq")["ping_ms_p95"].to_list()
+        metrics["ping_ms_p95"].to_list() == result.table().filter(arm="fq")["ping_ms_p95"].to_list()
     )
     with files["columns"].open(encoding="utf-8", newline="") as stream:
         columns = {(row["table"], row["column"]): row for row in csv.DictReader(stream)}

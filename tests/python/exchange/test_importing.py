@@ -176,7 +176,7 @@ def test_an_exported_run_has_its_numbers_after_import(result: sj.Result, tmp_pat
         f"simulated: small fq rep:{n} (rrul_be_nflows)" for n in range(3)
     }
     warmup_s = result.scenario.checked.warmup_s
-    mine = result.per_run.filter(arm="fq")
+    mine = result.table().filter(arm="fq")
     # A sample at the end of the warm-up is of the interval before it.
     back = per_run(found, warmup_s=warmup_s + 1e-6)
     for column, tolerance in (

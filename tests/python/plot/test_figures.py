@@ -107,7 +107,7 @@ def test_lines_are_thinned_and_keep_their_level(result: sj.Result) -> None:
     for curve in curves.goodput_curves(result, "down"):
         assert len(curve.x) <= curves.POINTS
         late = [y for x, y in zip(curve.x, curve.y, strict=True) if x > 2.0]
-        runs = result.per_run.filter(arm=curve.arm)["goodput_down_mbit_per_s"]
+        runs = result.table().filter(arm=curve.arm)["goodput_down_mbit_per_s"]
         assert np.mean(late) == pytest.approx(runs.mean(), rel=0.05)
 
 

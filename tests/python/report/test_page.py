@@ -152,7 +152,7 @@ def test_a_report_tells_how_long_users_waited() -> None:
     assert outline.open == []
     assert "<h3>&lt;readers&gt;</h3>" in page
     assert "duration [s]" in page
-    load = result.application_summary().filter(group="<readers>", metric="duration_s_mean")
+    load = result.summary("application").filter(group="<readers>", metric="duration_s_mean")
     assert f"<td>{load['mean'].item():.3f}<small>" in page
     voice = page[page.index("<h3>callers</h3>") :]
     assert "MOS" in voice
@@ -185,7 +185,7 @@ def test_differences_of_applications_and_transfers_stand_below_their_tables() ->
     assert groups.count("<h3>Difference from fq</h3>") == 1
     section = page[page.index("<h2>Applications") :]
     assert section.count("<h4>Difference from fq</h4>") == 1
-    compared = result.application_difference("fq", "fifo")
+    compared = result.difference("fq", "fifo", "application")
     load = compared.filter(group="readers", metric="duration_s_mean").row(0, named=True)
     assert load["mean"] > 0
     assert f"+{load['mean']:.1f}" in section[section.index("<h3>readers</h3>") :]

@@ -3,7 +3,7 @@
 import pytest
 
 from sojourn.result import formatting
-from sojourn.result.metric import Metric
+from sojourn.result.catalogue import Metric
 
 GOODPUT = Metric(column="goodput_up_mbit_per_s", label="goodput up", unit="Mbit/s", digits=2)
 

@@ -157,7 +157,7 @@ def test_a_deep_buffer_that_drops_nothing_has_no_loss() -> None:
     flow = result.flows.row(0, named=True)
     assert flow["missing_packets"] > 1_000, "they wait"
     assert flow["lost_packets"] == 0
-    assert result.per_group["loss_percent"].to_list() == [0.0]
+    assert result.table("group")["loss_percent"].to_list() == [0.0]
 
 
 def test_a_run_with_random_transfers_has_them(scenario: sj.Scenario) -> None:
@@ -170,7 +170,7 @@ def test_a_run_with_random_transfers_has_them(scenario: sj.Scenario) -> None:
     result = sj.run(built)
     sizes = result.flows.filter(group="web")["bytes"]
     assert sizes.n_unique() > 30
-    summary = result.group_summary()
+    summary = result.summary("group")
     assert set(summary["group"]) == {"long", "web"}
     assert summary.filter(pl.col("metric") == "fct_s_mean")["n"].to_list() == [2]
 
@@ -188,7 +188,7 @@ def test_quic_transfers_are_a_group_as_those_of_tcp() -> None:
             warmup="1s",
         )
     )
-    groups = {row["group"]: row for row in result.per_group.iter_rows(named=True)}
+    groups = {row["group"]: row for row in result.table("group").iter_rows(named=True)}
     assert groups["endless"]["goodput_mbit_per_s_mean"] > 7
     assert 0.1 < groups["finite"]["fct_s_mean"] < 1
     assert groups["finite"]["initial_loss_percent"] == 0
@@ -255,7 +255,7 @@ def test_rtt_inflation_excludes_the_delays_of_links() -> None:
     result = sj.run(scenario)
     flow = result.flows.row(0, named=True)
     assert (flow["rtt_ms"], flow["base_rtt_ms"]) == (10.0, 70.0)
-    inflation = result.per_group["rtt_inflation_ms_mean"].item()
+    inflation = result.table("group")["rtt_inflation_ms_mean"].item()
     waited = result.links.filter(link="bottleneck")["sojourn_ms_mean"].item()
     assert waited < inflation < waited + 3
 
@@ -282,6 +282,6 @@ def test_a_group_has_its_share_of_the_capacity_of_its_bottleneck() -> None:
     assert bottlenecks == {"bulk": "home", "cbr": "down"}
     capacities = dict(result.links.select("link", "capacity_mbit_per_s").iter_rows())
     assert capacities == pytest.approx({"home": 4.0, "modem": 5.0, "down": 6.0})
-    shares = dict(result.per_group.select("group", "capacity_share_percent").iter_rows())
+    shares = dict(result.table("group").select("group", "capacity_share_percent").iter_rows())
     assert 90 < shares["bulk"] < 97
     assert shares["cbr"] == pytest.approx(25.0, rel=0.01)

@@ -124,7 +124,7 @@ def test_tex_accepts_every_table(various: sj.Result, tmp_path: Path) -> None:
 def test_the_numbers_are_those_of_the_terminal(result: sj.Result) -> None:
     text = result.to_latex()
     summary = result.summary()
-    for metric in metrics_of(result.per_run):
+    for metric in metrics_of(result.table()):
         if metric.role not in {"headline", "compared"}:
             continue
         for row in summary.filter(metric=metric.column).iter_rows(named=True):

@@ -218,7 +218,7 @@ def test_one_run_has_a_mean_and_no_interval() -> None:
     run = metrics.per_run_metrics(
         flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     )
-    row = metrics.summary(run).row(0, named=True)
+    row = metrics.summary(run, metrics.metrics_of(run)).row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (1, 1.0, None, None)
 
 
@@ -226,10 +226,11 @@ def test_differences_are_paired_by_replication() -> None:
     rates = {("a", k): [1.0 * k] for k in range(6)} | {("b", k): [1.0 * k + 0.5] for k in range(6)}
     both = links(0.9, arms=("a", "b"), replications=6)
     runs = metrics.per_run_metrics(flows(rates), both, pings([]), warmup_s=0.0, measured_s=2.0)
-    row = metrics.difference(runs, "a", "b").row(0, named=True)
+    of_runs = metrics.metrics_of(runs)
+    row = metrics.difference(runs, of_runs, "a", "b").row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (6, 0.5, 0.5, 0.5)
     assert row["significant"]
-    opposite = metrics.difference(runs, "b", "a")
+    opposite = metrics.difference(runs, of_runs, "b", "a")
     assert_frame_equal(opposite.select("mean").head(1), pl.DataFrame({"mean": [-0.5]}))
 
 

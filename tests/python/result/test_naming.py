@@ -51,7 +51,7 @@ def file(tmp_path: Path) -> Path:
 def test_links_without_a_queue_have_no_metrics(scenario: sj.Scenario, result: sj.Result) -> None:
     links = queued_links(scenario.checked)
     assert links == ["up"]
-    columns = result.per_run.columns[2:]
+    columns = result.table().columns[2:]
     assert all(is_possible(column, links) for column in columns)
     # Only the metrics of links differ between this scenario and one with a queue at all links.
     lost = [name for name in ("down", "up") if f"sojourn_{name}_ms_p95" not in columns]
@@ -68,10 +68,10 @@ def test_a_link_has_metrics_if_it_has_a_queue_in_an_arm_or_at_a_point(
     arms = [sj.Arm(name="fast", set=none), sj.Arm(name="slow", set={})]
     with_arms = scenario.replace(links=links, arms=arms)
     assert sorted(queued_links(with_arms.checked)) == ["down", "up"]
-    assert "sojourn_down_ms_p95" in sj.run(with_arms).per_run.columns
+    assert "sojourn_down_ms_p95" in sj.run(with_arms).table().columns
     fast = with_arms.replace(arms=arms[:1])
     assert queued_links(fast.checked) == ["up"]
-    assert "sojourn_down_ms_p95" not in sj.run(fast).per_run.columns
+    assert "sojourn_down_ms_p95" not in sj.run(fast).table().columns
     assert queued_links(with_arms.checked, [none]) == ["up"]
     assert sorted(queued_links(with_arms.checked, [none, {}])) == ["down", "up"]
     slow = {"links.down": {"rate": "9mbit"}}
@@ -83,7 +83,7 @@ def test_traffic_with_a_path_has_the_direction_total() -> None:
         rate="5mbit", queues={"codel": sj.CoDel()}, duration="3s", warmup="1s", replications=1
     )
     links = queued_links(base.checked)
-    columns = sj.run(base).per_run.columns[2:]
+    columns = sj.run(base).table().columns[2:]
     assert "goodput_total_mbit_per_s" in columns
     assert all(is_possible(column, links) for column in columns)
     assert not is_possible(f"goodput_{links[0]}", links)
@@ -126,7 +126,7 @@ def test_a_metric_of_some_points_is_accepted(file: Path) -> None:
 
 def test_groups_are_those_of_a_run(scenario: sj.Scenario, result: sj.Result) -> None:
     found = groups(scenario)
-    frames = (result.per_group, result.per_application)
+    frames = (result.table("group"), result.table("application"))
     assert set(found) == {name for frame in frames for name in frame["group"]}
     for frame in frames:
         for name in frame["group"].unique():

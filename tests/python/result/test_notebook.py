@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import sojourn as sj
-from sojourn.result import flow_groups, formatting, naming
+from sojourn.result import formatting, naming
+from sojourn.result.catalogue import shown
 
 
 class Tags(HTMLParser):
@@ -53,8 +54,8 @@ def hostile() -> sj.Result:
 
 
 def test_names_in_html_are_escaped(hostile: sj.Result) -> None:
-    for shown in (hostile, hostile.scenario, hostile.validity):
-        tags = Tags(shown._repr_html_())
+    for page in (hostile, hostile.scenario, hostile.validity):
+        tags = Tags(page._repr_html_())
         assert tags.seen <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
     assert "<script>alert(1)</script> arm" in Tags(hostile._repr_html_()).text
 
@@ -104,9 +105,9 @@ def test_a_result_shows_groups_classes_and_applications(l4s: sj.Result) -> None:
         assert f" {name} {arm} " in text
     assert "up: L pie" not in text
     assert "MOS" in text
-    of_group = l4s.group_summary().filter(group="cubic", arm="pie")
+    of_group = l4s.summary("group").filter(group="cubic", arm="pie")
     row = of_group.filter(metric="goodput_mbit_per_s_mean").row(0, named=True)
-    metric = next(one for one in flow_groups.METRICS if one.column == row["metric"])
+    metric = next(one for one in shown("group") if one.column == row["metric"])
     assert f" cubic pie {formatting.estimate(row['mean'], row['low'], row['high'], metric)}" in text
 
 
@@ -116,7 +117,7 @@ def test_a_class_without_traffic_is_not_shown(l4s: sj.Result) -> None:
     # Prague sends only during the warm-up.
     brief = [*quiet.traffic, sj.Tcp(direction="up", name="prague", cc="prague", stop="100ms")]
     ended = sj.run(quiet.replace(traffic=brief))
-    assert "up: L" in set(ended.per_class["group"])
+    assert "up: L" in set(ended.table("class")["group"])
     assert "up: L" not in Tags(ended._repr_html_()).text
 
 

@@ -42,17 +42,17 @@ def test_the_classes_add_up_to_the_link(l4s: sj.Result) -> None:
 
 
 def test_a_class_has_its_own_delay_rate_and_signals(l4s: sj.Result) -> None:
-    rows = {row["group"]: row for row in l4s.per_class.filter(arm="dualpi2").to_dicts()}
+    rows = {row["group"]: row for row in l4s.table("class").filter(arm="dualpi2").to_dicts()}
     low, classic = rows["up: L"], rows["up: C"]
     assert low["sojourn_ms_p99"] < 3 < classic["sojourn_ms_mean"]
     assert low["drops"] == 0 < low["marks"]
     assert 15 < low["sent_mbit_per_s"] + classic["sent_mbit_per_s"] < 20.1
-    assert set(l4s.per_class["arm"]) == {"dualpi2", "dualpi2 rfc"}
-    summary = l4s.class_summary().filter(arm="dualpi2", group="up: L", metric="sojourn_ms_mean")
+    assert set(l4s.table("class")["arm"]) == {"dualpi2", "dualpi2 rfc"}
+    summary = l4s.summary("class").filter(arm="dualpi2", group="up: L", metric="sojourn_ms_mean")
     assert summary["n"].item() == 2
-    compared = l4s.class_difference("dualpi2", "dualpi2 rfc")
+    compared = l4s.difference("dualpi2", "dualpi2 rfc", "class")
     assert set(compared["group"]) == {"up: L", "up: C"}
-    assert l4s.class_difference("dualpi2", "pie").is_empty()
+    assert l4s.difference("dualpi2", "pie", "class").is_empty()
 
 
 def test_the_classes_are_in_the_report_the_table_and_the_json(
@@ -97,11 +97,11 @@ def test_means_count_the_runs_in_which_a_class_had_no_packet(hashed: sj.Result) 
     seen = hashed.classes.filter(arm="drr").group_by("class").len()["len"]
     assert seen.min() < 4 < len(seen) + 1, "hashed to the same classes in every run"  # type: ignore[operator]
     for arm in hashed.arms:
-        rows = hashed.class_summary().filter(arm=arm, metric="sent_mbit_per_s")
+        rows = hashed.summary("class").filter(arm=arm, metric="sent_mbit_per_s")
         assert rows["n"].to_list() == [4] * rows.height
         link = hashed.links.filter(arm=arm)["sent_bytes"].sum() * 8e-6 / 11 / 4
         assert rows["mean"].sum() == pytest.approx(link)
-    idle = hashed.per_class.filter(arm="drr", sent_mbit_per_s=0.0)
+    idle = hashed.table("class").filter(arm="drr", sent_mbit_per_s=0.0)
     assert idle.height > 0
     assert idle["drops"].sum() == 0
     assert idle["sojourn_ms_mean"].null_count() == idle.height
@@ -109,9 +109,9 @@ def test_means_count_the_runs_in_which_a_class_had_no_packet(hashed: sj.Result) 
 
 def test_classes_have_a_fixed_order(hashed: sj.Result) -> None:
     for arm, classes in (("drr", ["class 0", "class 1", "class 2", "class 3"]), ("cake", TINS)):
-        rows = hashed.per_class.filter(arm=arm)
+        rows = hashed.table("class").filter(arm=arm)
         assert rows["group"].to_list() == [f"up: {name}" for name in classes] * 4
-    changed = hashed.class_difference("drr", "cake")
+    changed = hashed.difference("drr", "cake", "class")
     assert changed.is_empty()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ def test_every_run_of_every_arm_is_there(result: sj.Result) -> None:
     assert result.complete
     assert (result.finished, result.total) == (6, 6)
     assert result.arms == ["fifo", "fq"]
-    assert result.per_run.select("arm", "replication").rows() == [
+    assert result.table().select("arm", "replication").rows() == [
         (arm, replication) for arm in ("fifo", "fq") for replication in range(3)
     ]
 
@@ -43,7 +44,7 @@ def test_tables_are_tidy(result: sj.Result) -> None:
 def test_links_carry_no_more_than_their_rate(result: sj.Result) -> None:
     assert result.links["utilisation"].max() <= 1.001  # type: ignore[operator]
     for side, rate in (("up", 1.0), ("down", 10.0)):
-        goodput = result.per_run[f"goodput_{side}_mbit_per_s"]
+        goodput = result.table()[f"goodput_{side}_mbit_per_s"]
         assert goodput.max() < rate  # type: ignore[operator]
 
 
@@ -71,10 +72,22 @@ def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
         result.difference("fifo", 3)  # type: ignore[arg-type]
 
 
+def test_what_a_table_of_metrics_is_about_is_checked(result: sj.Result) -> None:
+    expected = 'by: unknown "flow"; expected one of run, group, class, application$'
+    calls: list[Callable[[Any], object]] = [
+        result.table,
+        result.summary,
+        lambda by: result.difference("fifo", "fq", by),
+    ]
+    for call in calls:
+        with pytest.raises(sj.ResultError, match=expected):
+            call("flow")
+
+
 def test_a_saved_result_is_the_result(result: sj.Result, tmp_path: Path) -> None:
     result.save(tmp_path / "kept")
     read = sj.Result.load(tmp_path / "kept")
-    assert_frame_equal(read.per_run, result.per_run)
+    assert_frame_equal(read.table(), result.table())
     assert read.provenance["scenario_sha256"] == result.scenario.hash
     assert read.build == result.build
 

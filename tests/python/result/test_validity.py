@@ -270,7 +270,7 @@ def test_transactions_that_the_end_cuts_off_are_reported_as_that() -> None:
         replications=2,
     )
     result = sj.run(scenario)
-    row = result.per_application.row(0, named=True)
+    row = result.table("application").row(0, named=True)
     assert row["cut_off"] == 1.0
     assert row["transactions"] == 2
     (finding,) = (text for text in texts(result, "note", "warning") if "still in progress" in text)

@@ -120,7 +120,7 @@ def test_users_of_an_application_are_served(name: str) -> None:
         name=name,
     )
     result = sj.run(scenario)
-    served = result.per_application.filter(group=name if name != "voip" else "voip up")
+    served = result.table("application").filter(group=name if name != "voip" else "voip up")
     assert len(served) == 1
     if name == "voip":
         assert served["mos_mean"][0] > 4.2

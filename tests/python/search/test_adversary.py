@@ -82,7 +82,7 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
     again = read(tmp_path / "worst.toml")
     assert again == case
     # The file has the seed and the number of runs of its regret.
-    frame = sj.run(again.scenario).per_run
+    frame = sj.run(again.scenario).table()
     of = contest(again.scenario, case.arm, case.against, case.score)
     assert of.regret(frame).mean == case.regret
     worst.save(tmp_path / "out")
@@ -92,7 +92,7 @@ def test_a_worst_case_is_simpler_keeps_its_regret_and_is_written(
 @pytest.mark.parametrize("queue", ["codel", "cake"])
 def test_a_stored_worst_case_still_has_its_regret(queue: str) -> None:
     case = read(worst_cases.FOLDER / f"{queue}.toml")
-    runs = sj.run(case.scenario).per_run
+    runs = sj.run(case.scenario).table()
     found = contest(case.scenario, case.arm, case.against, case.score).regret(runs)
     # Changes of results may move it a little.
     assert found.mean == pytest.approx(case.regret, rel=0.1)

@@ -176,7 +176,7 @@ def test_a_sweep_has_the_metrics_of_its_scenarios(base: sj.Scenario, swept: sj.S
     changed = base.replace(
         links={**base.links, "up": sj.Link(rate="8mbit", qdisc="codel target 40ms")}
     )
-    alone = sj.run(changed).per_run.drop("arm", "replication")
+    alone = sj.run(changed).table().drop("arm", "replication")
     columns = [column for column in alone.columns if column in swept.runs.columns]
     assert columns == alone.columns
     assert swept.runs.filter(pl.col("point") == 1).select(columns).equals(alone)

@@ -47,7 +47,7 @@ def test_page_load_times_are_reported_by_run_and_group() -> None:
         pages={"shop": PAGE},
     )
     result = sj.run(built)
-    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    rows = {row["group"]: row for row in result.table("application").iter_rows(named=True)}
     users, voice, video = rows["users"], rows["voice"], rows["video"]
     # Handshake, TLS, document and pictures: at least four round trips of 40 ms.
     assert 0.16 < users["duration_s_p50"] < 0.4
@@ -69,9 +69,9 @@ def test_waiting_times_are_estimated_over_runs() -> None:
     result = sj.run(built.replace(replications=3))
     estimates = {
         (row["group"], row["metric"]): row
-        for row in result.application_summary().iter_rows(named=True)
+        for row in result.summary("application").iter_rows(named=True)
     }
-    loads = result.per_application.filter(group="users")["duration_s_mean"]
+    loads = result.table("application").filter(group="users")["duration_s_mean"]
     load = estimates["users", "duration_s_mean"]
     assert load["n"] == 3
     assert load["mean"] == pytest.approx(loads.mean())
@@ -107,7 +107,7 @@ def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_reported() -> None:
         sj.Request(direction="down", name="others", bytes="1kb", think="1s"),
     ).replace(links={name: sj.Link(rate="500kbit", qdisc="pfifo") for name in ("up", "down")})
     result = sj.run(built)
-    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    rows = {row["group"]: row for row in result.table("application").iter_rows(named=True)}
     # 2.6 MB take 42 s and more.
     assert (rows["users"]["transactions"], rows["users"]["begun_before"]) == (0, 1.0)
     assert rows["others"]["begun_before"] is None or rows["others"]["transactions"] > 0
@@ -139,7 +139,7 @@ def test_a_silent_call_is_rated_worst() -> None:
     built = _scenario(sj.Voip(direction="up", name="mute"))
     lossy = {name: sj.Link(rate="1mbit", qdisc="pfifo", loss="100%") for name in ("up", "down")}
     result = sj.run(built.replace(links=lossy))
-    rows = result.per_application
+    rows = result.table("application")
     assert rows["mos_mean"].to_list() == [1.0, 1.0]
     assert rows["voice_loss_percent_mean"].to_list() == [100.0, 100.0]
     findings = [finding.text for finding in result.validity.findings]
@@ -164,13 +164,13 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
         replications=3,
     )
     result = sj.run(built)
-    runs = result.per_application
+    runs = result.table("application")
     means = {
         arm: runs.filter(arm=arm).sort("replication")["duration_s_mean"] for arm in ("fq", "fifo")
     }
     found = {
         (row["group"], row["metric"]): row
-        for row in result.application_difference("fq", "fifo").iter_rows(named=True)
+        for row in result.difference("fq", "fifo", "application").iter_rows(named=True)
     }
     load = found["users", "duration_s_mean"]
     assert load["n"] == 3
@@ -178,10 +178,10 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
     assert load["mean"] > 0
     assert load["significant"]
     assert ("users", "mos_mean") not in found
-    groups = result.group_difference("fq", "fifo")
+    groups = result.difference("fq", "fifo", "group")
     assert groups.filter(group="files", metric="fct_s_mean")["n"].to_list() == [3]
     with pytest.raises(sj.ResultError, match='no finished run of arm "red"'):
-        result.application_difference("fq", "red")
+        result.difference("fq", "red", "application")
 
 
 def test_responsiveness_is_measured_in_round_trips_per_minute() -> None:
@@ -190,7 +190,7 @@ def test_responsiveness_is_measured_in_round_trips_per_minute() -> None:
         sj.Responsiveness(direction="down", name="plain", load=False, tls=False, rtt="10ms"),
     )
     result = sj.run(built)
-    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    rows = {row["group"]: row for row in result.table("application").iter_rows(named=True)}
     # 60 s / 40 ms and 60 s / 10 ms, but for packets of up to 3.5 kB at 50 Mbit/s.
     assert rows["idle"]["rpm_mean"] == pytest.approx(1500.0, rel=0.01)
     assert rows["plain"]["rpm_mean"] == pytest.approx(6000.0, rel=0.03)
@@ -198,7 +198,7 @@ def test_responsiveness_is_measured_in_round_trips_per_minute() -> None:
     tests = result.applications.filter(group="plain")
     assert tests["tls_handshake_ms"].null_count() == tests.height
     assert set(result.applications["rpm_confidence"]) == {"high"}
-    estimates = result.application_summary()
+    estimates = result.summary("application")
     assert set(estimates.filter(group="idle")["metric"]) >= {"rpm_mean", "foreign_rpm_mean"}
 
 
