@@ -133,6 +133,9 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 count: ## Count files and lines of the Python package and the crates; exit code 1 if a limit is missed.
 	@$(PYTHON) tools/count.py
 
+duplicates: ## Count repeated places of at least six lines with jscpd, which npm downloads; tests and generated files do not count.
+	@$(PYTHON) tools/duplicates.py
+
 schema: setup ## Write the JSON Schema of scenario files, docs/schema/scenario.schema.json.
 	$(BIN)/sojourn schema > docs/schema/scenario.schema.json
 

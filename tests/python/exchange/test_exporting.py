@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from cli.test_bad_input import refused
 from sojourn.exchange.flent import fitted
 from sojourn.scenario import presets
 from support.flent_program import flent
+from support.refusals import refused
 from support.saved import names, scenario
 from support.shell import Command, completed
 

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from cli.test_bad_input import refused
 from sojourn.exchange import importing, untrusted
 from sojourn.exchange.measurement import per_run
 from sojourn.exchange.sidecar import Beside
 from sojourn.report import measured as page
 from support.flent_program import program
+from support.refusals import refused
 from support.saved import names
 from support.shell import Command
 

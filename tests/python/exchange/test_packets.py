@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from cli.test_bad_input import refused
 from sojourn import _core
 from support.live_runs import need_live_runs
+from support.refusals import refused
 from support.saved import names
 from support.shell import Command
 

@@ -19,7 +19,7 @@ from sojourn.expressions import parse
 from sojourn.result.derived_files import check_replaced
 from sojourn.search.objectives import expression
 from support.shell import Command
-from sweeps.test_sweep import ARMS, TEXT
+from support.swept import ARMS, TEXT
 
 CAPACITIES = {arm: {"down": 10.0, "up": None} for arm in ("a", "b")}
 

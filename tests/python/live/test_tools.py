@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from result.test_captures import at, fields
 from support import flent_program
+from support.captures import at, fields
 from support.live_probe import SERVER, User, folder, link, measured, needed, parsed, program, saved
 
 __all__ = ["folder"]

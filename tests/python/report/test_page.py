@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,31 +9,8 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
+from support.outline import Outline
 from support.shell import ROOT
-
-VOID = {"meta", "input", "br", "link", "img"}
-
-
-class Outline(HTMLParser):
-    """Checks that tags close in order; collects attributes that load something."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.loads: list[str] = []
-        self.tags: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.loads += [f"{tag} {key}={value}" for key, value in attrs if key in {"src", "href"}]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 import sojourn as sj
-from cli.test_bad_input import VALID, refused
 from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.cli.run import run
 from sojourn.result import budget
+from support.refusals import VALID, refused
 from support.shell import Command, environment
 from support.stored import study
 

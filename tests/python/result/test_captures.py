@@ -1,6 +1,5 @@
 """Captures of packets: ``sojourn run --pcap``, checked with tshark."""
 
-import shutil
 import signal
 import struct
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.result import captures
+from support.captures import TSHARK, at, fields
 from support.shell import Command, environment
 
 SCENARIO = """
@@ -81,35 +81,7 @@ FAULTY = (
 AGAIN = "(tcp.analysis.retransmission || tcp.analysis.out_of_order)"
 TRANSFER_BYTES = 3 << 20
 
-TSHARK = shutil.which("tshark")
 needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
-
-
-def tshark(file: Path, *arguments: str) -> list[list[str]]:
-    """Fields of packets, or other output of tshark, by line."""
-    assert TSHARK is not None
-    done = subprocess.run(
-        [TSHARK, "-n", "-r", file, "-o", "ip.check_checksum:TRUE", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return [line.split("\t") for line in done.stdout.splitlines()]
-
-
-def fields(file: Path, kept: str, *names: str) -> list[list[str]]:
-    """Fields of the packets that a filter keeps."""
-    chosen = [word for name in names for word in ("-e", name)]
-    return tshark(file, "-Y", kept, "-T", "fields", *chosen)
-
-
-def at(file: Path, *points: str) -> Path:
-    """The packets at these points, as Wireshark should analyse them."""
-    kept = " || ".join(f'frame.interface_name == "{point}"' for point in points)
-    chosen = file.with_name(f"{'-'.join(points)}.pcapng")
-    tshark(file, "-Y", kept, "-w", str(chosen))
-    return chosen
 
 
 @pytest.fixture(scope="module")

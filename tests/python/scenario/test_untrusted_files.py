@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from cli.test_bad_input import VALID, refused
 from sojourn.scenario import files
+from support.refusals import VALID, refused
 from support.shell import Command
 from support.stored import study
 

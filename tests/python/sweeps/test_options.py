@@ -10,7 +10,7 @@ from sojourn.cli.app import app
 from sojourn.sweeps.parameters import parameter
 from sojourn.sweeps.space import points, space
 from support.shell import Command
-from sweeps.test_sweep import RATES, TEXT
+from support.swept import RATES, TEXT
 
 
 @pytest.fixture(scope="module")

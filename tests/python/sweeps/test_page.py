@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from report.test_page import Outline
 from sojourn import report
 from sojourn.report.heat_map import Cell, HeatMap
 from sojourn.sweeps import page, panels
 from sojourn.sweeps.scales import scale
+from support.outline import Outline
 from support.shell import Command
 
 TEXT = """

@@ -19,24 +19,10 @@ from sojourn.sweeps.space import points, space
 from sojourn.sweeps.until import until
 from support.shell import Command, environment
 from support.stored import COMMAND, segments
+from support.swept import ARMS, RATES, TEXT
 
-TEXT = """
-name = "swept"
-duration = "3s"
-warmup = "1s"
-rtt = "20ms"
-replications = 2
-links.up = { rate = "5mbit", qdisc = "codel" }
-links.down = { rate = "5mbit", qdisc = "pfifo" }
-traffic = [
-    { name = "bulk", type = "tcp", direction = "up" },
-    { name = "ping", type = "ping", direction = "up", interval = "50ms" },
-]
-"""
-ARMS = 'arms = [{ name = "codel" }, { name = "pie", set = { "links.up.qdisc" = "pie" } }]\n'
 # Bytes of some stored runs and the note before them.
 STORED = 1_500
-RATES = "links.up.rate=2mbit,4mbit"
 
 
 @pytest.fixture(scope="module")
