@@ -20,7 +20,6 @@
 //! tshark -r run.pcapng -Y 'frame.interface_name == "down.deq"' -w deq.pcapng
 //! ```
 
-mod block;
 mod endpoints;
 mod numbers;
 mod synth;

@@ -19,7 +19,6 @@ mod run;
 mod save;
 mod stats;
 mod tables;
-mod transfer;
 
 pub use budget::{
     Estimate, Kept, Part as MemoryPart, check as check_memory, default_limit, estimate,

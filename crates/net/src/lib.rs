@@ -5,7 +5,6 @@
 //! written against it runs in the simulator, on live packets and in a browser.
 #![no_std]
 
-mod dscp;
 mod names;
 mod packet;
 mod rng;
@@ -13,9 +12,8 @@ mod size;
 mod time;
 mod units;
 
-pub use dscp::{Dscp, DscpError};
 pub use names::{instead_of, nearest};
-pub use packet::{Ecn, FlowKey, Packet, TcpHeader, Transport};
+pub use packet::{Dscp, DscpError, Ecn, FlowKey, Packet, TcpHeader, Transport};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};
 pub use time::{Duration, Instant};

@@ -15,9 +15,7 @@ mod capture;
 mod host;
 mod medium;
 mod packet;
-mod payload;
 mod probe;
-mod start_losses;
 mod world;
 
 use sojourn_backend::{

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::Instant;
 
-use super::ResponsivenessConfig;
-use super::measures::{Samples, Time};
+use super::{ResponsivenessConfig, Samples, Time};
 use crate::contract::{AppOutput, Command, FINISHED, FLIGHT, HELLO, Side};
 
 /// The response to a probe: an object of 1 B in a frame of HTTP/2.

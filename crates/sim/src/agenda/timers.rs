@@ -1,6 +1,6 @@
 //! Events that are rarely rescheduled: a calendar for those of the next seconds, and a heap for those later.
 
-use super::key::{Key, NOTHING, time};
+use super::{Key, NOTHING, time};
 
 /// The [`Calendar`], and a [`Heap`] for what does not fit into it. Which of them holds an event changes only the cost.
 #[derive(Clone, Debug, Default)]

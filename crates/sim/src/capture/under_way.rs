@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use sojourn_capture::Tcp;
 use sojourn_qdisc::MarkReason;
 
-use crate::packet::{Owner, Packet};
-use crate::payload::Payload;
+use crate::packet::{Owner, Packet, Payload};
 
 /// What a capture says of a packet at every point.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-//! Events of connections over TCP or QUIC: delivery and timers.
+//! Events of connections over TCP or QUIC: delivery and timers. Most events of QUIC only send packets and set the timer of
+//! the endpoint concerned.
 
 use sojourn_apps::Side;
 use sojourn_net::{Ecn, Instant, Packet as View};
