@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,19 @@ def test_only_tests_that_name_nothing_are_skipped_when_the_time_is_up(
     command = [sys.executable, "-m", "pytest", "-p", "quick", "-q", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "1 passed, 1 skipped" in done.stdout
+
+
+def test_every_module_is_named_by_a_test() -> None:
+    package = ROOT / quick.PACKAGE
+    modules = [path for path in package.rglob("*.py") if not path.stem.startswith("__")]
+    unnamed = [
+        path.relative_to(package).as_posix()
+        for path in modules
+        if not quick.tests_that_name(ROOT, path.relative_to(ROOT))
+    ]
+    assert sorted(unnamed) == [], "add a test of that name, or a line to covered_by.toml"
+    assert len(modules) > 100
+    covered = tomllib.loads((ROOT / quick.COVERED).read_text(encoding="utf-8"))
+    tests = {test for listed in covered.values() for test in listed}
+    absent = [test for test in tests if not (ROOT / quick.TESTS / test).is_file()]
+    assert absent == []
