@@ -7,14 +7,16 @@ link to another file of the user.
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from sojourn import _core
 
 # What names of files begin with that are being written. A writer locks its file, so that those of
 # dead writers are known.
@@ -34,17 +36,16 @@ def head(path: str | Path, most: int, *, follow: bool = True) -> bytes:
 
 def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
     """Read a file in JSON."""
-    return read_json_digest(path, most, follow=follow)[0]
+    return parsed_json(head(path, most + 1, follow=follow), most)
 
 
-def read_json_digest(path: str | Path, most: int, *, follow: bool = True) -> tuple[Any, str]:
-    """Read a JSON file as :func:`read_json` does; also return the SHA-256 of its content."""
-    content = head(path, most + 1, follow=follow)
+def parsed_json(content: bytes, most: int) -> Any:
+    """Parse JSON of at most `most` bytes."""
     if len(content) > most:
         message = f"too large; expected at most {most} bytes"
         raise ValueError(message)
     try:
-        return json.loads(content), hashlib.sha256(content).hexdigest()
+        return json.loads(content)
     except RecursionError:
         message = "nested too deeply"
         raise ValueError(message) from None
@@ -136,6 +137,29 @@ def locked(path: str | Path) -> Iterator[None]:
                 return
         finally:
             os.close(descriptor)
+
+
+def check_writable_file(file: str | Path) -> None:
+    """Check that a file can be written."""
+    place = Path(file)
+    if place.is_symlink() or (place.exists() and not place.is_file()):
+        message = f"cannot write {place}: it exists and is not a regular file"
+        raise _core.ResultError(message)
+    if not place.parent.is_dir():
+        message = f"cannot write {place}: {place.parent} is not a directory"
+        raise _core.ResultError(message)
+    check_writable(place, place.parent)
+
+
+def check_writable(place: Path, directory: Path) -> None:
+    """Check that files can be created in a directory, which need not exist."""
+    nearest = next(one for one in (directory, *directory.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        message = f"cannot write {place}: {nearest}: {error.strerror}"
+        raise _core.ResultError(message) from None
 
 
 def _open(path: str | Path, flags: int, *, follow: bool) -> int:

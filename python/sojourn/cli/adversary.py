@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sojourn import _core
+from sojourn import _core, files
 from sojourn.cli import searching, session, spaces
 from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed, path
 from sojourn.cli.places import On, Store
@@ -18,7 +18,7 @@ from sojourn.cli.spaces import Where
 from sojourn.cli.stored import RESUME
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import AdversaryResult, hunting, regret, saving
+from sojourn.search import AdversaryResult, hunting, regret
 
 
 def adversary(
@@ -139,7 +139,7 @@ def _check(save: Path, *, force: bool) -> None:
     if save.exists() and not force:
         message = f"--save {save}: exists; expected --force or another file"
         raise _core.ResultError(message)
-    saving.check_file(save)
+    files.check_writable_file(save)
 
 
 def _document(result: AdversaryResult) -> dict[str, Any]:

@@ -84,9 +84,9 @@ class _Shared:
         # Whether the user has named it: a directory without runs may be none.
         self._named = named
         # Imported here: it loads polars.
-        from sojourn.storage.store import opened  # noqa: PLC0415
+        from sojourn.storage.store import Store  # noqa: PLC0415
 
-        self._store = opened(place)
+        self._store = Store.at(place)
 
     @property
     def place(self) -> str:

@@ -161,7 +161,7 @@ def sweep(
         concurrent = jobs_at_once(jobs, where_.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
-        storage.check(out, planned.manifest(complete=False), force=force)
+        storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
     scenarios = [batch.scenario for batch in planned.batches]
     local = places.row_store(where_.backend)
     processors = places.processors(on, where_, jobs)

@@ -112,9 +112,9 @@ def opened(
         yield Opened(executor=executor, store=local)
         return
     from sojourn.execute.shared import SharedRowStore  # noqa: PLC0415 - as above
-    from sojourn.storage.store import opened as opened_store  # noqa: PLC0415
+    from sojourn.storage.store import Store  # noqa: PLC0415
 
-    shared = SharedRowStore(store=opened_store(store), backend=on.backend, local=local)
+    shared = SharedRowStore(store=Store.at(store), backend=on.backend, local=local)
     shared.open(scenarios)
     with ExitStack() as stack:
         if on.clustered:

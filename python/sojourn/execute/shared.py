@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.execute.runs import Row, Run, binary, meter
 from sojourn.execute.stores import ERRORS, RowStore
 from sojourn.result.formatting import counted
-from sojourn.storage.store import Rows, SharedStore
+from sojourn.storage.store import Rows, Store
 from sojourn.storage.writer import Writer
 
 # Most scenarios whose keys are kept: a cluster executes runs of many scenarios at once.
@@ -40,7 +40,7 @@ class SharedRowStore:
     tries again later.
     """
 
-    store: SharedStore
+    store: Store
     backend: str | None = None
     local: RowStore | None = None
     failure: str | None = None

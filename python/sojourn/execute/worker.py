@@ -15,7 +15,7 @@ from sojourn.execute import processes
 from sojourn.execute.runs import Run
 from sojourn.execute.shared import keys
 from sojourn.storage import batch
-from sojourn.storage.store import SharedStore, opened
+from sojourn.storage.store import Store
 
 # Most scenarios that a worker keeps for its next tasks.
 _KEPT = 8
@@ -126,5 +126,5 @@ def scenario_of(scenario: _core.Scenario) -> str | bytes:
 
 
 @lru_cache(maxsize=_KEPT)
-def _opened(place: str) -> SharedStore:
-    return opened(place)
+def _opened(place: str) -> Store:
+    return Store.at(place)

@@ -8,9 +8,9 @@ import polars as pl
 
 from sojourn import _core, files
 from sojourn.scenario import Scenario
-from sojourn.search.saving import Saved
 from sojourn.search.search_result import SearchResult
 from sojourn.search.worst_case import Counterexample, parsed
+from sojourn.storage.saved import Saved
 
 _SCENARIO = "worst.toml"
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import polars as pl
 
 from sojourn.scenario import Scenario
-from sojourn.search import saving
-from sojourn.search.saving import Saved
+from sojourn.storage.saved import Layout, Saved
+
+FORMAT = 1
 
 
 class SearchResult:
@@ -59,8 +60,7 @@ class SearchResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        identity = {key: manifest[key] for key in cls._IDENTITY}
-        saving.check(directory, cls._KIND, identity, force=force)
+        cls._layout().check(directory, manifest, force=force)
 
     def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the result: a manifest, a Parquet file per frame, and the scenario that was found.
@@ -80,15 +80,8 @@ class SearchResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        saving.save(
-            directory,
-            self._KIND,
-            self.manifest,
-            self._tables,
-            self._texts(),
-            identity=self._IDENTITY,
-            force=force,
-        )
+        manifest = {"format": FORMAT, **self.manifest}
+        self._layout().save(directory, manifest, self._tables, self._texts(), force=force)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -109,8 +102,20 @@ class SearchResult:
         ResultError
             The directory contains no result of this search, or a damaged one.
         """
-        saved = saving.load(directory, cls._KIND, cls._TABLES, cls._TEXTS)
+        saved = cls._layout().load(directory)
+        del saved.manifest["format"]
         return cls._loaded(saved, Path(directory))
+
+    @classmethod
+    def _layout(cls) -> Layout:
+        return Layout(
+            kind=f"result of {cls._KIND}",
+            manifest=f"{cls._KIND}.json",
+            format=FORMAT,
+            identity=cls._IDENTITY,
+            tables=cls._TABLES,
+            texts=cls._TEXTS,
+        )
 
     @classmethod
     def _loaded(cls, saved: Saved, _directory: Path) -> Self:

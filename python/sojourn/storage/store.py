@@ -12,9 +12,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.storage import batch
 from sojourn.storage.batch import About, DamagedError
-from sojourn.storage.bucket import Bucket
-from sojourn.storage.folder import Folder
-from sojourn.storage.objects import CLOCK, Item, Objects
+from sojourn.storage.objects import CLOCK, Bucket, Directory, Item, Objects
 
 _RUNS = "runs/"
 # Concurrent reads: a request spends most of its time waiting.
@@ -27,11 +25,26 @@ _DELAYS_S = (0.1, 0.4, 1.5, 3.0)
 _OTHER = ("arms", "replications", "name", "duration", "warmup")
 
 
-class SharedStore:
+class Store:
     """A store of finished runs in a directory or a bucket."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+
+    @classmethod
+    def at(cls, place: str) -> "Store":
+        """Open a store; its place is first read when the store is used.
+
+        Examples
+        --------
+        >>> Store.at("/mnt/team").url
+        '/mnt/team'
+        """
+        check_place(place)
+        if "://" in place:
+            return cls(Bucket(place))
+        # Absolute: workers on this machine have another working directory.
+        return cls(Directory(Path(place).absolute()))
 
     @property
     def url(self) -> str:
@@ -254,21 +267,6 @@ class Rows:
         text = f"{self._objects.url}/{self._prefix}{name}: {fault}"
         self.damaged.append(text)
         self._damaged[text] = name
-
-
-def opened(place: str) -> SharedStore:
-    """Open a shared store; its place is first read when the store is used.
-
-    Examples
-    --------
-    >>> opened("/mnt/team").url
-    '/mnt/team'
-    """
-    check_place(place)
-    if "://" in place:
-        return SharedStore(Bucket(place))
-    # Absolute: workers on this machine have another working directory.
-    return SharedStore(Folder(Path(place).absolute()))
 
 
 def check_place(place: str) -> None:

@@ -16,7 +16,7 @@ from sojourn.cli.app import app
 from sojourn.execute import dask, places, shared, worker
 from sojourn.storage import batch
 from sojourn.storage import store as shared_stores
-from sojourn.storage.store import SharedStore, opened
+from sojourn.storage.store import Store
 from support import buckets, clusters
 from support.buckets import Server
 from support.clusters import Workers
@@ -126,7 +126,7 @@ def test_a_killed_worker_costs_only_its_tasks(
     assert 0 < killed[0] < RUNS
     assert saved(found, tmp_path / "cluster") == saved(local, tmp_path / "local")
     # Every run was stored once.
-    assert opened(store).verify() == (RUNS, [])
+    assert Store.at(store).verify() == (RUNS, [])
     assert server.written < RUNS
     # Threads of another process find them, as does a cluster.
     for on in (None, workers.address):
@@ -136,7 +136,7 @@ def test_a_killed_worker_costs_only_its_tasks(
         )
         assert again.runs.equals(local.runs)
         assert calls[0] == 0
-    assert opened(store).verify() == (RUNS, [])
+    assert Store.at(store).verify() == (RUNS, [])
 
 
 @pytest.mark.usefixtures("_short")
@@ -155,7 +155,7 @@ def test_damaged_batches_are_named_and_repeated(
     assert all(path.name in named for path in batches[:2])
     # A batch that was replaced does not stay.
     stays = sum("it stays until `sojourn store gc`" in f"{one.message}" for one in warned)
-    assert stays == len(opened(f"{store}").verify()[1])
+    assert stays == len(Store.at(f"{store}").verify()[1])
     assert found.runs.equals(local.runs)
 
 
@@ -183,7 +183,7 @@ def test_a_store_that_cannot_be_written_loses_nothing(
         progress=lambda done, _: counts.append(done),
     )  # fmt: skip
     assert set(counts) == {0, 18}
-    assert opened(store).verify() == (18, [])
+    assert Store.at(store).verify() == (18, [])
     assert found.runs.drop("point").equals(
         local.runs.filter(local.runs["duration"] == "4s").drop("point", "duration")
     )
@@ -217,7 +217,7 @@ def test_a_task_whose_batch_is_stored_executes_nothing(base: sj.Scenario, tmp_pa
     assert worker.run(task).executed == 2
     # As after its first worker was lost.
     assert worker.run(task) == worker.Done(executed=0, seconds=0.0, batch=task.batch)
-    assert opened(f"{tmp_path}").verify() == (2, [])
+    assert Store.at(f"{tmp_path}").verify() == (2, [])
 
 
 def test_equal_samples_are_executed_once(
@@ -230,7 +230,7 @@ def test_equal_samples_are_executed_once(
     )
     assert found.runs.height == 6
     assert found.runs.equals(sj.sweep(base, given, sample="lhs:6", replications=1).runs)
-    assert opened(f"{tmp_path}").verify() == (2, [])
+    assert Store.at(f"{tmp_path}").verify() == (2, [])
 
 
 @pytest.mark.parametrize("writable", [True, False])
@@ -260,7 +260,7 @@ def test_a_failing_queue_loses_no_finished_run_of_its_task(
     assert done.batch == batch.name_of(names[:1])
     if writable:
         assert done.data is None
-        assert opened(f"{place}").verify() == (1, [])
+        assert Store.at(f"{place}").verify() == (1, [])
     else:
         assert set(batch.decode(done.batch, done.data or b"")[0]) == set(names[:1])
 
@@ -281,7 +281,7 @@ def test_finished_runs_of_a_failing_queue_are_stored(
             progress=lambda done, _: counts.append(done),
         )  # fmt: skip
     assert counts[-1] == 1
-    assert opened(f"{tmp_path}").verify() == (1, [])
+    assert Store.at(f"{tmp_path}").verify() == (1, [])
 
 
 def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_a_run_that_ends_its_workers_is_named(
         )
     assert "2mbit" not in f"{raised.value}"
     # The other run was stored.
-    assert opened(f"{tmp_path}").verify() == (1, [])
+    assert Store.at(f"{tmp_path}").verify() == (1, [])
 
 
 def test_a_scheduler_that_does_not_answer_is_named(
@@ -363,11 +363,11 @@ def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
 def test_a_store_that_workers_have_elsewhere_is_named(
     base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SharedStore, "url", property(lambda _: f"{tmp_path / 'elsewhere'}"))
+    monkeypatch.setattr(Store, "url", property(lambda _: f"{tmp_path / 'elsewhere'}"))
     monkeypatch.setattr(shared_stores, "_DELAYS_S", ())
     with pytest.raises(_core.ResultError, match="does not exist, also after 3 repetitions"):
         sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path / "here")
-    assert opened(f"{tmp_path / 'here'}").verify() == (0, [])
+    assert Store.at(f"{tmp_path / 'here'}").verify() == (0, [])
 
 
 class Unreadable:
@@ -401,7 +401,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
     assert store.times == 0
     assert found.runs.equals(local.runs)
     # No run was repeated.
-    assert opened(f"{tmp_path}").verify() == (RUNS, [])
+    assert Store.at(f"{tmp_path}").verify() == (RUNS, [])
 
 
 @pytest.mark.usefixtures("_short")
@@ -454,6 +454,6 @@ def test_a_scheduler_that_is_lost_is_named(
     many = base.replace(replications=30)
     with pytest.raises(_core.UnavailableError, match="the connection to the scheduler was lost"):
         sj.sweep(many, GIVEN, on=workers.address, shared=tmp_path, progress=kill)
-    assert 0 < opened(f"{tmp_path}").verify()[0] < 5 * RUNS
+    assert 0 < Store.at(f"{tmp_path}").verify()[0] < 5 * RUNS
     assert sj.sweep(many, GIVEN, shared=tmp_path).runs.height == 5 * RUNS
-    assert opened(f"{tmp_path}").verify() == (5 * RUNS, [])
+    assert Store.at(f"{tmp_path}").verify() == (5 * RUNS, [])

@@ -11,7 +11,7 @@ from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.runs import Row, Run
-from sojourn.storage.store import Rows, opened
+from sojourn.storage.store import Rows, Store
 from support import buckets, clusters
 from support.clusters import Workers
 from support.searched import ARMS, TARGET, TEXT
@@ -68,14 +68,14 @@ def test_a_search_on_a_cluster_gives_the_same_files_and_fills_the_store(
     local = saved(search(), tmp_path / "local")
     distributed = search(on=workers.address, shared=store)
     assert saved(distributed, tmp_path / "distributed") == local
-    runs, damaged = opened(f"{store}").verify()
+    runs, damaged = Store.at(f"{store}").verify()
     assert runs >= 8
     assert not damaged
     # Threads of this machine execute nothing again, and neither do the workers.
     for on in (None, workers.address):
         again = search(on=on, shared=store)
         assert saved(again, tmp_path / f"again {on is None}") == local
-        assert opened(f"{store}").verify() == (runs, [])
+        assert Store.at(f"{store}").verify() == (runs, [])
 
 
 def test_a_search_shares_its_runs_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_search_starts_and_stops_workers_on_this_machine(
     found = sj.tune(BASE, TARGET, "min drops", trials=2, intervals=2, on="dask", jobs=1)
     assert found.trials.equals(sj.tune(BASE, TARGET, "min drops", trials=2, intervals=2).trials)
     # Both trials, and the front and the original scenario with other seeds.
-    assert opened(f"{tmp_path / 'cluster'}").verify() == (2 * 3 + 2 * 2, [])
+    assert Store.at(f"{tmp_path / 'cluster'}").verify() == (2 * 3 + 2 * 2, [])
 
 
 def test_a_search_warns_if_the_shared_store_cannot_be_written(

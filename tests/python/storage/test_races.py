@@ -9,9 +9,8 @@ import obstore
 import pytest
 
 import sojourn as sj
-from sojourn.storage.bucket import Bucket
-from sojourn.storage.objects import Item, Objects
-from sojourn.storage.store import SharedStore, opened
+from sojourn.storage.objects import Bucket, Item, Objects
+from sojourn.storage.store import Store
 from sojourn.storage.writer import Writer
 from storage.test_store import damage, rows_of, server, store
 from support import buckets
@@ -48,11 +47,11 @@ class Listed:
         return found
 
 
-def raced(store: SharedStore, then: Callable[[], object]) -> SharedStore:
-    return SharedStore(Listed(store._objects, then))  # type: ignore[arg-type] # noqa: SLF001
+def raced(store: Store, then: Callable[[], object]) -> Store:
+    return Store(Listed(store._objects, then))  # type: ignore[arg-type] # noqa: SLF001
 
 
-def test_a_batch_that_a_writer_has_just_found_stays(store: SharedStore) -> None:
+def test_a_batch_that_a_writer_has_just_found_stays(store: Store) -> None:
     content = {"a": b"1", "b": b"2"}
     rows_of(store).add(content)
     gc = raced(store, lambda: rows_of(store).add(content))
@@ -65,7 +64,7 @@ def test_a_batch_that_a_writer_has_just_found_stays(store: SharedStore) -> None:
     assert store.verify() == (2, [])
 
 
-def test_a_batch_that_has_just_replaced_a_damaged_one_stays(store: SharedStore) -> None:
+def test_a_batch_that_has_just_replaced_a_damaged_one_stays(store: Store) -> None:
     rows = rows_of(store)
     damage(store, rows, rows.add({"a": b"1"}))
     gc = raced(store, lambda: rows_of(store).add({"a": b"1"}))
@@ -73,7 +72,7 @@ def test_a_batch_that_has_just_replaced_a_damaged_one_stays(store: SharedStore) 
     assert store.verify() == (1, [])
 
 
-def test_a_found_batch_is_as_old_as_the_last_attempt_to_write_it(store: SharedStore) -> None:
+def test_a_found_batch_is_as_old_as_the_last_attempt_to_write_it(store: Store) -> None:
     rows_of(store).add({"a": b"1"})
     time.sleep(TICK_S)
     before_s = store._objects.now_s()  # noqa: SLF001
@@ -85,7 +84,7 @@ def test_a_found_batch_is_as_old_as_the_last_attempt_to_write_it(store: SharedSt
 
 def test_a_file_is_renewed_without_touching_it(tmp_path: Path) -> None:
     # Only the owner of a file may touch it.
-    store = opened(f"{tmp_path}")
+    store = Store.at(f"{tmp_path}")
     rows = rows_of(store)
     file = tmp_path / rows.prefix / rows.add({"a": b"1"})
     content = file.read_bytes()
@@ -95,7 +94,7 @@ def test_a_file_is_renewed_without_touching_it(tmp_path: Path) -> None:
     assert file.read_bytes() == content
 
 
-def test_a_sweep_restores_what_it_wrote_and_nothing_else(store: SharedStore) -> None:
+def test_a_sweep_restores_what_it_wrote_and_nothing_else(store: Store) -> None:
     rows_of(store).add({"old": b"0"})
     sweep = rows_of(store)
     sweep.refresh()
@@ -114,7 +113,7 @@ def test_a_sweep_restores_what_it_wrote_and_nothing_else(store: SharedStore) -> 
 
 
 def test_all_runs_of_a_sweep_are_stored_when_it_ends(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close = Writer.close
     removed = []
@@ -152,7 +151,7 @@ def test_a_store_that_cannot_be_read_at_the_end_is_named(
 def test_a_batch_that_is_removed_while_a_bucket_is_written_is_created(
     server: buckets.Server, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    store = opened(f"s3://{buckets.BUCKET}/{step}")
+    store = Store.at(f"s3://{buckets.BUCKET}/{step}")
     rows_of(store).add({"a": b"1"})
     original = getattr(obstore, step)
     removed = []
@@ -174,7 +173,7 @@ def test_a_batch_that_is_removed_while_a_bucket_is_written_is_created(
 def test_a_batch_that_is_always_removed_is_an_error(
     server: buckets.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = rows_of(opened(f"s3://{buckets.BUCKET}/always"))
+    rows = rows_of(Store.at(f"s3://{buckets.BUCKET}/always"))
     rows.add({"a": b"1"})
 
     def missing(*_: object) -> None:

@@ -18,9 +18,8 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.storage import batch, writer
-from sojourn.storage.bucket import Bucket
-from sojourn.storage.folder import Folder
-from sojourn.storage.store import Rows, SharedStore, opened
+from sojourn.storage.objects import Bucket, Directory
+from sojourn.storage.store import Rows, Store
 from sojourn.storage.writer import Writer
 from support import buckets
 from support.buckets import Server
@@ -43,31 +42,31 @@ def server(_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]
 
 
 @pytest.fixture(params=["folder", "bucket"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SharedStore:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """An empty store."""
     if request.param == "folder":
-        return opened(f"{tmp_path / 'shared'}")
+        return Store.at(f"{tmp_path / 'shared'}")
     request.getfixturevalue("server")
-    return opened(f"s3://{buckets.BUCKET}/{tmp_path.name}/runs of us")
+    return Store.at(f"s3://{buckets.BUCKET}/{tmp_path.name}/runs of us")
 
 
-def rows_of(store: SharedStore, text: str = ONE) -> Rows:
+def rows_of(store: Store, text: str = ONE) -> Rows:
     return store.rows_of(sj.Scenario.from_toml(text).checked)
 
 
-def damage(store: SharedStore, rows: Rows, name: str) -> None:
+def damage(store: Store, rows: Rows, name: str) -> None:
     """Replace a batch by one that differs in a byte, as no writer does."""
     objects = store._objects  # noqa: SLF001
     name = rows.prefix + name
     data = bytearray(objects.get(name) or b"")
     data[len(data) // 2] ^= 1
-    if isinstance(objects, Folder):
+    if isinstance(objects, Directory):
         (Path(store.url) / name).write_bytes(data)
     elif isinstance(objects, Bucket):
         obstore.put(objects._store, name, bytes(data))  # noqa: SLF001
 
 
-def test_rows_are_found_by_all_that_open_the_store(store: SharedStore) -> None:
+def test_rows_are_found_by_all_that_open_the_store(store: Store) -> None:
     one, other = rows_of(store), rows_of(store)
     one.refresh()
     name = one.add({"a": b"1", "b": b"\0\xff"})
@@ -88,7 +87,7 @@ def test_rows_are_found_by_all_that_open_the_store(store: SharedStore) -> None:
     assert store.verify() == (2, [])
 
 
-def test_a_damaged_batch_is_named_ignored_and_written_again(store: SharedStore) -> None:
+def test_a_damaged_batch_is_named_ignored_and_written_again(store: Store) -> None:
     rows = rows_of(store)
     name = rows.add({"a": b"1"})
     rows.add({"b": b"2"})
@@ -116,7 +115,7 @@ def test_a_damaged_batch_is_named_ignored_and_written_again(store: SharedStore) 
 
 
 def test_a_batch_that_another_version_wrote_is_kept(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = rows_of(store)
     objects = store._objects  # noqa: SLF001
@@ -156,7 +155,7 @@ def test_every_flipped_byte_of_a_batch_is_found() -> None:
         batch.decode(batch.name_of(["a"]), data)
 
 
-def test_two_writers_lose_nothing(store: SharedStore) -> None:
+def test_two_writers_lose_nothing(store: Store) -> None:
     def write(part: int) -> None:
         rows = rows_of(store)
         for number in range(8):
@@ -172,7 +171,7 @@ def test_two_writers_lose_nothing(store: SharedStore) -> None:
 
 
 def test_runs_that_are_old_by_the_clock_of_the_store_are_removed(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows_of(store).add({"a": b"1"})
     # The clock of this machine has jumped by a year.
@@ -198,7 +197,7 @@ def test_rows_wait_until_a_bucket_can_be_written(
     server: Server, monkeypatch: pytest.MonkeyPatch, fault: tuple[str, str, str], said: str
 ) -> None:
     monkeypatch.setattr(writer, "RETRY_S", 0.1)
-    rows = rows_of(opened(f"s3://{buckets.BUCKET}/{fault[1]}"))
+    rows = rows_of(Store.at(f"s3://{buckets.BUCKET}/{fault[1]}"))
     server.fault = fault
     writing = Writer(0.05)
     writing.append(rows, "a", b"1")
@@ -220,7 +219,7 @@ def test_a_writer_that_ends_says_why_rows_are_missing(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_text("no folder")
     with Writer(0.01) as writing:
-        writing.append(rows_of(opened(f"{place}")), "a", b"1")
+        writing.append(rows_of(Store.at(f"{place}")), "a", b"1")
     assert (writing.failure or "").startswith(f"store {place}/runs")
     assert (writing.failure or "").endswith("Not a directory")
 
@@ -245,7 +244,7 @@ def test_a_writer_has_one_thread_and_keeps_the_rows_of_each_destination(tmp_path
             message = "no space"
             raise _core.ResultError(message)
 
-    store = opened(f"{tmp_path}")
+    store = Store.at(f"{tmp_path}")
     scenario = sj.Scenario.from_toml(ONE)
     places = [store.rows_of(scenario.replace(rtt=f"{n}ms").checked) for n in range(20, 40)]
     assert len({place.prefix for place in places}) == len(places)
@@ -265,16 +264,16 @@ def test_a_writer_has_one_thread_and_keeps_the_rows_of_each_destination(tmp_path
 
 def test_a_full_folder_has_no_part_of_a_batch(mounted: Callable[..., Path]) -> None:
     place = mounted("small", "-t", "tmpfs", "-o", "size=64k", "none")
-    rows = rows_of(opened(f"{place}"))
+    rows = rows_of(Store.at(f"{place}"))
     with pytest.raises(_core.ResultError, match=r"\.parquet: No space left on device"):
         rows.add({"a": secrets.token_bytes(100_000)})
     assert [path for path in place.rglob("*") if path.is_file()] == []
     rows.add({"b": b"2"})
-    assert opened(f"{place}").verify() == (1, [])
+    assert Store.at(f"{place}").verify() == (1, [])
 
 
 def test_what_a_dead_writer_left_is_no_batch(tmp_path: Path) -> None:
-    store = opened(f"{tmp_path}")
+    store = Store.at(f"{tmp_path}")
     rows = rows_of(store)
     rows.add({"a": b"1"})
     left = tmp_path / rows.prefix / ".writing-0123"
@@ -295,13 +294,13 @@ def test_what_a_dead_writer_left_is_no_batch(tmp_path: Path) -> None:
 )
 def test_a_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(_core.ScenarioError, match="expected s3://bucket/prefix or a directory"):
-        opened(place)
+        Store.at(place)
 
 
 @pytest.mark.usefixtures("server")
 def test_a_bucket_that_does_not_exist_is_named() -> None:
     with pytest.raises(_core.ResultError, match=r"^store s3://none/x: NoSuchBucket: "):
-        rows_of(opened("s3://none/x")).refresh()
+        rows_of(Store.at("s3://none/x")).refresh()
 
 
 def test_a_server_that_does_not_answer_is_named(
@@ -309,18 +308,18 @@ def test_a_server_that_does_not_answer_is_named(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(_core.ResultError, match=r"error sending request \(http://127.0.0.1:1/"):
-        rows_of(opened("s3://team/x")).refresh()
+        rows_of(Store.at("s3://team/x")).refresh()
     assert server.fault is None
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(_core.UnavailableError, match=r"pip install 'sojourn\[s3\]'"):
-        opened("s3://team/x")
+        Store.at("s3://team/x")
 
 
 def test_the_store_commands_take_a_shared_store(
-    store: SharedStore, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(*words: str) -> tuple[int, str, str]:
         code = app(["store", *words], standalone_mode=False)

@@ -16,7 +16,7 @@ from sojourn.execute import stores
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.runs import Row, Run
 from sojourn.execute.stores import LocalRowStore
-from sojourn.storage.store import opened
+from sojourn.storage.store import Store
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.run import execute, plan
@@ -117,7 +117,7 @@ def test_a_full_disk_loses_nothing(
     # What was stored is whole, and the rest is stored now.
     sj.sweep(base, GIVEN, **{kind: place})
     assert all_again(base, wanted, **{kind: place}) > 0
-    assert (stored(place) if kind == "store" else opened(f"{place}").verify()[0]) == RUNS
+    assert (stored(place) if kind == "store" else Store.at(f"{place}").verify()[0]) == RUNS
 
 
 def test_a_read_only_store_is_read(
@@ -132,7 +132,7 @@ def test_a_read_only_store_is_read(
         found = sj.sweep(base, GIVEN, shared=place, progress=lambda done, _: counts.append(done))
     assert found.runs.equals(wanted.runs)
     assert 8 in counts
-    assert opened(f"{place}").verify() == (8, [])
+    assert Store.at(f"{place}").verify() == (8, [])
 
 
 def test_a_bucket_that_is_full_for_some_time_has_all_runs_at_the_end(
@@ -145,11 +145,11 @@ def test_a_bucket_that_is_full_for_some_time_has_all_runs_at_the_end(
         found = sj.sweep(base, GIVEN, shared=shared, store=local)
     assert found.runs.equals(wanted.runs)
     server.fault = None
-    assert opened(shared).verify() == (0, [])
+    assert Store.at(shared).verify() == (0, [])
     # The store of the user has them, and shares them now.
     assert all_again(base, wanted, shared=shared, store=local) == RUNS
     assert stored(local) == RUNS
-    assert opened(shared).verify() == (RUNS, [])
+    assert Store.at(shared).verify() == (RUNS, [])
     # Another machine finds them.
     assert all_again(base, wanted, shared=shared, store=tmp_path / "other") == RUNS
 
@@ -177,7 +177,7 @@ def test_a_clock_that_jumps_has_no_effect(
             # As seen after the clock was set back by a year, or forward by 20 days.
             os.utime(path, (time.time() + shift_s,) * 2)
         assert all_again(base, wanted, **{kind: place}) == RUNS
-    assert opened(f"{stores['shared']}").collect(3_600.0) == 0 or shift_s < 0
+    assert Store.at(f"{stores['shared']}").collect(3_600.0) == 0 or shift_s < 0
 
 
 @pytest.mark.parametrize("options", [(), ("--store", "shared")])

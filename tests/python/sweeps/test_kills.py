@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import _core
-from sojourn.storage.store import opened
+from sojourn.storage.store import Store
 from support.shell import environment
 from support.stored import COMMAND, segments
 
@@ -220,7 +220,7 @@ def test_a_cluster_whose_processes_are_killed_completes_without_repetition(
 ) -> None:
     of_size = size(2)
     write(tmp_path)
-    shared = opened(f"{tmp_path / 'shared'}")
+    shared = Store.at(f"{tmp_path / 'shared'}")
     options = ["--out", "out", "--on", "dask", "--jobs", f"{of_size.jobs}", "--store", shared.url]
     killer = Killer(tmp_path, options, lambda: shared.verify()[0], of_size)
     killer.run(workers_of)

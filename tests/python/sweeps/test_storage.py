@@ -195,7 +195,7 @@ def test_no_parameter_of_a_zip_is_dropped(sojourn: Command, tmp_path: Path) -> N
     assert "1mbit" not in both.stdout
 
 
-@pytest.mark.parametrize("name", [storage.MANIFEST, storage.RUNS])
+@pytest.mark.parametrize("name", ["sweep.json", "runs.parquet"])
 def test_a_sweep_is_read_while_a_writer_moves_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
