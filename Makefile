@@ -59,15 +59,15 @@ cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 	$(BIN)/sojourn reproduce cocoa --force
 
 studies: setup ## Reproduce all published works in short runs; compare with the recorded verdicts: 10 minutes.
-	$(BIN)/sojourn reproduce all --quick --force --out target/studies > /dev/null
+	$(BIN)/sojourn reproduce all --force --out target/studies > /dev/null
 	$(BIN)/python tools/studies.py --compare target/studies
 
 studies-update: setup ## The same, and record the verdicts, after a deliberate change of results.
-	$(BIN)/sojourn reproduce all --quick --force --out target/studies
+	$(BIN)/sojourn reproduce all --force --out target/studies
 	$(BIN)/python tools/studies.py --write target/studies --scale quick
 
 studies-full: setup ## Reproduce all published works at full scale and record verdicts and figures: hours.
-	$(BIN)/sojourn reproduce all --full --resume --force --out target/studies-full
+	$(BIN)/sojourn reproduce all --full --force --out target/studies-full
 	$(BIN)/python tools/studies.py --write target/studies-full --scale full
 
 test-quick: $(PACKAGES) ## Check what has changed since the branch left main: run it after every change.
@@ -220,7 +220,7 @@ reference-update: ## The same, and write the tables again.
 	@$(MAKE) --no-print-directory reference WRITE=--write
 
 rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 6 s of CPU time per queue.
-	$(BIN)/sojourn rfc7928 --all --resume --out results/rfc7928
+	$(BIN)/sojourn rfc7928 all --out results/rfc7928
 
 rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc7928.md: about 40 s of CPU time.
 	@mkdir -p target

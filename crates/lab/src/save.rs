@@ -121,8 +121,8 @@ impl From<io::Error> for NotSaved {
 
 fn occupied(present: &Present) -> String {
     format!(
-        "contains a result ({} of {} runs); expected an empty or new directory, --resume to continue \
-         the same scenario, or --force (force=True in Python) to replace it",
+        "contains a result ({} of {} runs); expected an empty or new directory, or --force \
+         (force=True in Python) to replace it",
         present.finished, present.total
     )
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.advice.shaping import bits_per_s
+from sojourn.arguments import ArgumentError, in_argument
 from sojourn.scenario.link import Layer, layer
 from sojourn.scenario.presets import LinkPreset, Sourced, link_preset, link_presets, link_rates
 from sojourn.scenario.quantities import in_base_units
@@ -88,7 +89,8 @@ def access(
     """Describe an access link."""
     given: dict[str, Sourced] = {}
     if layer_name is not None:
-        layer(layer_name)
+        with in_argument("layer", layer_name):
+            layer(layer_name)
         given["layer"] = Sourced(layer_name, GIVEN)
     base = _base(preset, link, given.get("layer"))
     if link is not None:
@@ -108,17 +110,15 @@ def _check(described: Access, link: str | None) -> None:
     """Check the ranges of rates and buffers."""
     lowest, highest = (bits_per_s(text, "link") for text in (LOWEST_RATE, HIGHEST_RATE))
     if not all(lowest <= rate <= highest for rate in (described.down, described.up)):
-        message = f'link: "{link}" is out of range; expected {LOWEST_RATE} to {HIGHEST_RATE}'
-        raise _core.ScenarioError(message)
+        rule = f"out of range; expected {LOWEST_RATE} to {HIGHEST_RATE}"
+        raise ArgumentError("link", link, rule)
     for direction in ("down", "up"):
         size = described.buffer_bytes(direction)
         if size > MOST_BUFFER:
             given = described.sourced[f"{direction}_buffer"].value
-            message = (
-                f'buffer: "{given}" at {described.sourced[direction].value} is {size} bytes; '
-                f"expected at most {MOST_BUFFER} bytes"
-            )
-            raise _core.ScenarioError(message)
+            rate = described.sourced[direction].value
+            rule = f"at {rate} it is {size} bytes; expected at most {MOST_BUFFER} bytes"
+            raise ArgumentError("buffer", given, rule)
 
 
 def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPreset:
@@ -126,27 +126,21 @@ def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPr
         return link_preset(preset)
     known = ", ".join(link_presets())
     if link is None:
-        message = f"link: missing; expected --link 100/20mbit, or --preset with one of {known}"
-        raise _core.ScenarioError(message)
+        rule = "missing; expected rates such as 100/20mbit, or {preset} with one of {known}"
+        raise ArgumentError("link", rule=rule, known=known)
     if given is None:
-        message = (
-            f"layer: missing; expected --layer such as docsis, or --preset with one of {known}"
-        )
-        raise _core.ScenarioError(message)
+        rule = "missing; expected one such as docsis, or {preset} with one of {known}"
+        raise ArgumentError("layer", rule=rule, known=known)
     name = _BY_LAYER.get(given.value, _BY_FRAMING[layer(given.value).framing])
     return link_preset(name)
 
 
-def _time(text: str, place: str) -> str:
+def _time(text: str, argument: str) -> str:
     """Check that a time is > 0."""
-    try:
+    with in_argument(argument, text):
         seconds = _core.parse_time_s(text)
-    except _core.ScenarioError as error:
-        message = f"{place}: {error}"
-        raise _core.ScenarioError(message) from None
     if seconds <= 0:
-        message = f'{place}: "{text}" is out of range; expected a time > 0'
-        raise _core.ScenarioError(message)
+        raise ArgumentError(argument, text, "out of range; expected a time > 0")
     return text
 
 

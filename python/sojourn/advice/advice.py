@@ -1,14 +1,13 @@
 """Advice: compare candidates on an access link and recommend one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
-from sojourn import _core
 from sojourn.advice import lines as writing
 from sojourn.advice.access import Access, access
 from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
@@ -18,13 +17,23 @@ from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estim
 from sojourn.advice.router_config import Present, read
 from sojourn.advice.router_config import present as read_present
 from sojourn.advice.routers import too_slow
+from sojourn.arguments import Argument, ArgumentError, Plan, takes
+from sojourn.arguments.common import (
+    SCENARIO,
+    Jobs,
+    MaxMemory,
+    OwnReplications,
+    OwnSeed,
+    Progress,
+)
 from sojourn.execute.run import run
 from sojourn.result import Result
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
+from sojourn.scenario.presets import Preset
 
-REPLICATIONS = 5
-MAX_RUNS = 10_000
+# The device of OpenWrt towards the modem.
+DEVICE = "wan"
 # Better grades do not justify a lower rate.
 ENOUGH = "A"
 RULE = (
@@ -160,7 +169,7 @@ class Advice:
             rows.append(row)
         return pl.DataFrame(rows, infer_schema_length=None)
 
-    def lines(self, device: str = "wan") -> dict[str, str]:
+    def lines(self, device: str = DEVICE) -> dict[str, str]:
         """Return the lines to copy, by their destination.
 
         Parameters
@@ -214,88 +223,143 @@ def _of_link(link: Access) -> list[str]:
     return found
 
 
-def question(
-    *,
-    preset: str | None = None,
-    link: str | None = None,
-    rtt: str | None = None,
-    layer: str | None = None,
-    buffer: str | None = None,
-    wifi: bool = False,
-    queues: Sequence[str] = QUEUES,
-    shares: Sequence[float] | None = None,
-    present: tuple[str, str] | None = None,
-    interface: str | None = None,
-    replications: int = REPLICATIONS,
-    seed: int = 1,
-) -> Question:
+@dataclass(frozen=True, kw_only=True)
+class AdvicePlan(Plan):
+    """The arguments of a comparison of shapers for an access line."""
+
+    queues: Annotated[
+        str | Sequence[str],
+        Argument(
+            help="Queues in tc syntax; quote a queue that has parameters, such as "
+            "'codel target 13ms'.",
+            more="``htb`` shapes all of them except ``cake``.",
+            option="QDISC",
+        ),
+    ] = QUEUES
+    preset: Preset = None
+    link: Annotated[
+        str | None,
+        Argument(
+            help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
+            unset="those of the preset",
+            metavar="RATES",
+            heading=SCENARIO,
+        ),
+    ] = None
+    rtt: Annotated[
+        str | None,
+        Argument(
+            help="Round-trip time with empty queues.",
+            unset="that of the preset",
+            metavar="TIME",
+            heading=SCENARIO,
+        ),
+    ] = None
+    layer: Annotated[
+        str | None,
+        Argument(
+            help="Link layer: docsis, ethernet, pppoe-atm, pppoe-ptm, another keyword of cake, or "
+            "an overhead such as 'overhead 44 mpu 84'.",
+            unset="that of the preset",
+            metavar="LAYER",
+            heading=SCENARIO,
+        ),
+    ] = None
+    buffer: Annotated[
+        str | None,
+        Argument(
+            help="Down/up buffers of provider and modem as times, such as 100/300ms, or one time.",
+            unset="those of the preset, or of a preset with the same framing",
+            metavar="TIMES",
+            heading=SCENARIO,
+        ),
+    ] = None
+    wifi: Annotated[
+        bool,
+        Argument(help="Connect the devices of the home by WiFi (802.11ac).", heading=SCENARIO),
+    ] = False
+    shares: Annotated[
+        str | Sequence[float] | None,
+        Argument(
+            help="Rates of the shapers in percent of the rate of the line, such as 95,90.",
+            unset="100 to 80, and lower rates if the rate of the line varies",
+            metavar="PERCENTS",
+            heading=SCENARIO,
+            rare=True,
+        ),
+    ] = None
+    present: Annotated[
+        Path | str | None,
+        Argument(
+            help="Also compare the present configuration, read from a copy of /etc/config/sqm or "
+            "the output of 'tc -d qdisc show'; - for standard input.",
+            more="The text of such a file may replace its path.",
+            metavar="FILE",
+            heading=SCENARIO,
+        ),
+    ] = None
+    interface: Annotated[
+        str | None,
+        Argument(
+            help="Network device towards the modem, whose shaper {present} has and for which the "
+            "configuration is written.",
+            unset=DEVICE,
+            metavar="DEVICE",
+            heading=SCENARIO,
+        ),
+    ] = None
+    replications: OwnReplications = 5
+    seed: OwnSeed = 1
+    jobs: Jobs = None
+    progress: Progress = None
+    max_memory: MaxMemory = None
+
+
+def question(plan: AdvicePlan) -> Question:
     """Check the question, and compose the experiment."""
+    queues = plan.queues
     if len(queues) > MAX_QUEUES:
-        message = f"qdisc: {len(queues)} queues; expected at most {MAX_QUEUES}"
-        raise _core.ScenarioError(message)
+        rule = f"{len(queues)} queues; expected at most {MAX_QUEUES}"
+        raise ArgumentError("queues", rule=rule)
+    if plan.interface is not None:
+        writing.check_device(plan.interface)
     described = access(
-        preset=preset, link=link, rtt=rtt, layer_name=layer, buffer=buffer, wifi=wifi
+        preset=plan.preset,
+        link=plan.link,
+        rtt=plan.rtt,
+        layer_name=plan.layer,
+        buffer=plan.buffer,
+        wifi=plan.wifi,
     )
-    configured = None if present is None else read_present(*present, interface)
+    configured = None
+    if plan.present is not None:
+        is_file = isinstance(plan.present, Path)
+        text, place = read(plan.present) if is_file else (f"{plan.present}", "present")
+        configured = read_present(text, place, plan.interface)
     shapers = None if configured is None else (configured.up, configured.down)
-    compared = candidates(described, queues=queues, shares=shares, present=shapers)
-    scenario = experiment(described, compared, replications=replications, seed=seed)
+    compared = candidates(described, queues=queues, shares=_percents(plan.shares), present=shapers)
+    scenario = experiment(described, compared, replications=plan.replications, seed=plan.seed)
     return Question(described, tuple(compared), scenario, configured)
 
 
-def advise(
-    *,
-    preset: str | None = None,
-    link: str | None = None,
-    rtt: str | None = None,
-    layer: str | None = None,
-    buffer: str | None = None,
-    wifi: bool = False,
-    queues: Sequence[str] = QUEUES,
-    shares: Sequence[float] | None = None,
-    present: str | Path | None = None,
-    interface: str | None = None,
-    replications: int = REPLICATIONS,
-    seed: int = 1,
-    jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-    max_memory: str | None = None,
-) -> Advice:
+def _percents(shares: str | Sequence[float] | None) -> Sequence[float] | None:
+    """Read ``95,90`` or ``95 %,90 %``."""
+    if not isinstance(shares, str):
+        return shares
+    texts = [text.strip().removesuffix("%") for text in shares.split(",")]
+    try:
+        return [float(text) for text in texts if text]
+    except ValueError:
+        rule = "not a list of numbers; expected percent, such as 100,95,90"
+        raise ArgumentError("shares", shares, rule) from None
+
+
+@takes(AdvicePlan)
+def advise(plan: AdvicePlan) -> Advice:
     """Compare shapers in front of a modem and recommend one.
 
-    A household transfers data in both directions, calls, browses and plays behind an access link.
+    A household transfers data in both directions, calls, browses and plays behind an access line.
     Each queue is tried at several shares of the rate of the line, with its overhead and without.
-
-    Parameters
-    ----------
-    preset
-        Name of a preset: ``"adsl"``, ``"vdsl"``, ``"docsis"``, ``"pon"``, ``"lte"``,
-        ``"starlink"``, or ``"isp"`` for the aggregate of a provider. It provides the
-        missing values; by default, a preset with the same framing does.
-    link
-        Down/up rates of the line, such as ``"100/20mbit"``.
-    rtt
-        Round-trip time of the idle line, with its unit.
-    layer
-        Link layer: a name of ``tc`` such as ``"docsis"``, or ``"overhead 44 mpu 84"``.
-    buffer
-        Down/up buffers of the provider and of the modem as times, such as ``"100/300ms"``.
-    wifi
-        Whether the devices of the home use WiFi.
-    queues
-        Queues in the syntax of ``tc``; ``htb`` shapes all of them except ``cake``.
-    shares
-        Rates of the shapers in percent of those of the line; by default 100 to 80, and lower
-        rates for a line whose rate varies.
-    present
-        The present configuration, to compare with: the text of ``/etc/config/sqm``, the output of
-        ``tc -d qdisc show``, or the path of a file with one of them.
-    interface
-        The device whose shaper the present configuration is; not needed if there is only one.
-    replications, seed
-        Number of runs per candidate, and the seed of their random numbers.
-    jobs, progress, max_memory
-        As for :func:`run`.
 
     Returns
     -------
@@ -315,22 +379,6 @@ def advise(
     >>> advice.recommended.name
     'cake 90 %'
     """
-    configured = None
-    if present is not None:
-        configured = read(present) if isinstance(present, Path) else (present, "present")
-    asked = question(
-        preset=preset,
-        link=link,
-        rtt=rtt,
-        layer=layer,
-        buffer=buffer,
-        wifi=wifi,
-        queues=queues,
-        shares=shares,
-        present=configured,
-        interface=interface,
-        replications=replications,
-        seed=seed,
-    )
-    result = run(asked.scenario, jobs=jobs, progress=progress, max_memory=max_memory)
+    asked = question(plan)
+    result = run(asked.scenario, jobs=plan.jobs, progress=plan.progress, max_memory=plan.max_memory)
     return Advice(asked, result)

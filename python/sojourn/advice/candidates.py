@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.shaping import NONE, Shaping, cake, shaped
+from sojourn.arguments import ArgumentError, in_argument
 from sojourn.queues import qdisc
 
 Kind = Literal["none", "candidate", "uncompensated", "present"]
@@ -68,19 +68,18 @@ def candidates(
 def _queues(queues: Sequence[str]) -> list[str]:
     names = [" ".join(queue.split()) for queue in queues]
     if not names:
-        message = "qdisc: empty; expected at least one queue, such as cake"
-        raise _core.ScenarioError(message)
+        raise ArgumentError("queues", rule="empty; expected at least one queue, such as cake")
     for name in names:
         if names.count(name) > 1:
-            message = f'qdisc: "{name}" is given twice; expected each queue once'
-            raise _core.ScenarioError(message)
-        qdisc(name)
+            raise ArgumentError("queues", name, "given twice; expected each queue once")
+        with in_argument("queues", name):
+            qdisc(name)
         if name.startswith("cake ") and "bandwidth" in name.split():
-            message = f'qdisc: "{name}" has a bandwidth; expected none, because the shares set it'
-            raise _core.ScenarioError(message)
+            rule = "it has a bandwidth; expected none, because {shares} sets it"
+            raise ArgumentError("queues", name, rule)
         if name.startswith("cake ") and _sets_layer(name):
-            message = f'qdisc: "{name}": the link layer is not part of a queue; expected --layer'
-            raise _core.ScenarioError(message)
+            rule = "the link layer is not part of a queue; expected {layer}"
+            raise ArgumentError("queues", name, rule)
     return names
 
 
@@ -103,17 +102,14 @@ def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
         return [*SHARES, *more]
     for share in given:
         if not 1.0 <= share <= 100.0:  # noqa: PLR2004 - per cent
-            message = f"share: {share:g} is out of range; expected 1 to 100, in percent"
-            raise _core.ScenarioError(message)
+            raise ArgumentError("shares", share, "out of range; expected 1 to 100, in percent")
         if given.count(share) > 1:
-            message = f"share: {share:g} is given twice; expected each share once"
-            raise _core.ScenarioError(message)
+            raise ArgumentError("shares", share, "given twice; expected each share once")
         if share / 100 * min(access.down, access.up) < LOWEST_RATE:
-            message = f"share: {share:g} % of the rate is too low; expected at least 1kbit"
-            raise _core.ScenarioError(message)
+            rule = "this share of the rate is too low; expected at least 1kbit"
+            raise ArgumentError("shares", share, rule)
     if not given:
-        message = "share: empty; expected percent of the rate, such as 90"
-        raise _core.ScenarioError(message)
+        raise ArgumentError("shares", rule="empty; expected percent of the rate, such as 90")
     return sorted(given, reverse=True)
 
 

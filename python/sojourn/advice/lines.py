@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.shaping import Shaping, rate
+from sojourn.arguments import ArgumentError
 from sojourn.scenario.link import ETHERNET_HEADER, Layer
 
 # Queues of Linux that OpenWrt's scripts can use below `htb`.
@@ -47,8 +47,8 @@ def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]
 def check_device(device: str) -> None:
     """Check the name of a network device."""
     if not DEVICE.fullmatch(device):
-        message = f'interface: "{device}" is not a device name; expected a name such as wan or eth0'
-        raise _core.ScenarioError(message)
+        rule = "not a device name; expected a name such as wan or eth0"
+        raise ArgumentError("interface", device, rule)
 
 
 def intermediate(device: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from sojourn import _core, files
 from sojourn.advice.lines import intermediate
 from sojourn.advice.shaping import NONE, Shaping, bits_per_s, rate, shaped
+from sojourn.arguments import ArgumentError
 from sojourn.queues import qdisc
 from sojourn.scenario.link import ETHERNET_HEADER, Layer, layer
 
@@ -167,16 +168,14 @@ def _chosen(devices: list[str], device: str | None, place: str) -> str:
     if device is None:
         if len(devices) == 1:
             return devices[0]
-        message = (
-            f"{place}: shapers of several devices: {known}; expected --interface with one of them"
-        )
-        raise _core.ScenarioError(message)
+        rule = "shapers of several devices: {known}; expected {interface} with one of them"
+        raise ArgumentError("present", place, rule, known=known)
     if device in devices:
         return device
     if devices == [""]:
         return ""
-    message = f"{place}: no shaper of {device}; expected --interface with one of: {known}"
-    raise _core.ScenarioError(message)
+    rule = "{place} has no shaper of it; expected one of: {known}"
+    raise ArgumentError("interface", device, rule, place=place, known=known)
 
 
 def _sections(text: str, place: str) -> list[tuple[str, dict[str, str]]]:

@@ -9,11 +9,13 @@ from sojourn import _core
 from sojourn.arguments.declaration import Argument, Plan
 
 MAX_SEED = _core.max_seed()
+MAX_REPLICATIONS = 100_000
 # More threads than any machine has processors.
 MAX_JOBS = 4096
 
 # Headings of the options in the help.
-POINTS, RUNS, EXECUTION, OUTPUT = "Points", "Runs", "Execution", "Output"
+SCENARIO, POINTS, RUNS, EXECUTION = "Scenario", "Points", "Runs", "Execution"
+OUTPUT = "Output"
 
 _VALUES = "a mapping from paths to values"
 Parameters = Annotated[
@@ -43,39 +45,85 @@ Where = Annotated[
     ),
 ]
 
+Seed = Annotated[
+    int | None,
+    Argument(
+        help="Seed for all random numbers.",
+        unset="that of the scenario",
+        least=0,
+        most=MAX_SEED,
+        metavar="N",
+        heading=RUNS,
+    ),
+]
+# Of functions that compose the scenario.
+OwnSeed = Annotated[
+    int,
+    Argument(
+        help="Seed for all random numbers.", least=0, most=MAX_SEED, metavar="N", heading=RUNS
+    ),
+]
+Replications = Annotated[
+    int | None,
+    Argument(
+        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        unset="that of the scenario",
+        least=1,
+        most=MAX_REPLICATIONS,
+        metavar="N",
+        heading=RUNS,
+    ),
+]
+OwnReplications = Annotated[
+    int,
+    Argument(
+        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        least=1,
+        most=MAX_REPLICATIONS,
+        metavar="N",
+        heading=RUNS,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    Argument(
+        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}.",
+        unset="one per processor",
+        least=1,
+        most=MAX_JOBS,
+        metavar="N",
+        heading=EXECUTION,
+        rare=True,
+    ),
+]
+Progress = Annotated[
+    Callable[[int, int], object] | None,
+    Argument(
+        help="Called with the number of finished runs and that of all runs.",
+        option="",
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    Argument(
+        help="Maximum memory for the runs, such as 4gb; a scenario that may need more is "
+        "rejected before the first run.",
+        unset="80 % of the smallest of the available memory, the control group limits and "
+        "ulimit -v",
+        metavar="SIZE",
+        heading=EXECUTION,
+        rare=True,
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionPlan(Plan):
     """How the runs of a sweep or a search are executed."""
 
-    seed: Annotated[
-        int | None,
-        Argument(
-            help="Seed for all random numbers; overrides the seed in the scenario.",
-            least=0,
-            most=MAX_SEED,
-            metavar="N",
-            heading=RUNS,
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        Argument(
-            help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}; "
-            "by default one per processor.",
-            least=1,
-            most=MAX_JOBS,
-            metavar="N",
-            heading=EXECUTION,
-        ),
-    ] = None
-    progress: Annotated[
-        Callable[[int, int], object] | None,
-        Argument(
-            help="Called with the number of finished runs and that of all runs.",
-            option="",
-        ),
-    ] = None
+    seed: Seed = None
+    jobs: Jobs = None
+    progress: Progress = None
     on: Annotated[
         str | None,
         Argument(
@@ -106,14 +154,4 @@ class ExecutionPlan(Plan):
             rare=True,
         ),
     ] = None
-    max_memory: Annotated[
-        str | None,
-        Argument(
-            help="Maximum memory for the runs, such as 4gb; a scenario that may need more is "
-            "rejected before the first run. By default 80 % of the smallest of the available "
-            "memory, the control group limits and ulimit -v.",
-            metavar="SIZE",
-            heading=EXECUTION,
-            rare=True,
-        ),
-    ] = None
+    max_memory: MaxMemory = None

@@ -63,6 +63,8 @@ class Argument:
     # The heading of the options in the help, and whether only `--help-all` lists it.
     heading: str = "Options"
     rare: bool = False
+    # What the default None stands for, such as "one per processor".
+    unset: str | None = None
     # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.completion`.
     completion: str | None = None
 
@@ -92,7 +94,9 @@ class Declared:
     @property
     def is_list(self) -> bool:
         """Whether it is a list of texts, or one text."""
-        return any(get_origin(member) is Sequence for member in self.members)
+        return any(
+            get_origin(member) is Sequence and get_args(member) == (str,) for member in self.members
+        )
 
     @property
     def is_mapping(self) -> bool:
@@ -274,7 +278,8 @@ def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
     """Insert the section on parameters before that on returned values."""
     lines = ["Parameters", "----------"]
     for one in sorted(arguments, key=lambda one: bool(one.field.kw_only)):
-        words = f"{one.argument.help} {one.argument.more}".strip()
+        default = "" if one.argument.unset is None else f"By default {one.argument.unset}."
+        words = " ".join(filter(None, [one.argument.help, one.argument.more, default]))
         text = PLACEHOLDER.sub(r"`\1`", words)
         lines.append(one.name)
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")

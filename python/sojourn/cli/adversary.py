@@ -15,7 +15,6 @@ from sojourn.cli.places import On, Store
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Where
-from sojourn.cli.stored import RESUME
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search import AdversaryResult, hunting, regret
@@ -102,7 +101,7 @@ def adversary(
     )
     if save is not None:
         _check(save, force=force)
-    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != RESUME)])
+    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != "--resume")])
     written: list[Path] = []
 
     def write(result: AdversaryResult) -> None:

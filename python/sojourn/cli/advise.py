@@ -1,174 +1,113 @@
 """``sojourn advise``: recommend a shaper for an access link and print its configuration."""
 
-from pathlib import Path
-from typing import Annotated
+import json as js
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.advice import lines
-from sojourn.advice.advice import MAX_RUNS, REPLICATIONS, Advice, Question, question
-from sojourn.advice.router_config import read
-from sojourn.cli import advice_tables, session
+from sojourn.advice.access import Access
+from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, question
+from sojourn.advice.candidates import QUEUES, Candidate
+from sojourn.advice.grades import PING, SCALES, Scale
+from sojourn.advice.measures import DOWN_MBIT, PING_MS, UP_MBIT
+from sojourn.advice.shaping import Shaping, rate
+from sojourn.cli import completion, session
 from sojourn.cli.options import (
+    Change,
     DryRun,
+    Everything,
     Force,
-    Jobs,
+    Fresh,
     Json,
-    MaxMemory,
     Out,
-    OwnSeed,
     ReportFile,
-    Resume,
-    path,
-    within,
 )
+from sojourn.cli.plans import Given, command
+from sojourn.cli.run import with_changes
+from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
-from sojourn.result import budget
+from sojourn.result import budget, formatting
+from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
-from sojourn.scenario.presets import link_presets
+from sojourn.scenario.presets import MARK, Sourced
 
-# The device of OpenWrt towards the modem.
-DEVICE = "wan"
+CHOSEN = "→ "
+LABELS = {
+    "layer": "link layer",
+    "down": "download rate",
+    "up": "upload rate",
+    "rtt": "idle round-trip time",
+    "down_buffer": "buffer of the provider",
+    "up_buffer": "buffer of the modem",
+    "dip": "dips of the rate",
+    "period": "time between changes",
+    "subscribers": "households",
+}
 
 
-def _names(incomplete: str) -> list[tuple[str, str]]:
-    """List the presets whose names begin with `incomplete`."""
-    return [
-        (name, one.title) for name, one in link_presets().items() if name.startswith(incomplete)
-    ]
-
-
+@command(AdvicePlan)
 def advise(
+    given: Given[AdvicePlan],
     *,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=_names,
-            help=f"Kind of link: {', '.join(link_presets())}. Sets the values that other "
-            "options do not set.",
+    queues: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QDISC",
+            autocompletion=completion.queues,
+            help="Queues in tc syntax; quote a queue that has parameters, such as "
+            "'codel target 13ms'.",
+            show_default=", ".join(QUEUES),
         ),
     ] = None,
-    link: Annotated[
-        str | None, typer.Option(help="Down/up rates of the line, such as 100/20mbit.")
-    ] = None,
-    rtt: Annotated[
-        str | None, typer.Option(help="Round-trip time of the idle line, such as 25ms.")
-    ] = None,
-    layer: Annotated[
-        str | None,
-        typer.Option(
-            help="Link layer: docsis, ethernet, pppoe-atm, pppoe-ptm, another keyword of cake, or "
-            "an overhead such as 'overhead 44 mpu 84'."
-        ),
-    ] = None,
-    buffer: Annotated[
-        str | None,
-        typer.Option(
-            help="Down/up buffers of provider and modem as times, such as 100/300ms, or one time."
-        ),
-    ] = None,
-    wifi: Annotated[
-        bool, typer.Option("--wifi", help="Connect the devices of the home by WiFi (802.11ac).")
-    ] = False,
-    qdisc: Annotated[
-        str,
-        typer.Option(help="Queues to compare in tc syntax, separated by commas."),
-    ] = "cake,fq_codel",
-    share: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Rates of the shapers in percent of the rate of the line, separated by commas; by "
-            "default 100 to 80, and lower rates if the rate of the line varies.",
-        ),
-    ] = None,
-    present: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            parser=path,
-            help="Also compare the present configuration, read from a copy of /etc/config/sqm or "
-            "the output of 'tc -d qdisc show'; - for standard input.",
-        ),
-    ] = None,
-    interface: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="Network device towards the modem, for --from and for the printed lines (by "
-            f"default {DEVICE}).",
-        ),
-    ] = None,
-    replications: Annotated[
-        int,
-        typer.Option(
-            callback=within("--replications", 1, MAX_RUNS),
-            help=f"Number of runs per configuration, 1 to {MAX_RUNS}.",
-        ),
-    ] = REPLICATIONS,
-    seed: OwnSeed = 1,
-    jobs: Jobs = None,
-    max_memory: MaxMemory = None,
+    change: Change = None,
+    fresh: Fresh = False,
+    dry_run: DryRun = False,
     out: Out = None,
     force: Force = False,
     report: ReportFile = None,
     json: Json = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print all configurations and all findings.")
-    ] = False,
-    resume: Resume = False,
-    dry_run: DryRun = False,
+    everything: Everything = False,
 ) -> int:
     """Recommend a shaper for an access link, and print its configuration for tc and OpenWrt."""
-    device = DEVICE if interface is None else interface
-    lines.check_device(device)
-    asked = question(
-        preset=preset,
-        link=link,
-        rtt=rtt,
-        layer=layer,
-        buffer=buffer,
-        wifi=wifi,
-        queues=[item for item in qdisc.split(",") if item.strip()],
-        shares=None if share is None else _shares(share),
-        present=None if present is None else read(present),
-        interface=interface,
-        replications=replications,
-        seed=seed,
+    planned = AdvicePlan(queues=queues or QUEUES, **given.options)
+    device = planned.interface or DEVICE
+    asked = question(planned)
+    session.warn_of_bytes(planned.link or "", *planned.queues, *(change or ()))
+    asked = replace(
+        asked, scenario=with_changes(asked.scenario, change, replications=None, seed=None)
     )
-    session.warn_of_bytes(link or "", qdisc)
     if asked.present is not None:
         session.say_notes(list(asked.present.notes))
         session.say(asked.present.description)
 
     def show(result: Result) -> None:
         advice = Advice(asked, result)
-        advice_tables.show(advice, device=device, as_json=json, everything=everything)
+        _show(advice, device=device, as_json=json, everything=everything)
 
     plan = session.Plan(
         scenario=asked.scenario,
-        jobs=jobs,
+        jobs=planned.jobs,
         backend=None,
-        max_memory=max_memory,
+        max_memory=planned.max_memory,
         out=out,
         force=force,
         report=report,
         json=json,
         everything=everything,
         strict=False,
-        resume=resume,
+        fresh=fresh,
         show=show,
     )
     if dry_run:
         if not json:
-            advice_tables.show_link(asked.access)
-            advice_tables.show_candidates(asked.compared)
+            _show_link(asked.access)
+            _show_candidates(asked.compared)
         return session.describe(plan)
-    session.say(_announced(asked, jobs, max_memory))
+    session.say(_announced(asked, planned.jobs, planned.max_memory))
     return session.execute(plan)
 
 
@@ -184,9 +123,173 @@ def _announced(asked: Question, jobs: int | None, max_memory: str | None) -> str
     )
 
 
-def _shares(text: str) -> list[float]:
-    try:
-        return [float(item.strip().removesuffix("%")) for item in text.split(",") if item.strip()]
-    except ValueError:
-        message = f'share: "{text}" is not a list of numbers; expected percent, such as 100,95,90'
-        raise _core.ScenarioError(message) from None
+def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> None:
+    """Print advice."""
+    if as_json:
+        print(js.dumps(_document(advice, device), indent=2))
+        return
+    if not advice.steps_below_best:
+        # Interrupted before a run that could be recommended.
+        return
+    _table(advice, everything=everything)
+    print_note(f"recommended: {advice.recommended.name}: {advice.reason}.")
+    print_note(RULE)
+    print()
+    print("grades (?: the 95 % interval contains another grade)")
+    for scale in SCALES:
+        print_note(f"  {scale.metric.label}: {scale.meaning}. Source: {scale.source}.")
+    print()
+    _show_link(advice.question.access)
+    for title, text in advice.lines(device).items():
+        print(f"# {title}")
+        print(f"{text}\n")
+    _notes(advice, everything=everything)
+
+
+def _show_link(access: Access) -> None:
+    """Print the values of a link and their sources; assumptions are marked."""
+    rows = [
+        [LABELS[key], f"{item.value}{item.mark}", item.source]
+        for key, item in access.sourced.items()
+        if _matters(access, key)
+    ]
+    title = f"{access.title} ({MARK}: reconstructed or assumed)"
+    print_table(["value", "", "source"], rows, title=title, words=3)
+
+
+def _matters(access: Access, key: str) -> bool:
+    """Whether a value has an effect."""
+    if key in {"dip", "period"}:
+        return access.dip > 0
+    return key != "subscribers" or access.subscribers > 1
+
+
+def _table(advice: Advice, *, everything: bool) -> None:
+    head = [
+        "configuration",
+        PING_MS.heading,
+        *(scale.metric.heading for scale in SCALES if scale is not PING),
+        DOWN_MBIT.heading,
+        UP_MBIT.heading,
+    ]
+    rows = [_row(advice, one) for one in advice.compared if everything or _is_shown(advice, one)]
+    print_table(head, rows, title="user experience while the household transfers data")
+
+
+def _is_shown(advice: Advice, one: Candidate) -> bool:
+    """Whether a candidate is in the short table: without overhead, only at the chosen rate."""
+    if one.kind != "uncompensated":
+        return True
+    percent = advice.recommended.percent
+    return one.percent == percent if percent is not None else one.percent == _highest(advice)
+
+
+def _highest(advice: Advice) -> float:
+    return max((one.percent for one in advice.compared if one.percent is not None), default=100.0)
+
+
+def _row(advice: Advice, one: Candidate) -> list[str]:
+    mark = CHOSEN if one.name == advice.recommended.name else ""
+    cells = [f"{mark}{one.name}"]
+    for scale in SCALES:
+        metric = PING_MS if scale is PING else scale.metric
+        doubt = "?" if advice.is_uncertain(one.name, scale) else ""
+        grade = f"{advice.grade(one.name, scale)}{doubt}"
+        cells.append(f"{_estimate(advice, one, metric)} {grade:2}")
+    for metric, up in ((DOWN_MBIT, False), (UP_MBIT, True)):
+        change = advice.change_percent(one.name, up=up)
+        text = "" if change is None or one.kind == "none" else f" ({_signed(change)} %)"
+        cells.append(f"{_estimate(advice, one, metric)}{text}")
+    return cells
+
+
+def _estimate(advice: Advice, one: Candidate, metric: Metric) -> str:
+    """Write a mean with half the width of its interval, in few digits."""
+    mean, low, high = advice.estimates[one.name][metric.column]
+    if mean is None:
+        return "–"
+    digits = metric.digits + (abs(mean) < 1.0)
+    half = "" if low is None or high is None else f" ±{(high - low) / 2.0:.{digits}f}"
+    return f"{mean:.{digits}f}{half}"
+
+
+def _signed(change: float) -> str:
+    return f"{change:+.0f}".replace("-", "−")
+
+
+def _notes(advice: Advice, *, everything: bool) -> None:
+    for text in advice.warnings:
+        session.say(f"warning: {text}")
+    for notice in advice.result.provenance["notices"]:
+        session.say(f"notice: {notice}")
+    findings = advice.result.validity.findings
+    shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
+    for finding in shown:
+        session.say(f"{finding.severity}: {finding.text}")
+    if len(shown) < len(findings):
+        rest = formatting.counted(len(findings) - len(shown), "finding")
+        session.say(f"note: {rest} on validity not shown; --all prints all")
+
+
+def _document(advice: Advice, device: str) -> dict[str, Any]:
+    """Collect the advice for JSON output."""
+    result = advice.result
+    return {
+        "sojourn": result.provenance["sojourn"],
+        "scenario_hash": result.scenario.hash,
+        "seed": result.scenario.seed,
+        "replications": result.scenario.checked.replications,
+        "link": _link_document(advice.question.access),
+        "configurations": advice.table().to_dicts(),
+        "recommended": advice.recommended.name,
+        "reason": advice.reason,
+        "rule": RULE,
+        "grades": [_scale(scale) for scale in SCALES],
+        "lines": advice.lines(device),
+        "warnings": advice.warnings,
+        "validity": [
+            {"severity": f"{one.severity}", "text": one.text} for one in result.validity.findings
+        ],
+    }
+
+
+def _link_document(access: Access) -> dict[str, Any]:
+    """Return the values of a link with their sources."""
+
+    def written(item: Sourced) -> dict[str, Any]:
+        return {"value": item.value, "source": item.source, "assumed": item.assumed}
+
+    return {
+        "title": access.title,
+        "wifi": access.wifi,
+        **{key: written(item) for key, item in access.sourced.items()},
+    }
+
+
+def _scale(scale: Scale) -> dict[str, Any]:
+    return {
+        "measure": scale.metric.column,
+        "grades": [{"grade": letter, "bound": bound} for letter, bound in scale.steps],
+        "worst": scale.worst,
+        "higher_is_better": scale.higher,
+        "source": scale.source,
+    }
+
+
+def _show_candidates(compared: Sequence[Candidate]) -> None:
+    """Print what would be compared."""
+    for one in compared:
+        shapers = "; ".join(
+            f"{side} {shaping.queue}" + _shaped(shaping)
+            for side, shaping in (("up", one.up), ("down", one.down))
+        )
+        print(_core.printable(f"{one.name}: {shapers}"))
+    print()
+
+
+def _shaped(shaping: Shaping) -> str:
+    """Write the shaper above a queue that does not shape itself."""
+    if shaping.bits_per_s is None or shaping.is_cake:
+        return ""
+    layer = "" if shaping.layer is None else f" {shaping.layer.keywords}"
+    return f", htb {rate(shaping.bits_per_s)}{layer}"

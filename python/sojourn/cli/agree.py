@@ -2,7 +2,7 @@
 
 import json as js
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +11,19 @@ import typer
 from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, check
 from sojourn.agreement.comparison import TOLERANCES
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.cli import session, signals, stored, tables
 from sojourn.cli.options import (
+    OUTPUT,
+    RUNS,
     Change,
+    Force,
+    Fresh,
     Jobs,
     Json,
     MaxMemory,
     Replications,
     ReportFile,
-    Resume,
     ScenarioFile,
     Seed,
     Strict,
@@ -32,7 +36,6 @@ from sojourn.cli.run import changed
 from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
-from sojourn.scenario.model import MAX_REPLICATIONS
 
 # In the directory of --out.
 PAGE = "agreement.html"
@@ -47,29 +50,31 @@ def agree(
     simulated_replications: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             callback=within("--simulated-replications", 1, MAX_REPLICATIONS),
-            help="Number of simulated runs per arm; by default the same as for live runs.",
+            help=f"Number of simulated runs per arm, 1 to {MAX_REPLICATIONS}.",
+            show_default="as many as live runs",
+            rich_help_panel=RUNS,
         ),
     ] = None,
     seed: Seed = None,
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
+    fresh: Fresh = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH",
+            metavar="DIR",
             parser=path,
             help="Directory to save both results in, as sim and live, with the page "
             f"{PAGE}; created if needed, with its parents.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the results in the output directory.")
-    ] = False,
+    force: Force = False,
     report: ReportFile = None,
     json: Json = False,
     strict: Strict = False,
-    resume: Resume = False,
 ) -> int:
     """Run a scenario simulated and live, and compare the results."""
     scenario = changed(file, change, replications=replications, seed=seed)
@@ -83,9 +88,7 @@ def agree(
     places = {} if out is None else {name: out / folder for name, folder in FOLDERS.items()}
     with ExitStack() as stack:
         claims = {
-            name: stack.enter_context(
-                storage.claimed(place, force=force, resumed=scenarios[name] if resume else None)
-            )
+            name: stack.enter_context(_claimed(place, scenarios[name], force=force, fresh=fresh))
             for name, place in places.items()
         }
         if out is not None:
@@ -95,7 +98,7 @@ def agree(
         # Live first, so that a machine that cannot do live runs fails at once.
         executions: list[stored.Execution] = []
         for backend in (LIVE, SIMULATOR):
-            executions.append(_executed(scenarios[backend], backend, jobs=jobs, resume=resume))
+            executions.append(_executed(scenarios[backend], backend, jobs=jobs, fresh=fresh))
             if not executions[-1].result.complete:
                 return _interrupted(executions, backend)
         live, simulated = (execution.result for execution in executions)
@@ -110,14 +113,27 @@ def agree(
     return session.judged([simulated, live], strict=strict)
 
 
+def _claimed(
+    place: Path, scenario: Scenario, *, force: bool, fresh: bool
+) -> AbstractContextManager[Any]:
+    """Reserve a directory, in which an incomplete result of the same scenario is replaced."""
+    if place.is_dir() and not fresh:
+        # Finishes a commit that was interrupted.
+        with storage.claimed(place, force=True):
+            pass
+    resumed = scenario if not fresh and stored.is_incomplete(place) else None
+    return storage.claimed(place, force=force, resumed=resumed)
+
+
 def _executed(
-    scenario: Scenario, backend: str, *, jobs: int | None, resume: bool
+    scenario: Scenario, backend: str, *, jobs: int | None, fresh: bool
 ) -> stored.Execution:
     """Execute the runs of one backend; keep them in the run store."""
     what = "live runs" if backend == LIVE else "simulated runs"
 
     def announce(finished: int, scenario: Scenario) -> None:
-        say(f"resume: {finished} of {scenario.runs} {what} are finished")
+        runs = f"{finished} of {scenario.runs} {what}"
+        say(f"continuing: {runs} are stored; {stored.FRESH} repeats them")
 
     with progress_bar(work_of(scenario, jobs=jobs, backend=backend), what) as progress:
         return stored.run(
@@ -125,7 +141,7 @@ def _executed(
             jobs=None if backend == LIVE else jobs,
             progress=progress,
             backend=backend,
-            resume=resume,
+            fresh=fresh,
             announce=announce,
         )
 

@@ -7,31 +7,43 @@ import typer
 from sojourn import _core
 from sojourn.cli.commands import Deferred, Group
 
-# Subcommands in the order of the help: name, module and function.
-COMMANDS = (
-    ("run", "run", "run"),
-    ("compare", "compare", "compare"),
-    ("sweep", "sweep", "sweep"),
-    ("test", "test", "test"),
-    ("tune", "tune", "tune"),
-    ("sensitivity", "sensitivity", "sensitivity"),
-    ("adversary", "adversary", "adversary"),
-    ("advise", "advise", "advise"),
-    ("rfc7928", "rfc7928", "rfc7928"),
-    ("agree", "agree", "agree"),
-    ("qdiscs", "qdiscs", "qdiscs"),
-    ("ccs", "ccs", "ccs"),
-    ("schema", "schema", "schema"),
-    ("report", "report", "report"),
-    ("stats", "stats", "stats"),
-    ("export", "export", "export"),
-    ("reproduce", "reproduce", "reproduce"),
-    ("cite", "cite", "cite"),
-    ("doctor", "doctor", "doctor"),
-    ("live", "live", "live"),
-    ("import", "importing", "import_"),
-    ("store", "store", "store"),
-)
+# Subcommands by the heading of the help, in its order: name, module and function.
+COMMANDS = {
+    "Compare": (
+        ("compare", "compare", "compare"),
+        ("run", "run", "run"),
+        ("sweep", "sweep", "sweep"),
+        ("test", "test", "test"),
+        ("advise", "advise", "advise"),
+        ("rfc7928", "rfc7928", "rfc7928"),
+    ),
+    "Search": (
+        ("tune", "tune", "tune"),
+        ("sensitivity", "sensitivity", "sensitivity"),
+        ("adversary", "adversary", "adversary"),
+    ),
+    "Measure with real packets": (
+        ("live", "live", "live"),
+        ("agree", "agree", "agree"),
+        ("doctor", "doctor", "doctor"),
+    ),
+    "Results": (
+        ("report", "report", "report"),
+        ("stats", "stats", "stats"),
+        ("export", "export", "export"),
+        ("import", "importing", "import_"),
+        ("store", "store", "store"),
+    ),
+    "Papers": (
+        ("reproduce", "reproduce", "reproduce"),
+        ("cite", "cite", "cite"),
+    ),
+    "Reference": (
+        ("qdiscs", "qdiscs", "qdiscs"),
+        ("ccs", "ccs", "ccs"),
+        ("schema", "schema", "schema"),
+    ),
+}
 # Words after the program are its arguments, even if they begin with a dash.
 SETTINGS: dict[str, dict[str, Any]] = {"live": {"allow_interspersed_args": False}}
 
@@ -41,8 +53,10 @@ class Root(Group):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, module, function in COMMANDS:
-            self.add_command(Deferred(name, module, function, SETTINGS.get(name, {})))
+        for panel, commands in COMMANDS.items():
+            for name, module, function in commands:
+                settings = SETTINGS.get(name, {})
+                self.add_command(Deferred(name, module, function, panel, settings))
 
 
 app = typer.Typer(
@@ -58,7 +72,7 @@ app = typer.Typer(
     "is possible, 4 damaged result or, with --strict, validity error, 129 SIGHUP, 130 Ctrl-C, "
     "143 SIGTERM. Finished runs are stored in $SOJOURN_STORE, by default "
     "$XDG_STATE_HOME/sojourn/runs or ~/.local/state/sojourn/runs, until their result is "
-    "complete; --resume continues an interrupted command.",
+    "complete: the same command continues an interrupted one.",
 )
 
 

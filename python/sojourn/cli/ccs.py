@@ -17,7 +17,8 @@ def ccs(
         typer.Argument(
             metavar="CONTROL",
             autocompletion=completion.controls,
-            help="Name of a congestion control (default: all).",
+            help="Name of a congestion control.",
+            show_default="all",
         ),
     ] = None,
     as_json: Json = False,

@@ -11,6 +11,7 @@ import typer
 from sojourn import _core, bibliography
 from sojourn.bibliography import Uses, Work
 from sojourn.cli import completion
+from sojourn.cli.options import Json
 from sojourn.cli.reproduce import SCENARIOS
 from sojourn.cli.session import say
 from sojourn.result import Result, derived_files
@@ -87,10 +88,11 @@ def cite(
             metavar="WHAT",
             autocompletion=completion.citable,
             help="Directory of one or more results, scenario file, or name of a study, queue or "
-            "congestion control. Without it, cite only Sojourn itself.",
+            "congestion control.",
+            show_default="only Sojourn itself",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of BibTeX.")] = False,
+    json: Json = False,
 ) -> int:
     """Print BibTeX of Sojourn and of the works and RFCs behind what was used."""
     cited = _Cited()

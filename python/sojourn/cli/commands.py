@@ -1,6 +1,11 @@
-"""Typer commands that are imported when they are used; their help shows no type for flags."""
+"""Typer commands that are imported when they are used, and whose help has two lengths.
+
+``--help`` leaves out the options that are declared as hidden, those that few users need;
+``--help-all`` shows all of them.
+"""
 
 import ast
+import copy
 import gc
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,28 +13,80 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from sojourn.cli import signals
 from sojourn.cli.pipes import tolerated
 
+# The heading of the options that print a help page.
+HELP = "Help"
+HELP_ALL = "--help-all"
 
-def _without_types(parameters: list[Any]) -> list[Any]:
-    """Remove the type of flags: Typer shows it as if the flag took a value."""
+
+def rare(command: Any) -> list[TyperOption]:
+    """List the options of a command that only ``--help-all`` shows."""
+    return [one for one in command.params if isinstance(one, TyperOption) and one.hidden]
+
+
+def show_rare(command: Any) -> None:
+    """Show all options of a command in its help."""
+    for option in rare(command):
+        option.hidden = False
+
+
+def _described(parameters: list[Any], panel: str | None = None) -> list[Any]:
+    """Remove the types of flags and arguments, which say nothing; describe ``--help``."""
     for parameter in parameters:
+        if isinstance(parameter, TyperArgument):
+            parameter.display_type_rich = _no_type  # type: ignore[method-assign]
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
+        if "--help" in parameter.opts:
+            parameter.rich_help_panel = panel
+            parameter.help = "Print this help and exit."
     return parameters
+
+
+def _no_type(ctx: Any) -> None:
+    """Show no type."""
 
 
 class Command(TyperCommand):
     """A subcommand."""
 
+    _help_all: Any = None
+
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with ``--help``."""
-        return _without_types(super().get_params(ctx))
+        """Return the parameters, with ``--help``, and ``--help-all`` if options are rare."""
+        parameters = _described(super().get_params(ctx), HELP)
+        if self._help_all is None and rare(self):
+            self._help_all = copy.copy(parameters[-1])
+            self._help_all.name = "help_all"
+            self._help_all.opts = [HELP_ALL]
+            self._help_all.help = "Print this help with all options and exit."
+            self._help_all.callback = _print_all
+        return parameters if self._help_all is None else [*parameters, self._help_all]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help; its last line says how many options it leaves out."""
+        number = len(rare(self))
+        options = "option" if number == 1 else "options"
+        self.epilog = f"{number} more {options}: {ctx.command_path} {HELP_ALL}" if number else None
+        super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete all options."""
+        show_rare(self)
+        return super().shell_complete(ctx, incomplete)
+
+
+def _print_all(context: Any, _parameter: Any, asked: bool) -> None:  # noqa: FBT001 - of Typer
+    if asked and not context.resilient_parsing:
+        show_rare(context.command)
+        typer.echo(context.get_help(), color=context.color)
+        context.exit()
 
 
 class Group(TyperGroup):
@@ -48,7 +105,7 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``."""
-        return _without_types(super().get_params(ctx))
+        return _described(super().get_params(ctx))
 
 
 class Deferred(Command):
@@ -58,12 +115,14 @@ class Deferred(Command):
     their summaries, which are read from the source.
     """
 
-    def __init__(self, name: str, module: str, function: str, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, name: str, module: str, function: str, panel: str, settings: dict[str, Any]
+    ) -> None:
         self._module = f"sojourn.cli.{module}"
         self._function = function
         self._settings = settings
         self._loaded: TyperCommand | TyperGroup | None = None
-        super().__init__(name)
+        super().__init__(name, rich_help_panel=panel)
 
     @property
     def help(self) -> str:

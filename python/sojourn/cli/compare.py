@@ -1,38 +1,111 @@
 """``sojourn compare``: compare queues in both directions of an access link."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Annotated
 
 import typer
 
 from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, Plan
+from sojourn.arguments.common import (
+    OUTPUT,
+    SCENARIO,
+    Jobs,
+    MaxMemory,
+    OwnReplications,
+    OwnSeed,
+)
 from sojourn.cli import completion, expecting, session
 from sojourn.cli.options import (
+    RTT,
     Backend,
+    Change,
     DryRun,
     Everything,
     Expect,
     Force,
-    Jobs,
+    Fresh,
     Json,
-    MaxMemory,
     Out,
-    OwnSeed,
     ReportFile,
-    Resume,
     Strict,
-    within,
 )
-from sojourn.cli.spaces import rates as link_rates
+from sojourn.cli.plans import Given, command
+from sojourn.cli.run import with_changes
 from sojourn.queues import Queue, qdisc
-from sojourn.scenario import presets
-from sojourn.scenario.model import MAX_REPLICATIONS
-from sojourn.scenario.presets import link_presets
+from sojourn.scenario import Scenario, presets
+from sojourn.scenario.presets import Preset
 from sojourn.traffic import Traffic
 
+QUEUES = ("pfifo", "codel", "pie", "fq_codel")
+LINK = "10mbit"
 
+
+@dataclass(frozen=True, kw_only=True)
+class ComparePlan(Plan):
+    """The scenario that is composed, and how its runs are executed."""
+
+    preset: Preset = None
+    link: Annotated[
+        str | None,
+        Argument(
+            help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
+            unset=f"those of the preset, else {LINK}",
+            metavar="RATES",
+            heading=SCENARIO,
+        ),
+    ] = None
+    rtt: Annotated[
+        str,
+        Argument(help="Round-trip time with empty queues.", metavar="TIME", heading=SCENARIO),
+    ] = RTT
+    traffic: Annotated[
+        str,
+        Argument(
+            help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
+            "web+tcp_1up. N and M are numbers of flows.",
+            metavar="TRAFFIC",
+            heading=SCENARIO,
+            completion="traffic",
+        ),
+    ] = "rrul_be"
+    cc: Annotated[
+        str | None,
+        Argument(
+            help="Congestion control for all connections except LEDBAT, such as bbr.",
+            unset="that of the traffic, mostly cubic",
+            metavar="CONTROL",
+            heading=SCENARIO,
+            completion="controls",
+        ),
+    ] = None
+    ecn: Annotated[bool, Argument(help="Negotiate ECN on all connections.", heading=SCENARIO)] = (
+        False
+    )
+    duration: Annotated[
+        str, Argument(help="Duration of a run.", metavar="TIME", heading=SCENARIO)
+    ] = "70s"
+    warmup: Annotated[
+        str,
+        Argument(
+            help="Warm-up period, excluded from totals.",
+            metavar="TIME",
+            heading=SCENARIO,
+            rare=True,
+        ),
+    ] = "15s"
+    replications: OwnReplications = 10
+    seed: OwnSeed = 1
+    jobs: Jobs = None
+    max_memory: MaxMemory = None
+
+
+@command(ComparePlan)
 def compare(
+    given: Given[ComparePlan],
     *,
     queues: Annotated[
         list[str] | None,
@@ -40,94 +113,85 @@ def compare(
             metavar="QDISC",
             autocompletion=completion.queues,
             help="Queues in tc syntax; quote a queue that has parameters, such as "
-            "'codel target 13ms'. Default: pfifo, codel, pie and fq_codel.",
+            "'codel target 13ms'.",
+            show_default=", ".join(QUEUES),
         ),
     ] = None,
-    link: Annotated[
-        str,
-        typer.Option(
-            help="Down/up rates, such as 10/1mbit, one rate for both directions, or the rates and "
-            f"the link layer of a preset: {', '.join(link_presets())}."
-        ),
-    ] = "10mbit",
-    rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
-    traffic: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.traffic,
-            help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
-            "web+tcp_1up. N and M are numbers of flows.",
-        ),
-    ] = "rrul_be",
-    cc: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=completion.controls,
-            help="Congestion control for all connections except LEDBAT, such as bbr.",
-        ),
-    ] = None,
-    ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
-    duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",
-    warmup: Annotated[str, typer.Option(help="Warm-up period, excluded from totals.")] = "15s",
-    replications: Annotated[
-        int,
-        typer.Option(
-            callback=within("--replications", 1, MAX_REPLICATIONS),
-            help=f"Number of runs per queue, 1 to {MAX_REPLICATIONS}.",
-        ),
-    ] = 10,
-    seed: OwnSeed = 1,
-    jobs: Jobs = None,
+    change: Change = None,
     backend: Backend = None,
-    max_memory: MaxMemory = None,
+    fresh: Fresh = False,
+    dry_run: DryRun = False,
     out: Out = None,
     force: Force = False,
     report: ReportFile = None,
-    expect: Expect = None,
     json: Json = False,
     everything: Everything = False,
-    strict: Strict = False,
-    resume: Resume = False,
-    dry_run: DryRun = False,
     generate: Annotated[
-        bool, typer.Option("--generate", help="Print the scenario as TOML without running it.")
+        bool,
+        typer.Option(
+            "--generate",
+            help="Print the scenario as TOML without running it.",
+            rich_help_panel=OUTPUT,
+            hidden=True,
+        ),
     ] = False,
+    expect: Expect = None,
+    strict: Strict = False,
 ) -> int:
     """Compare queues in both directions of an access link."""
-    rates = link_rates(link)
-    queues = queues or ["pfifo", "codel", "pie", "fq_codel"]
-    session.warn_of_bytes(rates.down, rates.up, *queues)
-    groups = presets.traffic(traffic, rates, cc=cc, ecn=ecn or None)
-    _check_duration(duration, groups)
-    scenario = presets.access_link(
-        rates=rates,
-        groups=groups,
-        queues=_queues(queues),
-        rtt=rtt,
-        duration=duration,
-        warmup=warmup,
-        replications=replications,
-        seed=seed,
-        name=" ".join(filter(None, [traffic, cc, "ecn" if ecn else "", link])),
-    )
+    planned = ComparePlan(**given.options)
+    session.warn_of_bytes(planned.link or "", *(queues or ()), *(change or ()))
+    composed = _scenario(planned, queues or QUEUES)
+    scenario = with_changes(composed, change, replications=None, seed=None)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
         return 0
     plan = session.Plan(
         scenario=scenario,
-        jobs=jobs,
+        jobs=planned.jobs,
         backend=backend,
-        max_memory=max_memory,
+        max_memory=planned.max_memory,
         out=out,
         force=force,
         report=report,
         json=json,
         everything=everything,
         strict=strict,
-        resume=resume,
+        fresh=fresh,
         expectations=tuple(expecting.all_expectations(expect)),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
+
+
+def _scenario(plan: ComparePlan, queues: Sequence[str]) -> Scenario:
+    """Compose the scenario, with an arm per queue."""
+    rates = _rates(plan.preset, plan.link)
+    groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
+    _check_duration(plan.duration, groups)
+    link = plan.link or ("" if plan.preset else LINK)
+    words = [plan.traffic, plan.cc, "ecn" if plan.ecn else "", plan.preset, link]
+    return presets.access_link(
+        rates=rates,
+        groups=groups,
+        queues=_queues(queues),
+        rtt=plan.rtt,
+        duration=plan.duration,
+        warmup=plan.warmup,
+        replications=plan.replications,
+        seed=plan.seed,
+        name=" ".join(filter(None, words)),
+    )
+
+
+def _rates(preset: str | None, link: str | None) -> presets.Rates:
+    """Return the rates of the line, with the link layer of the preset."""
+    if preset is None:
+        return presets.link_rates(LINK if link is None else link)
+    of_preset = presets.preset_rates(preset)
+    if link is None:
+        return of_preset
+    own = presets.link_rates(link)
+    return replace(of_preset, down=own.down, up=own.up)
 
 
 def _check_duration(duration: str, groups: list[Traffic]) -> None:
@@ -138,14 +202,11 @@ def _check_duration(duration: str, groups: list[Traffic]) -> None:
         return  # Refused with its place when the scenario is built.
     for group in groups:
         if isinstance(group.start, str) and _core.parse_time_s(group.start) >= end_s:
-            message = (
-                f'duration: "{duration}" is too short; expected more than {group.start}, when '
-                f'"{group.name}" starts'
-            )
-            raise _core.ScenarioError(message)
+            rule = f"too short; expected more than {group.start}, when {group.name} starts"
+            raise ArgumentError("duration", duration, rule)
 
 
-def _queues(texts: list[str]) -> dict[str, Queue]:
+def _queues(texts: Sequence[str]) -> dict[str, Queue]:
     """Key the queues by their text, which names their arms."""
     named: dict[str, Queue] = {}
     for index, text in enumerate(texts):
@@ -162,7 +223,7 @@ def _queues(texts: list[str]) -> dict[str, Queue]:
     return named
 
 
-def _unquoted(queue: str, words: list[str]) -> str | None:
+def _unquoted(queue: str, words: Sequence[str]) -> str | None:
     """Join a queue and the words after it if the first of them is a parameter of the queue."""
     parameters = {
         entry["name"]: [item["key"] for item in entry["parameters"]]

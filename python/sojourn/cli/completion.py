@@ -13,6 +13,7 @@ import typer
 
 from sojourn import _core
 from sojourn.scenario import presets
+from sojourn.scenario.presets import link_presets
 
 # A word with its description.
 Items = list[tuple[str, str]]
@@ -45,6 +46,13 @@ def traffic(incomplete: str) -> list[str]:
     *given, last = incomplete.split("+")
     before = "".join(f"{part}+" for part in given)
     return [before + name for name in presets.numbered_names() if name.startswith(last)]
+
+
+def presets_of_lines(incomplete: str) -> Items:
+    """List the presets of access lines whose names begin with `incomplete`."""
+    return [
+        (name, one.title) for name, one in link_presets().items() if name.startswith(incomplete)
+    ]
 
 
 def studies(context: typer.Context, incomplete: str) -> list[str]:

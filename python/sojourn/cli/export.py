@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli import completion
-from sojourn.cli.options import REPLICATION, Folder, path
+from sojourn.cli.options import OUTPUT, REPLICATION, SELECTION, Arm, Folder, Force, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting
 from sojourn.exchange.selection import Selection
@@ -32,27 +32,32 @@ def export(
             metavar="NAME",
             callback=_known,
             autocompletion=completion.formats,
-            help=f"{_FORMATS}.",
+            help=f"Format of the files. {_FORMATS}.",
+            rich_help_panel=OUTPUT,
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="PATH",
+            metavar="DIR",
             parser=path,
-            help="Directory for the files; by default DIR with the format appended, such as "
-            "DIR-flent.",
+            help="Directory for the files; created if needed, with its parents.",
+            show_default="that of the result with the format appended, such as DIR-flent",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    arm: Annotated[str | None, typer.Option(help="Export only this arm.")] = None,
+    force: Force = False,
+    arm: Arm = None,
     replication: Annotated[
         int | None,
-        typer.Option(callback=REPLICATION, help="Export only this replication, counted from 0."),
+        typer.Option(
+            metavar="N",
+            callback=REPLICATION,
+            help="Use only this replication, counted from 0.",
+            show_default="all",
+            rich_help_panel=SELECTION,
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> int:
     """Write a saved result in the format of another program."""
     result = Result.load(folder)

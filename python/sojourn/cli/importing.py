@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sojourn.cli import tables
-from sojourn.cli.options import Json, ReportFile, path
+from sojourn.cli.options import OUTPUT, SELECTION, Force, Json, ReportFile, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting, importing
 from sojourn.exchange.measurement import per_run, products
@@ -29,20 +29,14 @@ def import_(
             "plain or compressed with gzip or bzip2. Files with the same title are runs of an arm.",
         ),
     ],
-    out: Annotated[
-        Path | None,
+    name: Annotated[
+        str | None,
         typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="PATH",
-            parser=path,
-            help="Directory for the tables as Parquet files, with import.json, which states their "
-            "origin; created if needed, with its parents.",
+            metavar="NAME",
+            help="Name of the arm of all files.",
+            show_default="the title of each file",
+            rich_help_panel=SELECTION,
         ),
-    ] = None,
-    arm: Annotated[
-        str | None, typer.Option(help="Name of the arm for all files, instead of their titles.")
     ] = None,
     beside: Annotated[
         Path | None,
@@ -50,17 +44,28 @@ def import_(
             metavar="DIR",
             parser=path,
             help="With --report: compare the measured runs with this saved result.",
+            rich_help_panel=SELECTION,
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="Directory for the tables as Parquet files, with import.json, which states their "
+            "origin; created if needed, with its parents.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    force: Force = False,
     report: ReportFile = None,
     json: Json = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> int:
     """Read measurements of flent and Mahimahi, and compare them with a saved result."""
     if (beside is None) != (report is None):
         message = "--beside and --report must be given together"
         raise typer.BadParameter(message)
-    measurements = importing.measured(paths, arm)
+    measurements = importing.measured(paths, name)
     simulated = None if beside is None else Result.load(beside)
     with derived_files.claimed(report):
         if out is not None:

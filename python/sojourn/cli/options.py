@@ -1,19 +1,30 @@
 """Options that several commands share."""
 
+import os
+import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from sojourn import _core
+from sojourn.arguments.common import (
+    EXECUTION,
+    MAX_JOBS,
+    MAX_REPLICATIONS,
+    MAX_SEED,
+    OUTPUT,
+    RUNS,
+    SCENARIO,
+)
 from sojourn.cli import completion
 from sojourn.document import bounded
-from sojourn.scenario.model import MAX_REPLICATIONS
+from sojourn.scenario.presets import link_presets
 
-MAX_SEED = _core.max_seed()
-# More threads than any machine has processors.
-MAX_JOBS = 4096
+# Errors that end with what is accepted need no more.
+EXPECTED = "; expected "
 
 
 def _known_backend(name: str | None) -> str | None:
@@ -33,6 +44,32 @@ def within(option: str, least: int, most: int | None = None) -> Callable[[int | 
     return check
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value of the command line."""
+
+    option: str
+    value: str
+    expected: str
+
+    def __post_init__(self) -> None:
+        """Refuse bytes that are not UTF-8."""
+        if any(map(_is_surrogate, self.value)):
+            self.refuse("not UTF-8")
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Raise the error that names the option, the problem and what is accepted."""
+        accepted = "" if EXPECTED in problem else f"{EXPECTED}{self.expected}"
+        value = shlex.quote(os.fsencode(self.value).decode(errors="replace"))
+        message = f"{self.option} {value}: {problem}{accepted}"
+        raise _core.ScenarioError(message) from None
+
+
+def _is_surrogate(character: str) -> bool:
+    """Return whether a character stands for a byte of the command line that is not UTF-8."""
+    return "\ud800" <= character <= "\udfff"
+
+
 def path(text: str) -> Path:
     """Convert an argument to a path; an empty one would be the working directory."""
     if not text:
@@ -41,14 +78,50 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+# Headings of the options in the help.
+SELECTION, CHECKS = "Selection", "Checks"
+
+# The round-trip time of commands that compose the scenario.
+RTT = "50ms"
+
+
+def _presets(incomplete: str) -> list[tuple[str, str]]:
+    """List the presets of lines whose names begin with `incomplete`."""
+    return [
+        (name, one.title) for name, one in link_presets().items() if name.startswith(incomplete)
+    ]
+
+
+Preset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=_presets,
+        help=f"Kind of access line: {', '.join(link_presets())}. Sets the values of the line that "
+        "other options do not set.",
+        rich_help_panel=SCENARIO,
+    ),
+]
+Rtt = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Round-trip time with empty queues.", rich_help_panel=SCENARIO
+    ),
+]
+Ecn = Annotated[
+    bool,
+    typer.Option("--ecn", help="Negotiate ECN on all connections.", rich_help_panel=SCENARIO),
+]
 Change = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         "-s",
+        metavar="PATH=VALUE",
         autocompletion=completion.changes,
         help="Change a value of the scenario, such as links.up.rate=5mbit or "
-        "links.up.qdisc.target=5ms; repeatable.",
+        "links.up.qdisc.target=5ms. Repeatable.",
+        rich_help_panel=SCENARIO,
     ),
 ]
 Folder = Annotated[
@@ -63,21 +136,40 @@ ScenarioFile = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         callback=within("--seed", 0, MAX_SEED),
-        help="Seed for all random numbers; overrides the seed in the scenario.",
+        help="Seed for all random numbers.",
+        show_default="that of the scenario",
+        rich_help_panel=RUNS,
     ),
 ]
-# Of commands that compose the scenario, with a default.
+# Of commands that compose the scenario.
 OwnSeed = Annotated[
     int,
-    typer.Option(callback=within("--seed", 0, MAX_SEED), help="Seed for all random numbers."),
+    typer.Option(
+        metavar="N",
+        callback=within("--seed", 0, MAX_SEED),
+        help="Seed for all random numbers.",
+        rich_help_panel=RUNS,
+    ),
 ]
 Replications = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         callback=within("--replications", 1, MAX_REPLICATIONS),
-        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}; overrides replications in the "
-        "scenario.",
+        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        show_default="that of the scenario",
+        rich_help_panel=RUNS,
+    ),
+]
+OwnReplications = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        callback=within("--replications", 1, MAX_REPLICATIONS),
+        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        rich_help_panel=RUNS,
     ),
 ]
 # Of a saved result.
@@ -85,9 +177,12 @@ REPLICATION = within("--replication", 0, MAX_REPLICATIONS - 1)
 Jobs = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
         callback=within("--jobs", 1, MAX_JOBS),
-        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}; by "
-        "default one per processor.",
+        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}.",
+        show_default="one per processor",
+        rich_help_panel=EXECUTION,
+        hidden=True,
     ),
 ]
 MaxMemory = Annotated[
@@ -95,48 +190,111 @@ MaxMemory = Annotated[
     typer.Option(
         metavar="SIZE",
         help="Maximum memory for the runs, such as 4gb; a scenario that may need more is rejected "
-        "before the first run. By default 80 % of the smallest of the available memory, the "
-        "control group limits and ulimit -v.",
+        "before the first run.",
+        show_default="80 % of the smallest of the available memory, the control group limits and "
+        "ulimit -v",
+        rich_help_panel=EXECUTION,
+        hidden=True,
     ),
 ]
 Backend = Annotated[
     str | None,
     typer.Option(
         "--on",
-        "--backend",
-        metavar="NAME",
+        metavar="PLACE",
         callback=_known_backend,
         autocompletion=completion.backends,
-        help=f"Backend that executes the runs: {' or '.join(_core.backend_names())} (default: "
-        f"{_core.backend_names()[0]}).",
+        help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
+        show_default=_core.backend_names()[0],
+        rich_help_panel=EXECUTION,
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Execute all runs, also those that an interrupted command has stored or that the "
+        "output directory already contains.",
+        rich_help_panel=EXECUTION,
+        hidden=True,
+    ),
+]
+Full = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="Full durations and numbers of runs instead of fewer and shorter runs.",
+        rich_help_panel=RUNS,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Check the scenario and estimate packets, time and memory; run nothing.",
+        rich_help_panel=EXECUTION,
     ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        metavar="PATH",
+        metavar="DIR",
         parser=path,
         help="Directory to save the result in; created if needed, with its parents.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Replace a result in the output directory; a complete result is never replaced by an "
-        "incomplete one.",
+        help="Replace existing results and files of the same kind; a complete result is never "
+        "replaced by an incomplete one.",
+        rich_help_panel=OUTPUT,
+        hidden=True,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Arm = Annotated[str | None, typer.Option(metavar="NAME", help="Run only this arm of the scenario.")]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        parser=path,
+        help="Write an HTML report to this file; its directory is created if needed, with its "
+        "parents.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Pcap = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
         parser=path,
         help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
-        "Wireshark reads; requires one arm (--arm) and one replication (--replications 1). "
-        "--force replaces a capture.",
+        "Wireshark reads; requires a single run.",
+        rich_help_panel=OUTPUT,
+        hidden=True,
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=OUTPUT, hidden=True),
+]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print all tables, rows and findings instead of the main ones.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Arm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Use only this arm.",
+        show_default="all",
+        rich_help_panel=SELECTION,
     ),
 ]
 Expect = Annotated[
@@ -145,21 +303,8 @@ Expect = Annotated[
         metavar="COMPARISON",
         help="Exit with code 1 unless the intervals show that a comparison holds, such as "
         "'ping_ms_p99 < 40', 'goodput_down > 0.9 * capacity' or 'drops < drops[\"pfifo\"]'; "
-        "repeatable.",
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Check the scenario and estimate packets, time and memory; run nothing."
-    ),
-]
-Everything = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="Print all tables. By default, a terminal narrower than 120 columns shows only the "
-        "metrics that differ between arms.",
+        "Repeatable.",
+        rich_help_panel=CHECKS,
     ),
 ]
 Strict = Annotated[
@@ -167,15 +312,8 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         help="Exit with code 4 if the result has a validity error.",
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Continue the last interrupted execution of the same scenario and seed without "
-        "repeating its finished runs. Finished runs are kept in $SOJOURN_STORE, by default "
-        "~/.local/state/sojourn/runs, until the result is complete.",
+        rich_help_panel=CHECKS,
+        hidden=True,
     ),
 ]
 ResumeAccepted = Annotated[
@@ -184,15 +322,5 @@ ResumeAccepted = Annotated[
         "--resume",
         help="No effect: this command always reuses stored runs. Accepted so that a command can be "
         "repeated with --resume.",
-    ),
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="PATH",
-        parser=path,
-        help="Write an HTML report to this file; its directory is created if needed, with its "
-        "parents.",
     ),
 ]

@@ -199,6 +199,8 @@ def _option(one: Declared) -> inspect.Parameter:
         metavar=argument.metavar,
         help=_help(one),
         rich_help_panel=argument.heading,
+        hidden=argument.rare,
+        show_default=argument.unset or True,
         parser=path if kind is Path else None,
         autocompletion=getattr(completion, argument.completion) if argument.completion else None,
     )

@@ -17,7 +17,8 @@ def qdiscs(
         typer.Argument(
             metavar="QDISC",
             autocompletion=completion.queues,
-            help="Name of a queue (default: all).",
+            help="Name of a queue.",
+            show_default="all",
         ),
     ] = None,
     as_json: Json = False,

@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.options import Folder, Strict, path
+from sojourn.cli.options import OUTPUT, Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived_files
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.reports import write_report
 
 STANDARD_OUTPUT = Path("-")
+# The heading of the options for the content of the LaTeX table.
+TABLE = "LaTeX table"
 
 
 def report(
@@ -20,55 +22,59 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="PATH",
+            metavar="FILE",
             parser=path,
-            help="HTML file; by default DIR/report.html, or none with --table.",
+            help="File of the HTML report.",
+            show_default="DIR/report.html; none with --latex",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    table: Annotated[
+    latex: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH",
+            metavar="FILE",
             parser=path,
             help="Write the means of each arm as a LaTeX table to this file, such as delay.tex; - "
             "for standard output.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="With --table: a metric, as in the JSON output of run; repeatable. By default the "
-            "main ones.",
+            help="A metric, as in the JSON output of run. Repeatable.",
+            show_default="the main ones",
+            rich_help_panel=TABLE,
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --table: a traffic group, a class of a queue or a group of applications "
-            "instead of the whole run.",
+            help="A traffic group, a class of a queue or a group of applications instead of the "
+            "whole run.",
+            rich_help_panel=TABLE,
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="ARM", help="With --table: paired differences from this arm instead of means."
+            metavar="ARM",
+            help="Paired differences from this arm instead of means.",
+            rich_help_panel=TABLE,
         ),
     ] = None,
     strict: Strict = False,
 ) -> int:
     """Write an HTML report or a LaTeX table of a saved result, or a report of a saved sweep."""
-    if table is None and (metric or group is not None or baseline is not None):
-        message = "--metric, --group and --baseline choose the content of --table"
+    if latex is None and (metric or group is not None or baseline is not None):
+        message = "--metric, --group and --baseline choose the content of --latex"
         raise typer.BadParameter(message)
     if (folder / derived_files.SWEEP).exists():
-        if table is not None:
+        if latex is not None:
             message = (
-                f"--table: {folder} contains a sweep; expected a result; points.parquet has the "
+                f"--latex: {folder} contains a sweep; expected a result; points.parquet has the "
                 "means of the sweep"
             )
             raise typer.BadParameter(message)
@@ -77,10 +83,10 @@ def report(
         say(f"wrote report to {file}")
         return 0
     result = Result.load(folder)
-    if table is not None:
+    if latex is not None:
         text = result.to_latex(metric or None, group=group, baseline=baseline)
-        _write(table, text, result)
-    if table is None or out is not None:
+        _write(latex, text, result)
+    if latex is None or out is not None:
         file = _file(folder, out)
         write_report(result, file)
         say(f"wrote report to {file}")

@@ -1,27 +1,45 @@
 """``sojourn reproduce``: reproduce published works and judge their claims."""
 
+import contextlib
 import json
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.cli import completion, signals, study_report, study_runs
-from sojourn.cli.options import Force, Jobs, Json, MaxMemory, Replications, Resume, Strict, path
+from sojourn import report as reports
+from sojourn.cli import completion, signals, stored
+from sojourn.cli.options import (
+    OUTPUT,
+    SCENARIO,
+    Force,
+    Fresh,
+    Full,
+    Jobs,
+    Json,
+    MaxMemory,
+    Replications,
+    Strict,
+    path,
+)
+from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import judged, say
-from sojourn.cli.study_runs import REPORT, InterruptedStudyError
+from sojourn.cli.tables import print_table
+from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 from sojourn.studies import bundle as bundles
 from sojourn.studies import outputs, record, runtime, wording
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.quantities import Quantities
+from sojourn.studies.runtime import Remaining
 from sojourn.studies.study import Study, Varied
-from sojourn.studies.verdicts import Estimate
+from sojourn.studies.verdicts import IN_DIRECTION, NOT_REPRODUCED, VERDICTS, Estimate
 
 if TYPE_CHECKING:
     from sojourn.studies.figures import Drawings
@@ -30,6 +48,26 @@ EVERY = "all"
 RESULTS = "results"
 # Below the output directory of a study: the result of each scenario.
 SCENARIOS = "scenarios"
+# Name of the report on the result of a scenario.
+REPORT = "report.html"
+_NOTE = (
+    "published: the condition of the claim; measured: mean ± half the width of its 95 % interval; "
+    "×: ratio of two means; above, below, differs: significant difference (t test, 5 %)"
+)
+
+
+class InterruptedStudyError(Exception):
+    """The user interrupted a study; finished runs are saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the scenarios of a study are run."""
+
+    jobs: int | None
+    max_memory: str | None
+    force: bool
+    fresh: bool
 
 
 def reproduce(
@@ -39,49 +77,46 @@ def reproduce(
         typer.Argument(
             metavar="STUDY",
             autocompletion=completion.studies,
-            help="Name of a study, or all. Without it, list the studies.",
+            help="Name of a study, or all.",
+            show_default="list the studies",
         ),
     ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="Fewer and shorter runs (default). All studies together take minutes."
-        ),
-    ] = False,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Number of runs, durations and rates as published, and runs that vary the "
-            "assumptions.",
-        ),
-    ] = False,
+    full: Full = False,
     figure: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Run only the scenarios that this figure needs; repeatable."
+            metavar="NAME",
+            help="Run only the scenarios that this figure needs. Repeatable.",
+            show_default="all",
+            rich_help_panel=SCENARIO,
+        ),
+    ] = None,
+    papers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="Directory that contains the studies.",
+            show_default="that of the installed package",
+            rich_help_panel=SCENARIO,
+            hidden=True,
         ),
     ] = None,
     replications: Replications = None,
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
+    fresh: Fresh = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH",
+            metavar="DIR",
             parser=path,
-            help="Directory for the results; default: results/STUDY, or results if STUDY is all.",
+            help="Directory for the results; created if needed, with its parents.",
+            show_default="results/STUDY, or results if STUDY is all",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     force: Force = False,
-    papers: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            parser=path,
-            help="Directory that contains the studies; by default that of the installed package.",
-        ),
-    ] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -89,22 +124,19 @@ def reproduce(
             parser=path,
             help="Write scenarios, results, environment and checksums to this archive: .zip, "
             ".tar.gz or .tgz.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     json: Json = False,
     strict: Strict = False,
-    resume: Resume = False,
 ) -> int:
     """Reproduce a published work and judge its claims."""
     folder = studies.studies_folder(papers)
     if study is None:
         _list(folder)
         return 0
-    if quick and full:
-        message = "--quick and --full are mutually exclusive"
-        raise typer.BadParameter(message)
     names = _names(study, folder, figure or [])
-    options = study_runs.Options(jobs=jobs, max_memory=max_memory, force=force, resume=resume)
+    options = Options(jobs=jobs, max_memory=max_memory, force=force, fresh=fresh)
     root = out or Path(RESULTS)
     records, codes = [], []
     output = root if out or study == EVERY else root / study
@@ -144,16 +176,14 @@ def reproduce(
     if json:
         print(_as_json(records if study == EVERY else records[0]))
     elif study == EVERY:
-        study_report.show_all(records)
+        _show_totals(records)
     return max(codes)
 
 
 class _Reproduction:
     """One execution of a study."""
 
-    def __init__(
-        self, study: Study, request: outputs.Request, out: Path, options: study_runs.Options
-    ) -> None:
+    def __init__(self, study: Study, request: outputs.Request, out: Path, options: Options) -> None:
         self._study = study
         self._request = request
         self._out = out
@@ -191,9 +221,9 @@ class _Reproduction:
             }
         varied = list(study.variants(scenarios)) if scale == "full" and not names else []
         every = scenarios | {one.key: one.scenario for one in varied}
-        reused = study_runs.reusable(every, self._out / SCENARIOS, self._options)
+        reused = _reusable(every, self._out / SCENARIOS, self._options)
         new = {key: one for key, one in every.items() if key not in reused}
-        study_runs.check_memory(new, self._options)
+        _check_memory(new, self._options)
         from sojourn.studies import page  # noqa: PLC0415 - matplotlib takes long to load
         from sojourn.studies.figures import FOLDER, Drawings, files_of  # noqa: PLC0415
 
@@ -205,7 +235,7 @@ class _Reproduction:
         if new:
             say(f"{study.name} ({scale}): {runtime.estimate(new, expected)}")
         code = self._measure(
-            every, varied, drawings, runtime.Remaining(expected), reused=reused, strict=strict
+            every, varied, drawings, Remaining(expected), reused=reused, strict=strict
         )
         judged_claims = record.record(
             study,
@@ -217,7 +247,7 @@ class _Reproduction:
         )
         verdicts = outputs.with_origin(judged_claims, self._request, self._problems)
         if not quiet:
-            study_report.show(verdicts)
+            _show(verdicts)
         self._written = outputs.write(self._out, verdicts, self._seconds)
         sources = page.Sources(
             figures=drawings.draw(self._out / FOLDER, self._measured, f"{scale} scale"),
@@ -239,7 +269,7 @@ class _Reproduction:
         scenarios: dict[str, Scenario],
         varied: list[Varied],
         drawings: "Drawings",
-        remaining: runtime.Remaining,
+        remaining: Remaining,
         *,
         reused: Collection[str],
         strict: bool,
@@ -252,7 +282,7 @@ class _Reproduction:
         self._reported = [key for key in scenarios if key not in points and key not in bases]
         known = runtime.load(self._out / runtime.FILE).get(self._request.scale, {})
         code = 0
-        for key, result, seconds in study_runs.results(
+        for key, result, seconds in _results(
             scenarios,
             self._out / SCENARIOS,
             self._options,
@@ -323,3 +353,157 @@ def _study(name: str, folder: Path) -> Study:
         message = f'unknown study "{name}"; expected one of {accepted}'
         raise _core.ScenarioError(message)
     return studies.load(folder / name)
+
+
+def _reusable(scenarios: Mapping[str, Scenario], folder: Path, options: Options) -> list[str]:
+    """List the scenarios whose complete results exist already, made by this build."""
+    if options.fresh:
+        return []
+    return [key for key, one in scenarios.items() if stored.is_saved(one, folder / key)]
+
+
+def _results(
+    scenarios: Mapping[str, Scenario],
+    folder: Path,
+    options: Options,
+    *,
+    reused: Collection[str],
+    reported: Collection[str],
+    remaining: Remaining,
+) -> Iterator[tuple[str, Result, float | None]]:
+    """Run every scenario and save each result in a directory of its name."""
+    # Without the results: these take the memory that the runs of the next scenario may need.
+    invocations = []
+    announced = _Announced()
+    with contextlib.ExitStack() as stack:
+        claims = {
+            key: stack.enter_context(
+                storage.claimed(
+                    folder / key,
+                    force=options.force or key in reused,
+                    resumed=_continued(scenario, folder / key, options),
+                )
+            )
+            for key, scenario in scenarios.items()
+        }
+        for key, scenario in scenarios.items():
+            if key in reused:
+                yield key, _loaded(folder / key, scenario, reported=key in reported), None
+                continue
+            started = time.monotonic()
+            work = work_of(scenario, jobs=options.jobs)
+            with progress_bar(work, f"{key} ({remaining})") as progress:
+                execution = stored.run(
+                    scenario,
+                    jobs=options.jobs,
+                    progress=progress,
+                    fresh=options.fresh,
+                    announce=announced,
+                )
+            seconds = time.monotonic() - started
+            remaining.finished(key, seconds)
+            if execution.invocation is not None:
+                invocations.append(execution.invocation)
+                # What is stored is on the medium, however the study ends.
+                stack.callback(execution.invocation.close)
+            result, place, claim = execution.result, folder / key, claims[key]
+            if result.finished and claim is not None:
+                _save(execution, claim, place, reported=key in reported)
+            if not result.complete:
+                where = f"to {place}" if result.finished else "(nothing to save)"
+                runs = f"{result.finished} of {result.total} runs"
+                say(f"interrupted: saved {runs} of {key} {where}")
+                execution.end(kept=False)
+                raise InterruptedStudyError
+            yield key, result, seconds
+    for invocation in invocations:
+        invocation.discard()
+
+
+def _check_memory(scenarios: Mapping[str, Scenario], options: Options) -> None:
+    """Refuse scenarios that may take too much memory."""
+    for key, scenario in scenarios.items():
+        try:
+            budget.check(scenario.checked, jobs=options.jobs, max_memory=options.max_memory)
+        except _core.ScenarioError as error:
+            message = f"{key}: {error}"
+            raise _core.ScenarioError(message) from None
+
+
+def _continued(scenario: Scenario, place: Path, options: Options) -> Scenario | None:
+    """Return the scenario if a directory has an incomplete result of it, which is continued."""
+    return scenario if not options.fresh and stored.is_incomplete(place) else None
+
+
+class _Announced:
+    """Prints what is reused of the first interrupted scenario of a study."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def __call__(self, finished: int, scenario: Scenario) -> None:
+        if not self._said:
+            stored.say_what_is_reused(finished, scenario)
+            self._said = True
+
+
+def _loaded(place: Path, scenario: Scenario, *, reported: bool) -> Result:
+    """Load a result that exists; write its report if that is missing."""
+    result = Result.load(place)
+    stored.forget(scenario)
+    if reported and not (place / REPORT).exists():
+        reports.write(result, derived_files.inside(place, REPORT))
+    return result
+
+
+def _save(execution: stored.Execution, claim: _core.Claim, place: Path, *, reported: bool) -> None:
+    """Save a result and its report; if that fails, say how to continue."""
+    try:
+        storage.save(execution.result, claim)
+        if reported:
+            reports.write(execution.result, derived_files.inside(place, REPORT))
+    except _core.ResultError:
+        execution.end(kept=False)
+        raise
+
+
+def _show(verdicts: Mapping[str, Any]) -> None:
+    """Print the claims that are not fully reproduced, and the totals."""
+    rows = [
+        [
+            claim["id"] if first else "",
+            wording.subject(line),
+            wording.stated(line),
+            wording.measured(line),
+            claim["verdict"] if first else "",
+        ]
+        for claim in verdicts["claims"]
+        if claim["verdict"] in (IN_DIRECTION, NOT_REPRODUCED)
+        for first, line in _marked(wording.unmet(claim))
+    ]
+    if rows:
+        head = ["claim", "quantity", "published", "measured", "verdict"]
+        print_table(head, rows, title=f"{verdicts['title']}: claims not fully reproduced", words=5)
+        print(_NOTE)
+    if note := wording.of_single_runs(verdicts):
+        print(note)
+    if verdicts["reconstruction"]:
+        print(f"reconstruction: {verdicts['reconstruction']}")
+    print(f"verdict on {verdicts['study']} ({wording.scale(verdicts)}): ", end="")
+    print(wording.counted(verdicts["totals"]))
+    for preset in verdicts["presets"]:
+        print(f"  with {preset['label']}: {wording.counted(preset['totals'])}")
+    print(_core.printable(f"to reproduce these numbers: {verdicts['command']}"))
+
+
+def _marked(lines: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, Any]]]:
+    return [(at == 0, line) for at, line in enumerate(lines)]
+
+
+def _show_totals(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print the totals of several studies, one line each, and their sum."""
+    names = list(VERDICTS)
+    rows = [[one["study"], *(str(one["totals"][name]) for name in names)] for one in records]
+    sums = [sum(one["totals"][name] for one in records) for name in names]
+    rows.append(["total", *map(str, sums)])
+    print_table(["study", *names], rows, title="claims by verdict", words=1)

@@ -9,7 +9,19 @@ import typer
 from sojourn import _core
 from sojourn.cli import completion, session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import Jobs, Json, OwnSeed, Resume, path
+from sojourn.cli.options import (
+    CHECKS,
+    EXECUTION,
+    OUTPUT,
+    SCENARIO,
+    Change,
+    Fresh,
+    Full,
+    Jobs,
+    Json,
+    OwnSeed,
+    path,
+)
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
@@ -19,8 +31,11 @@ from sojourn.rfc7928_suite.page import results
 from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, NUMBERS
 from sojourn.rfc7928_suite.topology import FULL, QUICK
 from sojourn.scenario import Scenario
+from sojourn.scenario.paths import assignment
 
 OUT = Path("results/rfc7928")
+# Stands for all queues of the catalogue.
+ALL = "all"
 
 
 def rfc7928(
@@ -30,69 +45,65 @@ def rfc7928(
         typer.Argument(
             metavar="QDISC",
             autocompletion=completion.queues,
-            help="Queues in tc syntax; quote a queue that has parameters, such as "
+            help="Queues in tc syntax, or all; quote a queue that has parameters, such as "
             "'codel target 13ms'.",
         ),
     ] = None,
-    all_queues: Annotated[
-        bool, typer.Option("--all", help="Run all queues of the catalogue at their defaults.")
-    ] = False,
-    number: Annotated[
+    section: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SECTION",
             help="Run only this scenario, such as 8.2.4, or all scenarios of a section, such as 8; "
-            "repeatable.",
+            "Repeatable.",
+            show_default="all",
+            rich_help_panel=SCENARIO,
         ),
     ] = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Durations of ns-3's suite (mostly 300 or 600 s) and 10 runs per arm.",
-        ),
-    ] = False,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Short runs and 5 runs per arm; the default."),
-    ] = False,
+    full: Full = False,
+    change: Change = None,
     seed: OwnSeed = 1,
     jobs: Jobs = None,
+    fresh: Fresh = False,
+    listed: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            help="List the scenarios without running them.",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = False,
     out: Annotated[
         Path,
         typer.Option(
-            metavar="PATH",
+            metavar="DIR",
             parser=path,
-            help=f"Directory for the reports, one HTML file per queue. By default {OUT}.",
+            help="Directory for the reports, one HTML file per queue.",
+            rich_help_panel=OUTPUT,
         ),
     ] = OUT,
     json: Json = False,
-    check: Annotated[
+    strict: Annotated[
         bool,
         typer.Option(
-            "--check",
+            "--strict",
             help="Exit with code 1 unless the runs confirm all directions that the RFC states.",
+            rich_help_panel=CHECKS,
+            hidden=True,
         ),
-    ] = False,
-    resume: Resume = False,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List the scenarios without running them.")
     ] = False,
 ) -> int:
     """Characterise queues by the scenarios of RFC 7928, compared with drop-tail."""
     if listed:
         _list()
         return 0
-    if full and quick:
-        message = "--full and --quick exclude each other; expected one of them"
+    if ALL in (queues or ()) and queues != [ALL]:
+        message = f"{ALL} stands for every queue; expected no other queue"
         raise typer.BadParameter(message)
-    if all_queues and queues:
-        message = "--all runs every queue; expected no other queue"
-        raise typer.BadParameter(message)
-    session.warn_of_bytes(*(queues or ()))
-    names = _catalogue() if all_queues else queues or []
-    planned = plan(names, number, FULL if full else QUICK, seed=seed)
-    run = _Runs(planned, jobs=jobs, resume=resume)
+    session.warn_of_bytes(*(queues or ()), *(change or ()))
+    names = _catalogue() if queues == [ALL] else queues or []
+    changes = dict(assignment(text) for text in change or ())
+    planned = plan(names, section, FULL if full else QUICK, seed=seed, changes=changes)
+    run = _Runs(planned, jobs=jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []
     with progress_bar(Work(runs=planned.runs)) as progress:
         run.progress = progress
@@ -112,7 +123,7 @@ def rfc7928(
         if json:
             print(js.dumps([_document(report) for report in reports], indent=2))
     verdicts = {one.verdict for report in reports for _, one in report.characterisation.checked}
-    return FAILED if check and verdicts & {"fail", "undecided"} else 0
+    return FAILED if strict and verdicts & {"fail", "undecided"} else 0
 
 
 class _InterruptedError(Exception):
@@ -122,12 +133,12 @@ class _InterruptedError(Exception):
 class _Runs:
     """Runs scenarios, and keeps finished runs in the run store until all reports are written."""
 
-    def __init__(self, planned: Plan, *, jobs: int | None, resume: bool) -> None:
+    def __init__(self, planned: Plan, *, jobs: int | None, fresh: bool) -> None:
         self.progress: object | None = None
         self.done = 0
         self._total = planned.runs
         self._jobs = jobs
-        self._resume = resume
+        self._fresh = fresh
         self._invocations: list[_core.Invocation] = []
 
     def __call__(self, scenario: Scenario) -> Result:
@@ -139,7 +150,7 @@ class _Runs:
             scenario,
             jobs=self._jobs,
             progress=advanced,
-            resume=self._resume,
+            fresh=self._fresh,
             announce=lambda _finished, _scenario: None,
         )
         self.done += execution.result.finished

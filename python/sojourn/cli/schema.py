@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from sojourn import _core
-from sojourn.scenario.model import MAX_REPLICATIONS
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.search.planned import MAX_RUNS, MAX_TRIALS
 
 Schema = dict[str, Any]

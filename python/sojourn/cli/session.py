@@ -1,4 +1,8 @@
-"""Run a scenario for the command line: prepare directories, run, print, save."""
+"""Run a scenario for the command line: prepare directories, run, print, save.
+
+Each run is stored when it ends. The same command, repeated, uses the runs that an interrupted one
+has stored, and the complete result that the output directory contains already.
+"""
 
 import json
 import re
@@ -45,7 +49,7 @@ class Plan:
     json: bool
     everything: bool
     strict: bool
-    resume: bool
+    fresh: bool
     pcap: Path | None = None
     expectations: tuple[Expectation, ...] = ()
     show: Callable[[Result], object] | None = None
@@ -154,7 +158,7 @@ def _check_capture(plan: Plan) -> None:
             plan.scenario.checked,
             plan.pcap,
             backend=plan.backend,
-            resume=plan.resume,
+            resume=False,
             force=plan.force,
         )
 
@@ -196,14 +200,16 @@ def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     _check_capture(plan)
     expecting.check_names(plan.expectations, plan.scenario)
-    if plan.resume and (finished := _complete_result(plan)) is not None:
-        # Reserving the directory also finishes a commit that was interrupted.
-        with storage.claimed(plan.out, resumed=plan.scenario):
-            return _show_again(finished, plan)
-    resumed = plan.scenario if plan.resume else None
     # Before any directory is created.
     _core.check_backend(plan.scenario.checked, plan.backend)
     budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    resumed = None
+    if plan.out is not None and plan.out.is_dir() and not plan.fresh and plan.pcap is None:
+        # Reserving the directory also finishes a commit that was interrupted.
+        with storage.claimed(plan.out, force=True):
+            if (finished := stored.saved_result(plan.scenario, plan.out, plan.backend)) is not None:
+                return _show_again(finished, plan)
+            resumed = plan.scenario if stored.is_incomplete(plan.out) else None
     _warn_of_memory(plan)
     with (
         storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
@@ -217,7 +223,7 @@ def execute(plan: Plan) -> int:
                 jobs=plan.jobs,
                 progress=progress,
                 backend=plan.backend,
-                resume=plan.resume,
+                fresh=plan.fresh,
                 pcap=plan.pcap,
                 force=plan.force,
             )
@@ -238,22 +244,10 @@ def _conclude_capture(execution: stored.Execution, plan: Plan) -> int:
     return 0
 
 
-def _complete_result(plan: Plan) -> Result | None:
-    """Return the complete result of the scenario in the output directory, if it is there."""
-    if plan.out is None:
-        return None
-    try:
-        result = Result.load(plan.out)
-    except _core.ResultError:
-        return None
-    is_same = result.scenario.hash == plan.scenario.hash
-    return result if is_same and result.complete else None
-
-
 def _show_again(result: Result, plan: Plan) -> int:
     """Print a result that was complete before the command, and write its report."""
     runs = formatting.counted(result.total, "run")
-    say(f"resume: {plan.out} contains the complete result of {runs}")
+    say(f"{plan.out} contains the complete result of {runs}; {stored.FRESH} --force repeats them")
     _show(result, plan)
     if plan.report is not None:
         with derived_files.claimed(plan.report):

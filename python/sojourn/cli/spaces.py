@@ -146,7 +146,7 @@ def rates(link: str) -> presets.Rates:
     try:
         return presets.link_rates(link)
     except _core.ScenarioError as error:
-        rule = f"{error}".removeprefix(f'link "{link}": ').removeprefix(f'"{link}" is not a rate: ')
+        rule = f"{error}".partition(": ")[2]
         message = f"--link {link}: {rule}"
         raise _core.ScenarioError(message) from None
 

@@ -5,19 +5,38 @@ from typing import Annotated
 import typer
 
 from sojourn.cli import tables
-from sojourn.cli.options import REPLICATION, Folder
+from sojourn.cli.options import OUTPUT, REPLICATION, SELECTION, Folder
 from sojourn.result import Result, tc_stats
 
 
 def stats(
     *,
     folder: Folder,
-    arm: Annotated[str | None, typer.Option(help="Name of an arm; by default the first.")] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Use only this arm.",
+            show_default="the first",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
     replication: Annotated[
-        int, typer.Option(callback=REPLICATION, help="Number of the replication, counted from 0.")
+        int,
+        typer.Option(
+            metavar="N",
+            callback=REPLICATION,
+            help="Use only this replication, counted from 0.",
+            rich_help_panel=SELECTION,
+        ),
     ] = 0,
     tc_json: Annotated[
-        bool, typer.Option("--tc-json", help="Print JSON in the format of tc -j -s qdisc.")
+        bool,
+        typer.Option(
+            "--tc-json",
+            help="Print JSON in the format of tc -j -s qdisc.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
 ) -> int:
     """Print the queue statistics of a saved run."""

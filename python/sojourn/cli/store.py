@@ -9,7 +9,7 @@ import typer
 from sojourn import _core
 from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
-from sojourn.cli.options import Json
+from sojourn.cli.options import SELECTION, Json
 from sojourn.cli.session import say
 from sojourn.execute import runs
 from sojourn.execute.runs import default_folder
@@ -32,8 +32,8 @@ Place = Annotated[
     str | None,
     typer.Argument(
         metavar="STORE",
-        help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --store`. By "
-        "default the run store of the user.",
+        help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --store`.",
+        show_default="the run store of the user",
     ),
 ]
 
@@ -169,11 +169,13 @@ def collect(
     older_than: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Minimum age of the runs to remove, such as 0s, 12h or 7d."
+            metavar="TIME",
+            help="Minimum age of the runs to remove, such as 0s, 12h or 7d.",
+            rich_help_panel=SELECTION,
         ),
     ] = "7d",
 ) -> int:
-    """Remove the runs of executions that ended some time ago; they can no longer be resumed.
+    """Remove the runs of executions that ended some time ago; they can no longer be continued.
 
     In the run store of the user, every command also removes runs that are 30 days old. In a shared
     store, only this command removes runs; it uses the clock of the store.
@@ -196,7 +198,7 @@ def verify(*, place: Place = None) -> int:
         for file, count, what in damaged:
             all_damaged += count
             say(
-                f"error: {file}: {count} {what}; the next sweep or --resume repeats runs that are "
+                f"error: {file}: {count} {what}; the next command repeats runs that are "
                 "stored nowhere else; the file stays until `sojourn store gc` removes it"
             )
     print(f"{all_records} records, {all_damaged} damaged")

@@ -1,20 +1,23 @@
-"""Execute scenarios and keep finished runs in the store until their result is saved."""
+"""Execute scenarios: keep finished runs in the store, and reuse those that are stored or saved."""
 
+import json
 import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from sojourn import _core
+from sojourn import _core, files
 from sojourn.cli import signals
 from sojourn.cli.progress import RunProgress
 from sojourn.execute.run import Interrupted, NotCapturedError, execute
-from sojourn.execute.runs import begin, default_folder
-from sojourn.result import Result
+from sojourn.execute.runs import begin, default_folder, meter
+from sojourn.result import Result, derived_files
 from sojourn.scenario import Scenario
 
-RESUME = "--resume"
+FRESH = "--fresh"
+MAX_MANIFEST = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +47,23 @@ def run(
     *,
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
+    fresh: bool,
     backend: str | None = None,
-    resume: bool,
     announce: Callable[[int, Scenario], object] | None = None,
     pcap: Path | None = None,
     force: bool = False,
 ) -> Execution:
-    """Run a scenario; store each run when it ends, unless its packets are captured."""
+    """Run a scenario; store each run when it ends, unless its packets are captured.
+
+    Runs that an interrupted execution has stored are not repeated, unless `fresh` is true;
+    `announce` is called with their number, if there are any.
+    """
     checked = scenario.checked
     _core.check_backend(checked, backend)
     captured = pcap is not None
-    invocation = None if captured else _begin(checked, backend=backend, resume=resume)
-    if resume:
-        finished = 0 if invocation is None else len(invocation.finished)
-        (announce or say_what_is_resumed)(finished, scenario)
+    invocation = None if captured else _begin(checked, backend=backend, fresh=fresh)
+    if invocation is not None and (finished := len(invocation.finished)):
+        (announce or say_what_is_reused)(finished, scenario)
     if invocation is None:
         signals.on_exit("interrupted", patient=True)
     else:
@@ -116,17 +122,15 @@ def continuation() -> str:
     arguments = sys.argv[1:]
     # What follows this word is no option.
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    options = [argument for argument in arguments[:end] if argument != RESUME]
-    return shlex.join(["sojourn", *options, RESUME, *arguments[end:]])
+    options = [argument for argument in arguments[:end] if argument != FRESH]
+    return shlex.join(["sojourn", *options, *arguments[end:]])
 
 
-def _begin(
-    checked: _core.Scenario, *, backend: str | None, resume: bool
-) -> _core.Invocation | None:
+def _begin(checked: _core.Scenario, *, backend: str | None, fresh: bool) -> _core.Invocation | None:
     """Begin an execution; if the store is not usable, print a warning and return None."""
     try:
         store = _core.RunStore(default_folder())
-        return begin(store, checked, backend=backend, resume=resume)
+        return begin(store, checked, backend=backend, resume=not fresh)
     except (_core.ResultError, RuntimeError) as error:
         # Path.home raises RuntimeError if the user has no home directory.
         print(_core.printable(f"warning: {error}; runs are not stored"), file=sys.stderr)
@@ -135,16 +139,52 @@ def _begin(
 
 def forget(scenario: Scenario) -> None:
     """Remove the stored runs of an interrupted execution whose result is saved."""
-    invocation = _begin(scenario.checked, backend=None, resume=True)
+    invocation = _begin(scenario.checked, backend=None, fresh=False)
     if invocation is not None:
         invocation.discard()
 
 
-def say_what_is_resumed(finished: int, scenario: Scenario) -> None:
+def say_what_is_reused(finished: int, scenario: Scenario) -> None:
     """Print how many runs of a scenario are not repeated."""
-    name, total = scenario.checked.name, scenario.runs
-    if finished:
-        text = f"resume: {finished} of {total} runs of {name} are finished"
-    else:
-        text = f"resume: no interrupted run of {name} is stored; running all {total} runs"
+    runs = f"{finished} of {scenario.runs} runs of {scenario.checked.name}"
+    text = f"continuing: {runs} are stored; {FRESH} repeats them"
     print(_core.printable(text), file=sys.stderr)
+
+
+def saved_result(scenario: Scenario, place: Path, backend: str | None = None) -> Result | None:
+    """Load the result of :func:`is_saved`; None if there is none, or if it is damaged."""
+    try:
+        return Result.load(place) if is_saved(scenario, place, backend) else None
+    except _core.ResultError:
+        return None
+
+
+def is_saved(scenario: Scenario, place: Path, backend: str | None = None) -> bool:
+    """Whether a directory has the complete result that the runs of a scenario would give."""
+    # Otherwise, equal commits may stand for different code, or a repetition has other numbers.
+    if not meter(scenario.checked, backend).reusable:
+        return False
+    try:
+        found = _manifest(place)
+        made_by = found["sojourn"]
+        same = (made_by["version"], made_by["commit"]) == (_core.version(), _core.commit())
+        if not same or made_by["dirty"] or found["complete"] is not True:
+            return False
+        if found["backend"]["name"] != (backend or _core.backend_names()[0]):
+            return False
+        return Scenario.from_json(json.dumps(found["scenario"])).hash == scenario.hash
+    except (OSError, ValueError, KeyError, TypeError, _core.ScenarioError):
+        return False
+
+
+def is_incomplete(place: Path) -> bool:
+    """Whether a directory has a result of which runs are missing."""
+    try:
+        return _manifest(place)["complete"] is False
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _manifest(place: Path) -> Any:
+    # The result itself is checked when it is loaded.
+    return files.read_json(place / derived_files.MANIFEST, MAX_MANIFEST)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.cli import expecting, places, session, signals, spaces, stored, sweep_tables
 from sojourn.cli.options import (
     Change,
@@ -38,7 +39,6 @@ from sojourn.result import derived_files
 from sojourn.result.formatting import counted
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
-from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import Plan, execute

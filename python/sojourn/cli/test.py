@@ -11,13 +11,13 @@ import typer
 from sojourn import _core
 from sojourn.cli import expecting, session, signals, stored
 from sojourn.cli.options import (
+    OUTPUT,
     Backend,
     Change,
     Jobs,
     Json,
     MaxMemory,
     Replications,
-    ResumeAccepted,
     Seed,
     path,
 )
@@ -49,7 +49,7 @@ def test(
     scenarios: Annotated[
         list[Path],
         # The backslash: Typer reads the help as markup of Rich.
-        typer.Argument(metavar="FILE...", parser=path, help=r"Scenario files with [\[expect]]."),
+        typer.Argument(metavar="FILE", parser=path, help=r"Scenario files with [\[expect]]."),
     ],
     change: Change = None,
     replications: Replications = None,
@@ -60,11 +60,14 @@ def test(
     junit_file: Annotated[
         Path | None,
         typer.Option(
-            "--junit", metavar="PATH", parser=path, help="Write the verdicts as JUnit XML."
+            "--junit",
+            metavar="FILE",
+            parser=path,
+            help="Write the verdicts as JUnit XML to this file.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     json: Json = False,
-    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
 ) -> int:
     """Run scenario files and judge their expectations.
 
@@ -151,7 +154,7 @@ def _scenario(
             jobs=jobs,
             progress=progress,
             backend=backend,
-            resume=True,
+            fresh=False,
             announce=lambda *_: None,
         )
     complete = execution.result.complete

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from sojourn import _core
-from sojourn.cli.live_options import Typed
+from sojourn.cli.options import Typed
 
 _METRICS = (
     ("sent_bytes", "counter", "Bytes taken from the queue."),

@@ -1,8 +1,8 @@
 """RFC 7928 from Python: characterise queues and write their reports."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +22,7 @@ from sojourn.rfc7928_suite.suite import (
     selected,
 )
 from sojourn.rfc7928_suite.topology import FULL, QUICK, Case, Form, QueueUnderTest
+from sojourn.scenario.paths import Value, overridden
 
 _CHECKED = {
     "queue": pl.String,
@@ -55,9 +56,14 @@ class Plan:
 
 
 def plan(
-    queues: Sequence[str], numbers: Sequence[str] | None, form: Form, *, seed: int = 1
+    queues: Sequence[str],
+    numbers: Sequence[str] | None,
+    form: Form,
+    *,
+    seed: int = 1,
+    changes: Mapping[str, Value] | None = None,
 ) -> Plan:
-    """Build and check the scenarios of queues."""
+    """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers)
     tested = [QueueUnderTest(queue) for queue in queues]
     if not tested:
@@ -68,8 +74,24 @@ def plan(
         if names.count(name) > 1:
             message = f'queue "{name}": given twice; expected each queue once'
             raise _core.ScenarioError(message)
-    built = tuple((one, cases(one, form, chosen, seed)) for one in tested)
+    built = tuple((one, _changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
     return Plan(form=form, numbers=tuple(chosen), queues=built)
+
+
+def _changed(built: dict[str, list[Case]], changes: Mapping[str, Value]) -> dict[str, list[Case]]:
+    """Change values of scenarios; errors name the number of the scenario."""
+    if not changes:
+        return built
+    found = {}
+    for number, several in built.items():
+        try:
+            found[number] = [
+                replace(case, scenario=overridden(case.scenario, changes)) for case in several
+            ]
+        except _core.ScenarioError as error:
+            message = f"scenario {number}: {error}"
+            raise _core.ScenarioError(message) from None
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +179,7 @@ def report_on(
 
 def rfc7928(
     *queues: str,
-    number: str | Sequence[str] | None = None,
+    section: str | Sequence[str] | None = None,
     full: bool = False,
     seed: int = 1,
     jobs: int | None = None,
@@ -169,7 +191,7 @@ def rfc7928(
     ----------
     queues
         Queues in the syntax of ``tc``.
-    number
+    section
         Numbers of sections or scenarios, such as ``"8.2.4"``; by default all.
     full
         Use the durations of ns-3's suite instead of short ones.
@@ -192,13 +214,13 @@ def rfc7928(
 
     Examples
     --------
-    >>> (report,) = rfc7928("codel", number="12")
+    >>> (report,) = rfc7928("codel", section="12")
     >>> report.discussions[0].rows[1][:2]
     ('target', 'default')
     """
     for queue in queues:
         needs("queues", queue, str, "a queue in the syntax of tc, such as codel")
-    numbers = [number] if isinstance(number, str) else number
+    numbers = [section] if isinstance(section, str) else section
     planned = plan(queues, numbers, FULL if full else QUICK, seed=seed)
     reports = []
     for tested, built in planned.queues:

@@ -59,7 +59,7 @@ def selected(numbers: Sequence[str] | None) -> list[str]:
         found = [one for one in NUMBERS if f"{one}.".startswith(f"{number}.")]
         if not found:
             expected = ", ".join(NUMBERS)
-            message = f'--number: unknown scenario "{number}"; expected one of {expected}'
+            message = f'section: unknown scenario "{number}"; expected one of {expected}'
             raise _core.ScenarioError(message)
         wanted |= set(found)
     return [number for number in NUMBERS if number in wanted]

@@ -18,9 +18,6 @@ from sojourn.scenario.files import read_scenario, split
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
-# The range that the core accepts, for options with the same limit.
-MAX_REPLICATIONS = 100_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:

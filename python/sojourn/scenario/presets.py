@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, in_argument
+from sojourn.arguments.common import SCENARIO
 from sojourn.queues import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.link import Layer, layer
@@ -91,9 +93,24 @@ def link_preset(name: str) -> LinkPreset:
     """Return a preset."""
     known = link_presets()
     if name not in known:
-        message = f'preset "{name}": unknown; expected one of {", ".join(known)}'
-        raise _core.ScenarioError(message)
+        near = difflib.get_close_matches(name, known, n=1)
+        instead = f'; did you mean "{near[0]}"?' if near else ""
+        rule = "unknown; expected one of {known}{instead}"
+        raise ArgumentError("preset", name, rule, known=", ".join(known), instead=instead)
     return known[name]
+
+
+# An argument of functions that compose the scenario of an access line.
+Preset = Annotated[
+    str | None,
+    Argument(
+        help=f"Kind of access line: {', '.join(link_presets())}. Sets the values of the line that "
+        "other options do not set.",
+        metavar="NAME",
+        heading=SCENARIO,
+        completion="presets_of_lines",
+    ),
+]
 
 
 # As in flent, load starts 5 s after the pings.
@@ -142,25 +159,25 @@ def link_rates(text: str) -> Rates:
     >>> link_rates("10/1mbit")
     Rates(down='10mbit', up='1mbit', layer=None)
     """
-    if (preset := link_presets().get(text.strip())) is not None:
-        down, up, name = (preset.values[key].value for key in ("down", "up", "layer"))
-        return Rates(down=down, up=up, layer=layer(name))
+    if text.strip() in link_presets():
+        return preset_rates(text.strip())
     found = _LINK.fullmatch(text.strip())
     if found is None or not (found["down_unit"] or found["unit"]):
-        message = (
-            f'link "{text}": expected down/up with a unit, such as 10/1mbit, one rate, or one of '
-        )
-        message += ", ".join(link_presets())
-        raise _core.ScenarioError(message)
+        rule = "expected down/up with a unit, such as 10/1mbit, or one rate"
+        raise ArgumentError("link", text, rule)
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
     for rate in (down, up):
-        try:
+        with in_argument("link", text):
             _core.parse_rate_bits_per_s(rate)
-        except _core.ScenarioError as error:
-            message = f'link "{text}": {error}'
-            raise _core.ScenarioError(message) from None
     return Rates(down=down, up=up)
+
+
+def preset_rates(name: str) -> Rates:
+    """Return the rates and the link layer of a preset of a line."""
+    values = link_preset(name).values
+    down, up, layer_name = (values[key].value for key in ("down", "up", "layer"))
+    return Rates(down=down, up=up, layer=layer(layer_name))
 
 
 def traffic(

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.document import bounded, needs
 from sojourn.execute.batches import Batch, batches
 from sojourn.execute.executor import Executor
@@ -18,7 +19,6 @@ from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
-from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps import storage, until
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.origins import naming_keys

@@ -6,9 +6,9 @@ from types import UnionType
 from typing import Any
 
 from sojourn import _core
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.document import bounded, described, needs
 from sojourn.scenario import Scenario
-from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import Parameter, parameters
 from sojourn.sweeps.run import Plan, plan

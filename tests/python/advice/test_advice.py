@@ -11,7 +11,7 @@ import pytest
 import sojourn as sj
 from sojourn.advice import lines as writing
 from sojourn.advice.access import access
-from sojourn.advice.advice import Advice, Question, question
+from sojourn.advice.advice import Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate, candidates
 from sojourn.advice.grades import CALL, PAGE, PING, RPM, SCALES
 from sojourn.advice.measures import METRICS
@@ -76,13 +76,13 @@ def test_every_value_of_a_preset_has_a_source_and_every_preset_composes_a_scenar
     for name, preset in link_presets().items():
         assert keys <= set(preset.values), name
         assert all(len(item.source) > 5 for item in preset.values.values()), name
-        asked = question(preset=name, replications=1)
+        asked = question(AdvicePlan(preset=name, replications=1))
         assert asked.scenario.checked.arms == [one.name for one in asked.compared]
     assert {"adsl", "vdsl", "docsis", "pon", "lte", "starlink", "isp"} == set(link_presets())
 
 
 def test_a_line_of_a_provider_has_many_hosts_and_no_address_translation() -> None:
-    asked = question(preset="isp", queues=["cake"], shares=[95], replications=1)
+    asked = question(AdvicePlan(preset="isp", queues=["cake"], shares=[95], replications=1))
     assert len({block.host for block in asked.scenario.traffic}) == 40
     assert not any("nat" in one.up.queue.split() for one in asked.compared)
     found = writing.lines(asked.access, asked.compared[1])
@@ -93,7 +93,7 @@ def test_a_line_that_varies_is_tried_at_lower_rates_and_changes_in_the_run() -> 
     varying, constant = access(preset="lte"), access(preset="adsl")
     lowest = [min(one.percent or 100.0 for one in candidates(link)) for link in (varying, constant)]
     assert lowest == [40.0, 80.0]
-    links = question(preset="lte", replications=1).scenario.links
+    links = question(AdvicePlan(preset="lte", replications=1)).scenario.links
     modem = links["modem"]
     assert isinstance(modem, sj.Link)
     assert modem.changes
@@ -101,7 +101,7 @@ def test_a_line_that_varies_is_tried_at_lower_rates_and_changes_in_the_run() -> 
 
 
 def test_wifi_adds_a_medium_that_both_directions_share() -> None:
-    scenario = question(preset="adsl", wifi=True, replications=1).scenario
+    scenario = question(AdvicePlan(preset="adsl", wifi=True, replications=1)).scenario
     assert {"wifi_up", "wifi_down"} <= set(scenario.links)
 
 
@@ -127,36 +127,36 @@ def test_link_layers(name: str, overhead: int, mpu: int, framing: str) -> None:
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ({}, ["link: missing", "--preset", "adsl"]),
+        ({}, ["link: missing", "preset", "adsl"]),
         ({"link": "100/20mbit"}, ["layer: missing", "docsis"]),
-        ({"preset": "isdn"}, ['"isdn"', "adsl, vdsl"]),
-        ({"preset": "adsl", "link": "fast"}, ['link "fast"', "10/1mbit"]),
+        ({"preset": "isdn"}, ["'isdn'", "adsl, vdsl"]),
+        ({"preset": "adsl", "link": "fast"}, ["link='fast'", "10/1mbit"]),
         ({"preset": "adsl", "rtt": "25"}, ["rtt", "25"]),
         ({"preset": "adsl", "rtt": "0ms"}, ["rtt", "> 0"]),
-        ({"preset": "adsl", "layer": "dialup"}, ['layer "dialup"', "docsis"]),
+        ({"preset": "adsl", "layer": "dialup"}, ["layer='dialup'", "docsis"]),
         ({"preset": "adsl", "buffer": "100/x"}, ["buffer"]),
-        ({"preset": "adsl", "shares": [120.0]}, ["share: 120", "1 to 100"]),
+        ({"preset": "adsl", "shares": [120.0]}, ["shares=120.0: ", "1 to 100"]),
         (
             {"link": "1000gbit", "layer": "docsis"},
-            ['link: "1000gbit" is out of range; expected 10kbit to 100gbit'],
+            ["link='1000gbit': out of range; expected 10kbit to 100gbit"],
         ),
-        ({"link": "10mbit/1bit", "layer": "docsis"}, ['link: "10mbit/1bit" is out of range']),
+        ({"link": "10mbit/1bit", "layer": "docsis"}, ["link='10mbit/1bit': out of range"]),
         (
             {"link": "100gbit", "layer": "docsis", "buffer": "1s"},
-            ['buffer: "1s" at 100', "12500000000 bytes; expected at most 4294967296 bytes"],
+            ["buffer='1s': at 100", "12500000000 bytes; expected at most 4294967296 bytes"],
         ),
-        ({"preset": "adsl", "shares": [95.0, 95.0]}, ["share: 95 is given twice"]),
+        ({"preset": "adsl", "shares": [95.0, 95.0]}, ["shares=95.0: given twice"]),
         (
             {"link": "10kbit", "layer": "docsis", "shares": [1.0]},
-            ["share: 1 % of the rate is too low; expected at least 1kbit"],
+            ["shares=1.0: this share of the rate is too low; expected at least 1kbit"],
         ),
         (
             {"preset": "adsl", "queues": ["cake nat overhead 44"]},
-            ['qdisc: "cake nat overhead 44": the link layer', "expected --layer"],
+            ["queues='cake nat overhead 44': the link layer", "expected layer"],
         ),
-        ({"preset": "adsl", "queues": ["cake docsis"]}, ["docsis", "expected --layer"]),
-        ({"preset": "adsl", "shares": []}, ["share: empty"]),
-        ({"preset": "adsl", "queues": []}, ["qdisc: empty"]),
+        ({"preset": "adsl", "queues": ["cake docsis"]}, ["docsis", "expected layer"]),
+        ({"preset": "adsl", "shares": []}, ["shares: empty"]),
+        ({"preset": "adsl", "queues": []}, ["queues: empty"]),
         ({"preset": "adsl", "queues": ["cake", " cake"]}, ["given twice"]),
         ({"preset": "adsl", "queues": ["choker"]}, ["choker", "choke"]),
         ({"preset": "adsl", "queues": ["cake bandwidth 1mbit"]}, ["bandwidth"]),
@@ -167,7 +167,7 @@ def test_a_wrong_question_is_refused_with_its_place(
     given: dict[str, object], parts: list[str]
 ) -> None:
     with pytest.raises(sj.ScenarioError) as caught:
-        question(**given)  # type: ignore[arg-type]
+        question(AdvicePlan(**given))  # type: ignore[arg-type]
     for part in parts:
         assert part in str(caught.value)
 
@@ -235,7 +235,7 @@ def test_a_device_name_that_a_shell_would_interpret_is_refused() -> None:
 
 def judged(values: dict[str, tuple[float, float, float, float]]) -> Advice:
     """Advice of made-up means: increase of the ping, MOS, page load time and RPM."""
-    asked = question(preset="docsis", queues=["cake", "fq_codel"], shares=[100, 90, 80])
+    asked = question(AdvicePlan(preset="docsis", queues=["cake", "fq_codel"], shares=[100, 90, 80]))
     scales = (PING, CALL, PAGE, RPM)
     means = {
         name: {
@@ -300,8 +300,8 @@ def test_the_command_prints_advice_as_json_and_saves_the_result(
     sojourn: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "sqm").write_text(SQM, encoding="utf-8")
-    options = ["--link", "16/1mbit", "--rtt", "40ms", "--layer", "pppoe-atm", "--qdisc", "cake"]
-    few = ["--share", "90", "--replications", "1", "--from", "sqm"]
+    options = ["--link", "16/1mbit", "--rtt", "40ms", "--layer", "pppoe-atm", "cake"]
+    few = ["--shares", "90", "--replications", "1", "--present", "sqm"]
     done = sojourn("advise", *options, *few, "--interface", "eth1", "--out", "saved", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -317,7 +317,7 @@ def test_the_command_prints_advice_as_json_and_saves_the_result(
 
 
 def test_the_command_prints_the_table_grades_sources_and_lines(sojourn: Command) -> None:
-    options = ["--preset", "adsl", "--qdisc", "cake", "--share", "95,90", "--replications", "1"]
+    options = ["cake", "--preset", "adsl", "--shares", "95,90", "--replications", "1"]
     done = sojourn("advise", *options)
     assert done.returncode == 0, done.stderr
     for part in (
@@ -345,10 +345,10 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--preset", "adsl", "--from", "absent"], ["cannot read absent"]),
-        (["--preset", "adsl", "--share", "90,x"], ['share: "90,x"', "percent"]),
+        (["--preset", "adsl", "--present", "absent"], ["cannot read absent"]),
+        (["--preset", "adsl", "--shares", "90,x"], ["--shares 90,x: ", "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),
-        (["--preset", "adsl", "--replications", "0"], ["--replications 0: expected 1 to 10000"]),
+        (["--preset", "adsl", "--replications", "0"], ["--replications 0: expected 1 to 100000"]),
         (["--preset", "adsl", "--jobs", "0"], ["--jobs 0: expected 1 to 4096"]),
     ],
 )

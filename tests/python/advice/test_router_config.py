@@ -1,4 +1,4 @@
-"""``sojourn advise --from``: the configurations that are read."""
+"""``sojourn advise --present``: the configurations that are read."""
 
 import re
 
@@ -76,11 +76,11 @@ def test_htb_is_read_with_its_class_and_its_size_table() -> None:
             "qdisc frob 8015: dev eth1 root refcnt 2 bandwidth 18Mbit",
             ["frob at eth1", "htb or cake"],
         ),
-        (TC_CAKE + TC_CAKE_LAN, ["several devices: eth1, eth0", "--interface"]),
+        (TC_CAKE + TC_CAKE_LAN, ["several devices: eth1, eth0", "interface"]),
         (TC_CAKE + TC_CAKE, ["another queue at the root of eth1"]),
         (
             f"{UCI.format('a', 1)} option download 1\n{UCI.format('b', 2)} option download 2\n",
-            ["several devices: a, b", "--interface"],
+            ["several devices: a, b", "interface"],
         ),
     ],
 )
@@ -106,7 +106,9 @@ def test_shapers_of_different_devices_are_not_paired() -> None:
         assert tuple(one.bits_per_s for one in shapers(both, "tc", device)) == rates
     with pytest.raises(sj.ScenarioError, match="several devices: eth1, eth0"):
         present(both, "tc")
-    with pytest.raises(sj.ScenarioError, match="no shaper of eth2; expected --interface"):
+    with pytest.raises(
+        sj.ScenarioError, match=r"interface='eth2': .* has no shaper of it; expected one of"
+    ):
         present(both, "tc", "eth2")
     numbered = text + "qdisc cake 1: dev ifb0 root bandwidth 9Mbit besteffort\n"
     assert present(numbered, "tc").description == (

@@ -478,9 +478,9 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
     monkeypatch.setenv("SOJOURN_STORE", str(store))
     shown = capsys.readouterr()
     assert "interrupted: finished 0 of 1 simulated runs" in shown.err
-    assert shown.err.count("to continue: sojourn agree a.toml --resume") == 1
+    assert shown.err.count("to continue: sojourn agree a.toml") == 1
     monkeypatch.setattr(command, "check", lambda _: None)
     monkeypatch.setattr(stored, "run", run)
     with pytest.raises(sj.ResultError, match="different scenarios"):
-        app(["agree", str(file), "--resume"], standalone_mode=False)
-    assert "resume: 1 of 1 live runs are finished" in capsys.readouterr().err
+        app(["agree", str(file)], standalone_mode=False)
+    assert "continuing: 1 of 1 live runs are stored" in capsys.readouterr().err

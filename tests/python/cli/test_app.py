@@ -85,13 +85,13 @@ def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
     sojourn: Command, file: Path
 ) -> None:
     names = _core.backend_names()
-    done = sojourn("run", str(file), "-s", "replications=1", "--backend", names[0])
+    done = sojourn("run", str(file), "-s", "replications=1", "--on", names[0])
     assert done.returncode == 0, done.stderr
     assert done.stdout == sojourn("run", str(file), "-s", "replications=1").stdout
     for command in ("run", "compare"):
         described = " ".join(sojourn(command, "--help").stdout.replace("│", " ").split())
         assert (
-            f"Backend that executes the runs: {' or '.join(names)} (default: {names[0]})"
+            f"Where the runs are executed: {' or '.join(names)}. [default: ({names[0]})]"
             in described
         )
 
@@ -113,10 +113,9 @@ def test_results_and_reports_are_written_where_asked(
     assert done.returncode == 0, done.stderr
     assert sj.Result.load(tmp_path / "kept").complete
     assert (tmp_path / "pages" / "one.html").read_text(encoding="utf-8").startswith("<!doctype")
-    for number, option in enumerate(("-o", "--out", "--output")):
-        again = sojourn("report", "kept", option, f"{number}.html")
-        assert again.returncode == 0, again.stderr
-        assert (tmp_path / f"{number}.html").exists()
+    again = sojourn("report", "kept", "--out", "again.html")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.html").exists()
 
 
 def test_run_takes_the_number_of_replications(sojourn: Command, file: Path) -> None:

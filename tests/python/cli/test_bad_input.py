@@ -92,16 +92,16 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--duration", "10s"], ["warmup"]),
         (
             ["compare", "--duration", "4s", "--warmup", "1s"],
-            ['^sojourn: duration: "4s" is too short; expected more than 5s, when "tcp up" starts$'],
+            ["^sojourn: --duration 4s: too short; expected more than 5s, when tcp up starts$"],
         ),
-        (["compare", "--duration", "5s"], ['duration: "5s" is too short']),
+        (["compare", "--duration", "5s"], ["--duration 5s: too short"]),
         (["compare", "--duration", "5"], ["duration", "the unit is missing"]),
         (["compare", "--traffic", "tpc_4up"], ['did you mean "tcp_4up"']),
         (["compare", "--out", ""], ["^sojourn: .*--out.*: empty; expected a path$"]),
         (["compare", "--report="], ["--report.*: empty; expected a path$"]),
         (["run", ""], ["FILE.*: empty; expected a path$"]),
         (["report", ""], ["DIR.*: empty; expected a path$"]),
-        (["report", ".", "-o", ""], ["-o.*: empty; expected a path$"]),
+        (["report", ".", "--out", ""], ["--out.*: empty; expected a path$"]),
         (["stats", ""], ["DIR.*: empty; expected a path$"]),
         (["reproduce", "cocoa", "--out", ""], ["--out.*: empty; expected a path$"]),
         (["reproduce", "--papers", ""], ["--papers.*: empty; expected a path$"]),
@@ -120,11 +120,11 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "pfifo", "target", "13ms"], ['unknown queue "target"; (?!quote)']),
         (["compare", "--seed", "-1"], ["seed"]),
         (
-            ["compare", "--backend", "x"],
+            ["compare", "--on", "x"],
             [r'^sojourn: unknown backend "x"; expected one of sim, live$'],
         ),
-        (["run", "absent.toml", "--backend", "x"], ['unknown backend "x"']),
-        (["compare", "--backend", "x", "--dry-run"], ['unknown backend "x"']),
+        (["run", "absent.toml", "--on", "x"], ['unknown backend "x"']),
+        (["compare", "--on", "x", "--dry-run"], ['unknown backend "x"']),
         (["compare", "--nonsense"], ["--nonsense"]),
         (["nonsense"], ["nonsense"]),
         (["qdiscs", "kodel"], ["kodel", "codel"]),
@@ -211,4 +211,4 @@ def test_what_is_no_result_cannot_be_reported_on(
         refused(sojourn("report", "kept"), 4, re.escape(name))
         damaged.write_bytes(whole)
     assert sojourn("report", "kept").returncode == 0
-    refused(sojourn("report", "kept", "-o", "kept"), 3, "it is a directory")
+    refused(sojourn("report", "kept", "--out", "kept"), 3, "it is a directory")

@@ -7,9 +7,9 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.cli.app import app
 from sojourn.document import bounded
-from sojourn.scenario.model import MAX_REPLICATIONS
 from sojourn.search.tuning import tune
 from sojourn.sweeps.run import plan, sweep
 from sojourn.sweeps.space import space

@@ -280,20 +280,22 @@ def test_what_a_trace_cannot_express_is_said(sojourn: Command, tmp_path: Path) -
 
 def test_files_are_replaced_only_on_request(sojourn: Command, tmp_path: Path) -> None:
     sj.run(scenario()).save(tmp_path / "r")
-    first = sojourn("export", "r", "--format", "csv", "-o", "out")
+    first = sojourn("export", "r", "--format", "csv", "--out", "out")
     assert first.returncode == 0, first.stderr
     mine = tmp_path / "out" / "mine"
     mine.write_text("mine", encoding="utf-8")
     pings = tmp_path / "out" / "pings.csv"
     pings.write_text("changed", encoding="utf-8")
-    done = sojourn("export", "r", "--format", "csv", "-o", "out")
+    done = sojourn("export", "r", "--format", "csv", "--out", "out")
     refused(done, 3, "cannot write out/.*csv: it exists; --force replaces it")
     assert pings.read_text(encoding="utf-8") == "changed"
-    assert sojourn("export", "r", "--format", "csv", "-o", "out", "--force").returncode == 0
+    assert sojourn("export", "r", "--format", "csv", "--out", "out", "--force").returncode == 0
     assert pings.read_text(encoding="utf-8").startswith("arm,replication")
     assert mine.read_text(encoding="utf-8") == "mine"
-    refused(sojourn("export", "r", "--format", "csv", "-o", "r"), 3, "r: it contains a result")
-    refused(sojourn("export", "r", "--format", "csv", "-o", "out/mine"), 3, "cannot write out/mine")
+    refused(sojourn("export", "r", "--format", "csv", "--out", "r"), 3, "r: it contains a result")
+    refused(
+        sojourn("export", "r", "--format", "csv", "--out", "out/mine"), 3, "cannot write out/mine"
+    )
 
 
 def test_wrong_options_are_refused_in_one_line(

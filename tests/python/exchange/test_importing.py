@@ -270,9 +270,9 @@ def test_measured_runs_stand_beside_simulated_ones(
 
 def test_files_of_an_import_are_replaced_only_on_request(sojourn: Command, tmp_path: Path) -> None:
     written(tmp_path / "up.log", LOG)
-    assert sojourn("import", "up.log", "-o", "m").returncode == 0
-    refused(sojourn("import", "up.log", "-o", "m"), 3, "m/import.json: it exists; --force")
-    assert sojourn("import", "up.log", "-o", "m", "--force").returncode == 0
+    assert sojourn("import", "up.log", "--out", "m").returncode == 0
+    refused(sojourn("import", "up.log", "--out", "m"), 3, "m/import.json: it exists; --force")
+    assert sojourn("import", "up.log", "--out", "m", "--force").returncode == 0
     done = sojourn("import", "up.log", "--json")
     summary = json.loads(done.stdout)["summary"]
     assert {"arm": "measured: up.log", "metric": "drops", "n": 1}.items() <= summary[1].items()

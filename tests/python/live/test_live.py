@@ -205,7 +205,7 @@ def test_packets_that_a_socket_has_no_room_for_are_lost_outside_the_queue(folder
 EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("sh", "-c", "exit 7"), 7, ""),
     ((), ("sh", "-c", "kill -9 $$"), 137, ""),
-    (("--time", "1s"), ("sleep", "60"), 0, ""),
+    (("--duration", "1s"), ("sleep", "60"), 0, ""),
     ((), ("no-such-program",), 3, "cannot start no-such-program: no such program in PATH"),
     ((), ("ping x",), 3, "cannot start ping x: no such program in PATH; write its arguments as "),
     ((), ("/usr",), 3, "cannot start /usr: it is a directory"),

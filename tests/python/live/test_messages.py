@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sojourn as sj
-from sojourn.cli import live_options
+from sojourn.cli import live
 from sojourn.cli.watch import Metrics
 from support.stored import command
 
@@ -20,7 +20,7 @@ TYPED: dict[str, Any] = {
     "rtt": "20ms",
     "qdisc": "fq_codel",
     "qdisc_up": None,
-    "time": None,
+    "duration": None,
 }
 RATES = "expected RATE or DOWN/UP such as 10/1mbit"
 RTT = "expected TIME such as 20ms"
@@ -37,9 +37,9 @@ REFUSED = [
     ({"link": "x/10mbit"}, '--link x/10mbit: "x" is not a rate: it must start with a number; '),
     ({"link": "0mbit"}, f'--link 0mbit: "0mbit" is not a rate: it must be > 0; {RATES}'),
     ({"rtt": "bad"}, f'--rtt bad: "bad" {NO_TIME}; {RTT}'),
-    ({"time": "bad"}, f'--time bad: "bad" {NO_TIME}; {TIME}'),
-    ({"time": ""}, f"--time '': \"\" {NO_TIME}; {TIME}"),
-    ({"time": "0s"}, f"--time 0s: must be > 0; {TIME}"),
+    ({"duration": "bad"}, f'--duration bad: "bad" {NO_TIME}; {TIME}'),
+    ({"duration": ""}, f"--duration '': \"\" {NO_TIME}; {TIME}"),
+    ({"duration": "0s"}, f"--duration 0s: must be > 0; {TIME}"),
     ({"qdisc": "nosuch"}, f'--qdisc nosuch: unknown queue "nosuch"; {QUEUES}'),
     (
         {"qdisc": "fq_codel target bad"},
@@ -59,7 +59,7 @@ REFUSED = [
 @pytest.mark.parametrize(("typed", "said"), REFUSED)
 def test_errors_name_the_option(typed: dict[str, Any], said: str) -> None:
     with pytest.raises(sj.ScenarioError) as error:
-        live_options.scenario(**TYPED | typed)
+        live.composed(**TYPED | typed)
     assert str(error.value).startswith(said)
 
 
@@ -89,7 +89,7 @@ def test_an_invalid_option_ends_the_command_with_code_2(
     ],
 )
 def test_a_link_has_one_rate_or_two(link: str, rates: list[str]) -> None:
-    built = live_options.scenario(**TYPED | {"link": link, "qdisc_up": "pfifo"})
+    built = live.composed(**TYPED | {"link": link, "qdisc_up": "pfifo"})
     links = [built.links[name] for name in ("down", "up")]
     assert [one.rate for one in links if isinstance(one, sj.Link)] == rates
     assert [str(one.qdisc) for one in links if isinstance(one, sj.Link)] == ["fq_codel", "pfifo"]
@@ -100,13 +100,13 @@ def test_a_link_has_one_rate_or_two(link: str, rates: list[str]) -> None:
     [("/usr/bin/ping", "ping"), ("/", "/"), ("a\nb", "a\\nb"), ("a" * 300, "a" * 200)],
 )
 def test_the_scenario_has_the_name_of_the_program(word: str, name: str) -> None:
-    assert live_options.scenario(**TYPED | {"command": [word]}).checked.name == name
+    assert live.composed(**TYPED | {"command": [word]}).checked.name == name
 
 
 def test_without_a_command_a_shell_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for value, name in (("/bin/bash", "bash"), ("", "sh")):
         monkeypatch.setenv("SHELL", value)
-        assert live_options.scenario(**TYPED | {"command": None}).checked.name == name
+        assert live.composed(**TYPED | {"command": None}).checked.name == name
 
 
 PORT = "; expected ADDRESS:PORT or :PORT, PORT from 1 to 65535"

@@ -221,9 +221,12 @@ def test_only_one_run_is_captured(sojourn: Command, tmp_path: Path) -> None:
     data = (tmp_path / "s.pcapng").read_bytes()
     assert b'arm "b"' in data
     assert b"queue: pfifo" in data
-    done = sojourn(*asked, "--arm", "b", "--resume", "--force")
-    assert done.returncode == 2
-    assert "omit resume" in done.stderr
+    # Neither a stored run nor a saved result has packets.
+    again = sojourn(*asked, "--arm", "b", "--out", "kept", "--force")
+    assert again.returncode == 0, again.stderr
+    again = sojourn(*asked, "--arm", "b", "--out", "kept", "--force")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "s.pcapng").read_bytes() == data
 
 
 def test_files_are_replaced_on_request_and_only_captures(sojourn: Command, tmp_path: Path) -> None:

@@ -178,23 +178,23 @@ def test_the_command_writes_a_table_and_replaces_only_tables(
     sojourn: Command, result: sj.Result, tmp_path: Path
 ) -> None:
     result.save(tmp_path / "saved")
-    done = sojourn("report", "saved", "--table", "new/delay.tex", "--metric", "drops")
+    done = sojourn("report", "saved", "--latex", "new/delay.tex", "--metric", "drops")
     assert done.returncode == 0, done.stderr
     assert done.stderr == "wrote table to new/delay.tex\n"
     file = tmp_path / "new" / "delay.tex"
     assert file.read_text(encoding="utf-8") == result.to_latex("drops")
     assert not (tmp_path / "saved" / "report.html").exists()
-    done = sojourn("report", "saved", "--table", "new/delay.tex", "--baseline", "fifo")
+    done = sojourn("report", "saved", "--latex", "new/delay.tex", "--baseline", "fifo")
     assert done.returncode == 0, done.stderr
     assert file.read_text(encoding="utf-8") == result.to_latex(baseline="fifo")
     file.write_text("mine")
-    done = sojourn("report", "saved", "--table", "new/delay.tex")
+    done = sojourn("report", "saved", "--latex", "new/delay.tex")
     assert done.returncode == 3
     assert done.stderr == (
         "sojourn: cannot write new/delay.tex: it exists and is not a Sojourn table\n"
     )
     assert file.read_text() == "mine"
-    done = sojourn("report", "saved", "--table", "saved/manifest.json")
+    done = sojourn("report", "saved", "--latex", "saved/manifest.json")
     assert "a table is LaTeX; expected a name such as table.tex" in done.stderr
 
 
@@ -202,7 +202,7 @@ def test_the_command_prints_a_table_beside_a_report(
     sojourn: Command, result: sj.Result, tmp_path: Path
 ) -> None:
     result.save(tmp_path / "saved")
-    done = sojourn("report", "saved", "--table", "-", "--group", "tcp up", "--out", "a.html")
+    done = sojourn("report", "saved", "--latex", "-", "--group", "tcp up", "--out", "a.html")
     assert done.returncode == 0, done.stderr
     assert done.stdout == result.to_latex(group="tcp up")
     assert (tmp_path / "a.html").is_file()

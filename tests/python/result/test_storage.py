@@ -119,7 +119,7 @@ def test_an_existing_result_is_refused_before_any_run_without_force(
     # What takes too much memory is refused before the directory is looked at.
     long += ("--max-memory", "10000gb")
     said = "out: contains a result (1 of 1 runs)"
-    refused(sojourn(*long, "--out", "out"), said, "--resume", "--force")
+    refused(sojourn(*long, "--out", "out"), said, "--force")
     assert (tmp_path / "out" / "manifest.json").read_bytes() == before
     done = sojourn("run", str(file), "--out", "out", "--seed", "7", "--force")
     assert done.returncode == 0, done.stderr

@@ -271,16 +271,14 @@ def test_results_have_a_row_per_group_and_arm() -> None:
 def test_a_section_stands_for_its_scenarios() -> None:
     assert selected(["5.3", "12"]) == ["5.3.1", "5.3.2", "12"]
     # Section 1 is not section 11.
-    with pytest.raises(
-        sj.ScenarioError, match=r'--number: unknown scenario "1"; expected one of 4'
-    ):
+    with pytest.raises(sj.ScenarioError, match=r'section: unknown scenario "1"; expected one of 4'):
         selected(["1"])
 
 
 @pytest.mark.parametrize(
     ("queues", "numbers", "message"),
     [
-        (["codel"], ["8.9"], '--number: unknown scenario "8.9"; expected one of 4.4, '),
+        (["codel"], ["8.9"], 'section: unknown scenario "8.9"; expected one of 4.4, '),
         (["cudel"], None, 'unknown queue "cudel"; did you mean "codel"?'),
         (["codel colour 5ms"], None, "colour"),
         ([], None, "expected at least one queue, such as codel"),
@@ -294,9 +292,9 @@ def test_a_mistake_is_refused(queues: list[str], numbers: list[str] | None, mess
 
 
 def test_a_mistake_gives_one_line_and_no_directory(sojourn: Command, tmp_path: Path) -> None:
-    run = sojourn("rfc7928", "codel", "--number", "8.9", "--out", str(tmp_path / "out"))
+    run = sojourn("rfc7928", "codel", "--section", "8.9", "--out", str(tmp_path / "out"))
     assert run.returncode == 2
-    assert run.stderr.startswith('sojourn: --number: unknown scenario "8.9"')
+    assert run.stderr.startswith('sojourn: section: unknown scenario "8.9"')
     assert run.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -305,20 +303,29 @@ def test_the_command_prints_tables_and_lists_scenarios(sojourn: Command, tmp_pat
     listed = sojourn("rfc7928", "--list")
     assert listed.returncode == 0
     assert "8.2.6.2" in listed.stdout
-    run = sojourn("rfc7928", "codel", "--number", "5.1.1", "--out", str(tmp_path), "--check")
+    run = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--strict")
     assert run.returncode == 0, run.stderr
     assert "codel: 5.1.1 TCP-friendly sender, same initial window" in run.stdout
     assert f"wrote report to {tmp_path / 'codel.html'}" in run.stderr
     # The finished runs are removed from the store, since the report is written.
-    again = sojourn("rfc7928", "codel", "--number", "5.1.1", "--out", str(tmp_path), "--json")
+    again = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--json")
     (document,) = json.loads(again.stdout)
     assert document["verdicts"][0]["verdict"] == "pass"
 
 
-def test_full_and_quick_exclude_each_other(sojourn: Command) -> None:
-    run = sojourn("rfc7928", "codel", "--number", "5.1.1", "--full", "--quick")
-    assert run.returncode == 2
-    assert "--full and --quick exclude each other; expected one of them" in run.stderr
+def test_values_of_the_scenarios_can_be_changed(sojourn: Command) -> None:
+    words = ("rfc7928", "codel", "--section", "5.1.1", "--json", "-s")
+    (document,) = json.loads(sojourn(*words, "replications=2").stdout)
+    assert {run["replication"] for run in document["runs"]} == {0, 1}
+    done = sojourn(*words, "links.nowhere.rate=1mbit")
+    assert done.returncode == 2
+    assert "scenario 5.1.1: links.nowhere" in done.stderr
+
+
+def test_all_stands_for_every_queue(sojourn: Command) -> None:
+    done = sojourn("rfc7928", "all", "codel")
+    assert done.returncode == 2
+    assert "all stands for every queue; expected no other queue" in done.stderr
 
 
 def test_the_guide_states_the_durations() -> None:

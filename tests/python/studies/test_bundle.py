@@ -172,7 +172,7 @@ def test_the_script_of_a_study_repeats_only_its_command(sojourn: Command, tmp_pa
     options = ("--figure", "6", "--replications", "1", "--jobs", "2", "--out", "out")
     first = sojourn("reproduce", "predict", "--figure", "8", "--replications", "1", "--out", "out")
     assert first.returncode == 0, first.stderr
-    done = sojourn("reproduce", "predict", *options, "--resume", "--bundle", "a.zip")
+    done = sojourn("reproduce", "predict", *options, "--bundle", "a.zip")
     assert done.returncode == 0, done.stderr
     root = extracted(tmp_path / "a.zip", tmp_path / "study")
     # Nothing of the earlier figure.

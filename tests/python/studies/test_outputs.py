@@ -147,12 +147,12 @@ def test_a_result_that_is_the_same_is_reused(again: Path) -> None:
     before = (place / "manifest.json").stat().st_mtime_ns
     times = json.loads((again / "out" / "runtime.json").read_text("utf-8"))
     (place / "report.html").unlink()
-    for more in ((), ("--resume",)):
+    for more in ((), ("--force",)):
         done = run(*FIGURE, *more)
         assert done.returncode == 0, done.stderr
         assert "small: using 1 result that is already in out\n" in done.stderr
         assert "runs" not in done.stderr
-        assert "resume" not in done.stderr
+        assert "continuing" not in done.stderr
         assert json.loads((again / "out" / "runtime.json").read_text("utf-8")) == times
     assert (place / "report.html").is_file()
     done = run("--figure", "4", *FIGURE)
@@ -163,15 +163,15 @@ def test_a_result_that_is_the_same_is_reused(again: Path) -> None:
     done = run("--figure", "2", "--replications", "2")
     assert done.returncode == 3
     assert "two: contains a result" in done.stderr.splitlines()[-1]
-    done = run(*FIGURE, "--force")
+    done = run(*FIGURE, "--fresh", "--force")
     assert "using" not in done.stderr
     assert (place / "manifest.json").stat().st_mtime_ns > before
 
 
-def test_a_study_says_at_most_once_what_it_resumes(again: Path) -> None:
-    done = small(again)("--figure", "4", "--replications", "1", "--resume")
+def test_a_study_that_was_not_interrupted_continues_nothing(again: Path) -> None:
+    done = small(again)("--figure", "4", "--replications", "1")
     assert done.returncode == 0, done.stderr
-    assert "resume" not in done.stderr
+    assert "continuing" not in done.stderr
 
 
 @pytest.mark.parametrize("name", WRITTEN + DRAWN)

@@ -356,10 +356,7 @@ def test_a_claim_on_what_does_not_exist_ends_the_study(sojourn: Command, tmp_pat
     assert 'claim B: no arm "pie" in two; expected one of pfifo, codel' in done.stderr
 
 
-def test_options_that_exclude_each_other(sojourn: Command) -> None:
-    done = sojourn("reproduce", "cocoa", "--quick", "--full")
-    assert done.returncode == 2
-    assert "--quick and --full are mutually exclusive" in done.stderr
+def test_figures_are_known(sojourn: Command) -> None:
     for name in ("", "9"):
         done = sojourn("reproduce", "cocoa", "--figure", name)
         expected = f'sojourn: cocoa has no figure "{name}"; expected one of '

@@ -18,7 +18,10 @@ from sojourn.cli.app import COMMANDS
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["preloaded", *(f"sojourn.cli.{module}" for _, module, _ in COMMANDS)]
+    [
+        "preloaded",
+        *(f"sojourn.cli.{module}" for group in COMMANDS.values() for _, module, _ in group),
+    ]
 )
 _ENCODING = "utf-8"
 
