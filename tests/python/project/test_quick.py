@@ -106,3 +106,13 @@ def test_every_module_is_named_by_a_test() -> None:
     tests = {test for listed in covered.values() for test in listed}
     absent = [test for test in tests if not (ROOT / quick.TESTS / test).is_file()]
     assert absent == []
+
+
+def test_no_test_imports_another() -> None:
+    found = [
+        f"{test} imports {module}"
+        for test, modules in quick.imported_by_tests(ROOT).items()
+        for module in modules
+        if any(part.startswith("test_") for part in module.split("."))
+    ]
+    assert found == [], "what tests share is in tests/python/support"

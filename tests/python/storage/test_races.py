@@ -1,7 +1,7 @@
 """`store gc` on a shared store while sweeps write to it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,12 @@ import sojourn as sj
 from sojourn.storage.objects import Bucket, Item, Objects
 from sojourn.storage.store import Store
 from sojourn.storage.writer import Writer
-from storage.test_store import damage, rows_of, server, store
 from support import buckets
 from support.saved import ONE
-
-__all__ = ["server", "store"]
+from support.stores import damage, rows_of
 
 # The clock of a bucket has no fractions of seconds.
 TICK_S = 1.1
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[buckets.Server]:
-    with buckets.server() as started:
-        yield started
 
 
 class Listed:

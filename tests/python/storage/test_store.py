@@ -7,10 +7,9 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import obstore
 import polars as pl
 import pytest
 
@@ -18,52 +17,12 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.storage import batch, writer
-from sojourn.storage.objects import Bucket, Directory
-from sojourn.storage.store import Rows, Store
+from sojourn.storage.store import Store
 from sojourn.storage.writer import Writer
 from support import buckets
 from support.buckets import Server
 from support.saved import ONE
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[Server]:
-    with buckets.server() as started:
-        yield started
-
-
-@pytest.fixture
-def server(_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server that the command finds by its environment."""
-    for name, value in _server.environment.items():
-        monkeypatch.setenv(name, value)
-    yield _server
-    _server.fault = None
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store."""
-    if request.param == "folder":
-        return Store.at(f"{tmp_path / 'shared'}")
-    request.getfixturevalue("server")
-    return Store.at(f"s3://{buckets.BUCKET}/{tmp_path.name}/runs of us")
-
-
-def rows_of(store: Store, text: str = ONE) -> Rows:
-    return store.rows_of(sj.Scenario.from_toml(text).checked)
-
-
-def damage(store: Store, rows: Rows, name: str) -> None:
-    """Replace a batch by one that differs in a byte, as no writer does."""
-    objects = store._objects  # noqa: SLF001
-    name = rows.prefix + name
-    data = bytearray(objects.get(name) or b"")
-    data[len(data) // 2] ^= 1
-    if isinstance(objects, Directory):
-        (Path(store.url) / name).write_bytes(data)
-    elif isinstance(objects, Bucket):
-        obstore.put(objects._store, name, bytes(data))  # noqa: SLF001
+from support.stores import damage, rows_of
 
 
 def test_rows_are_found_by_all_that_open_the_store(store: Store) -> None:
