@@ -135,7 +135,8 @@ pub fn run(
                     one(
                         backend,
                         scenario,
-                        (arm, replication),
+                        arm,
+                        replication,
                         &cancellation,
                         options.capture,
                     )
@@ -210,18 +211,19 @@ fn may_capture(
     })
 }
 
-/// Runs replication `job.1` of arm number `job.0`, captured or not; `None`: it was cancelled.
+/// Runs a replication of an arm, captured or not; `None`: it was cancelled.
 fn one(
     backend: &dyn Backend,
     scenario: &Scenario,
-    job: (usize, u32),
+    arm: usize,
+    replication: u32,
     cancellation: &Cancellation<'_>,
     capture: Option<&Capture>,
 ) -> Result<Option<Piece>, BackendError> {
-    let (arm, replication) = job;
     let plan = scenario.plan(arm, replication);
     let name = scenario.arms().nth(arm).unwrap_or_default();
-    let (completion, records) = recorded(backend, scenario, job, cancellation, capture)?;
+    let (completion, records) =
+        recorded(backend, scenario, arm, replication, cancellation, capture)?;
     Ok((completion == Completion::Finished).then(|| {
         Piece::of(Cell {
             arm: name,
@@ -236,7 +238,8 @@ fn one(
 pub(crate) fn recorded(
     backend: &dyn Backend,
     scenario: &Scenario,
-    (arm, replication): (usize, u32),
+    arm: usize,
+    replication: u32,
     cancellation: &Cancellation<'_>,
     capture: Option<&Capture>,
 ) -> Result<(Completion, Records), BackendError> {
@@ -270,7 +273,7 @@ pub fn run_while_it_lasts(
         reason,
     };
     let arm = scenario.arms().next().unwrap_or_default().to_owned();
-    let (_, records) = recorded(backend, scenario, (0, 0), cancellation, capture)?;
+    let (_, records) = recorded(backend, scenario, 0, 0, cancellation, capture)?;
     let millis = taken().as_nanos().div_ceil(1_000_000).max(1);
     let duration = ("duration".to_owned(), format!("\"{millis}ms\""));
     let lasted = scenario.changed(&[duration]);
@@ -306,7 +309,8 @@ pub fn run_one(
         one(
             backend,
             scenario,
-            (arm, replication),
+            arm,
+            replication,
             &Cancellation::new(&|| false),
             None,
         )

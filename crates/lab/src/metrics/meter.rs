@@ -125,7 +125,8 @@ impl Meter {
             recorded(
                 backend,
                 &self.scenario,
-                (arm, replication),
+                arm,
+                replication,
                 cancellation,
                 None,
             )
