@@ -64,9 +64,13 @@ class _Member:
     points: list[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """A scenario whose arms are cells, each with `most` replications."""
+    """A scenario whose arms are cells, each with `most` replications.
+
+    No two have the same scenario; their hashes are those of objects, since they are keys for each
+    row.
+    """
 
     scenario: _core.Scenario
     cells: tuple[Cell, ...]

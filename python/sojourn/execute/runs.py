@@ -1,7 +1,9 @@
 """Runs: what identifies one, its metrics, and the store in which finished ones are kept."""
 
 import hashlib
+import itertools
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +37,12 @@ class Run:
 
 # A run and its row.
 Row = tuple[Run, bytes]
+
+
+def by_scenario(rows: Iterable[Row]) -> Iterator[tuple[_core.Scenario, list[Row]]]:
+    """Group consecutive rows of the same scenario: most rows come from one."""
+    for scenario, some in itertools.groupby(rows, key=lambda row: row[0].scenario):
+        yield scenario, list(some)
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sojourn import _core
-from sojourn.execute.runs import Row, Run, binary, meter
+from sojourn.execute.runs import Row, Run, binary, by_scenario, meter
 from sojourn.execute.stores import ERRORS, RowStore
 from sojourn.result.formatting import counted
 from sojourn.storage.store import Rows, Store
@@ -91,12 +91,12 @@ class SharedRowStore:
         with self._using_local() as local:
             if local is not None:
                 local.append(rows)
-        for run, row in rows:
-            stored = self.rows_of(run.scenario)
-            key = keys(run.scenario, self.backend)[run.number]
-            # Workers of a cluster have already stored their rows.
-            if stored.find(key) is None:
-                self._writer.append(stored, key, row)
+        for scenario, some in by_scenario(rows):
+            stored, known = self.rows_of(scenario), keys(scenario, self.backend)
+            for run, row in some:
+                # Workers of a cluster have already stored their rows.
+                if stored.find(known[run.number]) is None:
+                    self._writer.append(stored, known[run.number], row)
 
     def close(self, scenario: _core.Scenario) -> None:
         """Sync the rows of a scenario in the run store of the user."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sojourn import _core
-from sojourn.execute.runs import Row, Run, meter
+from sojourn.execute.runs import Row, Run, by_scenario, meter
 
 # Scenarios of the run store that are open at once: each has file descriptors. The rows of a cluster
 # belong to several.
@@ -52,8 +52,10 @@ class LocalRowStore:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Store rows, which are synced at most five times per second."""
-        for run, row in rows:
-            self._opened(run.scenario).append(run.number, row)
+        for scenario, some in by_scenario(rows):
+            invocation = self._opened(scenario)
+            for run, row in some:
+                invocation.append(run.number, row)
 
     def close(self, scenario: _core.Scenario) -> None:
         """Sync the rows of a scenario."""

@@ -10,7 +10,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.execute.batches import Batch
 from sojourn.execute.executor import Executor
-from sojourn.execute.runs import Row, Run, meter
+from sojourn.execute.runs import Row, Run, by_scenario, meter
 from sojourn.execute.stores import ERRORS, RowStore
 from sojourn.result.naming import metric_column
 from sojourn.sweeps.until import Until
@@ -80,14 +80,14 @@ class Execution:
             for rows in finished:
                 # Store first, so that errors below lose no finished run.
                 self._append(rows)
-                for run, row in rows:
-                    batch = batches[run.scenario]
-                    self._rows[batch][run.number] = row
-                    missing[batch] -= 1
+                of_batches = [(batches[of], some) for of, some in by_scenario(rows)]
+                for batch, some in of_batches:
+                    self._rows[batch].update((run.number, row) for run, row in some)
+                    missing[batch] -= len(some)
                 self.finished += len(rows)
                 if rows:
                     self._report()
-                for batch in {batches[run.scenario] for run, _ in rows}:
+                for batch in dict.fromkeys(batch for batch, _ in of_batches):
                     if missing[batch] == 0:
                         done(batch)
 
@@ -124,12 +124,14 @@ class Execution:
 
     def _append(self, rows: Sequence[Row]) -> None:
         """Store rows."""
-        if not all(meter(run.scenario, self.backend).accepts(run.number, row) for run, row in rows):
-            message = (
-                f"the executor returned a run of another build or scenario; expected runs of "
-                f"Sojourn {_core.version()} ({_core.commit()[:12]})"
-            )
-            raise _core.SojournError(message)
+        for scenario, some in by_scenario(rows):
+            accepts = meter(scenario, self.backend).accepts
+            if not all(accepts(run.number, row) for run, row in some):
+                message = (
+                    f"the executor returned a run of another build or scenario; expected runs of "
+                    f"Sojourn {_core.version()} ({_core.commit()[:12]})"
+                )
+                raise _core.SojournError(message)
         with self._using() as store:
             if store is not None and rows:
                 store.append(rows)
