@@ -62,7 +62,10 @@ def _group(name: str) -> str:
         (("queues",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (("result", "validity", "run", "agreement", "sweeps", "search", "advice"), "result"),
+        (
+            ("result", "validity", "run", "agreement", "sweeps", "search", "advice", "rfc7928"),
+            "result",
+        ),
         (("exchange",), "exchange"),
         (("unit",), "units"),
         (("figure", "plot"), "figures"),
