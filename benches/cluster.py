@@ -70,7 +70,7 @@ def main() -> int:
             TEXT.format(duration=f"{duration:g}s", warmup=f"{duration / 6:g}s"), encoding="utf-8"
         )
         address = cluster.scheduler_address.replace("tcp", "dask")
-        on_cluster = ["--on", address, "--store", f"{folder}/shared"]
+        on_cluster = ["--on", address, "--shared", f"{folder}/shared"]
         words = [*COMMAND, "sweep", f"{file}", "-p"]
         words.append(f"links.*.qdisc.target=linspace(1ms,20ms,{points})")
         for pair in range(chosen.pairs):

@@ -66,7 +66,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),
-    ("py:class", "sojourn.search.worst_case.Counterexample"),
+    ("py:class", "sojourn.search.adversary.Counterexample"),
     ("py:class", "sojourn.rfc7928_suite.discussion.Discussion"),
     ("py:class", "sojourn.rfc7928_suite.suite.Characterisation"),
 ]

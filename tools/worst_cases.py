@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sojourn.search import adversary
-from sojourn.search.hunting import TRIALS, NeverLosesError
+from sojourn.search.adversary import (
+    AdversaryPlan,
+    Counterexample,
+    NeverLosesError,
+    adversary,
+    read,
+)
 from sojourn.search.regret import times
-from sojourn.search.worst_case import Counterexample, read
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "qdiscs" / "worst-cases.md"
@@ -58,7 +62,8 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(description="Write docs/qdiscs/worst-cases.md.")
     parser.add_argument("--search", action="store_true", help="search for the worst cases again")
-    parser.add_argument("--trials", type=int, default=TRIALS, help="trials per search")
+    trials = AdversaryPlan.trials
+    parser.add_argument("--trials", type=int, default=trials, help="trials per search")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if stale")
     arguments = parser.parse_args()
     if arguments.search:
@@ -66,7 +71,7 @@ def main() -> int:
             FOLDER.mkdir(exist_ok=True)
             file = FOLDER / f"{queue.split()[0]}.toml"
             try:
-                result = adversary(arm=queue, against=against, trials=arguments.trials)
+                result = adversary(loser=queue, against=against, trials=arguments.trials)
             except NeverLosesError as error:
                 # The queue loses nowhere: the page says so.
                 file.unlink(missing_ok=True)

@@ -110,9 +110,9 @@ def bounded(place: str, value: int, least: int, most: int | None = None) -> None
 
     Examples
     --------
-    >>> bounded("--trials", 0, 1, 100)
+    >>> bounded("trials", 0, 1, 100)
     Traceback (most recent call last):
-    sojourn._core.ScenarioError: --trials 0: expected 1 to 100
+    sojourn._core.ScenarioError: trials 0: expected 1 to 100
     """
     if value < least or (most is not None and value > most):
         expected = f"at least {least}" if most is None else f"{least} to {most}"

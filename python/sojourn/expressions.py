@@ -44,6 +44,14 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
+class ExpressionError(_core.ScenarioError):
+    """An expression is not valid: its text, and the problem with it."""
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f'"{text}": {problem}')
+        self.problem = problem
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A name in an expression."""
@@ -78,8 +86,7 @@ class Expression:
         try:
             return _value(tree, lookup, functions or {})
         except (ArithmeticError, TypeError, ValueError) as error:
-            message = f'"{self.text}": {error}'
-            raise _core.ScenarioError(message) from None
+            raise ExpressionError(self.text, f"{error}") from None
 
     @property
     def comparison(self) -> ast.Compare | None:
@@ -108,22 +115,22 @@ def parse(
     False
     """
     if len(text) > MAX_LETTERS:
-        message = f'"{text[:40]}…": too long; expected at most {MAX_LETTERS} characters'
-        raise _core.ScenarioError(message)
+        problem = f"too long; expected at most {MAX_LETTERS} characters"
+        raise ExpressionError(text[:40] + "…", problem)
     if not units:
         _refuse_units(text)
     try:
         tree = syntax_tree(text, lambda number: repr(in_base_units(number)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         such = example or (_CONDITION if units else _METRICS)
-        message = f'"{text}": invalid expression; expected one such as {such}'
-        raise _core.ScenarioError(message) from None
+        problem = f"invalid expression; expected one such as {such}"
+        raise ExpressionError(text, problem) from None
     references: dict[Reference, None] = {}
     try:
         _check(tree, text, functions, references)
     except RecursionError:
-        message = f'"{text[:40]}…": too deeply nested; expected a shorter expression'
-        raise _core.ScenarioError(message) from None
+        problem = "too deeply nested; expected a shorter expression"
+        raise ExpressionError(text[:40] + "…", problem) from None
     return Expression(text, tree, tuple(references))
 
 
@@ -149,11 +156,11 @@ def syntax_tree(text: str, replaced: Callable[[str], str]) -> ast.expr:
 def _refuse_units(text: str) -> None:
     for found in _WITH_UNIT.finditer(text):
         if found["text"] is None and found["unit"] not in _WORDS:
-            message = (
-                f'"{text}": {found[0]} has a unit; expected the number alone, in the unit of the '
-                f"metric, such as {found['number']}"
+            problem = (
+                f"{found[0]} has a unit; expected the number alone, in the unit of the metric, "
+                f"such as {found['number']}"
             )
-            raise _core.ScenarioError(message)
+            raise ExpressionError(text, problem)
 
 
 def _check(  # noqa: C901 - one case per kind of node
@@ -179,8 +186,8 @@ def _check(  # noqa: C901 - one case per kind of node
         case ast.Call(ast.Name(name), [argument], []):
             if name not in functions:
                 known = ", ".join(sorted(functions)) or "none"
-                message = f'"{text}": unknown function {name}; accepted functions: {known}'
-                raise _core.ScenarioError(message)
+                problem = f"unknown function {name}; accepted functions: {known}"
+                raise ExpressionError(text, problem)
             accepted, parts = True, [argument]
         case _:
             reference = _reference(tree)
@@ -188,11 +195,11 @@ def _check(  # noqa: C901 - one case per kind of node
                 references[reference] = None
                 accepted = True
     if not accepted:
-        message = (
-            f'"{text}": "{ast.unparse(tree)}" is not accepted; expected names, numbers, '
-            "+ - * / **, and comparisons by < <= > >="
+        problem = (
+            f'"{ast.unparse(tree)}" is not accepted; expected names, numbers, + - * / **, and '
+            "comparisons by < <= > >="
         )
-        raise _core.ScenarioError(message)
+        raise ExpressionError(text, problem)
     for part in parts:
         _check(part, text, functions, references)
 

@@ -84,14 +84,9 @@ from sojourn.scenario import (
 )
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
-from sojourn.search import (
-    AdversaryResult,
-    SensitivityResult,
-    TuneResult,
-    adversary,
-    sensitivity,
-    tune,
-)
+from sojourn.search.adversary import AdversaryResult, adversary
+from sojourn.search.sensitivity import SensitivityResult, sensitivity
+from sojourn.search.tune import TuneResult, tune
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
 from sojourn.sweeps.reports import write_report
 from sojourn.traffic import (

@@ -66,7 +66,7 @@ def note(table: pl.DataFrame) -> str:
     if compared["low"].null_count():
         text += (
             "; with one run there is no interval, and the verdict compares single runs; use "
-            "--replications"
+            "more replications"
         )
     return text
 

@@ -1,12 +1,10 @@
 """Arguments that several plans share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn import _core
-from sojourn.arguments.declaration import Argument, Plan
+from sojourn.arguments.declaration import Argument
 
 MAX_SEED = _core.max_seed()
 MAX_REPLICATIONS = 100_000
@@ -21,12 +19,14 @@ _VALUES = "a mapping from paths to values"
 Parameters = Annotated[
     Mapping[Any, Any],
     Argument(
-        help="Values by path, such as a list or linspace(1ms,9ms,5).",
-        more="Values by their path: a list such as ``['1ms', '5ms']``, or a text such as "
-        "``'logspace(1mbit,1gbit,7)'``, ``'linspace(1ms,9ms,5)'`` or ``'range(10ms,50ms,10ms)'``. "
-        "``*`` in a path stands for all links, or all traffic that has the key. The key of "
-        "parameters that change together is a tuple of paths, and each of its values a tuple. All "
-        "others are combined with each other.",
+        help="Values of a parameter by its path: 1ms,5ms,20ms, linspace(low,high,count), "
+        "logspace(low,high,count) or range(low,high,step); with {sampling} also "
+        "uniform(low,high), loguniform(low,high) or integers(low,high). * in a path stands for all "
+        "links, or all traffic that has the key. PATH,PATH=10mbit/1mbit,9mbit/9mbit changes two "
+        "parameters together.",
+        more="A list such as ``['1ms', '5ms']`` may replace the text; the key of parameters that "
+        "change together may be a tuple of paths, and each of their values a tuple. All others are "
+        "combined with each other.",
         option="--parameter",
         short="-p",
         metavar="PATH=VALUES",
@@ -115,43 +115,3 @@ MaxMemory = Annotated[
         rare=True,
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecutionPlan(Plan):
-    """How the runs of a sweep or a search are executed."""
-
-    seed: Seed = None
-    jobs: Jobs = None
-    progress: Progress = None
-    on: Annotated[
-        str | None,
-        Argument(
-            help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
-            f"default: {_core.backend_names()[0]}), dask (processes of Dask Distributed on this "
-            "machine) or dask://HOST:PORT (workers of a running scheduler).",
-            metavar="PLACE",
-            heading=EXECUTION,
-            completion="places",
-        ),
-    ] = None
-    store: Annotated[
-        str | Path | None,
-        Argument(
-            help="Directory in which each run is stored when it finishes; stored runs are not "
-            "repeated. By default, runs are not stored.",
-            option="",
-        ),
-    ] = None
-    shared: Annotated[
-        str | Path | None,
-        Argument(
-            help="Store that several machines share: s3://bucket/prefix, with address and "
-            "credentials in the variables AWS_*, or a directory. The runs in it are not repeated. "
-            "Required if {on} is dask://HOST:PORT.",
-            metavar="STORE",
-            heading=EXECUTION,
-            rare=True,
-        ),
-    ] = None
-    max_memory: MaxMemory = None

@@ -29,6 +29,8 @@ R = TypeVar("R")
 
 # Width of the lines of docstrings.
 _WIDTH = 96
+# Similarity from which a key is suggested.
+_NEAR = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,8 @@ class Argument:
     # The pattern of a text in the JSON Schema; the code that reads it has better messages.
     pattern: str | None = None
     # Whether a list must have an item.
-    required_items: bool = False
+    # Least number of items of a list.
+    least_items: int = 0
     # The type in messages, such as "a list of objectives".
     expected: str | None = None
     # The name on the command line, by default that of the field; it becomes an option if it begins
@@ -172,6 +175,9 @@ class Declared:
                         rule="expected texts, not {found}",
                         found=described(item),
                     )
+            if len(value) < self.argument.least_items:
+                rule = f"none given; expected at least one, such as {self.argument.example}"
+                raise ArgumentError(self.name, rule=rule)
 
     def _refuse(self, value: object) -> None:
         raise ArgumentError(
@@ -308,7 +314,7 @@ def read_table(plan: type[Plan], name: str, table: object) -> dict[str, Any]:
     spelling = FileSpelling(name)
     for key, value in table.items():
         if key not in known:
-            near = difflib.get_close_matches(f"{key}", known, n=1)
+            near = difflib.get_close_matches(f"{key}", known, n=1, cutoff=_NEAR)
             instead = f"expected one of {', '.join(known)}"
             if near:
                 instead = f'did you mean "{near[0]}"?'
@@ -339,8 +345,8 @@ def _schema(one: Declared) -> dict[str, Any]:
         values = [{"type": "string"}, {"type": "array", "minItems": 1}]
         return {**found, "type": "object", "additionalProperties": {"anyOf": values}}
     if one.is_list:
-        least = int(argument.required_items)
-        return {**found, "anyOf": [text, {"type": "array", "items": text, "minItems": least}]}
+        items = {"type": "array", "items": text, "minItems": argument.least_items}
+        return {**found, "anyOf": [text, items]}
     if one.number is not None:
         ends = (
             ("minimum", argument.least),

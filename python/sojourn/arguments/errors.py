@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from sojourn import _core
 
-# The value of an error that is not about a value.
-NOT_GIVEN: Any = object()
+# The value of an error that is not about a value; a singleton, also when it is pickled.
+NOT_GIVEN: Any = ...
 # A placeholder of a rule or a help text: a text, or another argument.
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -86,39 +86,26 @@ class ArgumentError(_core.ScenarioError):
         # The entry, if the argument is a mapping.
         self.key = key
         self.texts = texts
-        self.spelling: Spelling = PythonSpelling()
+        # As a Python function is called, unless :func:`spelled` sets it.
+        self.spelling: Spelling | None = None
 
     def __str__(self) -> str:
         """Write the argument, its value and the rule on one line."""
+        spelling = self.spelling or PythonSpelling()
         if self.key is not None:
-            place = self.spelling.entry(self.argument, self.key)
+            place = spelling.entry(self.argument, self.key)
         elif self.value is NOT_GIVEN:
-            place = self.spelling.name(self.argument)
+            place = spelling.name(self.argument)
         else:
-            place = self.spelling.given(self.argument, self.value)
-        return f"{place}: {PLACEHOLDER.sub(self._text, self.rule)}"
+            place = spelling.given(self.argument, self.value)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error, which another process may have raised."""
-        value = None if self.value is NOT_GIVEN else (self.value,)
-        return _restored, (self.argument, value, self.rule, self.key, self.texts)
+        def text(found: re.Match[str]) -> str:
+            name = found[1]
+            return (
+                f"{self.texts[name] if name in self.texts else spelling.name(name, self.argument)}"
+            )
 
-    def _text(self, found: re.Match[str]) -> str:
-        name = found[1]
-        if name in self.texts:
-            return f"{self.texts[name]}"
-        return self.spelling.name(name, self.argument)
-
-
-def _restored(
-    argument: str,
-    value: tuple[object] | None,
-    rule: str,
-    key: str | None,
-    texts: dict[str, object],
-) -> ArgumentError:
-    given = NOT_GIVEN if value is None else value[0]
-    return ArgumentError(argument, given, rule, key=key, **texts)
+        return f"{place}: {PLACEHOLDER.sub(text, self.rule)}"
 
 
 @contextmanager
@@ -144,9 +131,9 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
 
 @contextmanager
 def spelled(spelling: Spelling) -> Iterator[None]:
-    """Let errors write arguments as `spelling` does."""
+    """Let errors write arguments as `spelling` does, unless a spelling within it was set."""
     try:
         yield
     except ArgumentError as error:
-        error.spelling = spelling
+        error.spelling = error.spelling or spelling
         raise

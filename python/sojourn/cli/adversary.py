@@ -9,18 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core, files
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import searching, session, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed, path
-from sojourn.cli.places import On, Store
+from sojourn.cli.options import Change, Json, path
+from sojourn.cli.plans import Given, command
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
-from sojourn.cli.spaces import Where
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import AdversaryResult, hunting, regret
+from sojourn.search import regret
+from sojourn.search.adversary import AdversaryPlan, AdversaryResult, execute, prepared
 
 
+@command(AdversaryPlan)
 def adversary(
+    given: Given[AdversaryPlan],
     *,
     file: Annotated[
         Path | None,
@@ -31,46 +34,19 @@ def adversary(
             "queues of the downlink.",
         ),
     ] = None,
-    arm: Annotated[
-        str, typer.Option(metavar="NAME", help="The arm that should lose; without FILE, a queue.")
-    ],
-    against: Annotated[
-        str, typer.Option(metavar="NAME", help="The arm to compare with; without FILE, a queue.")
-    ],
-    parameter: searching.Parameters = None,
-    where: Where = None,
-    score: Annotated[
-        str,
-        typer.Option(
-            metavar="SCORE",
-            help="min or max and a metric or an expression of metrics. The regret is how much "
-            "worse the score of --arm is in runs with the same seed.",
-        ),
-    ] = regret.SCORE,
-    trials: Annotated[int, typer.Option(help="Number of trials.")] = hunting.TRIALS,
-    replications: Annotated[
-        int, typer.Option(help="Runs per trial and arm.")
-    ] = hunting.REPLICATIONS,
-    intervals: Annotated[
-        int, typer.Option(help="Runs per arm for the printed regret, with new seeds.")
-    ] = hunting.INTERVALS,
-    keep: Annotated[
-        float, typer.Option(help="Share of the regret that the simplified scenario must keep.")
-    ] = hunting.KEEP,
-    save: Annotated[
+    worst: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", parser=path, help="Write the scenario to this file."),
+        typer.Option(
+            metavar="FILE",
+            parser=path,
+            rich_help_panel=OUTPUT,
+            help="Write the simplified scenario to this file.",
+        ),
     ] = None,
     change: Change = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    on: On = None,
-    store: Store = None,
-    max_memory: MaxMemory = None,
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
@@ -85,45 +61,26 @@ def adversary(
                 "no FILE"
             )
             raise _core.ScenarioError(message)
-        scenario, _ = opened(file, change, replications=None, seed=seed)
-    planned = hunting.hunt(
-        scenario,
-        spaces.parameters(parameter),
-        arm=arm,
-        against=against,
-        score=score,
-        where=where or (),
-        trials=trials,
-        replications=replications,
-        intervals=intervals,
-        keep=keep,
-        seed=seed,
-    )
-    if save is not None:
-        _check(save, force=force)
-    command = shlex.join(["sojourn", *(word for word in sys.argv[1:] if word != "--resume")])
+        scenario, _ = opened(file, change, replications=None, seed=None)
+    plan = given.plan(scenario, {})
+    planned = prepared(plan)
+    if worst is not None:
+        _check(worst, force=force)
+    words = shlex.join(["sojourn", *sys.argv[1:]])
     written: list[Path] = []
 
     def write(result: AdversaryResult) -> None:
-        if save is not None:
-            result.write(save)
-            written.append(save)
+        if worst is not None:
+            result.write(worst)
+            written.append(worst)
 
     code = searching.conduct(
+        plan,
         planned,
-        lambda planned, laboratory: hunting.execute(planned, laboratory, command=command),
+        lambda planned, runner: execute(planned, runner, command=words),
         kind=AdversaryResult,
-        size=f"adversary: {counted(trials, 'trial')}",
-        options=searching.Options(
-            jobs=jobs,
-            on=on,
-            store=store,
-            max_memory=max_memory,
-            out=out,
-            force=force,
-            json=json,
-            dry_run=dry_run,
-        ),
+        size=f"adversary: {counted(planned.trials, 'trial')}",
+        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
         show=_show,
         document=_document,
         save=write,
@@ -133,12 +90,12 @@ def adversary(
     return code
 
 
-def _check(save: Path, *, force: bool) -> None:
+def _check(worst: Path, *, force: bool) -> None:
     """Check that the scenario may be written."""
-    if save.exists() and not force:
-        message = f"--save {save}: exists; expected --force or another file"
+    if worst.exists() and not force:
+        message = f"--worst {worst}: exists; expected --force or another file"
         raise _core.ResultError(message)
-    files.check_writable_file(save)
+    files.check_writable_file(worst)
 
 
 def _document(result: AdversaryResult) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
+from sojourn import _core
 from sojourn.cli import signals
 from sojourn.cli.pipes import tolerated
 
@@ -99,6 +100,11 @@ class Group(TyperGroup):
             signals.ready()
             with tolerated():
                 return super().invoke(ctx)
+        except _core.ScenarioError as error:
+            from sojourn.cli.plans import spell_options  # noqa: PLC0415 - slow to import
+
+            spell_options(error)
+            raise
         except KeyboardInterrupt:
             # Typer would exit with code 130 and print nothing.
             raise signals.Stopped from None

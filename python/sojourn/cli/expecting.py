@@ -27,7 +27,7 @@ from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepResult
-from sojourn.sweeps.run import Plan
+from sojourn.sweeps.run import PreparedSweep
 
 FAILED = 1
 
@@ -41,14 +41,14 @@ def all_expectations(
     """Read the expectations of a scenario file and those of the command line."""
     found = [
         *expectations((tables or {}).get("expect", [])),
-        *(expectation(text) for text in texts or ()),
+        *(expectation(text, place="--expect") for text in texts or ()),
     ]
     check(found, groups=groups)
     return found
 
 
 def check_names(
-    found: Sequence[Expectation], scenario: Scenario, planned: Plan | None = None
+    found: Sequence[Expectation], scenario: Scenario, planned: PreparedSweep | None = None
 ) -> None:
     """Check the names of metrics, arms and links before the first run."""
     changes = [{}] if planned is None else [point.changes for point in planned.points]
@@ -72,7 +72,7 @@ def of_result(result: Result) -> Measured:
     )
 
 
-def of_sweep(result: SweepResult, planned: Plan) -> list[Measured]:
+def of_sweep(result: SweepResult, planned: PreparedSweep) -> list[Measured]:
     """Return what the expectations on each point of a sweep are judged by."""
     paths = result.parameters
     runs = result.runs.drop(paths)

@@ -302,7 +302,7 @@ Expect = Annotated[
     typer.Option(
         metavar="COMPARISON",
         help="Exit with code 1 unless the intervals show that a comparison holds, such as "
-        "'ping_ms_p99 < 40', 'goodput_down > 0.9 * capacity' or 'drops < drops[\"pfifo\"]'; "
+        "'ping_ms_p99 < 40', 'goodput_down > 0.9 * capacity' or 'drops < drops[\"pfifo\"]'. "
         "Repeatable.",
         rich_help_panel=CHECKS,
     ),
@@ -314,13 +314,5 @@ Strict = Annotated[
         help="Exit with code 4 if the result has a validity error.",
         rich_help_panel=CHECKS,
         hidden=True,
-    ),
-]
-ResumeAccepted = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="No effect: this command always reuses stored runs. Accepted so that a command can be "
-        "repeated with --resume.",
     ),
 ]

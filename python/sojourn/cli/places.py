@@ -1,42 +1,16 @@
-"""Where the runs of sweeps and searches are executed and stored: ``--on`` and ``--store``."""
+"""Where the runs of sweeps and searches are executed and stored."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sojourn import _core
-from sojourn.cli import completion, session
+from sojourn.cli import session
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import Place
 from sojourn.execute.runs import default_folder
 from sojourn.execute.stores import LocalRowStore
 from sojourn.result.formatting import counted
-
-On = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        "--backend",
-        metavar="PLACE",
-        autocompletion=completion.places,
-        help=f"Where the runs are executed: {', '.join(_core.backend_names())} (backends; "
-        f"default: {_core.backend_names()[0]}), dask (processes of Dask "
-        "Distributed on this machine) or dask://HOST:PORT (workers of a running scheduler).",
-    ),
-]
-Store = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="STORE",
-        help="Store that several machines share: s3://bucket/prefix, with address and "
-        "credentials in the variables AWS_*, or a directory. The runs in it are not repeated. "
-        "Required for --on dask://HOST:PORT.",
-    ),
-]
 
 
 def row_store(backend: str | None) -> LocalRowStore | None:
@@ -48,7 +22,7 @@ def row_store(backend: str | None) -> LocalRowStore | None:
         return None
 
 
-def processors(on: str | None, at: Place, jobs: int | None) -> tuple[int | None, str]:
+def processors(on: object, at: Place, jobs: int | None) -> tuple[int | None, str]:
     """Return the number of processors that execute runs, None if unknown, and their description."""
     if at.scheduler is not None:
         return None, f"on {on}"
@@ -57,9 +31,9 @@ def processors(on: str | None, at: Place, jobs: int | None) -> tuple[int | None,
 
 
 @contextmanager
-def announced(store: str | None) -> Iterator[None]:
+def announced(store: str | Path | None) -> Iterator[None]:
     """Say afterwards if the runs have created the shared store, whose name may be a mistake."""
-    folder = None if store is None or "://" in store else Path(store)
+    folder = None if store is None or "://" in f"{store}" else Path(store)
     is_new = folder is not None and not folder.exists()
     yield
     if folder is not None and is_new and folder.exists():

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import typer
 
+from sojourn import _core
 from sojourn.arguments import (
     ArgumentError,
     Declared,
@@ -24,7 +25,31 @@ from sojourn.scenario import Scenario
 PlanT = TypeVar("PlanT", bound=Plan)
 
 
-class Given(Generic[PlanT]):
+class OptionSpelling:
+    """Arguments as options of a command: ``--trials 0``."""
+
+    def name(self, argument: str, beside: str | None = None) -> str:  # noqa: ARG002 - protocol
+        """Write the name of an argument."""
+        return f"--{argument.replace('_', '-')}"
+
+    def entry(self, argument: str, key: str) -> str:
+        """Write the name of an entry of an argument that is a mapping."""
+        return f"{self.name(argument)} {key}"
+
+    def given(self, argument: str, value: object) -> str:
+        """Write an argument with its value."""
+        text = f"{value}"
+        shown = f'"{text}"' if not text or any(map(str.isspace, text)) else text
+        return f"{self.name(argument)} {shown}"
+
+
+def spell_options(error: _core.ScenarioError) -> None:
+    """Let an error of an argument that no plan of a command declares name an option."""
+    if isinstance(error, ArgumentError):
+        error.spelling = error.spelling or OptionSpelling()
+
+
+class Given(OptionSpelling, Generic[PlanT]):
     """The arguments of a plan that the user gave: as options, and in a table of the file."""
 
     def __init__(self, plan: type[PlanT], options: Mapping[str, Any], table: str | None) -> None:
@@ -43,6 +68,8 @@ class Given(Generic[PlanT]):
         for one in self._declared.values():
             if one.is_mapping and (one.is_required or one.name in values):
                 values[one.name] = self._entries(one.name)
+            elif one.is_list and one.is_required:
+                values.setdefault(one.name, ())
         build: Callable[..., PlanT] = self._plan
         return build(scenario=scenario, **values)
 
@@ -85,7 +112,7 @@ class Given(Generic[PlanT]):
         """Write the name of an argument as the user gave it, or could give it."""
         one = self._declared.get(argument)
         if one is None:
-            return f"--{argument.replace('_', '-')}"
+            return super().name(argument)
         near = beside is not None and self._is_in_file(beside) and one.argument.in_files
         is_given = argument in self.options or argument in self.file
         if self._is_in_file(argument) or (near and not is_given):
@@ -98,16 +125,13 @@ class Given(Generic[PlanT]):
         given = {path for paths in own for path in paths}
         if argument in self.file and not given & set(_paths(key)):
             return FileSpelling(f"{self._table}").entry(argument, key)
-        one = self._declared[argument]
-        return f"{one.argument.short or one.option} {key}"
+        return super().entry(argument, key)
 
     def given(self, argument: str, value: object) -> str:
         """Write an argument with its value as the user gave it."""
         if self._is_in_file(argument):
             return FileSpelling(f"{self._table}").given(argument, value)
-        text = f"{value}"
-        shown = f'"{text}"' if not text or any(map(str.isspace, text)) else text
-        return f"{self.name(argument)} {shown}"
+        return super().given(argument, value)
 
     def _is_in_file(self, argument: str) -> bool:
         return argument in self.file and argument not in self.options
@@ -204,8 +228,8 @@ def _option(one: Declared) -> inspect.Parameter:
         parser=path if kind is Path else None,
         autocompletion=getattr(completion, argument.completion) if argument.completion else None,
     )
-    # The table of the file may have values that no option gives.
-    is_required = one.is_required and not argument.in_files
+    # The table of the file may have values that no option gives, and the plan checks lists.
+    is_required = one.is_required and not (argument.in_files or one.is_list)
     # A list that is left out has no items: Typer would show an empty one as the default.
     default = None if kind == list[str] else one.default
     if not is_required and default is None:
@@ -220,6 +244,7 @@ def _option(one: Declared) -> inspect.Parameter:
 
 def _help(one: Declared) -> str:
     text = PLACEHOLDER.sub(lambda found: f"--{found[1].replace('_', '-')}", one.argument.help)
-    text = text if not (one.is_list or one.is_mapping) else f"{text} Repeatable."
+    if one.is_list or one.is_mapping:
+        text += " Repeatable."
     # Brackets would be markup of rich.
     return text.replace("[", "\\[")

@@ -4,15 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
+from sojourn.arguments.common import POINTS
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed
-from sojourn.cli.places import On, Store
+from sojourn.cli.options import Change, Json
+from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import SensitivityResult, analysing
+from sojourn.search.sensitivity import SensitivityPlan, SensitivityResult, execute, prepared
 
 _SHOWN = {
     "sobol": (("first", "first order"), ("total", "total order")),
@@ -20,82 +21,47 @@ _SHOWN = {
 }
 
 
+@command(SensitivityPlan)
 def sensitivity(
+    given: Given[SensitivityPlan],
     *,
     file: ScenarioOrPreset,
-    parameter: searching.Parameters = None,
-    where: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC",
-            help="A metric, such as ping_ms_p99, or an expression of metrics; repeatable.",
-        ),
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="sobol (shares of the variance) or morris (screening, fewer runs).")
-    ] = "sobol",
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            help="Samples of Sobol, a power of two (default "
-            f"{analysing.SAMPLES['sobol']}), or trajectories of Morris (default "
-            f"{analysing.SAMPLES['morris']})."
-        ),
-    ] = None,
-    replications: Annotated[
-        int, typer.Option(help="Runs per point; the analysis uses their mean.")
-    ] = analysing.REPLICATIONS,
     change: Change = None,
-    arm: searching.Arm = None,
     link: Link = None,
     rtt: Rtt = None,
     queue: QueueOption = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    on: On = None,
-    store: Store = None,
-    max_memory: MaxMemory = None,
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            hidden=True,
+            metavar="CONDITION",
+            rich_help_panel=POINTS,
+            help="Not possible, because the indices need all points of their design.",
+        ),
+    ] = None,
 ) -> int:
     """Compute how much each parameter affects metrics."""
     if where:
-        message = (
-            f"--where {where[0]}: not possible, because the indices of Sobol and Morris need all "
-            "points of their design; expected ranges in which all points meet the condition"
+        rule = (
+            "not possible, because the indices of Sobol and Morris need all points of their "
+            "design; expected ranges in which all points meet the condition"
         )
-        raise _core.ScenarioError(message)
-    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
-    scenario, _ = origin.read()
-    planned = analysing.analysis(
-        scenario,
-        spaces.parameters(parameter),
-        metric or [],
-        arm=arm,
-        method=method,
-        samples=samples,
-        replications=replications,
-    )
+        raise ArgumentError("where", where[0], rule)
+    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change)
+    plan = given.plan(*origin.read())
+    planned = prepared(plan)
     spaces.check_changes(change, planned.changed, "analysis")
     return searching.conduct(
+        plan,
         planned,
-        analysing.execute,
+        execute,
         kind=SensitivityResult,
         size=f"sensitivity: {counted(planned.points, 'point')}",
-        options=searching.Options(
-            jobs=jobs,
-            on=on,
-            store=store,
-            max_memory=max_memory,
-            out=out,
-            force=force,
-            json=json,
-            dry_run=dry_run,
-        ),
+        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
         show=_show,
         document=_document,
     )

@@ -16,11 +16,12 @@ from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.files import split
 from sojourn.scenario.paths import assignment, overridden
-from sojourn.sweeps.parameters import Parameter
-from sojourn.sweeps.parameters import parameter as read_parameter
 
 # The options of presets.
 _LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
+
+# Heading of the options of presets in the help.
+PRESET = "Preset"
 
 ScenarioOrPreset = Annotated[
     Path,
@@ -31,25 +32,33 @@ ScenarioOrPreset = Annotated[
         "rrul_be.",
     ),
 ]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CONDITION",
-        help="Leave out points that do not meet a condition, such as "
-        "'links.down.rate >= links.up.rate'; repeatable.",
-    ),
-]
 Link = Annotated[
     str | None,
     typer.Option(
-        help="With a preset: down/up rates, such as 10/1mbit, or one rate for both "
-        f"(default {_LINK})."
+        metavar="RATE[/RATE]",
+        rich_help_panel=PRESET,
+        help="Down/up rates of a preset, such as 10/1mbit, or one rate for both.",
+        show_default=_LINK,
     ),
 ]
-Rtt = Annotated[str | None, typer.Option(help=f"With a preset: round-trip time (default {_RTT}).")]
+Rtt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        rich_help_panel=PRESET,
+        help="Round-trip time of a preset.",
+        show_default=_RTT,
+    ),
+]
 QueueOption = Annotated[
     str | None,
-    typer.Option("--qdisc", help=f"With a preset: queue of both links (default {_QUEUE})."),
+    typer.Option(
+        "--qdisc",
+        metavar="QDISC",
+        rich_help_panel=PRESET,
+        help="Queue of both links of a preset.",
+        show_default=_QUEUE,
+    ),
 ]
 
 
@@ -62,7 +71,6 @@ class Origin:
     rtt: str | None = None
     queue: str | None = None
     change: Sequence[str] | None = None
-    seed: int | None = None
 
     @property
     def is_preset(self) -> bool:
@@ -84,7 +92,7 @@ class Origin:
         session.warn_of_bytes(*(self.change or ()))
         scenario, tables = self._preset() if self.is_preset else self._file()
         changes = None if self.change is None else list(self.change)
-        return with_changes(scenario, changes, replications=None, seed=self.seed), tables
+        return with_changes(scenario, changes, replications=None, seed=None), tables
 
     def _file(self) -> tuple[Scenario, dict[str, Any]]:
         found = None if self.link is None else rates(self.link)
@@ -161,26 +169,6 @@ def without_arms(scenario: Scenario) -> Scenario:
     """Apply the only arm of a scenario to it."""
     (arm,) = scenario.arms
     return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
-
-
-def parameters(
-    texts: Sequence[str] | None, table: Sequence[Parameter] = (), name: str = ""
-) -> tuple[Parameter, ...]:
-    """Read the values of ``-p``, and add the parameters of a table that they do not replace."""
-    given = [read_parameter(text) for text in texts or ()]
-    session.warn_of_bytes(*(texts or ()))
-    paths = {path for one in given for path in one.paths}
-    for one in table:
-        replaced = [path for path in one.paths if path in paths]
-        kept = [path for path in one.paths if path not in paths]
-        if replaced and kept:
-            message = (
-                f"-p {replaced[0]}: [{name}.parameters] changes it together with "
-                f"{', '.join(kept)}; expected values for all of them, such as "
-                f"-p {','.join(one.paths)}=…, or -p for each"
-            )
-            raise _core.ScenarioError(message)
-    return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
 def check_changes(changes: Sequence[str] | None, paths: Iterable[str], of: str) -> None:

@@ -32,7 +32,7 @@ Place = Annotated[
     str | None,
     typer.Argument(
         metavar="STORE",
-        help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --store`.",
+        help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --shared`.",
         show_default="the run store of the user",
     ),
 ]

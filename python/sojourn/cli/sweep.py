@@ -5,33 +5,26 @@ import itertools
 import json as js
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.arguments.common import MAX_REPLICATIONS
+from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import expecting, places, session, signals, spaces, stored, sweep_tables
 from sojourn.cli.options import (
     Change,
     Expect,
-    Jobs,
     Json,
-    MaxMemory,
-    Replications,
     ReportFile,
-    ResumeAccepted,
-    Seed,
     path,
-    within,
 )
 from sojourn.cli.pipes import tolerated
-from sojourn.cli.places import On, Store
+from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where, without_arms
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, without_arms
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import opened, place, store_of
 from sojourn.expectations.judging import failed
@@ -41,141 +34,104 @@ from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.run import Plan, execute
-from sojourn.sweeps.table import sweep_table
+from sojourn.sweeps.run import PreparedSweep, SweepPlan, execute, prepared
 
 
+@command(SweepPlan, table="sweep")
 def sweep(
+    given: Given[SweepPlan],
     *,
     file: ScenarioOrPreset,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--parameter",
-            "-p",
-            metavar="PATH=VALUES",
-            help="Values of a parameter: 1ms,5ms,20ms, linspace(low,high,count), "
-            "logspace(low,high,count), range(low,high,step); with --sample uniform(low,high), "
-            "loguniform(low,high), integers(low,high). * in a path stands for all links. "
-            "PATH,PATH=10mbit/1mbit,9mbit/9mbit changes two together; repeatable.",
-        ),
-    ] = None,
-    where: Where = None,
-    sample: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND:COUNT",
-            help="Draw samples from the ranges: lhs:64 (Latin hypercube) or sobol:64.",
-        ),
-    ] = None,
     change: Change = None,
     arm: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this arm of the scenario; repeatable."),
+        typer.Option(
+            metavar="ARM",
+            rich_help_panel=SCENARIO,
+            show_default="all",
+            help="Use only this arm. Repeatable.",
+        ),
     ] = None,
     link: Link = None,
     rtt: Rtt = None,
     queue: QueueOption = None,
-    replications: Replications = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PRECISION",
-            help="Add replications to a point until the 95 % interval of a metric is narrow "
-            "enough, such as 'ping_ms_p99 ±5 %'; +- may replace ±.",
-        ),
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            callback=within("--most", 1, MAX_REPLICATIONS),
-            help=f"The most replications per point with --until, up to {MAX_REPLICATIONS}.",
-        ),
-    ] = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    on: On = None,
-    shared: Store = None,
-    max_memory: MaxMemory = None,
     expect: Expect = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print only this metric; repeatable."),
+        typer.Option(
+            metavar="METRIC", rich_help_panel=OUTPUT, help="Print only this metric. Repeatable."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH",
+            metavar="DIR",
             parser=path,
+            rich_help_panel=OUTPUT,
             help="Directory for sweep.json, runs.parquet and points.parquet; created if needed.",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace another sweep in the output directory.")
+        bool,
+        typer.Option(
+            "--force",
+            rich_help_panel=OUTPUT,
+            help="Replace another sweep in the output directory.",
+        ),
     ] = False,
     report: ReportFile = None,
     json: Json = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Print all metrics and all points.")
+        bool,
+        typer.Option("--all", rich_help_panel=OUTPUT, help="Print all metrics and all points."),
     ] = False,
-    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the points and estimate time and memory.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            rich_help_panel=OUTPUT,
+            help="List the points and estimate time and memory.",
+        ),
     ] = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
-    where_ = place(on)
-    store = store_of(where_, shared)
-    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
-    scenario, tables = origin.read()
-    scenario = _arms(scenario, arm)
-    table = sweep_table(tables.get("sweep", {}))
+    scenario, tables = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change).read()
+    plan = given.plan(_arms(scenario, arm), tables)
+    where = place(plan.on)
+    store = store_of(where, plan.shared)
+    planned = prepared(plan)
     expected = expecting.all_expectations(expect, tables, groups=False)
-    given: dict[str, Any] = {
-        "where": tuple(where) if where else None,
-        "sample": sample,
-        "replications": replications,
-        "until": until,
-        "most": most,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    planned = replace(
-        table,
-        parameters=spaces.parameters(parameter, table.parameters, "sweep"),
-        keys=table.keys - given.keys(),
-        **given,
-    ).plan(scenario)
-    links = queued_links(scenario.checked, [point.changes for point in planned.points])
+    links = queued_links(planned.scenario.checked, [point.changes for point in planned.points])
     for name in metric or ():
-        check_possible(name, "--metric", links)
+        check_possible(name, links, place="--metric")
     spaces.check_changes(change, planned.points[0].changes, "sweep")
-    expecting.check_names(expected, scenario, planned)
-    _core.check_backend(planned.batches[0].scenario, where_.backend)
+    expecting.check_names(expected, planned.scenario, planned)
+    _core.check_backend(planned.batches[0].scenario, where.backend)
     if store is not None:
         from sojourn.execute.shared import keys  # noqa: PLC0415 - slow to import, and seldom needed
 
         # Before a dry run: the runs of some backends cannot be shared.
-        keys(planned.batches[0].scenario, where_.backend)
-    estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
+        keys(planned.batches[0].scenario, where.backend)
+    estimate = planned.estimate(jobs=plan.jobs, max_memory=plan.max_memory)
     if dry_run:
-        concurrent = jobs_at_once(jobs, where_.backend)
+        concurrent = jobs_at_once(plan.jobs, where.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
     scenarios = [batch.scenario for batch in planned.batches]
-    local = places.row_store(where_.backend)
-    processors = places.processors(on, where_, jobs)
+    local = places.row_store(where.backend)
+    processors = places.processors(plan.on, where, plan.jobs)
     with (
-        places.announced(shared),
+        places.announced(plan.shared),
         derived_files.claimed(report),
-        opened(scenarios, where_, store=store, local=local, jobs=jobs) as at,
+        opened(scenarios, where, store=store, local=local, jobs=plan.jobs) as at,
     ):
         session.say(_announced(planned, estimate, processors))
         execution = Execution(
             replications=planned.replications,
             executor=at.executor,
             until=planned.until,
-            backend=where_.backend,
+            backend=where.backend,
             store=at.store,
         )
         result, interrupted = executed(planned, execution, processors[0])
@@ -200,7 +156,9 @@ def sweep(
     return expecting.FAILED if failed(judgements) else 0
 
 
-def executed(planned: Plan, execution: Execution, jobs: int | None) -> tuple[SweepResult, bool]:
+def executed(
+    planned: PreparedSweep, execution: Execution, jobs: int | None
+) -> tuple[SweepResult, bool]:
     """Execute a sweep and show its progress; return its result, and whether a signal ended it.
 
     `jobs` is the number of processors; None if it is not known.
@@ -228,7 +186,7 @@ def _write(
 
 
 @contextmanager
-def _reported(planned: Plan, execution: Execution, jobs: int | None) -> Iterator[None]:
+def _reported(planned: PreparedSweep, execution: Execution, jobs: int | None) -> Iterator[None]:
     """Show the progress of a sweep, and set the message for a signal that ends the command."""
     if execution.store is None:
         # Finished runs would be lost.
@@ -252,7 +210,7 @@ class _Announced:
         self._shown(finished, total)
 
 
-def _work(planned: Plan, jobs: int | None) -> Work:
+def _work(planned: PreparedSweep, jobs: int | None) -> Work:
     """Describe the runs of a sweep: each batch takes its estimated share of the time."""
     counts = [len(batch.cells) * planned.replications for batch in planned.batches]
     costs: list[float] = [
@@ -297,7 +255,9 @@ def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
     return without_arms(scenario) if len(chosen) == 1 else scenario
 
 
-def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | None, str]) -> str:
+def _announced(
+    planned: PreparedSweep, estimate: dict[str, Any], processors: tuple[int | None, str]
+) -> str:
     """Say how long the sweep will take, before it begins."""
     bound = "" if planned.until is None else f", at most {planned.most} per point and arm"
     count, name = processors
@@ -308,7 +268,7 @@ def _announced(planned: Plan, estimate: dict[str, Any], processors: tuple[int | 
     )
 
 
-def _describe(planned: Plan, estimate: dict[str, Any], *, jobs: int, as_json: bool) -> int:
+def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as_json: bool) -> int:
     """Print the points of a sweep and the estimate."""
     estimate = {**estimate, "saved_bytes": storage.expected_bytes(planned.runs)}
     if as_json:

@@ -11,7 +11,7 @@ from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.estimates import KEYS, main_metrics
-from sojourn.sweeps.run import Plan
+from sojourn.sweeps.run import PreparedSweep
 
 # Rows that are printed without --all.
 MAX_ROWS = 60
@@ -54,7 +54,7 @@ def show(
         print_note(f"{count - len(rows)} more rows; --all prints them")
 
 
-def show_points(planned: Plan) -> None:
+def show_points(planned: PreparedSweep) -> None:
     """Print the points of a sweep that was not executed."""
     paths = planned.space.paths
     rows = [[f"{point.values[path]}" for path in paths] for point in planned.points[:MAX_ROWS]]

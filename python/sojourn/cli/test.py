@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.arguments import FileSpelling, read_table, spelled
 from sojourn.cli import expecting, session, signals, stored
 from sojourn.cli.options import (
     OUTPUT,
@@ -34,10 +35,9 @@ from sojourn.expectations.junit import VERDICTS, junit
 from sojourn.result import budget, derived_files
 from sojourn.scenario import Scenario
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.run import Plan
-from sojourn.sweeps.table import SweepTable, sweep_table
+from sojourn.sweeps.run import PreparedSweep, SweepPlan, prepared
 
-Tests = tuple[Path, Scenario, Plan | None, list[Expectation]]
+Tests = tuple[Path, Scenario, PreparedSweep | None, list[Expectation]]
 
 
 class _InterruptedError(Exception):
@@ -118,10 +118,7 @@ def _test(
 ) -> Tests:
     """Read a scenario file with expectations, and its table [sweep] if it has one."""
     scenario, tables = opened(file, change, replications=replications, seed=seed)
-    table = sweep_table(tables.get("sweep", {}))
-    is_sweep = table != SweepTable()
-    if is_sweep and replications is not None:
-        table = replace(table, replications=replications)
+    is_sweep = bool(tables.get("sweep"))
     try:
         expected = expecting.all_expectations(None, tables, groups=not is_sweep)
     except _core.ScenarioError as error:
@@ -134,14 +131,23 @@ def _test(
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
-    planned = table.plan(scenario) if is_sweep else None
+    planned = _prepared(scenario, tables["sweep"], replications) if is_sweep else None
     expecting.check_names(expected, scenario, planned)
     return file, scenario, planned, expected
 
 
+def _prepared(scenario: Scenario, table: object, replications: int | None) -> PreparedSweep:
+    """Check the sweep of the table [sweep] of a scenario file."""
+    with spelled(FileSpelling("sweep")):
+        values = {"parameters": {}, **read_table(SweepPlan, "sweep", table)}
+        if replications is not None:
+            values["replications"] = replications
+        return prepared(SweepPlan(scenario, **values))
+
+
 def _scenario(
     scenario: Scenario,
-    _: Plan | None,
+    _: PreparedSweep | None,
     expected: list[Expectation],
     *,
     jobs: int | None,
@@ -170,7 +176,7 @@ def _scenario(
 
 def _sweep(
     _: Scenario,
-    planned: Plan | None,
+    planned: PreparedSweep | None,
     expected: list[Expectation],
     *,
     jobs: int | None,
@@ -185,7 +191,8 @@ def _sweep(
         backend=backend,
         store=row_store(backend),
     )
-    result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
+    with spelled(FileSpelling("sweep")):
+        result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
     if interrupted:
         raise _InterruptedError
     return expecting.judged(expected, expecting.of_sweep(result, planned))

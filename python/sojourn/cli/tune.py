@@ -1,107 +1,49 @@
 """``sojourn tune``: find the best settings."""
 
 import shlex
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Jobs, Json, MaxMemory, ResumeAccepted, Seed
-from sojourn.cli.places import On, Store
+from sojourn.cli import searching
+from sojourn.cli.options import Change, Json
+from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, Where
+from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
-from sojourn.search import TuneResult, tuning
-from sojourn.search.tune_table import tune_table
-from sojourn.sweeps.origins import naming_keys
+from sojourn.search.tune import TunePlan, TuneResult, execute, prepared
 
 
+@command(TunePlan, table="tune")
 def tune(
+    given: Given[TunePlan],
     *,
     file: ScenarioOrPreset,
-    parameter: searching.Parameters = None,
-    where: Where = None,
-    objective: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OBJECTIVE",
-            help="min or max and a metric or an expression of metrics, such as 'min ping_ms_p99' "
-            "or 'max goodput_down'; repeatable.",
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(help=f"Number of trials (default {tuning.TRIALS}).")
-    ] = None,
-    replications: Annotated[
-        int | None, typer.Option(help=f"Runs per trial (default {tuning.REPLICATIONS}).")
-    ] = None,
-    intervals: Annotated[
-        int | None,
-        typer.Option(
-            help="Runs per trial on the Pareto front, with seeds new to the search (default "
-            f"{tuning.INTERVALS})."
-        ),
-    ] = None,
     change: Change = None,
-    arm: searching.Arm = None,
     link: Link = None,
     rtt: Rtt = None,
     queue: QueueOption = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    on: On = None,
-    store: Store = None,
-    max_memory: MaxMemory = None,
     out: searching.Out = None,
     force: searching.Force = False,
     json: Json = False,
-    resume: ResumeAccepted = False,  # noqa: ARG001 - stored runs are always reused
     dry_run: searching.DryRun = False,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
 
     The table \[tune] of the file gives the values of options that are left out.
     """
-    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change, seed=seed)
-    scenario, tables = origin.read()
-    table = tune_table(tables.get("tune", {}))
-    given: dict[str, Any] = {
-        "objectives": tuple(objective) if objective else None,
-        "where": tuple(where) if where else None,
-        "arm": arm,
-        "trials": trials,
-        "replications": replications,
-        "intervals": intervals,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    chosen = replace(
-        table,
-        parameters=spaces.parameters(parameter, table.parameters, "tune"),
-        keys=table.keys - given.keys(),
-        **given,
+    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change)
+    plan = given.plan(*origin.read())
+    planned = prepared(plan)
+    return searching.conduct(
+        plan,
+        planned,
+        execute,
+        kind=TuneResult,
+        size=f"tune: {counted(planned.trials, 'trial')}",
+        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
+        show=lambda result: _show(result, _command(result, origin, plan.arm)),
+        document=_document,
     )
-    planned = chosen.plan(scenario)
-    with naming_keys("tune", chosen.keys):
-        return searching.conduct(
-            planned,
-            tuning.execute,
-            kind=TuneResult,
-            size=f"tune: {counted(planned.trials, 'trial')}",
-            options=searching.Options(
-                jobs=jobs,
-                on=on,
-                store=store,
-                max_memory=max_memory,
-                out=out,
-                force=force,
-                json=json,
-                dry_run=dry_run,
-            ),
-            show=lambda result: _show(result, _command(result, origin, chosen.arm)),
-            document=_document,
-        )
 
 
 def _show(result: TuneResult, command: str | None) -> None:

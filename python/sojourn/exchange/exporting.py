@@ -38,7 +38,7 @@ FORMATS: Mapping[str, Format] = {
     ),
     "pcapng": Format(
         summary="the packets of a simulated run, which is repeated by the same build; those of a "
-        "live run are recorded with --pcap",
+        "live run are recorded with pcap",
         files=packets.captures,
     ),
 }
@@ -144,7 +144,7 @@ def written(products: list[Product], directory: Path, *, force: bool) -> list[Pa
         raise _core.ResultError(message)
     existing = [path for path in paths if os.path.lexists(path)]
     if existing and not force:
-        message = f"cannot write {existing[0]}: it exists; --force replaces it"
+        message = f"cannot write {existing[0]}: it exists; force replaces it"
         raise _core.ResultError(message)
     path = directory
     try:

@@ -121,7 +121,7 @@ Table = dict[str, Any]
 def files(selection: Selection) -> list[Product]:
     """Write the capacity of each link of each arm as a trace of delivery opportunities."""
     if selection.replication is not None:
-        message = "--replication: a trace is the same for every replication; omit it"
+        message = "replication: a trace is the same for every replication; omit it"
         raise _core.ResultError(message)
     checked = selection.result.scenario.checked
     arms = dict.fromkeys(arm for arm, _ in selection.runs())

@@ -28,7 +28,7 @@ def captures(selection: Selection) -> list[Product]:
         if replication:
             message = (
                 f"format pcapng: replication {replication} cannot be repeated alone; expected "
-                "--replication 0"
+                "replication 0"
             )
             raise _core.ResultError(message)
         write = partial(_repeat, result, arm)
@@ -42,7 +42,7 @@ def _check_backend(result: Result) -> None:
     if backend is not None and not backend["deterministic"]:
         message = (
             "format pcapng: the packets of a live run cannot be repeated; record them during the "
-            "run, with --pcap FILE"
+            "run, with pcap"
         )
         raise _core.ResultError(message)
 
@@ -55,7 +55,7 @@ def _check_build(result: Result) -> None:
         message = (
             f"format pcapng: the result is of Sojourn {made_by['version']} (commit {commit}), this "
             f"is {_core.version()} (commit {_core.commit()}), whose packets may differ; record "
-            "packets during the run, with --pcap FILE"
+            "packets during the run, with pcap"
         )
         raise _core.ResultError(message)
 

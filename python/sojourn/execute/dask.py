@@ -146,7 +146,7 @@ class DaskExecutor:
             # Imported here: the import takes more than a second.
             import distributed  # noqa: F401, PLC0415
         except ModuleNotFoundError:
-            message = "--on dask: requires Dask; install it with: pip install 'sojourn[dask]'"
+            message = "dask: requires Dask; install it with: pip install 'sojourn[dask]'"
             raise _core.UnavailableError(message) from None
         # Errors are reported once, as one line.
         for name in [*logging.Logger.manager.loggerDict]:

@@ -1,4 +1,4 @@
-"""Places where runs of a sweep are executed and stored: ``--on`` and ``--store``."""
+"""Places where runs of a sweep are executed and stored: the arguments `on` and `shared`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.execute.executor import Executor, jobs_at_once
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.runs import CLUSTER, default_folder
@@ -25,10 +26,12 @@ class Place:
     clustered: bool = False
     scheduler: str | None = None
     executor: Executor | None = None
+    # As the user wrote it.
+    text: str | None = None
 
 
-def place(text: str | None) -> Place:
-    """Read where runs are executed: a backend on this machine, or a cluster.
+def place(on: str | Executor | None) -> Place:
+    """Read where runs are executed: a backend on this machine, a cluster, or an executor.
 
     Examples
     --------
@@ -37,13 +40,15 @@ def place(text: str | None) -> Place:
     >>> place("sim").backend
     'sim'
     """
-    if text is not None and text.partition(":")[0] == SCHEME:
-        return Place(clustered=True, scheduler=_address(text))
-    if text is not None and text not in _core.backend_names():
+    if isinstance(on, Executor):
+        return Place(executor=on)
+    if on is not None and on.partition(":")[0] == SCHEME:
+        return Place(clustered=True, scheduler=_address(on), text=on)
+    if on is not None and on not in _core.backend_names():
         known = ", ".join(_core.backend_names())
-        message = f"--on: unknown place {text!r}; expected {known}, dask or dask://HOST:PORT"
-        raise _core.ScenarioError(message)
-    return Place(backend=text)
+        rule = "unknown place; expected {known}, dask or dask://HOST:PORT"
+        raise ArgumentError("on", on, rule, known=known)
+    return Place(backend=on, text=on)
 
 
 def _address(text: str) -> str | None:
@@ -52,34 +57,28 @@ def _address(text: str) -> str | None:
         return None
     found = _ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found[2]) <= _MAX_PORT:
-        message = f"--on: {text}; expected dask or dask://HOST:PORT, such as dask://head:8786"
-        raise _core.ScenarioError(message)
+        rule = "expected dask or dask://HOST:PORT, such as dask://head:8786"
+        raise ArgumentError("on", text, rule)
     return f"tcp://{found[1]}:{found[2]}"
-
-
-def place_of(on: str | Executor | None, backend: str | None) -> Place:
-    """Read where runs are executed from the arguments `on` and `backend` of a function."""
-    if on is not None and backend is not None:
-        message = f"on: {on}: given with backend {backend}; expected only one of them"
-        raise _core.ScenarioError(message)
-    return Place(executor=on) if isinstance(on, Executor) else place(on or backend)
 
 
 def store_of(on: Place, shared: str | Path | None) -> str | None:
     """Return the shared store of a sweep; None if there is none."""
     if shared is not None:
-        from sojourn.storage.store import check_place  # noqa: PLC0415 - slow, and seldom needed
+        from sojourn.storage.store import PLACES, is_place  # noqa: PLC0415 - slow, seldom needed
 
-        check_place(f"{shared}")
+        if not is_place(f"{shared}"):
+            raise ArgumentError("shared", f"{shared}", f"expected {PLACES}")
         return f"{shared}"
     if not on.clustered:
         return None
     if on.scheduler is not None:
-        message = (
-            "--on dask://HOST:PORT: requires --store; expected s3://bucket/prefix or a directory "
-            "that all workers can access"
+        raise ArgumentError(
+            "on",
+            on.text,
+            "requires {shared}; expected s3://bucket/prefix or a directory that all workers can "
+            "access",
         )
-        raise _core.ScenarioError(message)
     return f"{default_folder() / CLUSTER}"
 
 

@@ -65,7 +65,7 @@ def run(
     progress
         Called with the number of finished runs and the total number of runs.
     backend
-        Name of the backend, as listed by ``sojourn run --help``; by default the simulator.
+        Name of the backend; by default the simulator.
     store
         Directory in which each run is stored when it finishes, so that an interrupted execution can
         be continued; by default, runs are not stored. :meth:`Result.save` removes the stored runs.

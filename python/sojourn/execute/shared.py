@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.execute.runs import Row, Run, binary, by_scenario, meter
 from sojourn.execute.stores import ERRORS, RowStore
 from sojourn.result.formatting import counted
@@ -24,11 +25,11 @@ def keys(scenario: _core.Scenario, backend: str | None) -> list[str]:
     """Return the keys of the runs of a scenario in shared stores."""
     found = meter(scenario, backend).shared_keys(binary())
     if found is None:
-        message = (
-            f"--store: runs of the backend {backend} differ each time, so they cannot be shared; "
-            "expected another --on, or no --store"
+        rule = (
+            f"runs of the backend {backend} differ each time, so they cannot be shared; expected "
+            "another {on}, or no {shared}"
         )
-        raise _core.ScenarioError(message)
+        raise ArgumentError("shared", rule=rule)
     return found
 
 

@@ -74,7 +74,7 @@ def expectation(
     *,
     name: str | None = None,
     arms: Sequence[str] | None = None,
-    place: str = "--expect",
+    place: str = "expect",
 ) -> Expectation:
     """Read an expectation.
 

@@ -129,7 +129,7 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
                 message = f"{_place(one)}: {reference.name}: a sweep has no metrics of groups"
                 raise _core.ScenarioError(message)
             if "." not in reference.name:
-                check_possible(reference.name, _place(one))
+                check_possible(reference.name, place=_place(one))
 
 
 def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> None:
@@ -137,7 +137,7 @@ def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> 
     for one in expectations:
         for reference in one.metrics:
             if "." not in reference.name:
-                check_possible(reference.name, _place(one), links)
+                check_possible(reference.name, links, place=_place(one))
 
 
 def check_groups(expectations: Sequence[Expectation], known: Mapping[str, Sequence[str]]) -> None:

@@ -58,7 +58,7 @@ def _check_free(path: str | Path, *, force: bool) -> None:
         message = f"cannot write {path}: it exists and is not a pcapng file; choose another name"
         raise NotWrittenError(message)
     if not force:
-        message = f"cannot write {path}: it exists; --force (force=True) replaces it"
+        message = f"cannot write {path}: it exists; force replaces it"
         raise NotWrittenError(message)
 
 

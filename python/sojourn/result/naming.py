@@ -20,20 +20,19 @@ _EXAMPLES = ("ping_ms_p99", "goodput_down", "drops")
 _NEAR = 0.75
 
 
-def metric_column(name: str, columns: Sequence[str], place: str) -> str:
-    """Return the column of a metric.
+def metric_column(name: str, columns: Sequence[str], place: str = "") -> str:
+    """Return the column of a metric; errors begin with `place`.
 
     Examples
     --------
-    >>> metric_column("goodput_up", ["drops", "goodput_up_mbit_per_s"], "--until")
+    >>> metric_column("goodput_up", ["drops", "goodput_up_mbit_per_s"])
     'goodput_up_mbit_per_s'
     """
     for column in (name, *(f"{name}{unit}" for unit in _UNITS)):
         if column in columns:
             return column
     instead = suggestion(name, columns) or f"expected one of {', '.join(columns)}"
-    message = f'{place}: unknown metric "{name}"; {instead}'
-    raise _core.ScenarioError(message)
+    raise _unknown(name, instead, place)
 
 
 def suggestion(name: str, columns: Sequence[str]) -> str | None:
@@ -117,11 +116,15 @@ def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     return any(metric.named(column) is not None for column in named for metric in of_runs)
 
 
-def check_possible(name: str, place: str, links: Sequence[str] | None = None) -> None:
+def check_possible(name: str, links: Sequence[str] | None = None, *, place: str = "") -> None:
     """Check before the first run that a metric of runs may have this name."""
     if not is_possible(name, links):
-        message = f'{place}: unknown metric "{name}"; {instead_of(name, links)}'
-        raise _core.ScenarioError(message)
+        raise _unknown(name, instead_of(name, links), place)
+
+
+def _unknown(name: str, instead: str, place: str) -> _core.ScenarioError:
+    before = f"{place}: " if place else ""
+    return _core.ScenarioError(f'{before}unknown metric "{name}"; {instead}')
 
 
 def described(columns: Iterable[str]) -> list[Metric]:

@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any
 
 from sojourn import _core, markup
+from sojourn.arguments import ArgumentError
 from sojourn.document import Table, check, needs, plain
 from sojourn.queues import Queue
 from sojourn.scenario.files import read_scenario, split
@@ -401,8 +402,8 @@ def _traffic(document: dict[str, Any]) -> Traffic:
     return TYPES[document.pop("type")].from_document(document)
 
 
-def check_arm(scenario: Scenario, name: str, place: str = "--arm") -> None:
-    """Check that a scenario has an arm.
+def check_arm(scenario: Scenario, name: str, argument: str = "arm") -> None:
+    """Check that a scenario has an arm, which an argument names.
 
     Examples
     --------
@@ -417,13 +418,12 @@ def check_arm(scenario: Scenario, name: str, place: str = "--arm") -> None:
     ... )
     >>> check_arm(scenario, "c")
     Traceback (most recent call last):
-    sojourn._core.ScenarioError: --arm c: unknown arm; expected one of a, b
+    sojourn.arguments.errors.ArgumentError: arm='c': unknown arm; expected one of a, b
     """
     names = scenario.checked.arms
     if name in names:
         return
-    rule = "the scenario has no arms"
-    if scenario.arms:
-        rule = f"unknown arm; expected one of {', '.join(names)}"
-    message = f"{place} {name}: {rule}"
-    raise _core.ScenarioError(message)
+    if not scenario.arms:
+        raise ArgumentError(argument, name, "the scenario has no arms")
+    rule = "unknown arm; expected one of {names}"
+    raise ArgumentError(argument, name, rule, names=", ".join(names))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.execute.batches import batches
 from sojourn.result.naming import queued_links
 from sojourn.scenario import Scenario
@@ -16,8 +17,6 @@ from sojourn.sweeps.space import Point, Space, points, space
 
 Values = Mapping[str, Value]
 DIGITS = 3
-# Commands that compare values of each parameter.
-_VARYING = ("tune", "sensitivity")
 # Points that are tried to find a valid one.
 _TRIED = 64
 
@@ -67,33 +66,33 @@ def _rounded(of: Range, share: float) -> Value:
     return Quantity(number, found.kind).written() if within else exact
 
 
-def dimensions(parameters: Sequence[Parameter], command: str) -> list[Dimension]:
-    """List the dimensions of the parameters.
+def dimensions(parameters: Sequence[Parameter], *, varying: bool = True) -> list[Dimension]:
+    """List the dimensions of the parameters; `varying`: each must have at least two values.
 
     Examples
     --------
-    >>> from sojourn.sweeps.parameters import parameter
-    >>> [one.name for one in dimensions([parameter("rtt=uniform(5ms,50ms)")], "tune")]
+    >>> from sojourn.sweeps.parameters import parameters
+    >>> [one.name for one in dimensions(parameters({"rtt": "uniform(5ms,50ms)"}))]
     ['rtt']
     """
     if not parameters:
-        table = ", or a table [tune.parameters] in the scenario file" if command == "tune" else ""
-        message = (
-            f"{command}: no parameters; expected -p PATH=VALUES, such as "
-            f"-p 'links.down.qdisc.target=loguniform(1ms,50ms)'{table}"
+        rule = (
+            "none given; expected ranges or values by path, such as "
+            "links.down.qdisc.target=loguniform(1ms,50ms)"
         )
-        raise _core.ScenarioError(message)
+        raise ArgumentError("parameters", rule=rule)
     # For its checks: a search draws its samples itself.
-    space(parameters, sample="lhs:1" if any(one.ranges for one in parameters) else None)
+    space(parameters, sampling="lhs:1" if any(one.ranges for one in parameters) else None)
     found = []
     for one in parameters:
-        if len(one.values) == 1 and command in _VARYING:
-            written = "/".join(f"{value}" for value in one.values[0])
-            message = (
-                f"-p {','.join(one.paths)}={written}: only one value; expected a range or at "
-                "least two values, or -s for a fixed value"
+        if len(one.values) == 1 and varying:
+            raise ArgumentError(
+                "parameters",
+                rule="only one value, {only}; expected a range or at least two values, or a "
+                "change of the scenario",
+                key=",".join(one.paths),
+                only="/".join(f"{value}" for value in one.values[0]),
             )
-            raise _core.ScenarioError(message)
         if one.values:
             found.append(Dimension(one.paths, steps=one.values))
         else:

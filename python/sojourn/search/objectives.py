@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sojourn import _core
-from sojourn.expressions import Expression, Reference, parse
+from sojourn.arguments import ArgumentError, in_argument
+from sojourn.expressions import Expression, ExpressionError, Reference, parse
 from sojourn.result.naming import check_possible, metric_column
 
 Numbers = npt.NDArray[np.float64]
@@ -33,6 +33,8 @@ class Objective:
 
     direction: Direction
     expression: Expression
+    # The argument that gave it, for errors.
+    argument: str = "objectives"
 
     @property
     def text(self) -> str:
@@ -44,61 +46,54 @@ class Objective:
         """The factor that makes smaller values better."""
         return 1.0 if self.direction == "min" else -1.0
 
-    def measured(self, runs: pl.DataFrame, place: str) -> dict[int, float] | None:
+    def measured(self, runs: pl.DataFrame) -> dict[int, float] | None:
         """Compute the expression in each run of one arm; None if a run lacks a finite value.
 
         Runs without a value are no reason to ignore them: they may be the worst ones.
         """
-        found = self.values(runs, place)
+        found = self.values(runs)
         complete = found and all(math.isfinite(value) for value in found.values())
         return found if complete else None
 
     def values(
         self,
         runs: pl.DataFrame,
-        place: str,
         limited: Callable[[str, Numbers], Numbers] = lambda _, values: values,
     ) -> dict[int, float]:
         """Compute the expression in each run of one arm."""
         columns = [name for name in runs.columns if name not in _KEYS]
 
         def lookup(reference: Reference) -> Numbers:
-            column = metric_column(reference.name, columns, place)
+            column = metric_column(reference.name, columns)
             return limited(column, runs[column].cast(pl.Float64).to_numpy().astype(np.float64))
 
-        with np.errstate(all="ignore"):
+        text = self.expression.text if self.argument == "metrics" else self.text
+        with np.errstate(all="ignore"), in_argument(self.argument, text):
             found = self.expression.value(lookup, _FUNCTIONS)
         numbers = np.broadcast_to(np.asarray(found, dtype=np.float64), runs.height).tolist()
         return dict(zip(runs["replication"].to_list(), numbers, strict=True))
 
 
-def expression(text: str, place: str, links: Sequence[str] | None = None) -> Expression:
+def expression(text: str, links: Sequence[str] | None = None) -> Expression:
     """Read an expression of metrics.
 
     Examples
     --------
-    >>> expression("ping_ms_p99 / 2", "--metric").references
+    >>> expression("ping_ms_p99 / 2").references
     (Reference(name='ping_ms_p99', arm=None),)
     """
-    try:
-        found = parse(text, functions=FUNCTIONS, units=False)
-    except _core.ScenarioError as error:
-        message = f"{place} {error}"
-        raise _core.ScenarioError(message) from None
+    found = parse(text, functions=FUNCTIONS, units=False)
     wrong = next(filter(None, map(_not_a_number, ast.walk(found.tree))), None)
     if wrong is not None:
-        message = f'{place} "{text}": {wrong}; expected a metric or an expression of metrics'
-        raise _core.ScenarioError(message)
+        problem = f"{wrong}; expected a metric or an expression of metrics"
+        raise ExpressionError(text, problem)
     if not found.references:
-        message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
-        raise _core.ScenarioError(message)
+        raise ExpressionError(text, "no metric; expected one such as ping_ms_p99")
     for reference in found.references:
         if reference.arm is not None:
-            message = (
-                f'{place} "{text}": names the arm "{reference.arm}"; expected metrics without arms'
-            )
-            raise _core.ScenarioError(message)
-        check_possible(reference.name, f'{place} "{text}"', links)
+            problem = f'names the arm "{reference.arm}"; expected metrics without arms'
+            raise ExpressionError(text, problem)
+        check_possible(reference.name, links)
     return found
 
 
@@ -118,9 +113,9 @@ def _not_a_number(node: ast.AST) -> str | None:
 
 
 def objective(
-    text: str, place: str = "--objective", links: Sequence[str] | None = None
+    text: str, argument: str = "objectives", links: Sequence[str] | None = None
 ) -> Objective:
-    """Read an objective.
+    """Read an objective, the value of an argument or one of its values.
 
     Examples
     --------
@@ -131,25 +126,17 @@ def objective(
     directions: tuple[Direction, ...] = ("min", "max")
     for known in directions:
         if direction == known and rest.strip():
-            return Objective(known, expression(rest.strip(), place, links))
-    message = (
-        f'{place} "{text}": expected min or max and a metric, such as "min ping_ms_p99" or '
-        '"max goodput_down"'
-    )
-    raise _core.ScenarioError(message)
+            with in_argument(argument, text):
+                return Objective(known, expression(rest.strip(), links), argument)
+    rule = 'expected min or max and a metric, such as "min ping_ms_p99" or "max goodput_down"'
+    raise ArgumentError(argument, text, rule)
 
 
-def objectives(
-    texts: Sequence[str], place: str = "--objective", links: Sequence[str] | None = None
-) -> list[Objective]:
+def objectives(texts: Sequence[str], links: Sequence[str] | None = None) -> list[Objective]:
     """Read several different objectives; parameters as for :func:`objective`."""
-    if not texts:
-        message = f'{place}: none given; expected at least one, such as "min ping_ms_p99"'
-        raise _core.ScenarioError(message)
-    found = [objective(text, place, links) for text in texts]
+    found = [objective(text, links=links) for text in texts]
     names = [one.text for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        message = f'{place} "{twice}": given twice; expected each objective once'
-        raise _core.ScenarioError(message)
+        raise ArgumentError("objectives", twice, "given twice; expected each objective once")
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm
@@ -64,9 +64,8 @@ class Contest:
 
     def _scores(self, runs: pl.DataFrame) -> dict[int, tuple[float, float]]:
         """Return the score of each run, smaller is better: as measured, and with limits."""
-        place = f'--score "{self.score.text}"'
-        measured = self.score.values(runs, place)
-        limits = self.score.values(runs, place, _limited)
+        measured = self.score.values(runs)
+        limits = self.score.values(runs, _limited)
         sign = self.score.sign
         return {run: (sign * measured[run], sign * limits[run]) for run in measured}
 
@@ -92,12 +91,11 @@ def _difference(own: float, other: float) -> float:
 
 def contest(scenario: Scenario, arm: str, against: str, score: str) -> Contest:
     """Check the arms and the score."""
-    for option, name in (("--arm", arm), ("--against", against)):
-        check_arm(scenario, name, option)
+    for argument, name in (("loser", arm), ("against", against)):
+        check_arm(scenario, name, argument)
     if arm == against:
-        message = f"--against {against}: the same arm as --arm; expected another one"
-        raise _core.ScenarioError(message)
-    return Contest(arm, against, objective(score, "--score"))
+        raise ArgumentError("against", against, "the same arm as {loser}; expected another one")
+    return Contest(arm, against, objective(score, "score"))
 
 
 def times(regret: float) -> str:

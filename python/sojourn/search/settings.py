@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm
 from sojourn.scenario.paths import Value, overridden
@@ -67,15 +67,12 @@ def changed(scenario: Scenario, values: Values) -> Scenario:
     return overridden(scenario, point.changes)
 
 
-def of_arm(scenario: Scenario, arm: str | None, command: str) -> Scenario:
+def of_arm(scenario: Scenario, arm: str | None) -> Scenario:
     """Return a scenario without arms: apply the changes of one arm."""
     names = scenario.checked.arms
     if arm is None and len(names) > 1:
-        message = (
-            f"{command}: the scenario has several arms; expected --arm with one of "
-            f"{', '.join(names)}"
-        )
-        raise _core.ScenarioError(message)
+        rule = "required, because the scenario has several arms; expected one of {names}"
+        raise ArgumentError("arm", rule=rule, names=", ".join(names))
     if arm is not None:
         check_arm(scenario, arm)
     found = next((one for one in scenario.arms if arm in {None, one.name}), None)

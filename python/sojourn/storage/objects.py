@@ -56,7 +56,7 @@ class Objects(Protocol):
 
     @property
     def url(self) -> str:
-        """The place, as in ``--store``."""
+        """The place, as in the argument `shared` of sweeps."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write a batch; replace a damaged one of this name, and renew the time of another one."""
@@ -181,7 +181,7 @@ class Bucket:
             import obstore  # noqa: PLC0415
             from obstore.store import S3Store  # noqa: PLC0415
         except ModuleNotFoundError:
-            message = f"--store {url}: requires obstore; install it with: pip install 'sojourn[s3]'"
+            message = f"store {url}: requires obstore; install it with: pip install 'sojourn[s3]'"
             raise _core.UnavailableError(message) from None
         self._obstore = obstore
         self._url = url.rstrip("/")

@@ -143,9 +143,7 @@ class Layout:
             return None
         found, _ = self._read_manifest(place)
         if any(found.get(key) != manifest[key] for key in self.identity):
-            message = (
-                f"{place}: contains another {self.kind}; expected --force or another directory"
-            )
+            message = f"{place}: contains another {self.kind}; expected force or another directory"
             raise _core.ResultError(message)
         return found
 

@@ -19,6 +19,8 @@ _RUNS = "runs/"
 _AT_ONCE = 16
 # Digits of the digest in the prefix of the batches of a scenario.
 _DIGITS = 32
+# How places of shared stores are written.
+PLACES = "s3://bucket/prefix or a directory"
 # Delays between attempts: NFS caches names, so an object of another machine may appear late.
 _DELAYS_S = (0.1, 0.4, 1.5, 3.0)
 # Keys of a scenario that do not affect the prefix of its batches.
@@ -40,7 +42,10 @@ class Store:
         >>> Store.at("/mnt/team").url
         '/mnt/team'
         """
-        check_place(place)
+        if not is_place(place):
+            shown = place or '""'
+            message = f"store {shown}: expected {PLACES}"
+            raise _core.ScenarioError(message)
         if "://" in place:
             return cls(Bucket(place))
         # Absolute: workers on this machine have another working directory.
@@ -121,9 +126,7 @@ class Store:
             return
         exists = "://" in self.url or Path(self.url).exists()
         fault = "is not a store" if exists else "does not exist"
-        message = (
-            f"store {self.url}: {fault}; expected one that `sojourn sweep --store` has created"
-        )
+        message = f"store {self.url}: {fault}; expected one that a sweep has created"
         raise _core.ResultError(message)
 
     def _batches(self) -> Iterable[Item]:
@@ -269,25 +272,19 @@ class Rows:
         self._damaged[text] = name
 
 
-def check_place(place: str) -> None:
-    """Check how the place of a shared store is written, without opening the store.
+def is_place(text: str) -> bool:
+    """Whether a text names the place of a shared store, which need not exist.
 
     Examples
     --------
-    >>> check_place("gs://bucket")
-    Traceback (most recent call last):
-    sojourn._core.ScenarioError: --store gs://bucket: expected s3://bucket/prefix or a directory
+    >>> is_place("s3://bucket/prefix"), is_place("gs://bucket")
+    (True, False)
     """
-    scheme, separator, rest = place.partition("://")
+    scheme, separator, rest = text.partition("://")
     if separator:
-        is_valid = scheme == "s3" and bool(rest.split("/")[0])
-    else:
-        # A directory "s3:" would be a bucket with a missing slash.
-        is_valid = bool(place) and not place.startswith("s3:")
-    if not is_valid:
-        shown = place or '""'
-        message = f"--store {shown}: expected s3://bucket/prefix or a directory"
-        raise _core.ScenarioError(message)
+        return scheme == "s3" and bool(rest.split("/")[0])
+    # A directory "s3:" would be a bucket with a missing slash.
+    return bool(text) and not text.startswith("s3:")
 
 
 def _base(name: str) -> str:

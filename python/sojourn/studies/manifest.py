@@ -199,13 +199,13 @@ class Description:
         return list(self.sweep[panel.sweep].points) if panel.sweep else [panel.scenario]
 
     def quick_of(self, scenario: str) -> Changes:
-        """Return what ``--quick`` changes in a scenario besides."""
+        """Return what a quick run changes in a scenario besides."""
         return self.scenario[scenario].quick if scenario in self.scenario else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuickScenario:
-    """What ``--quick`` changes in a scenario."""
+    """What a quick run changes in a scenario."""
 
     quick: Changes
 

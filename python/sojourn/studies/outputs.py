@@ -247,14 +247,14 @@ def check(folder: Path, study: str, drawn: Sequence[str], *, force: bool) -> Non
         if content and not is_ours(content):
             message = (
                 f"cannot write {file}: it exists and is not a file of a study; expected another "
-                "directory (--out)"
+                "directory"
             )
             raise _core.ResultError(message)
     found = study_name(folder)
     if found not in (None, study) and not force:
         message = (
             f'{folder} contains the output of the study "{found}"; expected another directory '
-            "(--out), or --force to replace it"
+            "or force"
         )
         raise _core.ResultError(message)
 

@@ -164,7 +164,7 @@ def studies_folder(given: Path | None) -> Path:
     if given is not None:
         if given.is_dir():
             return given
-        message = f"{given} is not a directory; set --papers to a directory of studies"
+        message = f"{given} is not a directory; expected a directory of studies"
         raise _core.ResultError(message)
     return (Path(__file__).parent / "papers").resolve()
 

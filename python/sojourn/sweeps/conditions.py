@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sojourn import _core
-from sojourn.expressions import Expression, Reference, syntax_tree
+from sojourn.arguments import ArgumentError, in_argument
+from sojourn.expressions import Expression, ExpressionError, Reference, syntax_tree
 from sojourn.scenario.paths import Value, find
 from sojourn.scenario.quantities import in_base_units, quantity
 
@@ -35,11 +36,8 @@ def check(condition: Expression, changes: Mapping[str, Value], document: dict[st
     # A number with a unit becomes a name with its kind.
     tree = syntax_tree(condition.text, lambda number: f"{_UNIT}{_kind_of(number)}")
     if not _is_truth(tree, value_of):
-        message = (
-            f'--where "{condition.text}": not true or false; expected a comparison, such as '
-            "links.down.rate >= 10mbit"
-        )
-        raise _core.ScenarioError(message)
+        rule = "not true or false; expected a comparison, such as links.down.rate >= 10mbit"
+        raise ArgumentError("where", condition.text, rule)
     _kind(tree, kind_of, condition.text)
 
 
@@ -54,17 +52,17 @@ def holds(condition: Expression, changes: Mapping[str, Value], document: dict[st
             words.append(f'{reference.name}, which is "{value}" at a point')
         return in_base_units(value) if is_number else value
 
-    try:
-        return bool(condition.value(lookup))
-    except _core.ScenarioError as error:
-        text = f"{error}"
-        message = text if text.startswith("--where") else f"--where {text}"
-        if "not supported between" in text and words:
-            message = (
-                f'--where "{condition.text}": compares a number with {words[0]}; expected numbers '
-                "with units of the same kind at all points"
-            )
-        raise _core.ScenarioError(message) from None
+    with in_argument("where", condition.text):
+        try:
+            return bool(condition.value(lookup))
+        except ExpressionError as error:
+            if words and "not supported between" in error.problem:
+                message = (
+                    f"compares a number with {words[0]}; expected numbers with units of the same "
+                    "kind at all points"
+                )
+                raise _core.ScenarioError(message) from None
+            raise
 
 
 def _found(
@@ -77,19 +75,18 @@ def _found(
     value = changes.get(reference.name)
     whole = next((path for path in changes if reference.name.startswith(f"{path}.")), None)
     if value is None and whole is not None:
-        message = (
-            f'--where "{condition.text}": {reference.name} is a part of the parameter {whole}; '
-            "expected a parameter of its own"
-        )
-        raise _core.ScenarioError(message)
+        rule = "{name} is a part of the parameter {whole}; expected a parameter of its own"
+        raise ArgumentError("where", condition.text, rule, name=reference.name, whole=whole)
     if value is None:
         value = find(document, reference.name)
     if value is None or isinstance(value, dict | list) or reference.arm is not None:
-        message = (
-            f'--where "{condition.text}": unknown name {reference.name}; expected a parameter '
-            "or another value of the scenario, such as links.up.rate"
+        raise ArgumentError(
+            "where",
+            condition.text,
+            "unknown name {name}; expected a parameter or another value of the scenario, such as "
+            "links.up.rate",
+            name=reference.name,
         )
-        raise _core.ScenarioError(message)
     return value
 
 
@@ -129,11 +126,8 @@ def _kind(  # noqa: C901, PLR0911 - one case per kind of node
             expected = f"two {one}s or two {other or 'plain number'}s"
             if plain and not any(isinstance(node, ast.Name) for node in ast.walk(plain[0])):
                 expected = f"a number with a unit, such as 1{_UNITS[one]}"
-            message = (
-                f'--where "{text}": compares {_KINDS[one]} with {_KINDS[other]}; expected '
-                f"{expected}"
-            )
-            raise _core.ScenarioError(message)
+            rule = f"compares {_KINDS[one]} with {_KINDS[other]}; expected {expected}"
+            raise ArgumentError("where", text, rule)
         return known[0] if known else None
 
     match tree:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import in_argument
 from sojourn.execute.batches import Batch
 from sojourn.execute.executor import Executor
 from sojourn.execute.runs import Row, Run, by_scenario, meter
@@ -189,7 +190,8 @@ def _values(
     The order is fixed, because sums of the same values in another order may differ.
     """
     frame = _table(batch, rows, backend)
-    column = metric_column(until.metric, frame.columns[2:], "--until")
+    with in_argument("until", until.text):
+        column = metric_column(until.metric, frame.columns[2:])
     numbers = {arm: cell for cell, arm in enumerate(batch.scenario.arms)}
     values: list[list[float]] = [[] for _ in batch.cells]
     for arm, value in frame.select("arm", column).iter_rows():

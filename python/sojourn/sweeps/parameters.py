@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.document import plain
 from sojourn.scenario.paths import Value, value_of
 from sojourn.scenario.quantities import Quantity, quantity
@@ -25,18 +25,22 @@ DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
 MAX_VALUES = 100_000
 EXPECTED = (
     "expected values such as 1ms,5ms,20ms, linspace(low,high,count), logspace(low,high,count), "
-    "range(low,high,step), or with --sample uniform(low,high), loguniform(low,high) or "
+    "range(low,high,step), or with {sampling} uniform(low,high), loguniform(low,high) or "
     "integers(low,high)"
 )
 _CALL = re.compile(r"(?P<name>[a-z]+)\((?P<arguments>[^()]*)\)")
 _GENERATORS = ("linspace", "logspace", "range")
 # The same in all points: runs of equal replications are compared as pairs.
 _SHARED = {
-    "seed": "all points have the same seeds, so that they can be compared; set it by --seed",
-    "replications": "set it by --replications",
+    "seed": "all points have the same seeds, so that they can be compared; set it by {seed}",
+    "replications": "set it by {replications}",
     "name": "a name is no parameter",
     "arms": "arms are compared in each point as they are",
 }
+
+
+def _error(place: str, rule: str, **texts: object) -> ArgumentError:
+    return ArgumentError("parameters", rule=rule, key=place, **texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +72,11 @@ class Parameter:
     ranges: tuple[Range, ...] = ()
 
 
-def parameter(text: str) -> Parameter:
-    """Read ``path=values`` or ``path,path=values``.
-
-    Examples
-    --------
-    >>> parameter("links.up.rate=logspace(1mbit,100mbit,3)").values
-    (('1mbit',), ('10mbit',), ('100mbit',))
-    >>> parameter("links.down.rate,links.up.rate=10mbit/1mbit,100mbit/10mbit").values
-    (('10mbit', '1mbit'), ('100mbit', '10mbit'))
-    """
-    left, sign, right = text.partition("=")
-    if not sign or not left.strip():
-        message = f"-p {text}: expected path=values, such as links.up.rate=5mbit,10mbit"
-        raise _core.ScenarioError(message)
-    paths = tuple(path.strip() for path in left.split(","))
-    _check_paths(paths)
-    place = ",".join(paths)
-    items = [item.strip() for item in split(right, ",")]
+def _parsed(place: str, paths: tuple[str, ...], text: str) -> Parameter:
+    """Read the values of a parameter from a text."""
+    items = [item.strip() for item in split(text, ",")]
     if not all(items):
-        message = f"{place}: empty value; {EXPECTED}"
-        raise _core.ScenarioError(message)
+        raise _error(place, f"empty value; {EXPECTED}")
     return _parameter(place, paths, [_parts(place, paths, item) for item in items])
 
 
@@ -99,26 +87,28 @@ def parameters(mapping: Mapping[Any, Any]) -> list[Parameter]:
     --------
     >>> parameters({"links.up.qdisc.target": ["1ms", "5ms"]})[0].values
     (('1ms',), ('5ms',))
+    >>> parameters({"links.up.rate": "logspace(1mbit,100mbit,3)"})[0].values
+    (('1mbit',), ('10mbit',), ('100mbit',))
+    >>> parameters({"links.down.rate,links.up.rate": "10mbit/1mbit,100mbit/10mbit"})[0].values
+    (('10mbit', '1mbit'), ('100mbit', '10mbit'))
     """
     found = []
     for key, given in mapping.items():
         keys = key.split(",") if isinstance(key, str) else key
         if not isinstance(keys, list | tuple) or not all(isinstance(path, str) for path in keys):
-            message = f"{key}: expected a path, or a tuple of paths that change together"
-            raise _core.ScenarioError(message)
+            rule = "expected a path, or a tuple of paths that change together"
+            raise _error(str(key), rule)
         paths = tuple(path.strip() for path in keys)
         _check_paths(paths)
         place = ",".join(paths)
         if isinstance(given, str):
-            found.append(parameter(f"{place}={given}"))
+            found.append(_parsed(place, paths, given))
             continue
         if isinstance(given, Mapping | bytes) or not hasattr(given, "__iter__"):
-            message = f"{place}: expected a list of values; {EXPECTED}"
-            raise _core.ScenarioError(message)
+            raise _error(place, f"expected a list of values; {EXPECTED}")
         items = [_python_item(place, paths, item) for item in given]
         if not items:
-            message = f"{place}: no values; {EXPECTED}"
-            raise _core.ScenarioError(message)
+            raise _error(place, f"no values; {EXPECTED}")
         found.append(_parameter(place, paths, items))
     return found
 
@@ -132,8 +122,8 @@ def _python_item(place: str, paths: tuple[str, ...], item: Any) -> list[list[Val
     else:
         parts = list(item) if isinstance(item, list | tuple) else [item]
     if len(parts) != len(paths):
-        message = f"{place}: {item}: expected {len(paths)} values, one per path"
-        raise _core.ScenarioError(message)
+        rule = "{item}: expected {count} values, one per path"
+        raise _error(place, rule, item=item, count=len(paths))
     return [
         _values(place, part) if isinstance(part, str) else [plain(place, _number(part))]
         for part in parts
@@ -149,25 +139,22 @@ def _number(value: Any) -> Any:
 def _check_paths(paths: tuple[str, ...]) -> None:
     for path in paths:
         if not path:
-            message = f"{','.join(paths)}: empty path; expected one such as links.up.rate"
-            raise _core.ScenarioError(message)
+            raise _error(",".join(paths), "empty path; expected one such as links.up.rate")
         if path in _SHARED:
-            message = f"{path}: not a parameter of a sweep: {_SHARED[path]}"
-            raise _core.ScenarioError(message)
+            raise _error(path, f"not a parameter of a sweep: {_SHARED[path]}")
     if len(set(paths)) < len(paths):
-        message = f"{','.join(paths)}: the same path twice; expected different paths"
-        raise _core.ScenarioError(message)
+        raise _error(",".join(paths), "the same path twice; expected different paths")
 
 
 def _parts(place: str, paths: tuple[str, ...], item: str) -> list[list[Value] | Range]:
     """Read one item of the list: one part per path, each one or several values."""
     texts = split(item, "/") if len(paths) > 1 else [item]
     if len(texts) != len(paths):
-        message = (
-            f"{place}: {item}: expected {len(paths)} values with / between them, one per path, "
-            "such as 10mbit/1mbit"
+        rule = (
+            "{item}: expected {count} values with / between them, one per path, such as "
+            "10mbit/1mbit"
         )
-        raise _core.ScenarioError(message)
+        raise _error(place, rule, item=item, count=len(paths))
     return [_values(place, text.strip()) for text in texts]
 
 
@@ -177,8 +164,7 @@ def _parameter(
     ranges = [part for parts in items for part in parts if isinstance(part, Range)]
     if ranges:
         if len(ranges) != len(paths) or len(items) > 1:
-            message = f"{place}: a range stands alone; expected one range per path, or values"
-            raise _core.ScenarioError(message)
+            raise _error(place, "a range stands alone; expected one range per path, or values")
         return Parameter(paths, ranges=tuple(ranges))
     values: list[tuple[Value, ...]] = []
     for parts in items:
@@ -186,14 +172,14 @@ def _parameter(
         count = max(len(part) for part in lists)
         if any(len(part) not in {1, count} for part in lists):
             lengths = ", ".join(f"{len(part)}" for part in lists)
-            message = f"{place}: lists of different lengths ({lengths}); expected equal lengths"
-            raise _core.ScenarioError(message)
+            rule = f"lists of different lengths ({lengths}); expected equal lengths"
+            raise _error(place, rule)
         values += zip(*(part * (count if len(part) == 1 else 1) for part in lists), strict=True)
     counts = Counter(map(repr, values))
     twice = next((one for one in values if counts[repr(one)] > 1), None)
     if twice is not None:
-        message = f"{place}: {'/'.join(map(str, twice))}: given twice; expected each value once"
-        raise _core.ScenarioError(message)
+        rule = "{twice}: given twice; expected each value once"
+        raise _error(place, rule, twice="/".join(map(str, twice)))
     return Parameter(paths, values=tuple(values))
 
 
@@ -204,21 +190,18 @@ def _values(place: str, text: str) -> list[Value] | Range:
         return [value_of(place, text)]
     name = call["name"]
     if name not in {*_GENERATORS, *DISTRIBUTIONS}:
-        message = f"{place}: unknown function {name}; {EXPECTED}"
-        raise _core.ScenarioError(message)
+        raise _error(place, f"unknown function {name}; {EXPECTED}")
     arguments = [argument.strip() for argument in call["arguments"].split(",")]
     count = 2 if name in DISTRIBUTIONS else 3
     quantities = [found for text in arguments if (found := quantity(text)) is not None]
     if len(arguments) != count or len(quantities) != count:
-        message = f"{place}: {text}: expected {count} numbers; {EXPECTED}"
-        raise _core.ScenarioError(message)
+        raise _error(place, f"{{text}}: expected {count} numbers; {EXPECTED}", text=text)
     low, high, *rest = quantities
     steps = rest[0] if rest else None
     _check_ends(place, text, low, high, steps if name == "range" else None)
     positive = name in {"logspace", "loguniform"}
     if positive and min(low.number, high.number) <= 0:
-        message = f"{place}: {text}: expected ends greater than 0"
-        raise _core.ScenarioError(message)
+        raise _error(place, "{text}: expected ends greater than 0", text=text)
     for distribution in DISTRIBUTIONS:
         if name == distribution:
             return _range(place, text, Range(low, high, distribution))
@@ -232,25 +215,26 @@ def _check_ends(
 ) -> None:
     kinds = {one.kind for one in (low, high, step) if one is not None}
     if len(kinds) > 1:
-        message = f"{place}: {text}: units of different kinds; expected the same, such as ms and s"
-        raise _core.ScenarioError(message)
+        raise _error(
+            place,
+            "{text}: units of different kinds; expected the same, such as ms and s",
+            text=text,
+        )
 
 
 def _range(place: str, text: str, found: Range) -> Range:
     if found.low.number >= found.high.number:
-        message = f"{place}: {text}: expected low < high"
-        raise _core.ScenarioError(message)
+        raise _error(place, "{text}: expected low < high", text=text)
     whole = found.low.number.is_integer() and found.high.number.is_integer()
     if found.distribution == "integers" and not whole:
-        message = f"{place}: {text}: expected whole numbers"
-        raise _core.ScenarioError(message)
+        raise _error(place, "{text}: expected whole numbers", text=text)
     return found
 
 
 def _count(place: str, text: str, count: Quantity) -> int:
     if count.kind or not count.number.is_integer() or not 2 <= count.number <= MAX_VALUES:  # noqa: PLR2004
-        message = f"{place}: {text}: expected a count from 2 to {MAX_VALUES}"
-        raise _core.ScenarioError(message)
+        rule = f"{{text}}: expected a count from 2 to {MAX_VALUES}"
+        raise _error(place, rule, text=text)
     return int(count.number)
 
 
@@ -271,13 +255,12 @@ def _logspace(place: str, text: str, low: Quantity, high: Quantity, count: Quant
 def _stepped(place: str, text: str, low: Quantity, high: Quantity, step: Quantity) -> list[Value]:
     """List the values from low to high, high included if a step reaches it."""
     if step.number == 0 or (high.number - low.number) / step.number < 0:
-        message = f"{place}: {text}: expected a step that leads from low to high"
-        raise _core.ScenarioError(message)
+        raise _error(place, "{text}: expected a step that leads from low to high", text=text)
     # A step of 0.1 must reach 1 in spite of rounding.
     steps = math.floor((high.number - low.number) / step.number * (1 + 1e-9))
     if steps >= MAX_VALUES:
-        message = f"{place}: {text}: too many values; expected at most {MAX_VALUES}"
-        raise _core.ScenarioError(message)
+        rule = f"{{text}}: too many values; expected at most {MAX_VALUES}"
+        raise _error(place, rule, text=text)
     return [Quantity(low.number + step.number * n, low.kind).written() for n in range(steps + 1)]
 
 

@@ -10,7 +10,7 @@ from sojourn.sweeps.result import SweepResult
 
 
 def write_report(result: Result | SweepResult, path: str | Path) -> None:
-    """Write an HTML report on a result or a sweep, as ``--report`` does.
+    """Write an HTML report on a result or a sweep.
 
     Parameters
     ----------

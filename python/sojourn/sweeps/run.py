@@ -2,30 +2,28 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.arguments.common import MAX_REPLICATIONS
-from sojourn.document import bounded, needs
+from sojourn.arguments import Argument, ArgumentError, in_argument, takes
+from sojourn.arguments.common import MAX_REPLICATIONS, POINTS, RUNS, Parameters, Where
 from sojourn.execute.batches import Batch, batches
-from sojourn.execute.executor import Executor
-from sojourn.execute.places import opened, place_of, store_of
+from sojourn.execute.places import opened, place, store_of
+from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
-from sojourn.sweeps import storage, until
+from sojourn.sweeps import storage
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.origins import naming_keys
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
-from sojourn.sweeps.until import LEAST_RUNS, Until
+from sojourn.sweeps.until import LEAST_RUNS, Until, until
 
 # Bound of the replications with `until`, relative to those of the scenario.
 _MORE = 10
@@ -45,8 +43,68 @@ class SweepInterrupted(KeyboardInterrupt):
         self.result = result
 
 
+@dataclass(frozen=True)
+class SweepPlan(ExecutionPlan):
+    """The arguments of a sweep."""
+
+    scenario: Annotated[
+        Scenario,
+        Argument(help="The scenario. Its arms are run at each point.", option="FILE"),
+    ]
+    parameters: Parameters
+    _: KW_ONLY
+    where: Where = ()
+    sampling: Annotated[
+        str | None,
+        Argument(
+            help="How samples are drawn from ranges, lhs:64 (Latin hypercube) or sobol:64.",
+            more="The ranges are the parameters whose values are ``'uniform(low,high)'``, "
+            "``'loguniform(low,high)'`` or ``'integers(low,high)'``. Requires scipy.",
+            pattern=r"^\s*(lhs|sobol):[1-9]\d{0,6}\s*$",
+            metavar="KIND:COUNT",
+            in_files=True,
+            heading=POINTS,
+        ),
+    ] = None
+    replications: Annotated[
+        int | None,
+        Argument(
+            help="Runs per point and arm.",
+            unset="as many as in the scenario",
+            least=1,
+            most=MAX_REPLICATIONS,
+            metavar="N",
+            in_files=True,
+            heading=RUNS,
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        Argument(
+            help="Add replications to a point until the 95 % interval of a metric is narrow "
+            "enough, such as 'ping_ms_p99 ±5 %' or 'goodput_down ±0.1'; +- may replace ±.",
+            metavar="PRECISION",
+            in_files=True,
+            heading=RUNS,
+        ),
+    ] = None
+    max_replications: Annotated[
+        int | None,
+        Argument(
+            help="Most runs per point and arm with {until}.",
+            unset="ten times as many as without",
+            least=1,
+            most=MAX_REPLICATIONS,
+            metavar="N",
+            in_files=True,
+            heading=RUNS,
+            rare=True,
+        ),
+    ] = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PreparedSweep:
     """A checked sweep, which can be executed."""
 
     scenario: Scenario
@@ -56,7 +114,6 @@ class Plan:
     replications: int
     until: Until | None
     most: int
-    table_keys: frozenset[str] = frozenset()
 
     @property
     def runs(self) -> int:
@@ -92,40 +149,34 @@ class Plan:
         }
 
 
-def plan(
-    scenario: Scenario,
-    of: Space,
-    *,
-    replications: int | None = None,
-    until_: str | None = None,
-    most: int | None = None,
-) -> Plan:
-    """Check a sweep."""
-    stop = None if until_ is None else until.until(until_)
+def prepared(plan: SweepPlan) -> PreparedSweep:
+    """Check a sweep: its points, and the numbers of runs that depend on each other."""
+    scenario = plan.scenario if plan.seed is None else plan.scenario.replace(seed=plan.seed)
+    of = space(read_parameters(plan.parameters), plan.where, plan.sampling)
+    stop = None if plan.until is None else until(plan.until)
+    most = plan.max_replications
     if most is not None and stop is None:
-        message = "--most: requires --until, such as 'ping_ms_p99 ±5 %'"
-        raise _core.ScenarioError(message)
-    if replications is not None:
-        bounded("--replications", replications, 1, MAX_REPLICATIONS)
-    if most is not None:
-        bounded("--most", most, 1, MAX_REPLICATIONS)
-    first = scenario.checked.replications if replications is None else replications
-    if stop is not None:
-        first = max(first, LEAST_RUNS)
-    last = min(_MORE * first, MAX_REPLICATIONS) if most is None else most
+        rule = "requires {until}, such as 'ping_ms_p99 ±5 %'"
+        raise ArgumentError("max_replications", rule=rule)
+    first = plan.replications or scenario.checked.replications
     if stop is None:
         last = first
+    else:
+        first = max(first, LEAST_RUNS)
+        last = min(_MORE * first, MAX_REPLICATIONS) if most is None else most
     if last < first:
-        message = (
-            f"--most {most}: expected at least {first}, the number of runs per point before the "
-            "precision is first checked"
+        rule = (
+            f"expected at least {first}, the number of runs per point before the precision is "
+            "first checked"
         )
-        raise _core.ScenarioError(message)
+        raise ArgumentError("max_replications", most, rule)
     found = points(of, scenario)
     if stop is not None:
-        links = queued_links(scenario.checked, [point.changes for point in found])
-        check_possible(stop.metric, "--until", links)
-    return Plan(
+        with in_argument("until", plan.until):
+            check_possible(
+                stop.metric, queued_links(scenario.checked, [point.changes for point in found])
+            )
+    return PreparedSweep(
         scenario=scenario,
         space=of,
         points=tuple(found),
@@ -136,18 +187,17 @@ def plan(
     )
 
 
-def execute(planned: Plan, execution: Execution) -> SweepResult:
+def execute(planned: PreparedSweep, execution: Execution) -> SweepResult:
     """Execute a sweep."""
     try:
-        with naming_keys("sweep", planned.table_keys):
-            execution.execute(planned.batches)
+        execution.execute(planned.batches)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None
     return SweepResult(planned.manifest(complete=True), _runs(planned, execution.frames))
 
 
-def _runs(planned: Plan, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _runs(planned: PreparedSweep, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Put the metrics of all runs in order and add the values of the parameters."""
     values = {path: _column(planned.points, path) for path in planned.space.paths}
     described = pl.DataFrame({"point": range(len(planned.points)), **values})
@@ -179,64 +229,12 @@ def _column(found: Sequence[Point], path: str) -> pl.Series:
     return pl.Series(path, values, dtype=pl.Int64 if whole else pl.Float64, strict=False)
 
 
-def sweep(
-    scenario: Scenario,
-    parameters: Mapping[Any, Any],
-    *,
-    where: str | Sequence[str] = (),
-    sample: str | None = None,
-    replications: int | None = None,
-    seed: int | None = None,
-    until: str | None = None,
-    most: int | None = None,
-    jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-    backend: str | None = None,
-    store: str | Path | None = None,
-    on: str | Executor | None = None,
-    shared: str | Path | None = None,
-    max_memory: str | None = None,
-) -> SweepResult:
+@takes(SweepPlan)
+def sweep(plan: SweepPlan) -> SweepResult:
     """Run a scenario at many points of its parameters.
 
     Only the metrics of each run are kept in memory. Replication `k` has the same seed at all
     points, so differences between points are paired.
-
-    Parameters
-    ----------
-    scenario
-        The scenario. Its arms are run at each point.
-    parameters
-        Values by their path, as in ``-s``: a list such as ``["1ms", "5ms"]``, or a text such as
-        ``"logspace(1mbit,1gbit,7)"``, ``"linspace(1ms,9ms,5)"`` or ``"range(10ms,50ms,10ms)"``.
-        ``*`` in a path stands for all links, or all traffic that has the key. The key of parameters
-        that change together is a tuple of paths, and each of its values a tuple. All others are
-        combined with each other.
-    where
-        Conditions that points must meet, such as ``"links.down.rate >= links.up.rate"``.
-    sample
-        ``"lhs:64"`` or ``"sobol:64"``: draw 64 samples from the parameters whose values are
-        ``"uniform(low,high)"``, ``"loguniform(low,high)"`` or ``"integers(low,high)"``. Requires
-        scipy.
-    replications, seed
-        Replace those of the scenario.
-    until
-        Add replications to a point until the 95 % interval of a metric is narrow enough:
-        ``"ping_ms_p99 ±5 %"`` or ``"goodput_down ±0.1"``.
-    most
-        The most replications with `until`; by default ten times as many as without.
-    jobs, progress, backend, max_memory
-        As for :func:`run`.
-    store
-        Directory in which each run is stored when it finishes; stored runs are not repeated. By
-        default, runs are not stored.
-    on
-        ``"dask"`` executes the runs on `jobs` processes of Dask Distributed,
-        ``"dask://head:8786"`` on the workers of that scheduler. An object of a class that executes
-        runs may be given, too. By default, threads are used.
-    shared
-        A store that several machines share: ``"s3://bucket/prefix"`` or a directory. Its runs are
-        not repeated. Required for the workers of a scheduler.
 
     Returns
     -------
@@ -272,35 +270,24 @@ def sweep(
     >>> found.points.select("links.up.qdisc.target", "n").rows()
     [('1ms', 1), ('20ms', 1)]
     """
-    needs("sweep", scenario, Scenario, "a Scenario")
-    if not isinstance(parameters, Mapping):
-        needs("parameters", parameters, Mapping, "a mapping from paths to values")
-    chosen = scenario if seed is None else scenario.replace(seed=seed)
-    conditions = [where] if isinstance(where, str) else list(where)
-    planned = plan(
-        chosen,
-        space(read_parameters(parameters), conditions, sample),
-        replications=replications,
-        until_=until,
-        most=most,
-    )
-    where_ = place_of(on, backend)
+    planned = prepared(plan)
+    where = place(plan.on)
     for batch in planned.batches:
-        budget.check(batch.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
-        _core.check_backend(batch.scenario, where_.backend)
-    local = local_store(store, where_.backend)
-    shared = store_of(where_, shared)
+        budget.check(batch.scenario, jobs=plan.jobs, max_memory=plan.max_memory, metrics=True)
+        _core.check_backend(batch.scenario, where.backend)
+    local = local_store(plan.store, where.backend)
+    shared = store_of(where, plan.shared)
     scenarios = [batch.scenario for batch in planned.batches]
-    with opened(scenarios, where_, store=shared, local=local, jobs=jobs) as at:
+    with opened(scenarios, where, store=shared, local=local, jobs=plan.jobs) as at:
         execution = Execution(
             replications=planned.replications,
             executor=at.executor,
             until=planned.until,
-            backend=where_.backend,
+            backend=where.backend,
             store=at.store,
-            progress=progress,
+            progress=plan.progress,
         )
         result = execute(planned, execution)
     for text in at.all_warnings(execution.failure):
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, stacklevel=3)
     return result

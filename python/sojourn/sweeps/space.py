@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, parse
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, depth, expanded
@@ -16,11 +17,11 @@ from sojourn.sweeps import conditions
 from sojourn.sweeps.parameters import Parameter
 
 MAX_POINTS = 1_000_000
-_SAMPLE = re.compile(r"(?P<kind>lhs|sobol):(?P<count>[1-9]\d{0,6})")
+_SAMPLING = re.compile(r"(?P<kind>lhs|sobol):(?P<count>[1-9]\d{0,6})")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sampling:
     """How samples are drawn from the ranges."""
 
     kind: Literal["lhs", "sobol"]
@@ -51,7 +52,7 @@ class Space:
 
     parameters: tuple[Parameter, ...]
     where: tuple[Expression, ...] = ()
-    sample: Sample | None = None
+    sampling: Sampling | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -72,59 +73,51 @@ class Space:
         return {
             "parameters": values,
             "where": [condition.text for condition in self.where],
-            "sample": None if self.sample is None else self.sample.text,
+            "sample": None if self.sampling is None else self.sampling.text,
         }
 
 
 def space(
-    parameters: Sequence[Parameter], where: Iterable[str] = (), sample: str | None = None
+    parameters: Sequence[Parameter], where: Iterable[str] = (), sampling: str | None = None
 ) -> Space:
     """Build the space of a sweep."""
     if not parameters:
-        message = (
-            "sweep: no parameters; expected -p PATH=VALUES, such as -p links.up.rate=5mbit,9mbit, "
-            "or a table [sweep.parameters] in the scenario file"
-        )
-        raise _core.ScenarioError(message)
+        rule = "none given; expected values by path, such as links.up.rate=5mbit,9mbit"
+        raise ArgumentError("parameters", rule=rule)
     paths = [path for one in parameters for path in one.paths]
     twice = next((path for n, path in enumerate(paths) if path in paths[:n]), None)
     if twice is not None:
-        message = f"{twice}: given twice; expected each parameter once"
-        raise _core.ScenarioError(message)
+        rule = "given twice; expected each parameter once"
+        raise ArgumentError("parameters", rule=rule, key=twice)
     ranged = [",".join(one.paths) for one in parameters if one.ranges]
-    drawn = None if sample is None else _sample(sample)
+    drawn = None if sampling is None else _sampling(sampling)
     if ranged and drawn is None:
-        message = f"{ranged[0]}: a range requires --sample, such as --sample lhs:64"
-        raise _core.ScenarioError(message)
+        rule = "a range requires {sampling}, such as lhs:64"
+        raise ArgumentError("parameters", rule=rule, key=ranged[0])
     if drawn is not None and not ranged:
-        message = (
-            f"--sample {sample}: no parameter has a range; expected one such as "
-            "-p 'links.up.rate=loguniform(1mbit,100mbit)'"
+        rule = (
+            "no parameter has a range; expected one such as links.up.rate=loguniform(1mbit,100mbit)"
         )
-        raise _core.ScenarioError(message)
+        raise ArgumentError("sampling", sampling, rule)
     checked = []
     for text in where:
-        try:
+        with in_argument("where", text):
             checked.append(parse(text))
-        except _core.ScenarioError as error:
-            message = f"--where {error}"
-            raise _core.ScenarioError(message) from None
-    return Space(parameters=tuple(parameters), where=tuple(checked), sample=drawn)
+    return Space(parameters=tuple(parameters), where=tuple(checked), sampling=drawn)
 
 
-def _sample(text: str) -> Sample:
-    found = _SAMPLE.fullmatch(text.strip())
+def _sampling(text: str) -> Sampling:
+    found = _SAMPLING.fullmatch(text.strip())
     if found is None:
-        message = f"--sample {text}: expected lhs:COUNT or sobol:COUNT, such as lhs:64"
-        raise _core.ScenarioError(message)
+        rule = "expected lhs:COUNT or sobol:COUNT, such as lhs:64"
+        raise ArgumentError("sampling", text, rule)
     count = int(found["count"])
     if found["kind"] == "lhs":
-        return Sample("lhs", count)
+        return Sampling("lhs", count)
     if count & (count - 1):
         near = 2 ** math.floor(math.log2(count))
-        message = f"--sample {text}: expected a power of two, such as sobol:{near}"
-        raise _core.ScenarioError(message)
-    return Sample("sobol", count)
+        raise ArgumentError("sampling", text, f"expected a power of two, such as sobol:{near}")
+    return Sampling("sobol", count)
 
 
 def points(of: Space, scenario: Scenario) -> list[Point]:
@@ -132,19 +125,19 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
     document = json.loads(scenario.checked.to_json())
     ranged = [one for one in of.parameters if one.ranges]
     size = math.prod(len(one.values) for one in of.parameters if one.values)
-    size *= 1 if of.sample is None else of.sample.count
+    size *= 1 if of.sampling is None else of.sampling.count
     if size > MAX_POINTS:
-        message = f"sweep: {size} points; expected at most {MAX_POINTS}"
-        raise _core.ScenarioError(message)
+        rule = f"{size} points; expected at most {MAX_POINTS}"
+        raise ArgumentError("parameters", rule=rule)
     steps = [_steps(one) for one in of.parameters if one.values]
-    if of.sample is not None:
-        steps.insert(0, list(_drawn(ranged, of.sample, document["seed"])))
+    if of.sampling is not None:
+        steps.insert(0, list(_drawn(ranged, of.sampling, document["seed"])))
     wildcards = {path: expanded(document, path) for path in of.paths}
     concrete = [path for paths in wildcards.values() for path in paths]
     twice = next((path for n, path in enumerate(concrete) if path in concrete[:n]), None)
     if twice is not None:
-        message = f"{twice}: two parameters set this value; expected each value once"
-        raise _core.ScenarioError(message)
+        rule = "two parameters set this value; expected each value once"
+        raise ArgumentError("parameters", rule=rule, key=twice)
     order = of.paths
     found = []
     for number, combination in enumerate(itertools.product(*steps)):
@@ -159,8 +152,8 @@ def points(of: Space, scenario: Scenario) -> list[Point]:
         if all(conditions.holds(condition, changes, document) for condition in of.where):
             found.append(Point(values, changes))
     if not found:
-        message = f"sweep: none of {size} points meets --where; expected at least one"
-        raise _core.ScenarioError(message)
+        rule = f"none of {size} points meets the conditions; expected at least one"
+        raise ArgumentError("where", rule=rule)
     return found
 
 
@@ -168,16 +161,18 @@ def _steps(parameter: Parameter) -> list[dict[str, Value]]:
     return [dict(zip(parameter.paths, step, strict=True)) for step in parameter.values]
 
 
-def _drawn(ranged: Sequence[Parameter], sample: Sample, seed: int) -> Iterator[dict[str, Value]]:
+def _drawn(
+    ranged: Sequence[Parameter], sampling: Sampling, seed: int
+) -> Iterator[dict[str, Value]]:
     """Draw samples: the same for the same seed, parameters and number."""
     try:
         # Imported here: few sweeps need it, and the import takes tenths of a second.
         from scipy.stats import qmc  # noqa: PLC0415
     except ModuleNotFoundError:
-        message = "--sample requires scipy; install it with: pip install 'sojourn[sweep]'"
+        message = "samples require scipy; install it with: pip install 'sojourn[sweep]'"
         raise _core.UnavailableError(message) from None
     named = [pair for one in ranged for pair in zip(one.paths, one.ranges, strict=True)]
     kinds = {"lhs": qmc.LatinHypercube, "sobol": qmc.Sobol}
-    shares = kinds[sample.kind](len(named), seed=seed).random(sample.count)
+    shares = kinds[sampling.kind](len(named), seed=seed).random(sampling.count)
     for row in shares:
         yield {path: of.at(float(share)) for (path, of), share in zip(named, row, strict=True)}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result.student import mean_and_interval
 
 # With fewer runs, the interval is unreliable: the sweep stops at points whose runs happen to be
@@ -34,11 +34,11 @@ class Until:
         Tables of sweeps with `until` show the same interval.
         """
         if not values:
-            message = (
-                f"--until {self.text}: no run of a point measured the metric; expected one that "
-                "all points measure"
+            raise ArgumentError(
+                "until",
+                self.text,
+                "no run of a point measured the metric; expected one that all points measure",
             )
-            raise _core.ScenarioError(message)
         if len(values) < LEAST_RUNS:
             return False
         mean, low, high = mean_and_interval(values)
@@ -56,10 +56,11 @@ def until(text: str) -> Until:
     """
     found = _UNTIL.fullmatch(text.strip())
     if found is None or float(found["number"]) == 0.0:
-        message = (
-            f"--until {text}: expected a metric and the half-width of its interval, such as "
-            "'ping_ms_p99 ±5 %' or 'goodput_down ±0.1'"
+        raise ArgumentError(
+            "until",
+            text,
+            "expected a metric and the half-width of its interval, such as 'ping_ms_p99 ±5 %' or "
+            "'goodput_down ±0.1'",
         )
-        raise _core.ScenarioError(message)
     relative = bool(found["unit"])
     return Until(found["metric"], float(found["number"]) / (100 if relative else 1), relative)

@@ -7,13 +7,12 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.arguments import read_table
 from sojourn.arguments.common import MAX_REPLICATIONS
 from sojourn.cli.app import app
 from sojourn.document import bounded
-from sojourn.search.tuning import tune
-from sojourn.sweeps.run import plan, sweep
-from sojourn.sweeps.space import space
-from sojourn.sweeps.table import sweep_table
+from sojourn.search.tune import tune
+from sojourn.sweeps.run import SweepPlan, prepared, sweep
 from support.saved import ONE
 from support.shell import ROOT
 
@@ -36,11 +35,11 @@ SWEEP = ("sweep", "FILE", "-p", "rtt=1ms,2ms")
         (("test", "FILE"), "--seed", "-1", SEEDS),
         (SWEEP, "--replications", "0", RUNS),
         (SWEEP, "--seed", "-1", SEEDS),
-        ((*SWEEP, *PRECISE), "--most", "0", RUNS),
-        ((*SWEEP, *PRECISE), "--most", "100001", RUNS),
+        ((*SWEEP, *PRECISE), "--max-replications", "0", RUNS),
+        ((*SWEEP, *PRECISE), "--max-replications", "100001", RUNS),
         (("advise",), "--seed", "-1", SEEDS),
         (("rfc7928", "pie"), "--seed", "-1", SEEDS),
-        (("tune", "FILE"), "--seed", "-1", SEEDS),
+        (("tune", "FILE", "--objective", "min drops"), "--seed", "-1", SEEDS),
         (("agree", "FILE"), "--replications", "0", RUNS),
         (("agree", "FILE"), "--simulated-replications", "0", RUNS),
         (("stats", "DIR"), "--replication", "-1", "expected 0 to 99999"),
@@ -60,24 +59,21 @@ def test_options_name_their_range(
 def test_functions_and_tables_check_the_same_ranges() -> None:
     scenario = sj.Scenario.from_toml(ONE)
     values = {"rtt": ["1ms", "2ms"]}
-    with pytest.raises(sj.ScenarioError, match=f"^--replications 0: {RUNS}$"):
+    with pytest.raises(sj.ScenarioError, match=f"^replications=0: {RUNS}$"):
         sweep(scenario, values, replications=0)
-    with pytest.raises(sj.ScenarioError, match=f"^--most 200000: {RUNS}$"):
-        sweep(scenario, values, until="drops ±5", most=200_000)
+    with pytest.raises(sj.ScenarioError, match=f"^max_replications=200000: {RUNS}$"):
+        sweep(scenario, values, until="drops ±5", max_replications=200_000)
     with pytest.raises(sj.ScenarioError, match=f"^sweep.replications 0: {RUNS}$"):
-        sweep_table({"parameters": values, "replications": 0})
-    with pytest.raises(sj.ScenarioError, match=r"^--trials 0: expected 1 to 100000$"):
+        read_table(SweepPlan, "sweep", {"parameters": values, "replications": 0})
+    with pytest.raises(sj.ScenarioError, match=r"^trials=0: expected 1 to 100000$"):
         tune(scenario, {"rtt": "1ms..2ms"}, "min drops", trials=0)
 
 
 def test_the_ten_times_of_until_end_at_the_limit() -> None:
-    planned = plan(
-        sj.Scenario.from_toml(ONE),
-        space(sweep_table({"parameters": {"rtt": ["1ms"]}}).parameters, [], None),
-        replications=20_000,
-        until_="drops ±5",
+    plan = SweepPlan(
+        sj.Scenario.from_toml(ONE), {"rtt": ["1ms"]}, replications=20_000, until="drops ±5"
     )
-    assert planned.most == MAX_REPLICATIONS
+    assert prepared(plan).most == MAX_REPLICATIONS
 
 
 def test_the_range_of_replications_is_that_of_the_schema() -> None:

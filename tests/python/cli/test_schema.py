@@ -9,10 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import sojourn as sj
+from sojourn.arguments import read_table
 from sojourn.cli.schema import document
 from sojourn.expectations.expectation import expectations
-from sojourn.search.tune_table import tune_table
-from sojourn.sweeps.table import sweep_table
+from sojourn.search import tune
+from sojourn.sweeps import run
 from support.searched import TEXT
 
 BASE = sj.Scenario.from_toml(TEXT)
@@ -22,11 +23,11 @@ TUNE = {"parameters": {"rtt": "uniform(9ms,20ms)"}, "objectives": "min drops"}
 
 
 def planned_sweep(table: Any) -> object:
-    return sweep_table(table).plan(BASE)
+    return run.prepared(run.SweepPlan(BASE, **read_table(run.SweepPlan, "sweep", table)))
 
 
 def planned_search(table: Any) -> object:
-    return tune_table(table).plan(BASE)
+    return tune.prepared(tune.TunePlan(BASE, **read_table(tune.TunePlan, "tune", table)))
 
 
 READERS: dict[str, Callable[[Any], object]] = {
@@ -37,8 +38,8 @@ READERS: dict[str, Callable[[Any], object]] = {
 # A table that is accepted, per key: those with which the key is accepted.
 CONTEXTS: dict[str, dict[str, Any]] = {
     "sweep": SWEEP,
-    "sweep.sample": {"parameters": {"rtt": "uniform(9ms,20ms)"}},
-    "sweep.most": {**SWEEP, "until": "drops ±5"},
+    "sweep.sampling": {"parameters": {"rtt": "uniform(9ms,20ms)"}},
+    "sweep.max_replications": {**SWEEP, "until": "drops ±5"},
     "tune": TUNE,
     "expect": {"that": "drops < 1"},
 }

@@ -48,7 +48,7 @@ def test_an_export_has_the_packets_of_the_run(sojourn: Command, tmp_path: Path) 
     assert names(tmp_path / "r-pcapng") == ["default.pcapng"]
     exported = tmp_path / "r-pcapng" / "default.pcapng"
     assert exported.read_bytes() == (tmp_path / "s.pcapng").read_bytes()
-    refused(sojourn("export", "r", "--format", "pcapng"), 3, "it exists; --force replaces it")
+    refused(sojourn("export", "r", "--format", "pcapng"), 3, "it exists; force replaces it")
     exported.write_bytes(b"changed")
     assert sojourn("export", "r", "--format", "pcapng", "--force").returncode == 0
     assert exported.read_bytes() == (tmp_path / "s.pcapng").read_bytes()
@@ -61,7 +61,7 @@ def test_each_arm_has_the_packets_of_its_first_replication(
     ran = sojourn("run", "s.toml", "--replications", "2", "--out", "r")
     assert ran.returncode == 0, ran.stderr
     done = sojourn("export", "r", "--format", "pcapng")
-    refused(done, 3, "replication 1 cannot be repeated alone; expected --replication 0")
+    refused(done, 3, "replication 1 cannot be repeated alone; expected replication 0")
     done = sojourn("export", "r", "--format", "pcapng", "--replication", "1")
     refused(done, 3, "replication 1 cannot be repeated alone")
     done = sojourn("export", "r", "--format", "pcapng", "--replication", "0")

@@ -226,10 +226,10 @@ def test_equal_samples_are_executed_once(
     # Two whole numbers for six samples.
     given = {"traffic.bulk.count": "integers(1,2)"}
     found = sj.sweep(
-        base, given, sample="lhs:6", replications=1, on=workers.address, shared=tmp_path
+        base, given, sampling="lhs:6", replications=1, on=workers.address, shared=tmp_path
     )
     assert found.runs.height == 6
-    assert found.runs.equals(sj.sweep(base, given, sample="lhs:6", replications=1).runs)
+    assert found.runs.equals(sj.sweep(base, given, sampling="lhs:6", replications=1).runs)
     assert Store.at(f"{tmp_path}").verify() == (2, [])
 
 
@@ -303,8 +303,8 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
         (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
         (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
-        (("--on", "dask://head:8786"), "requires --store; expected s3"),
-        (("--store", "gs://bucket"), "^--store gs://bucket: expected s3://bucket/prefix or a"),
+        (("--on", "dask://head:8786"), "requires --shared; expected s3"),
+        (("--shared", "gs://bucket"), "^--shared gs://bucket: expected s3://bucket/prefix or a"),
     ],
 )
 def test_a_wrong_place_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
@@ -354,7 +354,7 @@ def test_a_scheduler_that_does_not_answer_is_named(
 
 def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
     on = places.place("live")
-    assert on == places.Place(backend="live")
+    assert on == places.Place(backend="live", text="live")
     with pytest.raises(_core.ScenarioError, match="runs of the backend live differ each time"):
         shared.keys(base.checked, "live")
 
@@ -430,7 +430,7 @@ def test_scenarios_are_released_when_their_runs_have_finished(
         {"links.up.qdisc.target": "uniform(1ms,20ms)"},
         "min drops",
         trials=4,
-        intervals=2,
+        final_replications=2,
         on=workers.address,
         shared=tmp_path,
         progress=lambda _done, _total: kept.append(len(jobs())),

@@ -13,7 +13,7 @@ import pytest
 import sojourn as sj
 from sojourn.execute import Executor, Row, Run
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.places import Place, place_of
+from sojourn.execute.places import Place, place
 from sojourn.execute.processes import ProcessExecutor
 from sojourn.execute.stores import LocalRowStore, local_store
 from sojourn.execute.threads import ThreadExecutor
@@ -87,9 +87,7 @@ def test_an_error_of_an_executor_keeps_the_finished_runs(tmp_path: Path) -> None
 
 def test_an_executor_is_a_place() -> None:
     executor = LocalExecutor(jobs=1)
-    assert place_of(executor, None) == Place(executor=executor)
-    with pytest.raises(sj.ScenarioError, match="given with backend sim"):
-        place_of(executor, "sim")
+    assert place(executor) == Place(executor=executor)
 
 
 def test_only_runs_of_queues_in_python_need_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,12 @@ import worst_cases
 
 import sojourn as sj
 from sojourn.scenario.quantities import in_base_units
-from sojourn.search import hunting
+from sojourn.search import adversary
+from sojourn.search.adversary import NeverLosesError, read
 from sojourn.search.dimensions import dimensions
-from sojourn.search.hunting import NeverLosesError
-from sojourn.search.laboratory import fresh_seed
 from sojourn.search.minimising import Candidate, minimised
 from sojourn.search.regret import contest
-from sojourn.search.worst_case import read
+from sojourn.search.runner import fresh_seed
 from sojourn.sweeps.parameters import parameters
 from support.searched import ARMS, TEXT, XYZ, Known
 
@@ -30,7 +29,7 @@ def base() -> sj.Scenario:
 
 @pytest.fixture(scope="module")
 def worst() -> sj.AdversaryResult:
-    return sj.adversary(arm="pfifo", against="fq_codel", trials=8, intervals=3, seed=3)
+    return sj.adversary(loser="pfifo", against="fq_codel", trials=8, final_replications=3, seed=3)
 
 
 def test_a_run_in_which_only_one_arm_has_a_score_is_the_worst() -> None:
@@ -59,12 +58,12 @@ def test_an_arm_without_answered_pings_loses_most() -> None:
     found = sj.adversary(
         sj.Scenario.from_toml(f"{TEXT}{arms}"),
         {"rtt": ["20ms", "30ms"]},
-        arm="a",
+        loser="a",
         against="b",
         score="min ping_ms_p99",
         trials=2,
         replications=1,
-        intervals=2,
+        final_replications=2,
     )
     assert 50_000 < found.regret[0] <= 60_000
 
@@ -189,11 +188,13 @@ def test_a_regret_needs_two_pairs_of_runs_with_new_seeds(purpose: str) -> None:
             frames = super().measure(*arguments, **options)
             return [frame.with_columns(value.cast(pl.Float64).alias("drops")) for frame in frames]
 
-    planned = hunting.hunt(
-        scenario, parameters(XYZ), arm="a", against="b", score="min drops", trials=2, intervals=2
+    planned = adversary.prepared(
+        adversary.AdversaryPlan(
+            scenario, XYZ, loser="a", against="b", score="min drops", trials=2, final_replications=2
+        )
     )
     with pytest.raises(sj.ScenarioError, match="fewer than two pairs of runs"):
-        hunting.execute(planned, Failing(lambda _x, _n: {}))
+        adversary.execute(planned, Failing(lambda _x, _n: {}))
 
 
 @pytest.mark.parametrize("error", [NeverLosesError("loses nowhere"), sj.ScenarioError("wrong")])
@@ -220,14 +221,16 @@ def test_only_a_queue_that_never_loses_has_no_file(
 
 
 def test_the_same_seed_finds_the_same_worst_case(worst: sj.AdversaryResult) -> None:
-    again = sj.adversary(arm="pfifo", against="fq_codel", trials=8, intervals=3, seed=3, jobs=1)
+    again = sj.adversary(
+        loser="pfifo", against="fq_codel", trials=8, final_replications=3, seed=3, jobs=1
+    )
     assert again.worst == worst.worst
     assert again.trials.equals(worst.trials)
 
 
 def test_the_minimiser_keeps_only_what_the_finding_needs() -> None:
-    scenario = hunting.built_in("pfifo", "codel")
-    of = dimensions(parameters(hunting.SPACE), "adversary")
+    scenario = adversary.built_in("pfifo", "codel")
+    of = dimensions(parameters(adversary.SPACE), varying=False)
     found = Candidate(
         {
             "links.down.rate": "23.7mbit",
@@ -261,17 +264,19 @@ def test_a_search_for_a_worst_case_needs_at_most_the_announced_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def simplified(_: object, found: Candidate, *__: object) -> list[Candidate]:
-        return [found] * (1 + hunting.MAX_STEPS)
+        return [found] * (1 + adversary.MAX_STEPS)
 
-    monkeypatch.setattr(hunting, "minimised", simplified)
-    planned = hunting.hunt(
-        sj.Scenario.from_toml(TEXT + ARMS),
-        parameters(XYZ),
-        arm="a",
-        against="b",
-        score="min drops",
-        trials=2,
-        replications=1,
+    monkeypatch.setattr(adversary, "minimised", simplified)
+    planned = adversary.prepared(
+        adversary.AdversaryPlan(
+            sj.Scenario.from_toml(TEXT + ARMS),
+            XYZ,
+            loser="a",
+            against="b",
+            score="min drops",
+            trials=2,
+            replications=1,
+        )
     )
 
     class Counted(Known):
@@ -288,17 +293,17 @@ def test_a_search_for_a_worst_case_needs_at_most_the_announced_runs(
                 lost &= pl.lit(self.checks == 1)
             return [frame.with_columns(lost.cast(pl.Float64).alias("drops")) for frame in found]
 
-    laboratory = Counted(lambda _x, _n: {})
-    hunting.execute(planned, laboratory)
-    assert laboratory.checks == 8
+    runner = Counted(lambda _x, _n: {})
+    adversary.execute(planned, runner)
+    assert runner.checks == 8
     # The steps of the minimiser were not run.
-    assert laboratory.runs == planned.runs - 2 * hunting.MAX_STEPS * hunting.STEP_RUNS
+    assert runner.runs == planned.runs - 2 * adversary.MAX_STEPS * adversary.STEP_RUNS
 
 
 def test_an_arm_that_never_loses_has_no_worst_case(base: sj.Scenario) -> None:
     scenario = sj.Scenario.from_toml(TEXT + ARMS)
     assert not base.arms
-    with pytest.raises(sj.ScenarioError, match="a loses in no scenario"):
+    with pytest.raises(sj.ScenarioError, match=r"loser=.a.: loses in no scenario"):
         sj.adversary(
-            scenario, {"rtt": ["20ms"]}, arm="a", against="b", score="min ping_ms_p99", trials=2
+            scenario, {"rtt": ["20ms"]}, loser="a", against="b", score="min ping_ms_p99", trials=2
         )

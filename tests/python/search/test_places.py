@@ -22,7 +22,7 @@ BASE = sj.Scenario.from_toml(TEXT)
 # Each measures scenarios with several seeds, or with several numbers of flows.
 SEARCHES: dict[str, Search] = {
     "tune": partial(
-        sj.tune, BASE, TARGET, "min ping_ms_p99", trials=10, replications=2, intervals=2
+        sj.tune, BASE, TARGET, "min ping_ms_p99", trials=10, replications=2, final_replications=2
     ),
     "sensitivity": partial(
         sj.sensitivity, BASE, TARGET, "ping_ms_p99", method="morris", samples=3, replications=2
@@ -35,14 +35,14 @@ SEARCHES: dict[str, Search] = {
         against="a",
         score="min ping_ms_p99",
         trials=4,
-        intervals=2,
+        final_replications=2,
     ),
 }
 OPTIONS = {
     "sweep": ["FILE"],
     "tune": ["FILE", "--objective", "min drops"],
     "sensitivity": ["FILE", "--metric", "drops"],
-    "adversary": ["FILE", "--arm", "a", "--against", "b"],
+    "adversary": ["FILE", "--loser", "a", "--against", "b"],
 }
 
 
@@ -101,8 +101,10 @@ def test_a_search_starts_and_stops_workers_on_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOJOURN_STORE", f"{tmp_path}")
-    found = sj.tune(BASE, TARGET, "min drops", trials=2, intervals=2, on="dask", jobs=1)
-    assert found.trials.equals(sj.tune(BASE, TARGET, "min drops", trials=2, intervals=2).trials)
+    found = sj.tune(BASE, TARGET, "min drops", trials=2, final_replications=2, on="dask", jobs=1)
+    assert found.trials.equals(
+        sj.tune(BASE, TARGET, "min drops", trials=2, final_replications=2).trials
+    )
     # Both trials, and the front and the original scenario with other seeds.
     assert Store.at(f"{tmp_path / 'cluster'}").verify() == (2 * 3 + 2 * 2, [])
 
@@ -125,10 +127,10 @@ def test_a_search_warns_if_the_shared_store_cannot_be_written(
     ("options", "said"),
     [
         (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
-        (("--on", "dask://head:8786"), "requires --store; expected s3"),
-        (("--store", "s3://"), "^--store s3://: expected s3://bucket/prefix or a directory$"),
-        (("--store", "s3:/x"), "^--store s3:/x: expected s3://bucket/prefix or a directory$"),
-        (("--on", "live", "--store", "s3://b/p"), "^--store: runs of the backend live differ"),
+        (("--on", "dask://head:8786"), "requires --shared; expected s3"),
+        (("--shared", "s3://"), "^--shared s3://: expected s3://bucket/prefix or a directory$"),
+        (("--shared", "s3:/x"), "^--shared s3:/x: expected s3://bucket/prefix or a directory$"),
+        (("--on", "live", "--shared", "s3://b/p"), "^--shared: runs of the backend live differ"),
     ],
 )
 def test_a_wrong_place_is_refused_before_a_dry_run(
@@ -143,8 +145,3 @@ def test_a_wrong_place_is_refused_before_a_dry_run(
             [command, *words, "-p", f"rtt={values}", "--dry-run", *options],
             standalone_mode=False,
         )
-
-
-def test_on_and_backend_are_not_both_given() -> None:
-    with pytest.raises(_core.ScenarioError, match=r"^on: dask: given with backend sim; expected"):
-        SEARCHES["tune"](on="dask", backend="sim")

@@ -10,9 +10,9 @@ import sojourn as sj
 from sojourn import cli
 from sojourn.cli import signals
 from sojourn.search.dimensions import dimensions
-from sojourn.search.laboratory import fresh_seed
 from sojourn.search.objectives import objective
-from sojourn.sweeps.parameters import parameter
+from sojourn.search.runner import fresh_seed
+from sojourn.sweeps.parameters import parameters
 from support.searched import ARMS, TEXT
 
 
@@ -24,7 +24,7 @@ def searched_file(tmp_path: Path) -> Path:
 
 
 def test_a_search_has_few_digits_and_stays_within_its_range() -> None:
-    (one,) = dimensions([parameter("rtt=uniform(1.2345ms,9.8765ms)")], "tune")
+    (one,) = dimensions(parameters({"rtt": "uniform(1.2345ms,9.8765ms)"}))
     assert one.at(0.0)["rtt"] == "1.2345ms"
     assert one.at(0.5)["rtt"] == "5.56ms"
     assert one.at(1.0)["rtt"] == "9.8765ms"
@@ -48,7 +48,7 @@ def test_fresh_seeds_differ_by_purpose_and_seed() -> None:
         ("min sin(drops)", "unknown function sin"),
         (
             "min ping_ms_p99 < 3",
-            '"ping_ms_p99 < 3": a comparison; expected a metric or an expression of metrics',
+            "a comparison; expected a metric or an expression of metrics",
         ),
         ("min 2 * (drops < 3 and marks < 2)", "a comparison; expected a metric or"),
         ("min not drops", "a comparison; expected a metric or"),
@@ -59,7 +59,7 @@ def test_a_wrong_objective_is_refused_in_one_line(text: str, part: str) -> None:
     with pytest.raises(sj.ScenarioError) as error:
         objective(text)
     assert part in f"{error.value}"
-    assert f"{error.value}".startswith("--objective")
+    assert f"{error.value}".startswith("objectives=")
     assert "\n" not in f"{error.value}"
 
 
@@ -67,7 +67,7 @@ def test_an_objective_is_an_expression_of_the_metrics_of_a_run() -> None:
     runs = pl.DataFrame(
         {"replication": [0, 1, 2], "ping_ms_p99": [math.e, 1.0, 0.0], "drops": [1.0, 2.0, 3.0]}
     )
-    found = objective("min log(ping_ms_p99) + drops").values(runs, "--objective")
+    found = objective("min log(ping_ms_p99) + drops").values(runs)
     assert found == {0: 2.0, 1: 2.0, 2: -math.inf}
 
 
@@ -84,7 +84,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
     options = {
         "tune": ["--arm", "a", "--objective", "min drops"],
         "sensitivity": ["--arm", "a", "--metric", "drops"],
-        "adversary": ["--arm", "a", "--against", "b", "--score", "min drops"],
+        "adversary": ["--loser", "a", "--against", "b", "--score", "min drops"],
     }[command]
 
     def run(*words: str) -> tuple[int, str]:
@@ -102,7 +102,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
     assert f"cannot write {unwritable}: " in error
     if command == "adversary":
         for path in (unwritable, tmp_path, tmp_path / "none" / "worst.toml"):
-            code, error = run(*target, "--force", "--save", f"{path}")
+            code, error = run(*target, "--force", "--worst", f"{path}")
             assert code == 3
             assert f"cannot write {path}: " in error
     for path in ("links.up.qdisc.goal", "links.upp.rate"):
@@ -117,7 +117,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["tune", "F", "--objective", "min drops"], "tune: no parameters; expected -p PATH=VALUES"),
+        (["tune", "F", "--objective", "min drops"], "-p: none given; expected ranges or values"),
         (["tune", "F", "-p", "rtt=uniform(1ms,9ms)"], "--objective: none given"),
         (["tune", "F", "-p", "rtt=1ms,9ms", "--objective", "drops"], "expected min or max"),
         (
@@ -137,11 +137,14 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
             "--method x: unknown; expected sobol or morris",
         ),
         (["sensitivity", "F", "-p", "rtt=1ms,9ms"], "--metric: none given"),
-        (["adversary", "--arm", "codell", "--against", "pie"], "--arm codell: "),
-        (["adversary", "--arm", "pie", "--against", "pie"], "the same arm as --arm"),
-        (["adversary", "--arm", "pie", "--against", "red", "--score", "drops"], "--score"),
-        (["adversary", "--arm", "pie", "--against", "codel", "--keep", "2"], "--keep 2.0"),
-        (["adversary", "F", "--arm", "a", "--against", "b"], "--arm a: the scenario has no arms"),
+        (["adversary", "--loser", "codell", "--against", "pie"], "--loser codell: "),
+        (["adversary", "--loser", "pie", "--against", "pie"], "the same arm as --loser"),
+        (["adversary", "--loser", "pie", "--against", "red", "--score", "drops"], "--score"),
+        (["adversary", "--loser", "pie", "--against", "codel", "--keep", "2"], "--keep 2.0"),
+        (
+            ["adversary", "F", "--loser", "a", "--against", "b"],
+            "--loser a: the scenario has no arms",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line(

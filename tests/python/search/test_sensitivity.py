@@ -9,8 +9,7 @@ import pytest
 import sojourn as sj
 from sojourn import cli
 from sojourn.cli import signals
-from sojourn.search import analysing
-from sojourn.sweeps.parameters import parameters
+from sojourn.search import sensitivity
 from support.searched import TARGET, TEXT, XYZ, Known
 
 
@@ -36,10 +35,12 @@ def ishigami(x: Sequence[float], n: int) -> dict[str, float]:
 
 
 def test_sobol_indices_of_a_known_function(base: sj.Scenario) -> None:
-    planned = analysing.analysis(base, parameters(XYZ), ["ping_ms_p99"], samples=256)
+    planned = sensitivity.prepared(
+        sensitivity.SensitivityPlan(base, XYZ, ["ping_ms_p99"], samples=256)
+    )
     assert planned.points == 256 * 5
     assert planned.runs == 2 * planned.points
-    result = analysing.execute(planned, Known(ishigami))
+    result = sensitivity.execute(planned, Known(ishigami))
     found = {row["parameter"]: row for row in result.indices.iter_rows(named=True)}
     known = {
         "links.up.rate": (0.3139, 0.5576),
@@ -52,7 +53,7 @@ def test_sobol_indices_of_a_known_function(base: sj.Scenario) -> None:
         assert found[name]["total_low"] < total < found[name]["total_high"]
     # The variance of ±0.1 is 0.02 per run, that of the mean of two 0.01; the function has 13.8.
     assert result.noise["noise"][0] == pytest.approx(0.01 / 13.84, rel=0.1)
-    again = analysing.execute(planned, Known(ishigami))
+    again = sensitivity.execute(planned, Known(ishigami))
     assert again.indices.equals(result.indices)
 
 
@@ -60,8 +61,10 @@ def test_morris_finds_the_parameters_without_effect(base: sj.Scenario, tmp_path:
     def linear(x: Sequence[float], n: int) -> dict[str, float]:
         return {"drops": 5 * x[0] - 2 * x[1] + 0 * n}
 
-    planned = analysing.analysis(base, parameters(XYZ), ["drops"], method="morris", samples=8)
-    result = analysing.execute(planned, Known(linear))
+    planned = sensitivity.prepared(
+        sensitivity.SensitivityPlan(base, XYZ, ["drops"], method="morris", samples=8)
+    )
+    result = sensitivity.execute(planned, Known(linear))
     found = {row["parameter"]: row for row in result.indices.iter_rows(named=True)}
     assert list(found) == ["links.up.rate", "links.down.rate", "rtt"]
     assert found["links.up.rate"]["mu"] == pytest.approx(5.0, abs=0.02)

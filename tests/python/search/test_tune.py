@@ -15,10 +15,9 @@ import sojourn as sj
 from sojourn.execute.stores import local_store
 from sojourn.scenario.paths import assignment
 from sojourn.scenario.quantities import in_base_units
-from sojourn.search import tuning
-from sojourn.search.laboratory import Laboratory
+from sojourn.search import tune
+from sojourn.search.runner import Runner
 from sojourn.search.settings import Settings
-from sojourn.sweeps.parameters import parameters
 from support.searched import TARGET, TEXT, XYZ, Known
 from support.shell import Command
 
@@ -45,8 +44,8 @@ def test_tuning_finds_the_known_front_and_the_parameter_that_matters(base: sj.Sc
             "goodput_up_mbit_per_s": 1 - (x[0] - 0.6) ** 2,
         }
 
-    laboratory = Known(known)
-    result = tuning.execute(tuning.tuning(base, parameters(XYZ), BOTH, trials=64), laboratory)
+    runner = Known(known)
+    result = tune.execute(tune.prepared(tune.TunePlan(base, XYZ, BOTH, trials=64)), runner)
     front = result.front.drop_nulls("trial")
     found = [in_base_units(rate) / 1e6 for rate in front["links.up.rate"]]
     assert all(0.15 < x < 0.65 for x in found)
@@ -58,10 +57,10 @@ def test_tuning_finds_the_known_front_and_the_parameter_that_matters(base: sj.Sc
         assert max(shares, key=shares.__getitem__) == "links.up.rate"
         assert sum(shares.values()) == pytest.approx(1.0)
     # The search has one seed, the intervals another.
-    seeds = [seed for _, seed in laboratory.calls]
+    seeds = [seed for _, seed in runner.calls]
     assert set(seeds[:8]) == {1}
     assert set(seeds[8:]) == {result.manifest["seed_of_intervals"]} != {1}
-    assert [count for count, _ in laboratory.calls[:8]] == [8] * 8
+    assert [count for count, _ in runner.calls[:8]] == [8] * 8
 
 
 def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
@@ -75,7 +74,7 @@ def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
             BOTH,
             trials=10,
             replications=2,
-            intervals=2,
+            final_replications=2,
             progress=lambda finished, _total: counts.append(finished),
             **options,
         )
@@ -92,10 +91,12 @@ def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
         sj.tune(
             base, TARGET, BOTH, trials=10, replications=2, store=tmp_path / "store", progress=stop
         )
-    planned = tuning.tuning(base, parameters(TARGET), BOTH, trials=10, replications=2, intervals=2)
-    laboratory = Laboratory(store=local_store(tmp_path / "store", None))
-    resumed = tuning.execute(planned, laboratory)
-    assert laboratory.reused >= 12
+    planned = tune.prepared(
+        tune.TunePlan(base, TARGET, BOTH, trials=10, replications=2, final_replications=2)
+    )
+    runner = Runner(store=local_store(tmp_path / "store", None))
+    resumed = tune.execute(planned, runner)
+    assert runner.reused >= 12
     alone, _ = tuned(jobs=1)
     both, count = tuned(jobs=2)
     assert count == 10 * 2 + alone.front.height * 2
@@ -127,17 +128,19 @@ def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
 
 def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario) -> None:
     ranges = {"links.up.qdisc": ["codel", "codel limit 0"], "rtt": "uniform(5ms,50ms)"}
-    result = sj.tune(base, ranges, "min ping_ms_p99", trials=8, replications=1, intervals=2)
+    result = sj.tune(
+        base, ranges, "min ping_ms_p99", trials=8, replications=1, final_replications=2
+    )
     failed = result.trials.filter(pl.col("state") == "failed")
     assert failed["links.up.qdisc"].unique().to_list() == ["codel limit 0"]
     assert 0 < failed.height < 8
     assert "limit" in result.manifest["invalid"][0]
     ranges["links.up.qdisc.target"] = "uniform(1ms,5ms)"
-    planned = tuning.tuning(base, parameters(ranges), ["min drops"], trials=1)
+    planned = tune.prepared(tune.TunePlan(base, ranges, ["min drops"], trials=1))
     # The only trial is one of those that are wrong.
     planned = replace(planned, dimensions=(replace(planned.dimensions[0], steps=(("x",),)),))
     with pytest.raises(sj.ScenarioError, match=r"no trial succeeded: links\.up\.qdisc: "):
-        tuning.execute(planned, Laboratory())
+        tune.execute(planned, Runner())
     with pytest.raises(sj.ScenarioError, match="limit"):
         sj.tune(
             base, {"links.up.qdisc": ["codel limit 0", "codel limit -1"]}, "min drops", trials=2
@@ -147,7 +150,7 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
 def test_a_trial_without_the_metric_fails_and_the_search_continues(base: sj.Scenario) -> None:
     # With this loss, no ping is answered.
     values = {"links.down.loss": ["100%", "0%"]}
-    found = sj.tune(base, values, "min ping_ms_p99", trials=8, replications=1, intervals=2)
+    found = sj.tune(base, values, "min ping_ms_p99", trials=8, replications=1, final_replications=2)
     states = dict(found.trials.select("links.down.loss", "state").iter_rows())
     assert states == {"100%": "failed", "0%": "complete"}
     assert found.values() == {"links.down.loss": "0%"}
@@ -158,8 +161,8 @@ def test_a_trial_fails_if_one_run_lacks_the_objective(base: sj.Scenario) -> None
         # The smallest mean of the runs that have a value is that of the trials that fail.
         return {"ping_ms_p99": math.nan if n == 1 and x[0] < 0.5 else x[0]}
 
-    planned = tuning.tuning(base, parameters(XYZ), ["min ping_ms_p99"], trials=32)
-    found = tuning.execute(planned, Known(known)).trials
+    planned = tune.prepared(tune.TunePlan(base, XYZ, ["min ping_ms_p99"], trials=32))
+    found = tune.execute(planned, Known(known)).trials
     assert (found["state"] == "failed").any()
     for row in found.iter_rows(named=True):
         failed = in_base_units(row["links.up.rate"]) < 0.5e6
@@ -178,8 +181,8 @@ def test_new_seeds_do_not_choose_the_proposed_trial(base: sj.Scenario) -> None:
         return {"ping_ms_p99": x[0] + 0 * n, "drops": (x[0] - 0.2) ** 2}
 
     objectives = ["min ping_ms_p99", "min drops"]
-    planned = tuning.tuning(base, parameters(XYZ), objectives, trials=32)
-    one, other = (tuning.execute(planned, kind(known)) for kind in (Known, Reversed))
+    planned = tune.prepared(tune.TunePlan(base, XYZ, objectives, trials=32))
+    one, other = (tune.execute(planned, kind(known)) for kind in (Known, Reversed))
     assert one.front.height > 3
     assert one.trials.equals(other.trials)
     assert one.best == other.best
@@ -188,7 +191,7 @@ def test_new_seeds_do_not_choose_the_proposed_trial(base: sj.Scenario) -> None:
 def test_a_result_without_a_proposed_trial_has_no_scenario(
     base: sj.Scenario, tmp_path: Path
 ) -> None:
-    found = sj.tune(base, TARGET, "min drops", trials=1, replications=1, intervals=2)
+    found = sj.tune(base, TARGET, "min drops", trials=1, replications=1, final_replications=2)
     found.save(tmp_path)
     best = tmp_path / "best.toml"
     text = best.read_text(encoding="utf-8")
@@ -221,7 +224,16 @@ def test_the_command_prints_settings(sojourn: Command, searched_file: Path, tmp_
     target = "links.up.qdisc.target=loguniform(1ms,100ms)"
     tuned = sojourn(
         *("tune", searched_file, "-p", target, "--objective", "min ping_ms_p99"),
-        *("--trials", "8", "--replications", "1", "--intervals", "2", "--out", tmp_path / "t"),
+        *(
+            "--trials",
+            "8",
+            "--replications",
+            "1",
+            "--final-replications",
+            "2",
+            "--out",
+            tmp_path / "t",
+        ),
     )
     assert "tc qdisc replace dev $UP root codel limit 1000 target " in tuned.stdout
     assert "original" in tuned.stdout

@@ -17,7 +17,7 @@ objectives = "min ping_ms_p99"
 where = "rtt < 25ms or links.up.rate == 2mbit"
 trials = 10
 replications = 1
-intervals = 2
+final_replications = 2
 
 [tune.parameters]
 "links.up.qdisc.target" = "loguniform(1ms,50ms)"
@@ -45,7 +45,7 @@ def test_a_table_is_the_search_of_the_function(sojourn: Command, file: Path) -> 
         where="rtt < 25ms or links.up.rate == 2mbit",
         trials=10,
         replications=1,
-        intervals=2,
+        final_replications=2,
     )
     loaded = sj.TuneResult.load(file.parent / "out")
     assert loaded.manifest == same.manifest
@@ -56,7 +56,7 @@ def test_a_table_is_the_search_of_the_function(sojourn: Command, file: Path) -> 
 def test_options_replace_the_values_of_a_table(sojourn: Command, file: Path) -> None:
     options = (
         *("--objective", "max goodput_up", "--where", "rtt > 1ms", "--trials", "3"),
-        *("--replications", "2", "--intervals", "3", "--seed", "7"),
+        *("--replications", "2", "--final-replications", "3", "--seed", "7"),
         *("-p", "links.up.qdisc.target=5ms,6ms", "-p", "rtt=8ms,9ms"),
         *("-p", "links.up.rate=4mbit,5mbit"),
     )
@@ -107,21 +107,34 @@ def test_a_table_is_no_part_of_a_scenario(sojourn: Command, file: Path) -> None:
     [
         ("trials = 10", "trials = true", "tune.trials: expected a whole number, not a value of"),
         ("trials = 10", "trials = 0", "tune.trials 0: expected 1 to 100000"),
+        ("trials = 10", "trails = 8", 'tune.trails: unknown key; did you mean "trials"?'),
         (
             "trials = 10",
-            "trails = 8",
-            "tune.trails: unknown key; expected one of parameters, where",
+            "intervals = 8",
+            "tune.intervals: unknown key; expected one of parameters, objectives, arm, where",
         ),
-        ("intervals = 2", "intervals = 1", "tune.intervals 1: expected 2 to"),
-        ('"min ping_ms_p99"', "[3]", "tune.objectives: expected objectives as texts, not a value"),
+        (
+            "final_replications = 2",
+            "final_replications = 1",
+            "tune.final_replications 1: expected 2 to",
+        ),
+        ('"min ping_ms_p99"', "[3]", "tune.objectives: expected texts, not a value of type int"),
         ('"min ping_ms_p99"', "[]", "tune.objectives: none given; expected at least one"),
         ('"min ping_ms_p99"', '"drops"', 'tune.objectives "drops": expected min or max and'),
         ("trials = 10", "arm = 3", "tune.arm: expected a text, not a value of type int"),
         ("trials = 10", 'arm = "x"', 'tune.arm "x": the scenario has no arms'),
         ("rtt < 25ms or links.up.rate == 2mbit", "rtt > 1", 'tune.where "rtt > 1": compares a'),
-        ('"min ping_ms_p99"', '"min dorps"', 'tune.objectives "dorps": unknown metric'),
-        ('"min ping_ms_p99"', '"min goodput_dwn"', 'tune.objectives "goodput_dwn": unknown metric'),
-        ('"loguniform(1ms,50ms)"', "5", "links.up.qdisc.target: expected a list of values"),
+        ('"min ping_ms_p99"', '"min dorps"', 'tune.objectives "min dorps": unknown metric "dorps"'),
+        (
+            '"min ping_ms_p99"',
+            '"min goodput_dwn"',
+            'tune.objectives "min goodput_dwn": unknown metric',
+        ),
+        (
+            '"loguniform(1ms,50ms)"',
+            "5",
+            "tune.parameters: links.up.qdisc.target: expected a list of values",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_in_one_line(old: str, new: str, said: str, file: Path) -> None:
@@ -135,7 +148,9 @@ def test_a_wrong_table_is_refused_in_one_line(old: str, new: str, said: str, fil
 def test_a_condition_that_no_trial_meets_is_named_by_its_key(file: Path) -> None:
     table = TABLE.replace("rtt < 25ms or links.up.rate == 2mbit", "rtt > 9s")
     file.write_text(TEXT + table, encoding="utf-8")
-    with pytest.raises(sj.ScenarioError, match=r"^tune: no trial meets tune\.where; expected "):
+    with pytest.raises(
+        sj.ScenarioError, match=r"^tune\.where: no trial meets the conditions; expected "
+    ):
         app(["tune", f"{file}"], standalone_mode=False)
 
 

@@ -12,9 +12,8 @@ import sojourn as sj
 from sojourn.cli import progress
 from sojourn.cli.app import app
 from sojourn.scenario.quantities import in_base_units
-from sojourn.search import hunting, tuning
-from sojourn.search.laboratory import Laboratory
-from sojourn.sweeps.parameters import parameters
+from sojourn.search import adversary, tune
+from sojourn.search.runner import Runner
 from support.searched import ARMS, TARGET, TEXT, XYZ, Known
 
 # Half of the points.
@@ -32,11 +31,11 @@ def share_of_rate(x: Sequence[float], n: int) -> dict[str, float]:
 
 
 def test_a_trial_that_does_not_meet_the_condition_is_pruned_without_runs(base: sj.Scenario) -> None:
-    planned = tuning.tuning(
-        base, parameters(XYZ), ["min ping_ms_p99"], where=[SLOW], trials=64, intervals=2
+    planned = tune.prepared(
+        tune.TunePlan(base, XYZ, ["min ping_ms_p99"], where=[SLOW], trials=64, final_replications=2)
     )
-    laboratory = Known(share_of_rate)
-    found = tuning.execute(planned, laboratory)
+    runner = Known(share_of_rate)
+    found = tune.execute(planned, runner)
     for row in found.trials.iter_rows(named=True):
         met = in_base_units(row["links.up.rate"]) < 0.5e6
         assert row["state"] == ("complete" if met else "pruned")
@@ -47,9 +46,9 @@ def test_a_trial_that_does_not_meet_the_condition_is_pruned_without_runs(base: s
     # trials count as failed.
     assert 4 <= pruned[:16].sum() <= 12
     assert pruned[16:].sum() < 22
-    of_search = [count for count, seed in laboratory.calls if seed == planned.seed]
+    of_search = [count for count, seed in runner.calls if seed == planned.seed]
     assert sum(of_search) == 64 - pruned.sum()
-    assert laboratory.pruned == pruned.sum()
+    assert runner.pruned == pruned.sum()
     best = in_base_units(f"{found.values()['links.up.rate']}")
     assert 0.3e6 < best < 0.5e6
     assert found.manifest["where"] == [SLOW]
@@ -57,7 +56,7 @@ def test_a_trial_that_does_not_meet_the_condition_is_pruned_without_runs(base: s
 
 def test_a_condition_changes_what_identifies_a_result(base: sj.Scenario, tmp_path: Path) -> None:
     def tuned(where: str) -> sj.TuneResult:
-        return sj.tune(base, TARGET, "min drops", where=where, trials=2, intervals=2)
+        return sj.tune(base, TARGET, "min drops", where=where, trials=2, final_replications=2)
 
     met = "links.up.qdisc.target > 0s"
     tuned(met).save(tmp_path)
@@ -68,13 +67,13 @@ def test_a_condition_changes_what_identifies_a_result(base: sj.Scenario, tmp_pat
 
 def test_invalid_and_pruned_trials_need_no_runs(base: sj.Scenario) -> None:
     values = {"links.up.qdisc": ["codel", "codel limit 0", "pie"]}
-    planned = tuning.tuning(
-        base, parameters(values), ["min drops"], where=["links.up.qdisc != 'pie'"], trials=8,
-        replications=1, intervals=2,
-    )  # fmt: skip
+    planned = tune.prepared(tune.TunePlan(
+        base, values, ["min drops"], where=["links.up.qdisc != 'pie'"], trials=8,
+        replications=1, final_replications=2,
+    ))  # fmt: skip
     totals: list[tuple[int, int]] = []
-    laboratory = Laboratory(progress=lambda *counts: totals.append(counts))
-    found = tuning.execute(planned, laboratory)
+    runner = Runner(progress=lambda *counts: totals.append(counts))
+    found = tune.execute(planned, runner)
     states = dict(found.trials.select("links.up.qdisc", "state").iter_rows())
     assert states == {"codel": "complete", "codel limit 0": "failed", "pie": "pruned"}
     complete = (found.trials["state"] == "complete").sum()
@@ -88,7 +87,7 @@ def test_a_search_without_a_point_that_meets_the_condition_has_no_result(
     base: sj.Scenario,
 ) -> None:
     counts: list[int] = []
-    with pytest.raises(sj.ScenarioError, match=r"^tune: no trial meets --where; expected "):
+    with pytest.raises(sj.ScenarioError, match=r"^where: no trial meets the conditions; expected "):
         sj.tune(
             base, TARGET, "min drops", where="links.up.qdisc.target > 1s", trials=3,
             progress=lambda finished, _total: counts.append(finished),
@@ -113,11 +112,11 @@ def test_a_simplified_scenario_meets_the_condition() -> None:
             return [frame.with_columns(lost) for frame in frames]
 
     def simplest(where: Sequence[str]) -> tuple[sj.Scenario, pl.DataFrame]:
-        planned = hunting.hunt(
-            scenario, parameters(ranges), arm="b", against="a", score="min drops", where=where,
-            trials=24, intervals=2,
-        )  # fmt: skip
-        found = hunting.execute(planned, Lost(lambda _x, _n: {}))
+        planned = adversary.prepared(adversary.AdversaryPlan(
+            scenario, ranges, loser="b", against="a", score="min drops", where=where,
+            trials=24, final_replications=2,
+        ))  # fmt: skip
+        found = adversary.execute(planned, Lost(lambda _x, _n: {}))
         return found.scenario, found.trials
 
     free, trials = simplest([])
@@ -137,11 +136,11 @@ def test_a_simplified_scenario_meets_the_condition() -> None:
     [
         ("tune", ("--where", "rtt > 1mbit"), '--where "rtt > 1mbit": compares a time with a rate'),
         ("tune", ("--where", "rttt > 1ms"), '--where "rttt > 1ms": unknown name rttt; expected a'),
-        ("adversary", ("--where", "rtt"), '--where "rtt": not true or false; expected a'),
+        ("adversary", ("--where", "rtt"), "--where rtt: not true or false; expected a"),
         (
             "sensitivity",
             ("--where", "rtt > 2ms"),
-            "--where rtt > 2ms: not possible, because the indices of Sobol and Morris need all",
+            '--where "rtt > 2ms": not possible, because the indices of Sobol and Morris need all',
         ),
     ],
 )
@@ -153,7 +152,7 @@ def test_a_wrong_condition_is_refused(
     options = {
         "tune": ("--objective", "min drops"),
         "sensitivity": ("--metric", "drops"),
-        "adversary": ("--arm", "a", "--against", "b"),
+        "adversary": ("--loser", "a", "--against", "b"),
     }[command]
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
         app(
@@ -169,7 +168,7 @@ def test_the_command_says_how_many_trials_were_pruned(
     monkeypatch.setenv("SOJOURN_STORE", f"{tmp_path / 'store'}")
     file = tmp_path / "s.toml"
     file.write_text(TEXT, encoding="utf-8")
-    words = ("--objective", "min drops", "--replications", "1", "--intervals", "2")
+    words = ("--objective", "min drops", "--replications", "1", "--final-replications", "2")
     app(
         ["tune", f"{file}", "-p", "rtt=10ms,20ms", "--where", "rtt < 15ms", *words,
          "--trials", "8"],
@@ -195,8 +194,8 @@ def test_the_command_says_how_many_trials_were_pruned(
 def test_a_condition_is_checked_with_each_value_of_a_list(
     base: sj.Scenario, path: str, values: list[str], where: str, named: str
 ) -> None:
-    laboratory = Known(share_of_rate)
+    runner = Known(share_of_rate)
     with pytest.raises(sj.ScenarioError) as caught:
-        tuning.tuning(base, parameters({path: values}), ["min drops"], where=[where], trials=9)
+        tune.prepared(tune.TunePlan(base, {path: values}, ["min drops"], where=[where], trials=9))
     assert f'compares a number with {path}, which is "{named}" at a point' in str(caught.value)
-    assert not laboratory.calls
+    assert not runner.calls

@@ -310,7 +310,7 @@ def test_a_place_without_a_store_is_named(tmp_path: Path, command: str) -> None:
     (tmp_path / "other" / "thesis.txt").write_text("text", encoding="utf-8")
     for name, said in (("none", "does not exist"), ("other", "is not a store")):
         place = tmp_path / name
-        expected = f"^store {place}: {said}; expected one that `sojourn sweep --store` has created$"
+        expected = f"^store {place}: {said}; expected one that a sweep has created$"
         with pytest.raises(_core.ResultError, match=expected):
             app(["store", command, f"{place}"], standalone_mode=False)
     assert not (tmp_path / "none").exists()

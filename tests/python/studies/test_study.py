@@ -27,7 +27,7 @@ def test_the_package_contains_the_studies() -> None:
     inside = Path(studies.__file__).parent / "papers"
     assert studies.studies_folder(None) == inside.resolve() == ROOT / "papers"
     assert studies.studies_folder(ROOT / "docs") == ROOT / "docs"
-    with pytest.raises(sj.ResultError, match=r"^nowhere is not a directory; set --papers"):
+    with pytest.raises(sj.ResultError, match=r"^nowhere is not a directory; expected"):
         studies.studies_folder(Path("nowhere"))
     # maturin leaves a link out of wheels unless a pattern of files names it.
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]

@@ -1,4 +1,4 @@
-"""A small scenario that tests of searches change, and a laboratory of known functions."""
+"""A small scenario that tests of searches change, and a runner of known functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import polars as pl
 
 import sojourn as sj
 from sojourn.scenario.quantities import in_base_units
-from sojourn.search.laboratory import Laboratory
+from sojourn.search.runner import Runner
 
 TEXT = """
 name = "searched"
@@ -30,8 +30,8 @@ XYZ = {
 }
 
 
-class Known(Laboratory):
-    """A laboratory whose metrics are known functions of the parameters instead of runs."""
+class Known(Runner):
+    """A runner whose metrics are known functions of the parameters instead of runs."""
 
     __slots__ = ("calls", "function")
 

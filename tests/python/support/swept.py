@@ -1,4 +1,6 @@
-"""A short scenario for sweeps."""
+"""A short scenario for sweeps, and parameters as the command line writes them."""
+
+from sojourn.sweeps.parameters import Parameter, parameters
 
 TEXT = """
 name = "swept"
@@ -15,3 +17,10 @@ traffic = [
 """
 ARMS = 'arms = [{ name = "codel" }, { name = "pie", set = { "links.up.qdisc" = "pie" } }]\n'
 RATES = "links.up.rate=2mbit,4mbit"
+
+
+def parameter(text: str) -> Parameter:
+    """Read ``PATH=VALUES``."""
+    key, _, values = text.partition("=")
+    (found,) = parameters({key: values})
+    return found

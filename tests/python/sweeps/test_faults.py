@@ -18,9 +18,7 @@ from sojourn.execute.runs import Row, Run
 from sojourn.execute.stores import LocalRowStore
 from sojourn.storage.store import Store
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.parameters import parameters
-from sojourn.sweeps.run import execute, plan
-from sojourn.sweeps.space import space
+from sojourn.sweeps.run import SweepPlan, execute, prepared
 from support import buckets
 from support.buckets import Server
 from support.shell import environment
@@ -79,7 +77,7 @@ class _Executor(LocalExecutor):
 
 def test_a_sweep_with_many_batches_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
     values = {"duration": [f"{1.5 + n / 100:g}s" for n in range(12)]}
-    planned = plan(base, space(parameters(values)), replications=1)
+    planned = prepared(SweepPlan(base, values, replications=1))
     for reused in (0, 12):
         store = LocalRowStore(store=_core.RunStore(tmp_path))
         execution = Execution(replications=1, executor=_Executor(jobs=1), store=store)
@@ -180,7 +178,7 @@ def test_a_clock_that_jumps_has_no_effect(
     assert Store.at(f"{stores['shared']}").collect(3_600.0) == 0 or shift_s < 0
 
 
-@pytest.mark.parametrize("options", [(), ("--store", "shared")])
+@pytest.mark.parametrize("options", [(), ("--shared", "shared")])
 def test_two_writers_lose_nothing(
     base: sj.Scenario, tmp_path: Path, store: Path, options: tuple[str, ...]
 ) -> None:

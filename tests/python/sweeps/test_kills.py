@@ -221,7 +221,7 @@ def test_a_cluster_whose_processes_are_killed_completes_without_repetition(
     of_size = size(2)
     write(tmp_path)
     shared = Store.at(f"{tmp_path / 'shared'}")
-    options = ["--out", "out", "--on", "dask", "--jobs", f"{of_size.jobs}", "--store", shared.url]
+    options = ["--out", "out", "--on", "dask", "--jobs", f"{of_size.jobs}", "--shared", shared.url]
     killer = Killer(tmp_path, options, lambda: shared.verify()[0], of_size)
     killer.run(workers_of)
     assert files(tmp_path / "out") == undisturbed

@@ -7,10 +7,9 @@ import pytest
 
 import sojourn as sj
 from sojourn.cli.app import app
-from sojourn.sweeps.parameters import parameter
 from sojourn.sweeps.space import points, space
 from support.shell import Command
-from support.swept import RATES, TEXT
+from support.swept import RATES, TEXT, parameter
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def swept_file(tmp_path: Path) -> Path:
 def test_conditions_compare_values_of_the_same_kind(
     base: sj.Scenario, text: str, said: str
 ) -> None:
-    with pytest.raises(sj.ScenarioError, match=f'^--where "{re.escape(text)}": {said}'):
+    with pytest.raises(sj.ScenarioError, match=f"^where={re.escape(repr(text))}: {said}"):
         points(space([parameter(RATES)], [text]), base)
 
 
@@ -84,7 +83,7 @@ def test_conditions_with_arithmetic_are_accepted(base: sj.Scenario, text: str) -
     ],
 )
 def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
-    with pytest.raises(sj.ScenarioError, match="--where"):
+    with pytest.raises(sj.ScenarioError, match="where="):
         points(space([parameter(RATES)], [text]), base)
 
 
@@ -124,15 +123,15 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
         ),
         (
             ("--until", "pingms_p99 ±5 %"),
-            '--until: unknown metric "pingms_p99"; did you mean "ping_ms_p99"?',
+            '--until "pingms_p99 ±5 %": unknown metric "pingms_p99"; did you mean "ping_ms_p99"?',
         ),
         (
             ("--until", "colour ±5 %"),
-            '--until: unknown metric "colour"; expected one such as ping_ms_p99, goodput_down, dr',
+            '--until "colour ±5 %": unknown metric "colour"; expected one such as ping_ms_p99, go',
         ),
         (
             ("--until", "goodput_dwon ±5 %"),
-            '--until: unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?',
+            '--until "goodput_dwon ±5 %": unknown metric "goodput_dwon"; did you mean "goodput_do',
         ),
         (
             ("--metric", "sojourn_dwn_ms_p95"),
@@ -142,7 +141,10 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("--expect", "goodput_dwon > 1"),
             '--expect "goodput_dwon > 1": unknown metric "goodput_dwon"; did you mean "goodput_do',
         ),
-        (("--until", "drops ±2", "--most", "1"), "--most 1: expected at least 6, the number of"),
+        (
+            ("--until", "drops ±2", "--max-replications", "1"),
+            "--max-replications 1: expected at least 6, the number of",
+        ),
     ],
 )
 def test_options_without_an_effect_are_refused(
@@ -157,10 +159,7 @@ def test_options_without_an_effect_are_refused(
 @pytest.mark.parametrize("table", ["", "[sweep]\nreplications = 2\n"])
 def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, table: str) -> None:
     swept_file.write_text(TEXT + table, encoding="utf-8")
-    expected = (
-        "sweep: no parameters; expected -p PATH=VALUES, such as -p links.up.rate=5mbit,9mbit, or "
-        "a table [sweep.parameters] in the scenario file"
-    )
+    expected = "-p: none given; expected values by path, such as links.up.rate=5mbit,9mbit"
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(expected)}$"):
         app(["sweep", f"{swept_file}"], standalone_mode=False)
 
@@ -170,10 +169,22 @@ def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, tabl
     [
         ('where = "rtt > 1"', 'sweep.where "rtt > 1": compares a time with a plain number'),
         ('where = "rtt >"', 'sweep.where "rtt >'),
-        ('until = "dorps ±2"', 'sweep.until: unknown metric "dorps"; did you mean "drops"?'),
-        ('until = "drops"', "sweep.until: expected a metric and the half-width of its interval"),
-        ("most = 9", "sweep.most: requires sweep.until, such as 'ping_ms_p99 ±5 %'"),
-        ('most = 3\nuntil = "drops ±2"', "sweep.most 3: expected at least 6, the number of runs"),
+        (
+            'until = "dorps ±2"',
+            'sweep.until "dorps ±2": unknown metric "dorps"; did you mean "drops"?',
+        ),
+        (
+            'until = "drops"',
+            'sweep.until "drops": expected a metric and the half-width of its interval',
+        ),
+        (
+            "max_replications = 9",
+            "sweep.max_replications: requires sweep.until, such as 'ping_ms_p99 ±5 %'",
+        ),
+        (
+            'max_replications = 3\nuntil = "drops ±2"',
+            "sweep.max_replications 3: expected at least 6, the number of runs",
+        ),
     ],
 )
 def test_a_wrong_table_is_named_and_not_an_option(swept_file: Path, key: str, said: str) -> None:
@@ -188,14 +199,14 @@ def test_a_wrong_table_is_named_and_not_an_option(swept_file: Path, key: str, sa
     [
         (("--where", "rtt > 2"), '--where "rtt > 2": compares'),
         (("--until", "drops"), "--until drops: expected"),
-        (("--most", "3"), "--most 3: expected at least 6"),
-        (("--most", "0"), "--most 0: expected 1 to"),
+        (("--max-replications", "3"), "--max-replications 3: expected at least 6"),
+        (("--max-replications", "0"), "--max-replications 0: expected 1 to"),
     ],
 )
 def test_an_option_that_replaces_a_key_is_named(
     swept_file: Path, option: tuple[str, ...], said: str
 ) -> None:
-    keys = 'where = "rtt > 1ms"\nuntil = "drops ±2"\nmost = 9\n'
+    keys = 'where = "rtt > 1ms"\nuntil = "drops ±2"\nmax_replications = 9\n'
     swept_file.write_text(f"{TEXT}[sweep]\n{keys}", encoding="utf-8")
     words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run", *option]
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
@@ -203,7 +214,7 @@ def test_an_option_that_replaces_a_key_is_named(
 
 
 def test_a_new_store_is_announced(sojourn: Command, swept_file: Path) -> None:
-    words = ("sweep", f"{swept_file}", "-p", RATES, "--store", "team")
+    words = ("sweep", f"{swept_file}", "-p", RATES, "--shared", "team")
     first, again = sojourn(*words), sojourn(*words)
     assert first.returncode == again.returncode == 0, first.stderr
     assert f"created store {swept_file.parent / 'team'}" in first.stderr

@@ -14,9 +14,7 @@ from sojourn.execute.threads import ThreadExecutor
 from sojourn.result import metrics
 from sojourn.sweeps.estimates import by_point
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.parameters import parameters
-from sojourn.sweeps.run import Plan, SweepInterrupted, execute, plan
-from sojourn.sweeps.space import space
+from sojourn.sweeps.run import PreparedSweep, SweepInterrupted, SweepPlan, execute, prepared
 from support.shell import environment
 
 SCENARIO = sj.Scenario.from_toml("""
@@ -65,13 +63,15 @@ class Watched(ThreadExecutor):
         return ThreadExecutor._start(self, part)  # noqa: SLF001
 
 
-def planned(*, until: str | None = None) -> Plan:
-    found = plan(SCENARIO, space(parameters(DURATIONS)), until_=until, most=8 if until else None)
+def planned(*, until: str | None = None) -> PreparedSweep:
+    found = prepared(
+        SweepPlan(SCENARIO, DURATIONS, until=until, max_replications=8 if until else None)
+    )
     assert len(found.batches) == 3
     return found
 
 
-def executed(of: Plan, log: Log, **given: object) -> tuple[sj.SweepResult, Execution]:
+def executed(of: PreparedSweep, log: Log, **given: object) -> tuple[sj.SweepResult, Execution]:
     execution = Execution(
         replications=of.replications,
         executor=Watched(jobs=2, log=log),

@@ -140,7 +140,7 @@ def test_the_command_writes_reports_of_sweeps(sojourn: Command, tmp_path: Path) 
     other = [*words[:3], "links.up.rate=3mbit", *words[4:], "--out", f"{out}"]
     refused = sojourn(*other)
     assert refused.returncode == 3
-    assert "contains another sweep; expected --force" in refused.stderr
+    assert "contains another sweep; expected force" in refused.stderr
     assert (out / "report.html").exists()
     assert sojourn(*other, "--force").returncode == 0
     assert sorted(path.name for path in out.iterdir()) == [

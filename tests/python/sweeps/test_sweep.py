@@ -14,12 +14,12 @@ import sojourn as sj
 from sojourn.result import student
 from sojourn.scenario.files import split
 from sojourn.sweeps import storage
-from sojourn.sweeps.parameters import parameter, parameters
+from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.space import points, space
 from sojourn.sweeps.until import until
 from support.shell import Command, environment
 from support.stored import COMMAND, segments
-from support.swept import ARMS, RATES, TEXT
+from support.swept import ARMS, RATES, TEXT, parameter
 
 # Bytes of some stored runs and the note before them.
 STORED = 1_500
@@ -73,9 +73,8 @@ def test_parameters_with_a_comma_change_together() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a", "expected path=values"),
-        ("a=", "a: empty value"),
-        ("a=foo(1)", "a: unknown function foo"),
+        ("a=", "parameters['a']: empty value"),
+        ("a=foo(1)", "parameters['a']: unknown function foo"),
         ("a=linspace(1ms,2mbit,3)", "units of different kinds"),
         ("a=linspace(1ms,2ms)", "expected 3 numbers"),
         ("a=linspace(1ms,2ms,1)", "expected a count from 2"),
@@ -128,15 +127,15 @@ def test_samples_fill_the_ranges_and_depend_on_the_seed(base: sj.Scenario, kind:
     pytest.importorskip("scipy")
     ranged = "links.up.rate=loguniform(1mbit,100mbit)"
     given = [parameter(ranged), parameter("traffic.bulk.count=integers(1,4)")]
-    found = points(space(given, sample=kind), base)
+    found = points(space(given, sampling=kind), base)
     rates = sorted(sj._core.parse_rate_bits_per_s(f"{p.values['links.up.rate']}") for p in found)  # noqa: SLF001
     # One sample per eighth of the range.
     assert [int(8 * _position(rate)) for rate in rates] == list(range(8))
     assert {point.values["traffic.bulk.count"] for point in found} == {1, 2, 3, 4}
-    assert points(space(given, sample=kind), base) == found
-    assert points(space(given, sample=kind), base.replace(seed=9)) != found
+    assert points(space(given, sampling=kind), base) == found
+    assert points(space(given, sampling=kind), base.replace(seed=9)) != found
     crossed = [*given, parameter("links.up.qdisc=codel,pie")]
-    assert len(points(space(crossed, sample=kind), base)) == 16
+    assert len(points(space(crossed, sampling=kind), base)) == 16
 
 
 def _position(rate: float) -> float:
@@ -147,12 +146,12 @@ def _position(rate: float) -> float:
 
 
 def test_a_range_requires_samples_and_samples_a_range() -> None:
-    with pytest.raises(sj.ScenarioError, match="a range requires --sample"):
+    with pytest.raises(sj.ScenarioError, match="a range requires sampling"):
         space([parameter("a=uniform(1,2)")])
     with pytest.raises(sj.ScenarioError, match="no parameter has a range"):
-        space([parameter("a=1,2")], sample="lhs:4")
+        space([parameter("a=1,2")], sampling="lhs:4")
     with pytest.raises(sj.ScenarioError, match=r"power of two, such as sobol:4"):
-        space([parameter("a=uniform(1,2)")], sample="sobol:6")
+        space([parameter("a=uniform(1,2)")], sampling="sobol:6")
 
 
 def test_a_sweep_has_the_metrics_of_its_scenarios(base: sj.Scenario, swept: sj.SweepResult) -> None:
@@ -202,9 +201,13 @@ def test_durations_can_be_swept(base: sj.Scenario) -> None:
 
 
 def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) -> None:
-    found = sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="ping_ms_p95 ±0.01 %", most=7)
+    found = sj.sweep(
+        base, {"links.up.rate": ["2mbit"]}, until="ping_ms_p95 ±0.01 %", max_replications=7
+    )
     assert found.points["n"].to_list() == [7]
-    wide = sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", most=7)
+    wide = sj.sweep(
+        base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", max_replications=7
+    )
     assert wide.points["n"].to_list() == [6]
     assert wide.runs.equals(found.runs.filter(pl.col("replication") < 6))
     # The interval in the table is the one that decided.
@@ -213,11 +216,13 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
     shown = [row[f"goodput_up_mbit_per_s{end}"] for end in ("", "_low", "_high")]
     assert shown == list(student.mean_and_interval(values))
     assert wide.best("goodput_up").row(0, named=True)["goodput_up_mbit_per_s_low"] == shown[1]
-    with pytest.raises(sj.ScenarioError, match="--most 1: expected at least 6, the number of"):
-        sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", most=1)
+    with pytest.raises(
+        sj.ScenarioError, match="max_replications=1: expected at least 6, the number of"
+    ):
+        sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodput_up +-50%", max_replications=1)
     assert until("drops ±2").relative is False
     for text in ("drops", "drops ±0", "±5 %"):
-        with pytest.raises(sj.ScenarioError, match="--until"):
+        with pytest.raises(sj.ScenarioError, match="until="):
             until(text)
     with pytest.raises(sj.ScenarioError, match='unknown metric "goodptu"'):
         sj.sweep(base, {"links.up.rate": ["2mbit"]}, until="goodptu ±5 %")
@@ -225,8 +230,10 @@ def test_replications_are_added_until_the_interval_is_narrow(base: sj.Scenario) 
 
 def test_a_metric_that_no_run_measures_ends_the_sweep(base: sj.Scenario) -> None:
     silent = base.replace(traffic=[base.traffic[0], replace(base.traffic[1], stop="500ms")])
-    with pytest.raises(sj.ScenarioError, match=r"ping_ms_p99 ±5 %: no run of a point measured"):
-        sj.sweep(silent, {"links.up.rate": ["2mbit"]}, until="ping_ms_p99 ±5 %", most=60)
+    with pytest.raises(sj.ScenarioError, match=r"ping_ms_p99 ±5 %': no run of a point measured"):
+        sj.sweep(
+            silent, {"links.up.rate": ["2mbit"]}, until="ping_ms_p99 ±5 %", max_replications=60
+        )
 
 
 def test_pivots_rankings_and_figures(swept: sj.SweepResult) -> None:
@@ -299,17 +306,17 @@ def test_a_sweep_is_saved_and_loaded(swept: sj.SweepResult, tmp_path: Path) -> N
 def test_tables_of_studies_are_no_part_of_a_scenario(base: sj.Scenario) -> None:
     text = (
         TEXT
-        + '[sweep]\nsample = "lhs:4"\n[[expect]]\nthat = "drops < 1"\n[links.lan]\nrate = "1x"\n'
+        + '[sweep]\nsampling = "lhs:4"\n[[expect]]\nthat = "drops < 1"\n[links.lan]\nrate = "1x"\n'
     )
     scenario, tables = split(text)
-    assert tables == {"sweep": {"sample": "lhs:4"}, "expect": [{"that": "drops < 1"}]}
+    assert tables == {"sweep": {"sampling": "lhs:4"}, "expect": [{"that": "drops < 1"}]}
     assert scenario.count("\n") == text.count("\n")
     text = text[: text.index("[links.lan]")]
     pairs = '[sweep.parameters]\n"a,b" = [\n  ["1mbit", "2mbit"],\n  ["3mbit", "4mbit"]\n]\n'
     assert split(text + pairs)[0].strip() == TEXT.strip()
     assert sj.Scenario.from_toml(text).hash == base.hash
     with pytest.raises(sj.ScenarioError, match="expected tables with headers"):
-        split('sweep = { sample = "lhs:4" }\nduration = "1s"\n')
+        split('sweep = { sampling = "lhs:4" }\nduration = "1s"\n')
 
 
 def test_the_command_repeats_nothing(sojourn: Command, swept_file: Path, store: Path) -> None:
@@ -361,7 +368,7 @@ def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> N
     assert process.returncode == 130
     assert "to continue: sojourn sweep" in err
     again = subprocess.run(
-        [*COMMAND, *words, "--resume", "--json"],
+        [*COMMAND, *words, "--json"],
         cwd=swept_file.parent,
         env=environment(),
         capture_output=True,
@@ -433,7 +440,9 @@ def test_a_killed_sweep_repeats_no_stored_run(swept_file: Path, store: Path) -> 
 
 def test_equal_samples_are_points_of_their_own(base: sj.Scenario) -> None:
     pytest.importorskip("scipy")
-    swept = sj.sweep(base, {"traffic.bulk.count": "integers(1,2)"}, sample="lhs:5", replications=1)
+    swept = sj.sweep(
+        base, {"traffic.bulk.count": "integers(1,2)"}, sampling="lhs:5", replications=1
+    )
     assert len(swept.points) == 5
     assert swept.complete
 

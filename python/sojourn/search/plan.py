@@ -1,12 +1,13 @@
-"""What all searches share before they run: a scenario, its dimensions and conditions."""
+"""What all searches share before they run: arguments, a scenario, dimensions, conditions."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from sojourn import _core
-from sojourn.document import bounded
+from sojourn.arguments import Argument
+from sojourn.arguments.common import POINTS, RUNS, SCENARIO
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
@@ -19,9 +20,44 @@ from sojourn.sweeps.space import space
 MAX_TRIALS = 100_000
 MAX_RUNS = 10_000
 
+SEARCH_PARAMETERS = Argument(
+    help="Values of a parameter by its path: uniform(low,high), loguniform(low,high), "
+    "integers(low,high), or a list such as cubic,reno, whose values have no order. * in a path "
+    "stands for all links.",
+    option="--parameter",
+    short="-p",
+    metavar="PATH=VALUES",
+    expected="a mapping from paths to values",
+    in_files=True,
+    heading=POINTS,
+)
+SearchParameters = Annotated[Mapping[Any, Any], SEARCH_PARAMETERS]
+Arm = Annotated[
+    str | None,
+    Argument(
+        help="Use only this arm; required if the scenario has several.",
+        metavar="ARM",
+        in_files=True,
+        heading=SCENARIO,
+    ),
+]
+
+Trials = Annotated[
+    int,
+    Argument(
+        help="Number of trials.",
+        more="They run in batches of 8, with any `jobs`.",
+        least=1,
+        most=MAX_TRIALS,
+        metavar="N",
+        in_files=True,
+        heading=RUNS,
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class PreparedSearch:
     """A checked search."""
 
     scenario: Scenario
@@ -61,11 +97,11 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialSearch(Search):
+class TrialSearch(PreparedSearch):
     """A checked search in which earlier trials decide which points follow."""
 
     trials: int
-    intervals: int
+    final_replications: int
     where: tuple[Expression, ...] = ()
 
     def meets(self, values: Values) -> bool:
@@ -84,16 +120,9 @@ class TrialSearch(Search):
         """Describe what only this kind of search has."""
         return {
             "trials": self.trials,
-            "intervals": self.intervals,
+            "intervals": self.final_replications,
             "where": [one.text for one in self.where],
         }
-
-
-def check_numbers(*, trials: int, replications: int, intervals: int, place: str = "--") -> None:
-    """Raise a ScenarioError unless the numbers of a search are in their ranges."""
-    bounded(f"{place}trials", trials, 1, MAX_TRIALS)
-    bounded(f"{place}replications", replications, 1, MAX_RUNS)
-    bounded(f"{place}intervals", intervals, 2, MAX_RUNS)
 
 
 def conditions(
@@ -103,8 +132,8 @@ def conditions(
     found: Sequence[Dimension],
 ) -> tuple[Expression, ...]:
     """Read the conditions of a search, and check them with each value of its lists."""
-    sample = "lhs:1" if any(one.ranges for one in parameters) else None
-    parsed = space(parameters, texts, sample).where
+    sampling = "lhs:1" if any(one.ranges for one in parameters) else None
+    parsed = space(parameters, texts, sampling).where
     if not parsed:
         return parsed
     first: dict[str, Value] = {}

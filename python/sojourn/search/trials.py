@@ -1,4 +1,4 @@
-"""Optimisation by Optuna: trials in batches, the Pareto front, and the importance of parameters.
+"""Trials of a search: chosen by Optuna in batches, the Pareto front, importance of parameters.
 
 The sampler is the tree-structured Parzen estimator; with several objectives, that of Ozaki et al.
 (2022). The importance is the PED-ANOVA of Watanabe, Bansal and Hutter (2023): how much the
@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.scenario.paths import Value
 from sojourn.search.dimensions import Dimension, Values
+from sojourn.search.plan import TrialSearch
+from sojourn.search.runner import Runner
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -253,3 +258,65 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     ordered = sorted(values)
     place = (1.0 - _LEVEL) / 2 * (len(ordered) - 1)
     return ordered[math.floor(place)], ordered[math.ceil(len(ordered) - 1 - place)]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The trials of a search."""
+
+    optimisation: Optimisation
+    best: list[Trial]
+    faults: list[str]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials."""
+        return self.optimisation.trials
+
+
+def tried(
+    planned: TrialSearch,
+    runner: Runner,
+    costs: Callable[[pl.DataFrame], Costs],
+    *,
+    objectives: int,
+    command: str,
+    measures: str,
+) -> Tried:
+    """Try points of a search."""
+    runner.planned = planned.runs
+    per_trial = planned.replications * len(planned.scenario.checked.arms)
+    faults: dict[str, None] = {}
+
+    def allows(values: Values) -> bool:
+        is_allowed = planned.meets(values)
+        if not is_allowed:
+            runner.pruned += 1
+            runner.planned -= per_trial
+        return is_allowed
+
+    def measure(points: Sequence[Values]) -> list[Costs]:
+        found = runner.attempt(
+            planned.scenario, points, replications=planned.replications, seed=planned.seed
+        )
+        faults.update(dict.fromkeys(one for one in found if isinstance(one, str)))
+        return [None if isinstance(one, str) else costs(one) for one in found]
+
+    optimisation = optimise(
+        planned.dimensions,
+        measure,
+        allows,
+        objectives=objectives,
+        trials=planned.trials,
+        seed=planned.seed,
+        command=command,
+    )
+    best = front(optimisation.trials)
+    if not best:
+        reason = next(iter(faults), f"{measures} in any trial")
+        if all(one.pruned for one in optimisation.trials):
+            rule = "no trial meets the conditions; expected other ranges or another condition"
+            raise ArgumentError("where", rule=rule)
+        message = f"{command}: no trial succeeded: {reason}"
+        raise _core.ScenarioError(message)
+    return Tried(optimisation, best, list(faults))

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
@@ -16,18 +15,19 @@ from sojourn.execute import places
 from sojourn.execute.batches import batches
 from sojourn.execute.executor import Executor
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.places import Place, place_of, store_of
+from sojourn.execute.places import Place, place, store_of
+from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.runs import meter
 from sojourn.execute.stores import RowStore, local_store
 from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, listed
-from sojourn.search.planned import Search
+from sojourn.search.plan import PreparedSearch
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.run import PreparedSweep, execute
 from sojourn.sweeps.space import Space
 
-Planned = TypeVar("Planned", bound=Search)
+Planned = TypeVar("Planned", bound=PreparedSearch)
 Found = TypeVar("Found")
 Key = tuple[str, int, str]
 
@@ -51,7 +51,7 @@ def fresh_seed(seed: int, purpose: str) -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class Laboratory:
+class Runner:
     """Executes the runs of a search."""
 
     executor: Executor = field(default_factory=LocalExecutor)
@@ -68,7 +68,7 @@ class Laboratory:
     reused: int = 0
     # The first error that prevented storing a run.
     failure: str | None = None
-    # Warnings about the stores, complete when the laboratory is closed.
+    # Warnings about the stores, complete when the runner is closed.
     warnings: list[str] = field(default_factory=list)
     _known: dict[Key, pl.DataFrame] = field(default_factory=dict)
     # The metrics that runs at any point may have.
@@ -128,7 +128,7 @@ class Laboratory:
         for batch in of_points:
             budget.check(batch.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
             _core.check_backend(batch.scenario, self.backend)
-        planned = Plan(
+        planned = PreparedSweep(
             scenario=scenario,
             space=Space(parameters=()),
             points=tuple(found),
@@ -179,13 +179,13 @@ def opened(
     jobs: int | None,
     max_memory: str | None,
     progress: Callable[[int, int], object] | None = None,
-) -> Iterator[Laboratory]:
-    """Open a laboratory, and close its executor and its store afterwards."""
+) -> Iterator[Runner]:
+    """Open a runner, and close its executor and its store afterwards."""
     # The points of a search are not known yet: the original one stands for them.
     original = list(batches(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
     with places.opened([original[0].scenario], on, store=store, local=local, jobs=jobs) as at:
-        laboratory = Laboratory(
+        runner = Runner(
             executor=at.executor,
             store=at.store,
             jobs=jobs,
@@ -193,35 +193,26 @@ def opened(
             max_memory=max_memory,
             progress=progress,
         )
-        yield laboratory
-    laboratory.warnings = at.all_warnings(laboratory.failure)
+        yield runner
+    runner.warnings = at.all_warnings(runner.failure)
 
 
 def executed(
-    planned: Planned,
-    execute: Callable[[Planned, Laboratory], Found],
-    *,
-    jobs: int | None,
-    progress: Callable[[int, int], object] | None,
-    backend: str | None,
-    store: str | Path | None,
-    on: str | Executor | None,
-    shared: str | Path | None,
-    max_memory: str | None,
+    planned: Planned, execute: Callable[[Planned, Runner], Found], plan: ExecutionPlan
 ) -> Found:
     """Execute a search for a function of Python."""
-    at = place_of(on, backend)
+    at = place(plan.on)
     with opened(
         planned.scenario,
         at,
-        store=store_of(at, shared),
-        local=local_store(store, at.backend),
-        jobs=jobs,
-        max_memory=max_memory,
-        progress=progress,
-    ) as laboratory:
-        result = execute(planned, laboratory)
-    for text in laboratory.warnings:
+        store=store_of(at, plan.shared),
+        local=local_store(plan.store, at.backend),
+        jobs=plan.jobs,
+        max_memory=plan.max_memory,
+        progress=plan.progress,
+    ) as runner:
+        result = execute(planned, runner)
+    for text in runner.warnings:
         # In the code that called `tune` or another search.
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=4)
     return result

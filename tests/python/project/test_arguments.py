@@ -1,0 +1,209 @@
+"""Wrong arguments of all plans: the message names the argument as its caller wrote it."""
+
+import ast
+import pickle
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sojourn as sj
+from sojourn.arguments import ArgumentError, Declared, FileSpelling, declared, read_table, spelled
+from sojourn.cli.app import app
+from sojourn.search.adversary import AdversaryPlan
+from sojourn.search.sensitivity import SensitivityPlan
+from sojourn.search.tune import TunePlan
+from sojourn.sweeps.run import SweepPlan
+from support.searched import TEXT
+from support.shell import ROOT
+
+SCENARIO = sj.Scenario.from_toml(TEXT)
+VALUES = {"rtt": ["10ms", "20ms"]}
+# Per plan: its function, its command, the name of its table, and its other arguments.
+PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[str, Any]]] = {
+    "sweep": (SweepPlan, sj.sweep, "sweep", "sweep", {"parameters": VALUES}),
+    "tune": (
+        TunePlan,
+        sj.tune,
+        "tune",
+        "tune",
+        {"parameters": VALUES, "objectives": "min drops"},
+    ),
+    "sensitivity": (
+        SensitivityPlan,
+        sj.sensitivity,
+        "sensitivity",
+        None,
+        {"parameters": VALUES, "metrics": "drops"},
+    ),
+    "adversary": (
+        AdversaryPlan,
+        sj.adversary,
+        "adversary",
+        None,
+        {"parameters": VALUES, "loser": "codel", "against": "pie"},
+    ),
+}
+
+
+def wrong(one: Declared) -> Iterator[Any]:
+    """Yield values that the declaration of an argument refuses."""
+    argument = one.argument
+    if one.number is not None:
+        yield from ("x", True, [1])
+        if argument.least is not None:
+            yield argument.least - 1
+        if argument.above is not None:
+            yield argument.above
+        if argument.most is not None:
+            yield argument.most + 1
+    elif one.choices:
+        yield from ("x", "", one.choices[0][:-1], 3)
+    elif one.is_mapping:
+        yield from (3, "x", ["x"])
+    elif one.is_list:
+        yield from (3, [3], {"x": 1})
+        if argument.least_items:
+            yield []
+    else:
+        yield from (3.5, [3], True)
+
+
+# Modules whose texts have options of other programs, or commands that are written into documents.
+FREE = (
+    "arguments/",
+    "exchange/mahimahi.py",
+    "host/checks.py",
+    "report/page.py",
+    "rfc7928_suite/suite.py",
+    "rfc7928_suite/page.py",
+    "studies/bundle.py",
+    "studies/outputs.py",
+    "studies/readme.py",
+    "traffic/program.py",
+)
+CASES = [
+    (name, one, value)
+    for name, (plan, *_) in PLANS.items()
+    for one in declared(plan)
+    for value in wrong(one)
+]
+IN_FILES = [case for case in CASES if PLANS[case[0]][3] is not None and case[1].argument.in_files]
+
+
+def is_word(one: Declared, value: object) -> bool:
+    """Whether a value is a word that the plan checks, not Typer, which converts numbers."""
+    if not one.option.startswith("-") or one.is_mapping or isinstance(value, bool):
+        return False
+    return isinstance(value, str if one.number is None else int | float)
+
+
+ON_THE_COMMAND_LINE = [case for case in CASES if is_word(case[1], case[2])]
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_each_plan_has_ten_wrong_arguments(name: str) -> None:
+    assert sum(plan == name for plan, _, _ in CASES) >= 10
+
+
+@pytest.mark.parametrize(("name", "one", "value"), CASES)
+def test_a_function_names_the_argument(name: str, one: Declared, value: object) -> None:
+    _, function, _, _, others = PLANS[name]
+    scenario = {} if name == "adversary" else {"scenario": SCENARIO}
+    with pytest.raises(ArgumentError) as error:
+        function(**{**scenario, **others, one.name: value})
+    assert re.match(rf"{one.name}(: |=.+: )", f"{error.value}"), f"{error.value}"
+    assert "--" not in f"{error.value}"
+    assert f"{pickle.loads(pickle.dumps(error.value))}" == f"{error.value}"  # noqa: S301
+
+
+@pytest.mark.parametrize(("name", "one", "value"), IN_FILES)
+def test_a_file_names_the_key(name: str, one: Declared, value: object) -> None:
+    plan, _, _, table, _ = PLANS[name]
+    assert table is not None
+    with pytest.raises(ArgumentError) as error:
+        read_table(plan, table, {one.name: value})
+    assert re.match(rf"{table}\.{one.name}(: | .+: )", f"{error.value}"), f"{error.value}"
+
+
+@pytest.mark.parametrize(("name", "one", "value"), ON_THE_COMMAND_LINE)
+def test_a_command_names_the_option(
+    name: str, one: Declared, value: object, tmp_path: Path
+) -> None:
+    _, _, command, _, others = PLANS[name]
+    file = tmp_path / "scenario.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    words = [command, *([] if name == "adversary" else [f"{file}"])]
+    by_name = {other.name: other for other in declared(PLANS[name][0])}
+    for key, given in others.items():
+        if key == one.name:
+            continue
+        text = "rtt=10ms,20ms" if isinstance(given, Mapping) else given
+        words += [by_name[key].option, text]
+    with pytest.raises(ArgumentError) as error:
+        app([*words, f"{one.option}={value}", "--dry-run"], standalone_mode=False)
+    assert re.match(rf"{one.option} .*: ", f"{error.value}"), f"{error.value}"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"on": "dask://h:1"}, "on='dask://h:1': requires shared; expected s3://"),
+        ({"shared": "gs://x"}, "shared='gs://x': expected s3://bucket/prefix or a directory"),
+        ({"max_replications": 9}, "max_replications: requires until, such as"),
+        ({"where": "rtt > 5"}, "where='rtt > 5': compares a time with a plain number"),
+        ({"until": "dorps ±2"}, "until='dorps ±2': unknown metric \"dorps\"; did you mean"),
+        ({"sampling": "lhs"}, "sampling='lhs': expected lhs:COUNT or sobol:COUNT"),
+        ({"parameters": {"rtt": "uniform(1ms,2ms)"}}, "parameters['rtt']: a range requires sampl"),
+    ],
+)
+def test_what_a_sweep_requires_is_an_argument_of_the_function(
+    given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ArgumentError, match=f"^{re.escape(said)}"):
+        sj.sweep(**{"scenario": SCENARIO, "parameters": VALUES, **given})
+
+
+def test_texts_of_the_user_are_no_placeholders() -> None:
+    error = ArgumentError("where", "{until}", "unknown {name}; requires {until}", name="{until}")
+    assert f"{error}" == "where='{until}': unknown {until}; requires until"
+    with pytest.raises(ArgumentError) as raised, spelled(FileSpelling("sweep")):
+        raise error
+    assert f"{raised.value}" == 'sweep.where "{until}": unknown {until}; requires sweep.until'
+
+
+def options_in(text: str) -> list[str]:
+    """The options in the texts of a module; declarations of arguments name theirs."""
+    tree = ast.parse(text)
+    declarations = {
+        id(keyword.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "option"
+    }
+    return [
+        option
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if id(node) not in declarations
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", node.value)
+    ]
+
+
+def test_no_text_outside_of_the_command_has_an_option() -> None:
+    package = ROOT / "python/sojourn"
+    found = {}
+    for file in sorted(package.rglob("*.py")):
+        name = file.relative_to(package).as_posix()
+        if not name.startswith("cli/") and not name.startswith(FREE):
+            found[name] = options_in(file.read_text(encoding="utf-8"))
+    assert len(found) > 100
+    assert {name: options for name, options in found.items() if options} == {}
+
+
+def test_an_option_in_a_text_is_found() -> None:
+    text = 'Argument(help="a", option="--b")\nraise Error(f"{x}: expected --trials, not -p")\n'
+    assert options_in(text) == ["--trials"]
