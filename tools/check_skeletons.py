@@ -2,7 +2,8 @@
 
 Each works on a copy of the repository. The check also counts the cost: three files written by
 hand, all others generated. For a queue, the tests of the documents run with an extension that has
-it: no document may need a line by hand.
+it: no document may need a line by hand. The same extension has one more metric of runs, which is
+written in one file.
 """
 
 import os
@@ -30,6 +31,33 @@ DOCUMENT_TESTS = [
     *("tests/python/project/test_packages.py", "tests/python/project/test_user_strings.py"),
     *("-k", "not python_in_documents_runs"),
 ]
+
+#: The file of the metrics of runs, and what is written there for one that reads a new column.
+METRICS = "crates/lab/src/metrics/runs.rs"
+NEW_METRIC = {
+    "numbers: sojourn_ms_p95 driver_ms_p95": "numbers: sojourn_ms_p50 sojourn_ms_p95 driver_ms_p95",
+    "pub(super) const METRICS: &[RunMetric] = &[": """pub(super) const METRICS: &[RunMetric] = &[
+    RunMetric::new(
+        "skeleton_{link}_ms",
+        "skeleton {link}",
+        (1, "ms"),
+        "Median of the sojourn times of the link.",
+        Of::Links,
+        |run, name| {
+            let link = run.links.iter().find(|link| link.link == Some(name));
+            link.map_or(Cell::Absent, |link| Cell::of(link.sojourn_ms_p50))
+        },
+    ),""",
+}
+#: A run of the extension of the copy has the metric, and its declaration.
+USES_METRIC = """
+import sojourn as sj
+links = {side: sj.Link(rate="4mbit", qdisc="codel") for side in ("up", "down")}
+traffic = [sj.Tcp(direction="up")]
+result = sj.run(sj.Scenario(links=links, traffic=traffic, rtt="20ms", duration="2s"))
+row = result.summary().filter(metric="skeleton_up_ms").row(0, named=True)
+assert row["unit"] == "ms" and row["mean"] == result.links.filter(link="up")["sojourn_ms_p50"][0]
+"""
 
 
 def main() -> int:
@@ -63,9 +91,21 @@ def check(kind: str, name: str, package: str, tests: list[str]) -> bool:
         run(copy, sys.executable, "tools/generate.py", "--check")
         run(copy, "cargo", "fmt", "--package", package, "--check")
         run(copy, "cargo", "test", "--quiet", "--package", package, *tests)
+        add_metric(copy)
         check_documents(copy)
     print(f"{kind}: {len(by_hand)} files by hand, and all tests of {name} pass")
     return True
+
+
+def add_metric(copy: Path) -> None:
+    """Add a metric of runs to the copy."""
+    text = (copy / METRICS).read_text(encoding="utf-8")
+    for place, new in NEW_METRIC.items():
+        if place not in text:
+            message = f"{METRICS} has no line {place!r}"
+            raise SystemExit(message)
+        text = text.replace(place, new)
+    (copy / METRICS).write_text(text, encoding="utf-8")
 
 
 def check_documents(copy: Path) -> None:
@@ -77,6 +117,8 @@ def check_documents(copy: Path) -> None:
     python = os.path.abspath(ROOT / ".venv/bin/python")  # noqa: PTH100 - keeps the link
     found = run(copy, python, "-m", "sojourn", "schema", stdout=subprocess.PIPE).stdout
     (copy / "docs/schema/scenario.schema.json").write_bytes(found)
+    run(copy, python, "-c", USES_METRIC)
+    run(copy, python, "tools/metrics_doc.py")
     run(copy, python, "-m", "pytest", "--quiet", *DOCUMENT_TESTS)
 
 

@@ -7,10 +7,10 @@ The tables of an :class:`Outcome` and their columns are described by the propert
 :class:`sojourn.Result` with the same names.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
 __all__ = [
     "Capture",
@@ -49,6 +49,7 @@ __all__ = [
     "live_buffer_bytes",
     "max_seed",
     "message",
+    "metric_catalogue",
     "parameters_at",
     "parse_cc",
     "parse_qdisc",
@@ -56,7 +57,6 @@ __all__ = [
     "parse_size_bytes",
     "parse_time_s",
     "parse_trace_bits_per_s",
-    "per_run_metrics",
     "printable",
     "python_prefix",
     "qdisc_catalogue",
@@ -67,7 +67,8 @@ __all__ = [
     "run_program",
     "scenario_keys",
     "scenario_schema",
-    "traffic_transactions",
+    "table_metrics",
+    "traffic_types",
     "version",
 ]
 
@@ -261,8 +262,12 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
-    def per_run(self) -> Table:
-        """Return the metrics of every finished run: ``arm``, ``replication`` and the metrics."""
+    def metrics(self, by: str) -> Table:
+        """Return the metrics of every finished run, by run, group, class, application or link.
+
+        The columns are ``arm``, ``replication``, ``group`` unless by run, and the metrics. Raises
+        :class:`ResultError` for another `by`.
+        """
 
     def save(self, directory: str | PathLike[str], force: bool = False) -> str:
         """Write ``manifest.json`` and one Parquet file per table; return the manifest's digest.
@@ -471,10 +476,10 @@ def run(
 def run_one(scenario: Scenario, number: int, *, backend: str | None = None) -> bytes:
     """Execute run `number`, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
 
-def per_run_metrics(
-    flows: bytes, links: bytes, pings: bytes, *, warmup_s: float, measured_s: float
+def table_metrics(
+    by: str, tables: Mapping[str, bytes], *, warmup_s: float, measured_s: float
 ) -> Table:
-    """Compute the metrics of every run of three tables, which are Arrow IPC streams."""
+    """Compute the metrics of every run of some tables, given by name as Arrow IPC streams."""
 
 def averaged_pings(pings: bytes) -> Table:
     """Average the pings of every run of a table, an Arrow IPC stream, as flent does."""
@@ -592,11 +597,24 @@ def scenario_keys() -> dict[str, list[str]]:
     The tables are ``"scenario"``, ``"link"``, ``"page object"`` and one per type of traffic.
     """
 
-def traffic_transactions() -> dict[str, str | None]:
-    """Return what the transactions of each type of traffic are called, such as ``"pages"``.
+def metric_catalogue() -> str:
+    """Return the metrics and their definitions as JSON.
 
-    None if the type has no transactions.
+    [{column, scope, label, unit, digits, role, shown, description}]
     """
+
+@type_check_only
+class TrafficType(TypedDict):
+    """Properties of a type of traffic that determine the metrics of its flows."""
+
+    measured: Literal["group", "application"] | None
+    carries_data: bool
+    has_connection: bool
+    constant_rate: bool
+    transactions: str | None
+
+def traffic_types() -> dict[str, TrafficType]:
+    """Return the properties of each type of traffic."""
 
 def scenario_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of scenario files."""

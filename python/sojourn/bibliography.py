@@ -189,7 +189,7 @@ def of_scenario(scenario: Mapping[str, Any]) -> Uses:
         for name in _control_names(scenario):
             for protocol in protocols:
                 _add(uses, "slow_start", _default_slow_start(name, protocol))
-    connections = (block["count"] for block in blocks if block["type"] in {"tcp", "quic"})
+    connections = (block["count"] for block in blocks if _is_connection(block["type"]))
     if sum(connections) > 1:
         _add(uses, "statistics", "Jain's index")
     if scenario["replications"] > 1:
@@ -235,10 +235,14 @@ def _of_value(key: str, value: Any) -> Uses:
     return uses
 
 
+def _is_connection(kind: str) -> bool:
+    return _core.traffic_types()[kind]["has_connection"]
+
+
 def _protocol(block: Mapping[str, Any]) -> str | None:
     """Return the transport protocol of a group of traffic."""
     kind: str = block["type"]
-    if kind in {"tcp", "quic"}:
+    if _is_connection(kind):
         return kind
     if kind not in _OVER_TRANSPORT:
         return None

@@ -29,14 +29,17 @@ pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios,
 pub use invocation::{Engine, Invocation};
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
-pub use metrics::{Measurements, Meter, OnThread, Row, averaged_pings, per_run, read_stream};
+pub use metrics::{
+    Declaration, Measurements, Meter, OnThread, Role, Row, Scope, averaged_pings,
+    metric_catalogue_json, metrics, read_stream,
+};
 pub use outcome::Outcome;
 pub use run::{RunOptions, check, run, run_one, run_while_it_lasts};
 pub use save::{Claim, Replace};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{
-    ConfigError, MAX_SEED, Part, Scenario, ScenarioError, check_part, json_schema, message,
-    parameters_at, printable, scenario_keys, trace_mean_rate, traffic_transactions,
+    ConfigError, MAX_SEED, Measured, Part, Scenario, ScenarioError, check_part, json_schema,
+    message, parameters_at, printable, scenario_keys, trace_mean_rate, traffic_types,
 };
 pub use sojourn_store::{Disk, RunStore};
 pub use stats::{Bootstrap, Interval, StatsError};

@@ -12,7 +12,8 @@ use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Properties, Registry, Unsupported,
 };
 use sojourn_lab::{
-    Build, Disk, Engine, Measurements, Meter, Provenance, Row, RunOptions, RunStore, Scenario, run,
+    Build, Disk, Engine, Measurements, Meter, Provenance, Row, RunOptions, RunStore, Scenario,
+    Scope, run,
 };
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
@@ -77,7 +78,7 @@ fn rows_have_the_metrics_of_the_tables_for_any_number_of_threads() {
         meter.scenario(),
         RunOptions::default(),
     );
-    let expected = outcome.unwrap().per_run().unwrap();
+    let expected = outcome.unwrap().metrics(Scope::Run).unwrap();
     assert_eq!(expected.rows(), 6);
     for jobs in [1, 2, 9] {
         let rows = all(&start(&meter, simulator(), jobs)).unwrap();

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use sojourn_lab::Build;
+use pyo3::types::PyDict;
+use sojourn_lab::{Build, Measured, Scope};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{LinkFacts, QdiscSpec};
 
@@ -120,12 +121,36 @@ pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     sojourn_lab::scenario_keys()
 }
 
-/// Return what the transactions of each type of traffic are called, such as ``"pages"``.
+/// Return the metrics and their definitions as JSON.
 ///
-/// None if the type has no transactions.
+/// [{column, scope, label, unit, digits, role, shown, description}]
 #[pyfunction]
-pub(crate) fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
-    sojourn_lab::traffic_transactions()
+pub(crate) fn metric_catalogue() -> String {
+    sojourn_lab::metric_catalogue_json()
+}
+
+/// Return the properties of each type of traffic.
+///
+/// {name: {measured: "group", "application" or None, `carries_data`, `has_connection`, `constant_rate`,
+/// transactions: a word such as "pages", or None}}
+#[pyfunction]
+pub(crate) fn traffic_types(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let types = PyDict::new(py);
+    for (name, properties) in sojourn_lab::traffic_types() {
+        let measured = match properties.measured {
+            Measured::Flows => Some(Scope::Group.name()),
+            Measured::Applications => Some(Scope::Application.name()),
+            Measured::Nothing => None,
+        };
+        let of = PyDict::new(py);
+        of.set_item("measured", measured)?;
+        of.set_item("carries_data", properties.carries_data)?;
+        of.set_item("has_connection", properties.has_connection)?;
+        of.set_item("constant_rate", properties.constant_rate)?;
+        of.set_item("transactions", properties.transactions)?;
+        types.set_item(name, of)?;
+    }
+    Ok(types)
 }
 
 /// Return the largest seed of a scenario.

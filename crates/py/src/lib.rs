@@ -71,14 +71,15 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::qdisc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::qdisc_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_keys, module)?)?;
-    module.add_function(wrap_pyfunction!(catalogue::traffic_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::metric_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::traffic_types, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::version, module)?)?;
     module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(live::live_buffer_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::averaged_pings, module)?)?;
-    module.add_function(wrap_pyfunction!(metrics::per_run_metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::table_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
     module.add_function(wrap_pyfunction!(

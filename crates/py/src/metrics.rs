@@ -1,5 +1,6 @@
 //! Python classes for the metrics of runs.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -7,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use sojourn_backend::{BackendError, Cancellation, locked};
-use sojourn_lab::{Build, Engine, Measurements, Meter, Provenance, Row, read_stream};
+use sojourn_lab::{
+    Build, Engine, Measurements, Meter, Provenance, Row, Scope, TableKind, read_stream,
+};
 
 use crate::backends::{ATTENTION, attached, registry, threads};
 use crate::errors::Failure;
@@ -180,21 +183,33 @@ fn pairs(py: Python<'_>, rows: Vec<Row>) -> Vec<Pair<'_>> {
         .collect()
 }
 
-/// Compute the metrics of every run of three tables, which are Arrow IPC streams; times are in seconds.
+/// What the rows of a table of metrics are about.
+pub(crate) fn scope(by: &str) -> Result<Scope, Failure> {
+    Scope::named(by).ok_or_else(|| {
+        let names = Scope::ALL.map(Scope::name).join(", ");
+        Failure::Result(format!("by: unknown {by:?}; expected one of {names}"))
+    })
+}
+
+/// Compute the metrics of every run of some tables, given by name as Arrow IPC streams; times are in seconds.
 #[pyfunction]
-#[pyo3(signature = (flows, links, pings, *, warmup_s, measured_s))]
-pub(crate) fn per_run_metrics(
+#[pyo3(signature = (by, tables, *, warmup_s, measured_s))]
+#[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+pub(crate) fn table_metrics(
     py: Python<'_>,
-    flows: &[u8],
-    links: &[u8],
-    pings: &[u8],
+    by: &str,
+    tables: BTreeMap<String, PyBackedBytes>,
     warmup_s: f64,
     measured_s: f64,
 ) -> Result<PyTable, Failure> {
+    let by = scope(by)?;
     let table = py.detach(|| {
-        let (flows, links) = (read_stream(flows)?, read_stream(links)?);
-        let pings = read_stream(pings)?;
-        sojourn_lab::per_run(&flows, &links, &pings, warmup_s, measured_s)
+        let mut read = BTreeMap::new();
+        for (name, bytes) in &tables {
+            read.insert(name.as_str(), read_stream(bytes)?);
+        }
+        let of = |kind: TableKind| read.get(kind.name()).map_or(&[][..], Vec::as_slice);
+        sojourn_lab::metrics(by, &of, warmup_s, measured_s)
     });
     Ok(PyTable(table.map_err(|e| Failure::Other(e.to_string()))?))
 }

@@ -13,6 +13,7 @@ use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Table, TableK
 
 use crate::backends::registry;
 use crate::errors::Failure;
+use crate::metrics::scope;
 use crate::scenario::PyScenario;
 
 /// A table of an outcome; polars, pyarrow and `DuckDB` read it without a copy.
@@ -156,9 +157,10 @@ impl PyOutcome {
         Ok(PyTable(self.0.table(kind).clone()))
     }
 
-    /// Return the metrics of every finished run: `arm`, `replication` and the metrics.
-    fn per_run(&self, py: Python<'_>) -> Result<PyTable, Failure> {
-        let table = py.detach(|| self.0.per_run());
+    /// Return the metrics of every finished run, by run, group, class, application or link.
+    fn metrics(&self, py: Python<'_>, by: &str) -> Result<PyTable, Failure> {
+        let by = scope(by)?;
+        let table = py.detach(|| self.0.metrics(by));
         Ok(PyTable(table.map_err(|e| Failure::Damaged(e.to_string()))?))
     }
 

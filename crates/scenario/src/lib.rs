@@ -50,5 +50,6 @@ pub use message::{message, printable};
 pub use part::{Part, check_part};
 pub use path::parameters_at;
 pub use plan::{Config, ConfigError, FlowLabel, Plan};
-pub use scenario::{Scenario, scenario_keys, traffic_transactions};
+pub use scenario::{Scenario, scenario_keys, traffic_properties, traffic_types};
 pub use schema::json_schema;
+pub use traffic::{Measured, TrafficProperties};

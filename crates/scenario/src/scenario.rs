@@ -17,6 +17,7 @@ use crate::error::ScenarioError;
 use crate::key::names;
 use crate::model::{Arm, Spec};
 use crate::path::{self, Covered};
+use crate::traffic::TrafficProperties;
 use crate::value::{Node, Value};
 use crate::{arms, compile, decode, encode, link, load, older, page, text, traffic};
 
@@ -32,10 +33,15 @@ pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     tables.map(|(table, keys)| (table, names(&keys))).collect()
 }
 
-/// What the users of each type of traffic wait for, in the plural, such as `pages`; `None`: the type
-/// has no transactions.
-pub fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
-    traffic::transactions().collect()
+/// The properties of each type of traffic.
+pub fn traffic_types() -> impl Iterator<Item = (&'static str, TrafficProperties)> {
+    traffic::properties()
+}
+
+/// The properties of a type of traffic.
+pub fn traffic_properties(name: &str) -> TrafficProperties {
+    let found = traffic::properties().find(|&(known, _)| known == name);
+    found.map_or(TrafficProperties::UNKNOWN, |(_, properties)| properties)
 }
 
 /// The only arm of a scenario that names none.

@@ -1,6 +1,9 @@
 //! Applications in scenarios: they are read as written, and mistakes are reported.
 
-use sojourn_scenario::Scenario;
+use std::collections::BTreeSet;
+
+use sojourn_scenario::plan::Traffic;
+use sojourn_scenario::{Measured, Scenario, traffic_properties, traffic_types};
 
 fn scenario(traffic: &str) -> String {
     format!(
@@ -288,4 +291,41 @@ fn constants_of_hystart_plus_plus_need_it() {
         );
         assert_eq!(error.rule, rule, "{traffic}");
     }
+}
+
+#[test]
+fn the_properties_of_a_type_agree_with_what_its_flows_run() {
+    let mut seen = BTreeSet::new();
+    for traffic in [
+        "type = \"tcp\"",
+        "type = \"quic\"",
+        "type = \"udp\"\nrate = \"1mbit\"",
+        "type = \"ping\"",
+        "type = \"web\"\npage = \"large\"",
+        "type = \"sessions\"\nevery = \"1s\"\nbytes = \"1kb\"",
+        "type = \"request\"\nbytes = \"32kb\"",
+        "type = \"incast\"\nservers = 2\nbytes = \"32kb\"",
+        "type = \"dash\"",
+        "type = \"voip\"",
+        "type = \"responsiveness\"",
+        "type = \"program\"\ncommand = [\"a\"]",
+    ] {
+        let read = Scenario::from_toml(&scenario(traffic)).unwrap();
+        let plan = read.plan(0, 0);
+        let (flow, label) = (&plan.config.flows[0], &plan.flows[0]);
+        seen.insert(label.kind);
+        let of = traffic_properties(label.kind);
+        let is_connection = matches!(flow.traffic, Traffic::Tcp { .. } | Traffic::Quic { .. });
+        let (is_datagrams, is_echo) = match &flow.traffic {
+            Traffic::Datagrams(config) => (true, config.kind().is_echo()),
+            _ => (false, false),
+        };
+        let is_program = matches!(flow.traffic, Traffic::Program(_));
+        assert_eq!(of.has_connection, is_connection, "{traffic}");
+        assert_eq!(of.constant_rate, is_datagrams, "{traffic}");
+        assert_eq!(of.carries_data, !is_echo, "{traffic}");
+        let is_measured = of.measured != Measured::Nothing;
+        assert_eq!(is_measured, !is_echo && !is_program, "{traffic}");
+    }
+    assert_eq!(seen, traffic_types().map(|(name, _)| name).collect());
 }

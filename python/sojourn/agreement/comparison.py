@@ -10,7 +10,7 @@ import polars as pl
 
 from sojourn.result import Result
 from sojourn.result.catalogue import By, Metric, shown
-from sojourn.result.metrics import KEYS, LEVEL, metrics_of, transport_metrics
+from sojourn.result.metrics import KEYS, LEVEL, metrics_of, round_trips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +180,8 @@ def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
 
 def _whole(result: Result) -> pl.DataFrame:
     """Return the metrics of whole runs, with the round-trip times that connections measure."""
-    checked = result.scenario.checked
-    measured_s = checked.duration_s - checked.warmup_s
-    transport = transport_metrics(result.flows, result.links, measured_s=measured_s)
-    rtts = [name for name in transport.columns if name.startswith("ack_rtt_")]
-    return result.table().join(
-        transport.select(*KEYS, *rtts), on=KEYS, how="left", maintain_order="left"
-    )
+    rtts = round_trips(result.flows)
+    return result.table().join(rtts, on=KEYS, how="left", maintain_order="left")
 
 
 def _column(frame: pl.DataFrame, name: str) -> list[float]:

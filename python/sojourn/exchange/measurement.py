@@ -12,6 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.exchange.selection import Product
 from sojourn.result import metrics
+from sojourn.result.kinds import CARRIES_DATA
 from sojourn.result.metrics import KEYS
 
 FORMAT, VERSION = "sojourn-measurement", 1
@@ -106,18 +107,17 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
         one.table(name, warmup_s=warmup_s) for name in ("flows", "links", "pings")
     )
     # The sum of missing values is 0, so values that were not measured are omitted.
-    flows = flows.filter((pl.col("kind") == "ping") | pl.col("goodput_mbit_per_s").is_not_null())
+    flows = flows.filter(~CARRIES_DATA | pl.col("goodput_mbit_per_s").is_not_null())
     if links.is_empty():
         # Metrics of runs are computed for every run that has a link.
         nothing = pl.DataFrame({"link": [""]})
         links = replace(one, tables={"links": nothing}, totals={}).table("links")
     seconds = max(one.end_s - begin, 1e-9)
-    row = metrics.per_run_metrics(flows, links, pings, warmup_s=begin, measured_s=seconds)
-    transport = metrics.transport_metrics(
-        flows.head(0), links.drop_nulls("sent_bytes"), measured_s=seconds
-    )
-    if not transport.is_empty():
-        row = row.join(transport, on=KEYS, how="left", maintain_order="left")
+    span = {"warmup_s": begin, "measured_s": seconds}
+    row = metrics.of_tables("run", {"flows": flows, "links": links, "pings": pings}, **span)
+    of_links = metrics.of_links(metrics.of_tables("link", {"links": links}, **span))
+    throughputs = [name for name in of_links.columns if name.startswith("throughput_")]
+    row = row.join(of_links.select(*KEYS, *throughputs), on=KEYS, how="left", maintain_order="left")
     for metric, column in (("drops", "drops_overlimit"), ("marks", "marks_aqm")):
         if links[column].null_count() == links.height:
             row = row.drop(metric)

@@ -10,6 +10,7 @@ import polars as pl
 from sojourn.exchange.measurement import TABLES, Measurement, combined, per_run
 from sojourn.result import Result
 from sojourn.result.catalogue import By
+from sojourn.result.metrics import OF_GROUPS, of_tables
 from sojourn.scenario import Scenario
 
 
@@ -48,7 +49,13 @@ class Beside(Result):
     def _measured(self, by: By) -> pl.DataFrame:
         """Compute metrics; of measured runs, only those that the simulated runs have."""
         if by != "run":
-            return super()._measured(by)
+            checked = self.scenario.checked
+            return of_tables(
+                by,
+                {name: getattr(self, name) for name in OF_GROUPS},
+                warmup_s=checked.warmup_s,
+                measured_s=checked.duration_s - checked.warmup_s,
+            )
         simulated = self.simulated.table()
         measured = per_run(self.measurements, warmup_s=self.scenario.checked.warmup_s)
         known = [name for name in measured.columns if name in simulated.columns]

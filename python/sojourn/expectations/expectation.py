@@ -9,7 +9,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.document import needs
 from sojourn.expressions import Expression, Reference, parse
-from sojourn.result.catalogue import Kind, of_kind
+from sojourn.result.catalogue import By, of_scope
 from sojourn.scenario import Scenario
 
 # Statistics over runs; without one, the mean is meant.
@@ -156,13 +156,6 @@ def _of_table(place: str, table: object) -> Expectation:
     return expectation(keys["that"], name=keys.get("name"), arms=arms, place=f"{place}.that")
 
 
-# The kind of the metrics of each type of traffic; that of others is "application".
-_KINDS: dict[str, Kind | None] = {
-    **dict.fromkeys(("tcp", "quic", "udp"), "group"),
-    **dict.fromkeys(("ping", "program")),
-}
-
-
 def groups(scenario: Scenario) -> dict[str, list[str]]:
     """List the groups of traffic of a scenario that have metrics, in any of its arms."""
     document = json.loads(scenario.checked.to_json())
@@ -173,10 +166,10 @@ def groups(scenario: Scenario) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for block in blocks:
         # The type of a block that an arm renames is not looked up: all metrics are accepted.
-        kinds: tuple[Kind | None, ...] = ("group", "application")
+        scopes: tuple[By | None, ...] = ("group", "application")
         if "type" in block:
-            kinds = (_KINDS.get(block["type"], "application"),)
-        columns = [metric.column for kind in kinds if kind is not None for metric in of_kind(kind)]
+            scopes = (_core.traffic_types()[block["type"]]["measured"],)
+        columns = [metric.column for by in scopes if by is not None for metric in of_scope(by)]
         if columns and "name" in block:
             known = found.setdefault(block["name"], [])
             known += [column for column in columns if column not in known]

@@ -188,8 +188,8 @@ def _metric(result: Result, name: str, group: str | None) -> list[Quantity]:
     if frame is None or not frame.schema[name].is_numeric() or name == "replication":
         return []
     values = frame.select("arm", value=pl.col(name).cast(pl.Float64)).drop_nulls()
-    kinds = {"run"} if group is None else {"group", "application"}
-    declared = (metric.named(name) for metric in METRICS if metric.kind in kinds)
+    scopes = {"run"} if group is None else {"group", "application"}
+    declared = (metric.named(name) for metric in METRICS if metric.scope in scopes)
     label = next((metric.heading for metric in declared if metric is not None), name)
     return [
         Quantity(

@@ -1,47 +1,27 @@
-"""Metrics of runs, their means over runs, and paired differences between arms.
+"""Metrics of runs and their parts, their means over runs, and paired differences between arms.
 
-:mod:`sojourn.result.catalogue` defines each metric; `crates/lab/src/metrics` computes them.
+`crates/lab/src/metrics` declares and computes them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.result.catalogue import By, Metric, shown
-from sojourn.result.latency import PINGS, in_polars, stream
+from sojourn.result.catalogue import By, Metric, of_link, shown
+from sojourn.result.kinds import CARRIES_DATA, HAS_CONNECTION
+from sojourn.result.latency import in_polars, stream
 from sojourn.result.naming import described
 
 KEYS = ("arm", "replication")
 
-# Kinds of flows that have a connection, with a congestion window.
-CONNECTIONS = ("tcp", "quic")
 LEVEL = 0.95
-# Bytes per packet that a link counts before the IP header.
-ETHERNET_HEADER = 14
-# Columns from which the metrics are computed, beside the keys.
-_FLOWS = {
-    "flow": pl.String(),
-    "kind": pl.String(),
-    "direction": pl.String(),
-    "bytes": pl.Float64(),
-    "delivered_bytes": pl.Float64(),
-    "goodput_mbit_per_s": pl.Float64(),
-    "started_s": pl.Float64(),
-}
-_LINKS = {
-    "link": pl.String(),
-    "sojourn_ms_p95": pl.Float64(),
-    "driver_ms_p95": pl.Float64(),
-    "drops_overlimit": pl.Float64(),
-    "drops_aqm": pl.Float64(),
-    "marks_aqm": pl.Float64(),
-    "marks_ce_threshold": pl.Float64(),
-}
+# Tables from which the metrics of parts of runs are computed.
+OF_GROUPS = ("flows", "links", "classes", "applications", "transactions")
 
 
 def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
-    """Describe the columns of :func:`per_run_metrics`, in its order."""
+    """Describe the columns of a table of metrics of runs, in its order."""
     return described(column for column in per_run.columns if column not in KEYS)
 
 
@@ -50,58 +30,45 @@ def metrics_by(by: By, table: pl.DataFrame) -> Sequence[Metric]:
     return metrics_of(table) if by == "run" else shown(by)
 
 
-def per_run_metrics(
-    flows: pl.DataFrame,
-    links: pl.DataFrame,
-    pings: pl.DataFrame,
-    *,
-    warmup_s: float,
-    measured_s: float,
+def of_tables(
+    by: By, tables: Mapping[str, pl.DataFrame], *, warmup_s: float, measured_s: float
 ) -> pl.DataFrame:
-    """Compute every metric of every run."""
-    computed = _core.per_run_metrics(
-        stream(flows, _FLOWS),
-        stream(links, _LINKS),
-        stream(pings, PINGS),
-        warmup_s=warmup_s,
-        measured_s=measured_s,
+    """Compute the metrics of every run of some tables, which are given by name."""
+    streams = {name: stream(table) for name, table in tables.items()}
+    computed = _core.table_metrics(by, streams, warmup_s=warmup_s, measured_s=measured_s)
+    return in_polars(computed, like=next(iter(tables.values())))
+
+
+def of_links(links: pl.DataFrame) -> pl.DataFrame:
+    """Put the metrics of every link of a run in one row, with the name of the link in their names.
+
+    Examples
+    --------
+    >>> keys = {"arm": ["a", "a"], "replication": [0, 0], "group": ["up", "down"]}
+    >>> of_links(pl.DataFrame({**keys, "drops": [1.0, 2.0]})).to_dicts()
+    [{'arm': 'a', 'replication': 0, 'drops_up': 1.0, 'drops_down': 2.0}]
+    """
+    runs = links.select(KEYS).unique(maintain_order=True)
+    for (name,), rows in links.group_by("group", maintain_order=True):
+        metrics = [column for column in rows.columns if column not in (*KEYS, "group")]
+        named = (pl.col(column).alias(of_link(column, f"{name}")) for column in metrics)
+        runs = runs.join(rows.select(*KEYS, *named), on=KEYS, how="left", maintain_order="left")
+    return runs
+
+
+def round_trips(flows: pl.DataFrame) -> pl.DataFrame:
+    """Average the round-trip times that the connections of each direction measured, per run."""
+    connections = flows.filter(HAS_CONNECTION).with_columns(pl.col("direction").fill_null("total"))
+    rtt = pl.col("ack_rtt_ms_mean")
+    return connections.group_by(KEYS, maintain_order=True).agg(
+        rtt.filter(pl.col("direction") == name).mean().alias(f"ack_rtt_{name}_ms")
+        for name in directions(connections)
     )
-    return in_polars(computed, like=links)
-
-
-def transport_metrics(
-    flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
-) -> pl.DataFrame:
-    """Compute the transport metrics that publications report, for comparisons with them."""
-    ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
-    names = links["link"].unique(maintain_order=True).to_list()
-    runs = links.group_by(KEYS, maintain_order=True).agg(
-        (ip_bytes.filter(pl.col("link") == name).sum() * 8 / measured_s / 1e6).alias(
-            f"throughput_{name}_mbit_per_s"
-        )
-        for name in names
-    )
-    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
-    if tcp.is_empty():
-        return runs
-    rtts = tcp.group_by(KEYS, maintain_order=True).agg(
-        pl.col("ack_rtt_ms_mean")
-        .filter(pl.col("direction") == name)
-        .mean()
-        .alias(f"ack_rtt_{name}_ms")
-        for name in directions(tcp)
-    )
-    return runs.join(rtts, on=KEYS, how="left", maintain_order="left")
-
-
-def _data_flows(flows: pl.DataFrame) -> pl.DataFrame:
-    data = flows.filter(pl.col("kind") != "ping")
-    return data.with_columns(pl.col("direction").fill_null("total"))
 
 
 def directions(flows: pl.DataFrame) -> list[str]:
     """List the directions of data, download first; ``"total"`` for flows with a path."""
-    present = _data_flows(flows)["direction"].unique().to_list()
+    present = flows.filter(CARRIES_DATA)["direction"].fill_null("total").unique().to_list()
     return sorted(present, key=lambda name: (name != "down", name))
 
 

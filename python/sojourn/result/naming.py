@@ -62,7 +62,7 @@ def instead_of(name: str, links: Sequence[str] | None = None) -> str:
 
 def _columns(links: Sequence[str]) -> Iterator[str]:
     """List the columns of runs of scenarios with these links."""
-    for column in (metric.column for metric in METRICS if metric.kind == "run"):
+    for column in (metric.column for metric in METRICS if metric.scope == "run"):
         if "{link}" in column:
             yield from (column.replace("{link}", link) for link in links)
         elif "{direction}" in column:
@@ -112,7 +112,7 @@ def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     named = (name, *(f"{name}{unit}" for unit in _UNITS))
     if links is not None:
         return not set(named).isdisjoint(_columns(links))
-    of_runs = [metric for metric in METRICS if metric.kind == "run"]
+    of_runs = [metric for metric in METRICS if metric.scope == "run"]
     return any(metric.named(column) is not None for column in named for metric in of_runs)
 
 
@@ -140,7 +140,7 @@ def described(columns: Iterable[str]) -> list[Metric]:
 
 def _described(column: str) -> Metric:
     for declared in METRICS:
-        if declared.kind in {"run", "study"} and (metric := declared.named(column)) is not None:
+        if declared.scope in {"run", "study"} and (metric := declared.named(column)) is not None:
             return metric
     message = f'unknown metric "{column}"; {instead_of(column)}'
     raise _core.ResultError(message)

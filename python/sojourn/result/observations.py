@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
-from sojourn.result.catalogue import of_kind
+from sojourn.result.catalogue import By, of_scope
 from sojourn.result.metrics import KEYS
 
 # Observations expected beyond the percentile in all runs of an arm. Their number has a relative
@@ -69,15 +68,13 @@ def sparse(
     ]
 
 
-def _of_metrics(
-    kind: Literal["run", "group", "application"], prefix: str, seen: pl.DataFrame
-) -> Iterator[Sparse]:
+def _of_metrics(by: By, prefix: str, seen: pl.DataFrame) -> Iterator[Sparse]:
     """Check the shown percentiles of a quantity, given its observations."""
     counts = seen.group_by(*KEYS, "group", maintain_order=True).len()
     arms = counts.group_by("arm", "group", maintain_order=True).agg(
         per_run=pl.col("len").mean(), whole=pl.col("len").sum()
     )
-    for metric in of_kind(kind):
+    for metric in of_scope(by):
         if not (metric.shown and metric.column.startswith(prefix)):
             continue
         percent = int(metric.column.removeprefix(prefix))

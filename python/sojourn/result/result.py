@@ -5,24 +5,21 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self, cast, get_args
 
 import polars as pl
 
 from sojourn import _core, markup
 from sojourn.result import (
-    app_metrics,
     derived_files,
-    flow_groups,
     latex,
     metrics,
     notebook,
     observations,
-    queue_classes,
     stationarity,
     validity,
 )
-from sojourn.result.catalogue import BY, By, shown
+from sojourn.result.catalogue import By, shown
 from sojourn.result.tables import ResultTables
 from sojourn.scenario import Link, Scenario
 
@@ -109,23 +106,21 @@ class Result(ResultTables):
         ----------
         by
             What a row is about: ``"run"``, or a group of one: ``"group"`` for groups of flows,
-            ``"class"`` for the classes of queues, ``"application"`` for groups of applications.
+            ``"class"`` for the classes of queues, ``"application"`` for groups of applications,
+            ``"link"`` for links.
 
         Returns
         -------
         polars.DataFrame
             One row per run, or per run and group: ``arm``, ``replication``, ``group`` unless by
             run, and the metrics. The group of a class is the name of its link and its own, such as
-            ``"down: L"``; queues without classes have no rows.
+            ``"down: L"``; queues without classes have no rows. The group of a link is its name.
 
         Raises
         ------
         ResultError
             `by` is none of these.
         """
-        if by not in BY:
-            message = f'by: unknown "{by}"; expected one of {", ".join(BY)}'
-            raise _core.ResultError(message)
         if by not in self._metrics:
             self._metrics[by] = self._measured(by)
         return self._metrics[by]
@@ -137,19 +132,7 @@ class Result(ResultTables):
 
     def _measured(self, by: By) -> pl.DataFrame:
         """Compute a table of metrics."""
-        checked = self.scenario.checked
-        measured_s = checked.duration_s - checked.warmup_s
-        if by == "group":
-            return flow_groups.per_group(
-                self.flows, self.links, warmup_s=checked.warmup_s, measured_s=measured_s
-            )
-        if by == "class":
-            return queue_classes.per_class(self.classes, measured_s=measured_s)
-        if by == "application":
-            return app_metrics.per_application(
-                self.applications, self.transactions, warmup_s=checked.warmup_s
-            )
-        return pl.DataFrame(self._outcome.per_run())
+        return pl.DataFrame(self._outcome.metrics(by))
 
     @cached_property
     def validity(self) -> validity.Validity:
@@ -327,8 +310,10 @@ class Result(ResultTables):
             There is no such frame, or pandas is not installed.
         """
         names = self._outcome.table_names
-        if table not in (*names, *BY):
-            message = f'table: unknown table "{table}"; expected one of {", ".join([*names, *BY])}'
+        scopes: tuple[By, ...] = get_args(By)
+        if table not in (*names, *scopes):
+            known = ", ".join([*names, *scopes])
+            message = f'table: unknown table "{table}"; expected one of {known}'
             raise _core.ResultError(message)
         try:
             pandas = importlib.import_module("pandas")

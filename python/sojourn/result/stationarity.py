@@ -10,7 +10,8 @@ from statistics import fmean
 
 import polars as pl
 
-from sojourn.result.metrics import CONNECTIONS, KEYS
+from sojourn.result.kinds import HAS_CONNECTION, HAS_CONSTANT_RATE, IS_MEASURED_AS_FLOW
+from sojourn.result.metrics import KEYS
 from sojourn.result.student import p_value
 
 # Probability of at least one false alarm in a stationary result, divided among its tests.
@@ -29,8 +30,6 @@ LEAST_PAIRS = 4
 ROWS = 200_000
 # A link is a source of latency if packets wait for it for this share of the time.
 BUSY_SHARE = 0.05
-# Traffic whose rate does not depend on when it began, besides endless connections.
-CONSTANT = ("udp", "voip", "ping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +67,8 @@ def drifts(
     is part of the experiment. Latency is compared only where nothing but such load, calls and
     pings is sent: other traffic begins and ends by itself.
     """
-    finite = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
-    foreign = ~pl.col("kind").is_in([*CONNECTIONS, *CONSTANT]) | finite
+    endless = HAS_CONNECTION & pl.col("bytes").is_null()
+    foreign = ~(endless | HAS_CONSTANT_RATE)
     alone = flows.group_by("arm").agg(alone=~foreign.any()).filter("alone")
     span = {"warmup_s": warmup_s, "duration_s": duration_s}
     spans, rates = [], []
@@ -122,8 +121,8 @@ def _pieces(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
 def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
     """Return the series of the flows that send without end, with the length of each interval."""
     keys = [*KEYS, "flow"]
-    endless = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_null()
-    of_load = flows.filter(endless | (pl.col("kind") == "udp"))
+    endless = HAS_CONNECTION & pl.col("bytes").is_null()
+    of_load = flows.filter(endless | (HAS_CONSTANT_RATE & IS_MEASURED_AS_FLOW))
     of_load = of_load.select(*keys, pl.col("direction").fill_null("total"))
     # Of long series, only what is needed.
     rates = flow_series.select(*keys, "t_s", "goodput_mbit_per_s")

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core, markup
+from sojourn import markup
+from sojourn.result import kinds
 from sojourn.result.formatting import significant
-from sojourn.result.metrics import CONNECTIONS
 from sojourn.result.observations import Sparse
 from sojourn.result.stationarity import Drift
 
@@ -200,9 +200,9 @@ def _active(flows: pl.DataFrame) -> pl.DataFrame:
     Null for a run with other traffic than transfers that completed.
     """
     end = pl.col("started_s") + pl.col("fct_s")
-    transfer = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
+    transfer = kinds.HAS_CONNECTION & pl.col("bytes").is_not_null()
     return (
-        flows.filter(pl.col("kind") != "ping")
+        flows.filter(kinds.CARRIES_DATA)
         .group_by("arm", "replication")
         .agg(
             active_s=pl.when((transfer & end.is_not_null()).all()).then(
@@ -259,7 +259,7 @@ def _idle_links(means: pl.DataFrame) -> list[Finding]:
 
 
 def _connections(flows: pl.DataFrame) -> list[Finding]:
-    tcp = flows.filter(pl.col("kind").is_in(CONNECTIONS))
+    tcp = flows.filter(kinds.HAS_CONNECTION)
     return [
         Finding(
             severity=Severity.WARNING,
@@ -281,7 +281,7 @@ def _aborted(flows: pl.DataFrame) -> list[Finding]:
             text=f"{row['arm']}: {row['lost']} of {row['flows']} connections of {row['group']} "
             "failed; completion times exclude them.",
         )
-        for row in flows.filter(pl.col("kind").is_in(CONNECTIONS))
+        for row in flows.filter(kinds.HAS_CONNECTION)
         .group_by("arm", "group", maintain_order=True)
         .agg(lost=given_up.sum(), flows=pl.len())
         .filter(pl.col("lost") > 0)
@@ -333,7 +333,7 @@ def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Findi
             if row["cut_off"] > MOST_CUT_OFF * row["begun"]
             else Severity.NOTE,
             text=f"{row['arm']}: {row['group']}: {row['cut_off']:.0f} of {row['begun']} "
-            f"{_core.traffic_transactions()[row['kind']]} were still in progress at the end of the "
+            f"{kinds.transactions(row['kind'])} were still in progress at the end of the "
             "run, "
             + (
                 "so that durations cover only the shorter ones. Use a longer run."

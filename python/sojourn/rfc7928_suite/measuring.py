@@ -1,6 +1,7 @@
 """The metrics of section 2 of RFC 7928, per run: all traffic, each class, each phase."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -8,17 +9,14 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result
-from sojourn.result.catalogue import Metric
+from sojourn.result.catalogue import Metric, declared
 from sojourn.result.metrics import KEYS
 from sojourn.rfc7928_suite.topology import PROBE, Case
 
 WHOLE = "all"
 METRICS = (
-    Metric(
-        column="goodput_mbit_per_s",
-        label="goodput",
-        unit="Mbit/s",
-        digits=2,
+    replace(
+        declared("study_group", "goodput_mbit_per_s"),
         description="Section 2.5: payload passed to receivers in the measured time, summed over "
         "the flows of the class; of finite transfers, the mean goodput until completion.",
     ),
@@ -48,11 +46,8 @@ METRICS = (
         "one-way delay above the base one-way delay. All traffic: round-trip time of pings above "
         "their shortest.",
     ),
-    Metric(
-        column="loss_percent",
-        label="loss",
-        unit="%",
-        digits=2,
+    replace(
+        declared("group", "loss_percent"),
         description="Section 2.3: share of the sent data packets that were dropped on their path.",
     ),
     Metric(
@@ -62,11 +57,8 @@ METRICS = (
         digits=2,
         description="Marked packets as a share of the packets that the bottleneck sent.",
     ),
-    Metric(
-        column="retransmit_percent",
-        label="retransmissions",
-        unit="%",
-        digits=2,
+    replace(
+        declared("group", "retransmit_percent"),
         description="Retransmitted segments as a share of the segments sent.",
     ),
     Metric(
@@ -116,11 +108,9 @@ METRICS = (
         description="Section 9.2: packets of the class dropped on the links of the return path, "
         "and handshake packets dropped on any link, per run.",
     ),
-    Metric(
+    replace(
+        declared("application", "mos_mean"),
         column="mos",
-        label="MOS",
-        unit="",
-        digits=2,
         description="Mean opinion score of calls by the E-model.",
     ),
 )

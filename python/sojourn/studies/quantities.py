@@ -2,7 +2,6 @@
 
 ===========================================  =====================================================
 without group                                metrics of :meth:`sojourn.Result.table`, by run;
-                                             ``throughput_<link>_mbit_per_s``,
                                              ``ack_rtt_<direction>_ms``, ``jain``,
                                              ``goodput_mbit_per_s``, ``sojourn_ms_mean``,
                                              ``sojourn_ms_max``, ``ack_rtt_rise_ms_best``,
@@ -27,7 +26,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result, metrics
-from sojourn.result.metrics import CONNECTIONS, KEYS
+from sojourn.result.kinds import CARRIES_DATA, HAS_CONNECTION
+from sojourn.result.metrics import KEYS
 from sojourn.studies import series
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate
@@ -36,10 +36,6 @@ from sojourn.studies.verdicts import Estimate
 MEDIAN = "median_"
 # Probability that the interval of a median does not contain it, at most.
 OUTSIDE = 0.05
-_OF_LINKS = (
-    *(f"sojourn_ms_{name}" for name in ("mean", "p50", "p95", "p99", "max")),
-    "utilisation",
-)
 
 
 class Quantities:
@@ -84,15 +80,12 @@ class Quantities:
     def of_runs(self) -> pl.DataFrame:
         """One row per run: ``arm``, ``replication`` and every quantity without a group."""
         result = self._result
-        transport = metrics.transport_metrics(
-            result.flows, result.links, measured_s=self._measured_s
-        )
         runs = result.table()
         for part in (
-            transport,
+            metrics.of_links(result.table("link")),
+            metrics.round_trips(result.flows),
             _of_flows(result.flows, self._measured_s),
             _of_longest_link(result.links),
-            _of_each_link(result.links),
             _rises(result.flows),
         ):
             new = [column for column in part.columns if column not in runs.columns]
@@ -133,10 +126,6 @@ def _median(values: list[float]) -> Estimate:
     return Estimate(n, median(values), *ends)
 
 
-def _data(flows: pl.DataFrame) -> pl.DataFrame:
-    return flows.filter(pl.col("kind") != "ping")
-
-
 def _carried(measured_s: float) -> pl.Expr:
     """Goodput of a flow; of a transfer of a given size, averaged over the measured time."""
     over_all = pl.col("delivered_bytes") * 8e-6 / measured_s
@@ -147,14 +136,16 @@ def _carried(measured_s: float) -> pl.Expr:
 def _of_flows(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
     rate = pl.col("goodput_mbit_per_s")
     jain = rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())
-    runs = _data(flows).group_by(KEYS, maintain_order=True)
+    runs = flows.filter(CARRIES_DATA).group_by(KEYS, maintain_order=True)
     return runs.agg(jain=jain.fill_nan(None), goodput_mbit_per_s=_carried(measured_s).sum())
 
 
 def _shares(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
     rate = pl.col("goodput_mbit_per_s")
     flows = flows.with_columns(goodput_mbit_per_s=_carried(measured_s))
-    groups = _data(flows).group_by(*KEYS, "group", maintain_order=True).agg(rate.sum())
+    groups = (
+        flows.filter(CARRIES_DATA).group_by(*KEYS, "group", maintain_order=True).agg(rate.sum())
+    )
     share = 100 * rate / rate.sum().over(KEYS)
     return groups.with_columns(share_percent=share.fill_nan(None))
 
@@ -165,36 +156,9 @@ def _of_longest_link(links: pl.DataFrame) -> pl.DataFrame:
     return runs.select(*KEYS, "sojourn_ms_mean", "sojourn_ms_max")
 
 
-def _of_each_link(links: pl.DataFrame) -> pl.DataFrame:
-    dropped = pl.col("drops_overlimit") + pl.col("drops_aqm")
-    lost = 100 * dropped / (dropped + pl.col("sent_packets"))
-    links = links.with_columns(loss=lost.fill_nan(None))
-    runs = links.select(KEYS).unique(maintain_order=True)
-    for (name,), rows in links.group_by("link", maintain_order=True):
-        columns = [
-            *(pl.col(column).alias(_of_link(column, str(name))) for column in _OF_LINKS),
-            pl.col("loss").alias(f"loss_{name}_percent"),
-        ]
-        part = rows.select(*KEYS, *columns)
-        runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
-    return runs
-
-
-def _of_link(column: str, link: str) -> str:
-    """Put the name of a link into that of a column.
-
-    Examples
-    --------
-    >>> _of_link("sojourn_ms_max", "down"), _of_link("utilisation", "down")
-    ('sojourn_down_ms_max', 'utilisation_down')
-    """
-    first, _, rest = column.partition("_")
-    return "_".join(part for part in (first, link, rest) if part)
-
-
 def _rises(flows: pl.DataFrame) -> pl.DataFrame:
     """Compute how far the ACK RTT of the best and of the worst connection rose above its base."""
-    connections = flows.filter(pl.col("kind").is_in(CONNECTIONS))
+    connections = flows.filter(HAS_CONNECTION)
     runs = flows.select(KEYS).unique(maintain_order=True)
     if "ack_rtt_ms_max" not in flows.columns:
         return runs

@@ -17,7 +17,8 @@ import polars as pl
 from sojourn import _core
 from sojourn.plot import curves
 from sojourn.result import Result, latency
-from sojourn.result.metrics import CONNECTIONS, ETHERNET_HEADER, KEYS
+from sojourn.result.kinds import HAS_CONNECTION
+from sojourn.result.metrics import KEYS
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate
 
@@ -29,6 +30,8 @@ _OF_FLOWS: Mapping[str, str] = {
     "srtt_ms": "srtt_ms",
     "cwnd_packets": "cwnd_packets",
 }
+# Bytes per packet that a link counts before the IP header.
+ETHERNET_HEADER = 14
 _OF_LINKS = re.compile(
     r"(?P<what>sojourn|backlog|throughput)_(?P<link>.+)_(?:ms|packets|mbit_per_s)"
 )
@@ -155,7 +158,7 @@ def _summed(result: Result, group: str | None) -> pl.DataFrame:
 
 def _of_connections(result: Result, column: str, group: str | None) -> pl.DataFrame:
     """Average a column over the connections, or over one group of them, at each sample."""
-    of = result.flows.filter(pl.col("kind").is_in(CONNECTIONS))
+    of = result.flows.filter(HAS_CONNECTION)
     if group is not None:
         of = of.filter(pl.col("group") == group)
     rows = result.flow_series.join(of.select(*KEYS, "flow"), on=[*KEYS, "flow"], how="semi")

@@ -124,7 +124,7 @@ def test_the_tables_of_metrics_are_current() -> None:
     assert done.returncode == 0, done.stderr
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     kinds = re.findall(r"<!-- metrics: (\w+) -->", text)
-    assert kinds == ["run", "study", "study_group", "group", "class", "application"]
+    assert kinds == ["run", "study", "study_group", "group", "class", "link", "application"]
 
 
 def test_every_column_of_a_run_is_in_the_catalogue(result: sj.Result) -> None:

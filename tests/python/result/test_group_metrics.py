@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.result import flow_groups
+from sojourn.result import metrics
 
 
 def flow(group: str, **given: float | str | None) -> dict[str, float | str | None]:
@@ -68,7 +68,8 @@ def groups(flows: list[dict[str, float | str | None]]) -> list[dict[str, float]]
         },
         schema_overrides={"replication": typed.schema["replication"]},
     )
-    return flow_groups.per_group(typed, links, warmup_s=10.0, measured_s=20.0).to_dicts()
+    tables = {"flows": typed, "links": links}
+    return metrics.of_tables("group", tables, warmup_s=10.0, measured_s=20.0).to_dicts()
 
 
 def test_handshakes_are_timed_of_connections_that_opened() -> None:

@@ -57,8 +57,14 @@ def pings(values: list[tuple[float, float | None]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["arm", "replication", "t_s", "flow", "rtt_ms"], orient="row")
 
 
+def per_run(
+    flows: pl.DataFrame, links: pl.DataFrame, pings: pl.DataFrame, **span: float
+) -> pl.DataFrame:
+    return metrics.of_tables("run", {"links": links, "flows": flows, "pings": pings}, **span)
+
+
 def test_goodput_is_the_sum_and_jain_the_index_over_flows() -> None:
-    run = metrics.per_run_metrics(
+    run = per_run(
         flows({("a", 0): [3.0, 1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert run["goodput_up_mbit_per_s"] == 4.0
@@ -68,16 +74,14 @@ def test_goodput_is_the_sum_and_jain_the_index_over_flows() -> None:
 def test_a_transfer_counts_for_all_the_time_and_not_in_jain() -> None:
     size = pl.when(pl.col("flow") == "tcp 2").then(1_000_000)
     seen = flows({("a", 0): [3.0, 1.0, 90.0]}).with_columns(bytes=size)
-    run = metrics.per_run_metrics(seen, links(0.9), pings([]), warmup_s=0.0, measured_s=2.0).row(
-        0, named=True
-    )
+    run = per_run(seen, links(0.9), pings([]), warmup_s=0.0, measured_s=2.0).row(0, named=True)
     # 8 Mbit within 2 s, not 90 Mbit/s for a moment.
     assert run["goodput_up_mbit_per_s"] == pytest.approx(3.0 + 1.0 + 4.0)
     assert run["jain_up"] == pytest.approx(16.0 / (2.0 * 10.0))
 
 
 def test_one_flow_has_no_fairness_and_no_pings_no_delay() -> None:
-    columns = metrics.per_run_metrics(
+    columns = per_run(
         flows({("a", 0): [3.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).columns
     assert "jain_up" not in columns
@@ -85,7 +89,7 @@ def test_one_flow_has_no_fairness_and_no_pings_no_delay() -> None:
 
 
 def test_flows_that_got_nothing_have_no_fairness_rather_than_a_wrong_one() -> None:
-    run = metrics.per_run_metrics(
+    run = per_run(
         flows({("a", 0): [0.0, 0.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert run["jain_up"] is None
@@ -95,9 +99,7 @@ def latencies(
     seen: pl.DataFrame, *, warmup_s: float, load_s: float = 5.0
 ) -> tuple[float | None, float | None]:
     load = flows({("a", 0): [1.0, 1.0]}).with_columns(started_s=pl.Series([load_s, 9.0]))
-    run = metrics.per_run_metrics(load, links(0.9), seen, warmup_s=warmup_s, measured_s=2.0).row(
-        0, named=True
-    )
+    run = per_run(load, links(0.9), seen, warmup_s=warmup_s, measured_s=2.0).row(0, named=True)
     return run["induced_latency_ms"], run["latency_above_base_ms"]
 
 
@@ -184,21 +186,21 @@ def test_the_delay_below_the_queue_is_reported_of_links_that_have_a_driver() -> 
     air = wired.with_columns(link=pl.lit("down"), driver_ms_p95=pl.lit(12.5))
     described = {"warmup_s": 0.0, "measured_s": 10.0}
     one_flow = flows({("a", 0): [1.0], ("b", 0): [1.0]})
-    mixed = metrics.per_run_metrics(one_flow, pl.concat([wired, air]), pings([]), **described)
+    mixed = per_run(one_flow, pl.concat([wired, air]), pings([]), **described)
     assert mixed["driver_down_ms_p95"].to_list() == [12.5, 12.5]
     assert "driver_up_ms_p95" not in mixed.columns
     headings = [metric.heading for metric in metrics.metrics_of(mixed)]
     assert "driver and air down p95 [ms]" in headings
     # An arm may do without a medium.
     only_a = pl.concat([wired, air.filter(arm="a")])
-    some = metrics.per_run_metrics(one_flow, only_a, pings([]), **described)
+    some = per_run(one_flow, only_a, pings([]), **described)
     assert some["driver_down_ms_p95"].to_list() == [12.5, None]
-    none = metrics.per_run_metrics(one_flow, wired, pings([]), **described)
+    none = per_run(one_flow, wired, pings([]), **described)
     assert not [column for column in none.columns if column.startswith("driver")]
 
 
 def test_signals_are_summed_over_links_and_reasons() -> None:
-    run = metrics.per_run_metrics(
+    run = per_run(
         flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert (run["drops"], run["marks"]) == (5.0, 9.0)
@@ -208,16 +210,25 @@ def test_throughput_is_that_of_ip_and_round_trip_times_are_averaged_over_flows()
     seen = flows({("a", 0): [1.0, 2.0, 3.0]}).with_columns(
         ack_rtt_ms_mean=pl.Series([50.0, 70.0, None])
     )
-    sent = links(0.9).with_columns(sent_bytes=pl.lit(1_514_000), sent_packets=pl.lit(1_000))
-    run = metrics.transport_metrics(seen, sent, measured_s=2.0).row(0, named=True)
-    assert run["throughput_up_mbit_per_s"] == pytest.approx(8 * 1_500_000 / 2.0 / 1e6)
-    assert run["ack_rtt_up_ms"] == pytest.approx(60.0)
+    sent = links(0.9).with_columns(
+        pl.lit(None).alias(f"sojourn_ms_{name}") for name in ("mean", "p50", "p99", "max")
+    )
+    sent = sent.with_columns(sent_bytes=pl.lit(1_514_000), sent_packets=pl.lit(1_000))
+    found = metrics.of_tables("link", {"links": sent}, warmup_s=0.0, measured_s=2.0)
+    (link,) = found.to_dicts()
+    assert link["group"] == "up"
+    assert link["throughput_mbit_per_s"] == pytest.approx(8 * 1_500_000 / 2.0 / 1e6)
+    assert (link["drops"], link["marks"]) == (5.0, 9.0)
+    assert link["loss_percent"] == pytest.approx(100 * 5 / 1_005)
+    assert link["sojourn_ms_mean"] is None
+    assert (
+        metrics.of_links(found)["throughput_up_mbit_per_s"].item() == link["throughput_mbit_per_s"]
+    )
+    assert metrics.round_trips(seen)["ack_rtt_up_ms"].item() == pytest.approx(60.0)
 
 
 def test_one_run_has_a_mean_and_no_interval() -> None:
-    run = metrics.per_run_metrics(
-        flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
-    )
+    run = per_run(flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0)
     row = metrics.summary(run, metrics.metrics_of(run)).row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (1, 1.0, None, None)
 
@@ -225,7 +236,7 @@ def test_one_run_has_a_mean_and_no_interval() -> None:
 def test_differences_are_paired_by_replication() -> None:
     rates = {("a", k): [1.0 * k] for k in range(6)} | {("b", k): [1.0 * k + 0.5] for k in range(6)}
     both = links(0.9, arms=("a", "b"), replications=6)
-    runs = metrics.per_run_metrics(flows(rates), both, pings([]), warmup_s=0.0, measured_s=2.0)
+    runs = per_run(flows(rates), both, pings([]), warmup_s=0.0, measured_s=2.0)
     of_runs = metrics.metrics_of(runs)
     row = metrics.difference(runs, of_runs, "a", "b").row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (6, 0.5, 0.5, 0.5)

@@ -55,13 +55,15 @@ def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:
 
 def test_the_metrics_of_tables_are_those_that_were_recorded() -> None:
     flows, links, pings = (recorded(name) for name in ("flows", "links", "pings"))
-    found = metrics.per_run_metrics(flows, links, pings, warmup_s=0.5, measured_s=2.5)
+    tables = {"flows": flows, "links": links, "pings": pings}
+    found = metrics.of_tables("run", tables, warmup_s=0.5, measured_s=2.5)
     assert_same(found, recorded("together"))
     each = recorded("each")
     for (arm,), rows in each.group_by("arm", maintain_order=True):
         warmup_s = rows["warmup_s"][0]
-        alone = metrics.per_run_metrics(
-            *(table.filter(arm=arm) for table in (flows, links, pings)),
+        alone = metrics.of_tables(
+            "run",
+            {name: table.filter(arm=arm) for name, table in tables.items()},
             warmup_s=warmup_s,
             measured_s=DURATION_S - warmup_s,
         )
@@ -74,7 +76,7 @@ def test_the_metrics_of_tables_are_those_that_were_recorded() -> None:
 def test_rows_have_the_metrics_of_the_tables(seed: int) -> None:
     tree = scenario(seed)
     checked = _core.Scenario.from_json(json.dumps(tree))
-    expected = pl.DataFrame(_core.run(checked).per_run())
+    expected = pl.DataFrame(_core.run(checked).metrics("run"))
     meter = _core.Meter(checked)
     rows = [(number, meter.measure(number)) for number in reversed(range(meter.runs))]
     assert pl.DataFrame(meter.table(rows)).equals(expected)
@@ -84,7 +86,7 @@ def test_rows_have_the_metrics_of_the_tables(seed: int) -> None:
 
 def test_arms_with_other_traffic_share_columns() -> None:
     checked = _core.Scenario.from_toml(TEXT)
-    expected = pl.DataFrame(_core.run(checked).per_run())
+    expected = pl.DataFrame(_core.run(checked).metrics("run"))
     meter = _core.Meter(checked)
     rows = list(itertools.chain.from_iterable(meter.start([2, 0, 1], jobs=2)))
     found = pl.DataFrame(meter.table(rows))

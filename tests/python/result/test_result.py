@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import polars as pl
 import pytest
@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 import sojourn as sj
 from sojourn import _core, report
 from sojourn.cli import session, tables
+from sojourn.result import catalogue
 from support.manifests import edit
 
 ROOT = Path(__file__).parents[3]
@@ -73,7 +74,7 @@ def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
 
 
 def test_what_a_table_of_metrics_is_about_is_checked(result: sj.Result) -> None:
-    expected = 'by: unknown "flow"; expected one of run, group, class, application$'
+    expected = 'by: unknown "flow"; expected one of run, group, class, application, link$'
     calls: list[Callable[[Any], object]] = [
         result.table,
         result.summary,
@@ -82,6 +83,30 @@ def test_what_a_table_of_metrics_is_about_is_checked(result: sj.Result) -> None:
     for call in calls:
         with pytest.raises(sj.ResultError, match=expected):
             call("flow")
+
+
+def test_tables_of_metrics_have_the_declared_columns(result: sj.Result) -> None:
+    for by in get_args(catalogue.By)[1:]:
+        declared = [metric.column for metric in catalogue.of_scope(by)]
+        columns = result.table(by).columns
+        assert columns[:3] == ["arm", "replication", "group"]
+        assert columns[-len(declared) :] == declared
+        shown = [metric.column for metric in catalogue.shown(by)]
+        found = dict.fromkeys(result.summary(by)["metric"])
+        assert list(found) == [name for name in shown if name in found]
+
+
+def test_metrics_of_links_are_those_of_the_table(result: sj.Result) -> None:
+    links, found = result.links, result.table("link")
+    assert found["group"].to_list() == links["link"].to_list()
+    assert found["sojourn_ms_p50"].equals(links["sojourn_ms_p50"], check_names=False)
+    # The network carries more than the payload.
+    goodput, throughput = (
+        result.table()["goodput_up_mbit_per_s"],
+        found.filter(group="up")["throughput_mbit_per_s"],
+    )
+    assert (goodput < throughput).all()
+    assert (throughput <= 1.001).all()
 
 
 def test_a_saved_result_is_the_result(result: sj.Result, tmp_path: Path) -> None:

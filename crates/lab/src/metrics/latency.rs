@@ -11,9 +11,14 @@
 //! It includes the delay of a queue that is never empty under load.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use super::run::Ping;
+use arrow_array::{Float64Array, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field};
+
+use super::rows::{Ordered, RunKey, columns, key_columns, real, table};
 use crate::stats::mean;
+use crate::tables::Table;
 
 /// flent's `STEP_SIZE`, in seconds.
 const STEP: f64 = 0.2;
@@ -23,6 +28,57 @@ const LONGEST_GAP: f64 = 5.0 * STEP;
 const FIRST_GAP: f64 = 0.5 * STEP;
 /// Distance in steps, rounded up, within which a reply determines the value of a grid point.
 const REACH: usize = 6;
+
+columns! {
+    /// A row of `pings`.
+    PingRow {
+        texts: flow;
+        numbers: t_s rtt_ms;
+    }
+}
+
+/// A ping.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ping<'a> {
+    pub(super) flow: &'a str,
+    pub(super) t_s: f64,
+    pub(super) rtt_ms: Option<f64>,
+}
+
+/// Reads the pings of each run.
+pub(super) fn read_pings<'a>(
+    pings: &'a [RecordBatch],
+    mut add: impl FnMut(RunKey<'a>, Ping<'a>),
+) -> Result<(), ArrowError> {
+    PingRow::read(pings, |run, row| {
+        if let Some(t_s) = row.t_s {
+            let flow = row.flow.unwrap_or_default();
+            let rtt_ms = row.rtt_ms;
+            add(run, Ping { flow, t_s, rtt_ms });
+        }
+    })
+}
+
+/// The pings of every run as flent averages them: `arm`, `replication`, `t_s`, and `value` in ms.
+///
+/// # Errors
+/// If the table lacks a column, or a column has another type.
+pub fn averaged_pings(pings: &[RecordBatch]) -> Result<Table, ArrowError> {
+    let mut runs: Ordered<RunKey<'_>, Vec<Ping<'_>>> = Ordered::default();
+    read_pings(pings, |run, ping| runs.of(run).push(ping))?;
+    let points = runs.items.iter().flat_map(|(run, pings)| {
+        let points = averaged(pings).into_iter();
+        points.map(move |(at, value)| (*run, at, value))
+    });
+    let points: Vec<_> = points.collect();
+    let (mut fields, mut columns) = key_columns(points.iter().map(|(run, ..)| *run));
+    for (name, of) in [("t_s", 0), ("value", 1)] {
+        let values = points.iter().map(|&(_, at, value)| [at, value][of]);
+        fields.push(Field::new(name, DataType::Float64, false));
+        columns.push(Arc::new(Float64Array::from_iter_values(values)));
+    }
+    table(fields, columns)
+}
 
 /// The replies to the pings of one flow, in order of arrival.
 struct Series {
@@ -66,7 +122,7 @@ pub(super) fn above_base(pings: &[Ping<'_>], warmup: f64) -> Option<f64> {
 
 /// The pings of a run as flent averages them for its series *Ping (ms) avg*: times in seconds and
 /// values in milliseconds, where a series has a value.
-pub(super) fn averaged(pings: &[Ping<'_>]) -> Vec<(f64, f64)> {
+fn averaged(pings: &[Ping<'_>]) -> Vec<(f64, f64)> {
     let flows = by_flow(pings).into_iter();
     let series: Vec<_> = flows.filter_map(|flow| Series::of(&flow)).collect();
     let firsts = series.iter().filter_map(|s| s.times.first().copied());
@@ -168,14 +224,6 @@ impl Series {
             _ => rtt,
         }
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "steps and series are far below 2^53"
-)]
-fn real(n: usize) -> f64 {
-    n as f64
 }
 
 #[expect(

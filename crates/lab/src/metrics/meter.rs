@@ -10,10 +10,9 @@ use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::hex;
 use sojourn_store::RunStore;
 
-use super::columns::Columns;
-use super::row::{FORMAT, decode, encode};
-use super::run::Window;
-use super::tables::{of_run, table};
+use super::cells::{FORMAT, decode, encode};
+use super::rows::Window;
+use super::runs::Columns;
 use crate::invocation::{Engine, Invocation};
 use crate::keys::Keys;
 use crate::run::{in_run, recorded};
@@ -101,7 +100,7 @@ impl Meter {
 
     /// Whether these bytes are the row of that run.
     pub fn accepts(&self, number: usize, row: &[u8]) -> bool {
-        let count = self.columns.names().len();
+        let count = self.columns.count();
         let key = self.keys.runs.get(number);
         key.is_some_and(|key| decode(row, key, count).is_some())
     }
@@ -148,7 +147,10 @@ impl Meter {
             backend: backend.name(),
             reason: error.to_string(),
         };
-        let cells = of_run(&tables, &self.columns, window).map_err(|error| failed(&error))?;
+        let cells = self
+            .columns
+            .of_run(&tables, window)
+            .map_err(|error| failed(&error))?;
         Ok(Some(encode(&cells, &self.keys.runs[number])))
     }
 
@@ -164,14 +166,14 @@ impl Meter {
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by_key(|&(number, _)| number);
         let arms: Vec<_> = self.scenario.arms().collect();
-        let count = self.columns.names().len();
+        let count = self.columns.count();
         let read = |(number, bytes)| {
             let key = self.keys.runs.get(number)?;
             let (arm, replication) = self.place(number);
             Some(((arms[arm], replication), decode(bytes, key, count)?))
         };
         let rows: Option<Vec<_>> = rows.into_iter().map(read).collect();
-        table(&self.columns, &rows.ok_or_else(damaged)?)
+        self.columns.table(&rows.ok_or_else(damaged)?)
     }
 
     fn place(&self, number: usize) -> (usize, u32) {

@@ -7,7 +7,7 @@ use crate::plan::Traffic;
 use sojourn_apps::DashConfig;
 use sojourn_net::{Rate, Rng};
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::error::ScenarioError;
@@ -49,7 +49,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "dash",
     keys: &[KEYS, PARAMS],
-    transactions: Some("segments"),
+    properties: TrafficProperties::transactions("segments"),
     read: |fields, _| Ok(Arc::new(Dash::read(fields)?)),
 };
 

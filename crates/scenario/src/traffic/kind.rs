@@ -18,9 +18,74 @@ pub(super) struct TrafficType {
     pub(super) name: &'static str,
     /// Lists of the keys that it has beside those of all traffic.
     pub(super) keys: &'static [&'static [Key]],
-    /// What its users wait for, in the plural, such as `pages`; `None`: it has no transactions.
-    pub(super) transactions: Option<&'static str>,
+    pub(super) properties: TrafficProperties,
     pub(super) read: Reader,
+}
+
+/// Properties of a type of traffic that determine the metrics of its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficProperties {
+    /// The metrics that its groups have.
+    pub measured: Measured,
+    /// Whether its flows carry data, so that their goodput counts.
+    pub carries_data: bool,
+    /// Whether each flow is one connection, with a congestion window.
+    pub has_connection: bool,
+    /// Whether the rate of its flows is that of the scenario, whatever the network does.
+    pub constant_rate: bool,
+    /// What its users wait for, in the plural, such as `pages`; `None`: it has no transactions.
+    pub transactions: Option<&'static str>,
+}
+
+/// Which metrics the groups of a type of traffic have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// Those of groups of flows.
+    Flows,
+    /// Those of groups of applications.
+    Applications,
+    /// None of their own.
+    Nothing,
+}
+
+impl TrafficProperties {
+    /// Flows that are one connection each.
+    pub const CONNECTION: Self = Self {
+        measured: Measured::Flows,
+        carries_data: true,
+        has_connection: true,
+        constant_rate: false,
+        transactions: None,
+    };
+
+    /// Datagrams at a rate that the scenario sets.
+    pub const DATAGRAMS: Self = Self {
+        has_connection: false,
+        constant_rate: true,
+        ..Self::CONNECTION
+    };
+
+    /// Applications.
+    pub const APPLICATION: Self = Self {
+        measured: Measured::Applications,
+        has_connection: false,
+        ..Self::CONNECTION
+    };
+
+    /// Applications with transactions of this name.
+    pub(super) const fn transactions(name: &'static str) -> Self {
+        Self {
+            transactions: Some(name),
+            ..Self::APPLICATION
+        }
+    }
+
+    /// Traffic of an unknown type, such as that of a measurement of another program.
+    pub const UNKNOWN: Self = Self {
+        measured: Measured::Nothing,
+        has_connection: false,
+        ..Self::CONNECTION
+    };
 }
 
 /// Reads the settings of a block.

@@ -29,6 +29,7 @@ use crate::value::Value;
 use block::MOST_FLOWS;
 pub(crate) use block::{Block, Direction, Rtt, Way};
 use kind::{Context, TrafficType};
+pub use kind::{Measured, TrafficProperties};
 use names::{check_names, name_the_nameless};
 use way::way;
 
@@ -107,9 +108,9 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
     TYPES.iter().map(|known| (known.name, keys_of(known)))
 }
 
-/// What the users of each type of traffic wait for, in the plural; `None`: it has no transactions.
-pub(crate) fn transactions() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
-    TYPES.iter().map(|known| (known.name, known.transactions))
+/// The properties of each type of traffic.
+pub(crate) fn properties() -> impl Iterator<Item = (&'static str, TrafficProperties)> {
+    TYPES.iter().map(|known| (known.name, known.properties))
 }
 
 fn keys_of(chosen: &TrafficType) -> Vec<Key> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Context, Source, TrafficType};
+use super::kind::{Context, Measured, Source, TrafficProperties, TrafficType};
 use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
@@ -46,7 +46,11 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "ping",
     keys: &[KEYS],
-    transactions: None,
+    properties: TrafficProperties {
+        measured: Measured::Nothing,
+        carries_data: false,
+        ..TrafficProperties::DATAGRAMS
+    },
     read: |fields, context| Ok(Arc::new(Ping::read(fields, context)?)),
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Context, Source, TrafficType};
+use super::kind::{Context, Source, TrafficProperties, TrafficType};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
@@ -29,7 +29,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "program",
     keys: &[KEYS],
-    transactions: None,
+    properties: TrafficProperties::UNKNOWN,
     read: |fields, context| Ok(Arc::new(Command::read(fields, context)?)),
 };
 

@@ -11,7 +11,7 @@ use sojourn_transport::quic::{
     SMALLEST_DATAGRAM,
 };
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use super::tcp::{BYTES, SLOW_START, WINDOW, check_hystartpp, controller, slow_start};
 use crate::amount;
 use crate::error::ScenarioError;
@@ -108,7 +108,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "quic",
     keys: &[KEYS],
-    transactions: None,
+    properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Quic::read(fields)?)),
 };
 

@@ -7,7 +7,7 @@ use crate::plan::Traffic;
 use sojourn_apps::ResponsivenessConfig;
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::error::ScenarioError;
@@ -40,7 +40,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "responsiveness",
     keys: &[KEYS, PARAMS],
-    transactions: None,
+    properties: TrafficProperties::APPLICATION,
     read: |fields, _| Ok(Arc::new(Responsiveness::read(fields)?)),
 };
 

@@ -8,7 +8,7 @@ use crate::plan::Traffic;
 use sojourn_apps::RequestsConfig;
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::amount;
@@ -46,7 +46,7 @@ const SERVERS: Key = Key::required(
 pub(super) const REQUEST: TrafficType = TrafficType {
     name: "request",
     keys: &[KEYS, PARAMS],
-    transactions: Some("responses"),
+    properties: TrafficProperties::transactions("responses"),
     read: |fields, _| Ok(Arc::new(Rounds::read(fields, 1)?)),
 };
 
@@ -54,7 +54,7 @@ pub(super) const REQUEST: TrafficType = TrafficType {
 pub(super) const INCAST: TrafficType = TrafficType {
     name: "incast",
     keys: &[KEYS, PARAMS, &[SERVERS]],
-    transactions: Some("rounds"),
+    properties: TrafficProperties::transactions("rounds"),
     read: |fields, _| {
         let servers = fields.need(SERVERS.name, "32")?.integer()?;
         Ok(Arc::new(Rounds::read(fields, servers)?))

@@ -7,7 +7,7 @@ use crate::plan::Traffic;
 use sojourn_apps::{SessionsConfig, Wait};
 use sojourn_net::{Duration, Rng};
 
-use super::kind::{Context, Source, TrafficType};
+use super::kind::{Context, Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::amount;
@@ -30,7 +30,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "sessions",
     keys: &[KEYS, PARAMS],
-    transactions: Some("sessions"),
+    properties: TrafficProperties::transactions("sessions"),
     read: |fields, context| Ok(Arc::new(Sessions::read(fields, context)?)),
 };
 

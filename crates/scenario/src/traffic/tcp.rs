@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
@@ -70,7 +70,7 @@ const KEYS: &[Key] = &[BYTES];
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
     keys: &[KEYS, PARAMS],
-    transactions: None,
+    properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{MAX_UDP_PAYLOAD, Spacing, UdpConfig};
@@ -54,7 +54,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "udp",
     keys: &[KEYS],
-    transactions: None,
+    properties: TrafficProperties::DATAGRAMS,
     read: |fields, _| Ok(Arc::new(Udp::read(fields)?)),
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
@@ -24,7 +24,10 @@ const KEYS: &[Key] = &[Key::optional(
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "voip",
     keys: &[KEYS],
-    transactions: None,
+    properties: TrafficProperties {
+        constant_rate: true,
+        ..TrafficProperties::APPLICATION
+    },
     read: |fields, _| Ok(Arc::new(Voip::read(fields)?)),
 };
 

@@ -7,7 +7,7 @@ use crate::plan::Traffic;
 use sojourn_apps::{ApplicationConfig, Http, Transport, WebConfig};
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficType};
+use super::kind::{Source, TrafficProperties, TrafficType};
 use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport::{self, OF_TCP};
@@ -74,7 +74,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "web",
     keys: &[KEYS, PARAMS],
-    transactions: Some("pages"),
+    properties: TrafficProperties::transactions("pages"),
     read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
 };
 
