@@ -11,11 +11,9 @@ import typer
 from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, check
 from sojourn.agreement.comparison import TOLERANCES
-from sojourn.arguments.common import MAX_REPLICATIONS
+from sojourn.arguments.common import MAX_REPLICATIONS, OUTPUT, RUNS
 from sojourn.cli import session, signals, stored, tables
 from sojourn.cli.options import (
-    OUTPUT,
-    RUNS,
     Change,
     Force,
     Fresh,

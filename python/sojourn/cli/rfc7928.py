@@ -7,21 +7,10 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.arguments.common import EXECUTION, OUTPUT, SCENARIO
 from sojourn.cli import completion, session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import (
-    CHECKS,
-    EXECUTION,
-    OUTPUT,
-    SCENARIO,
-    Change,
-    Fresh,
-    Full,
-    Jobs,
-    Json,
-    OwnSeed,
-    path,
-)
+from sojourn.cli.options import CHECKS, Change, Fresh, Full, Jobs, Json, OwnSeed, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
