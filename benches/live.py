@@ -53,7 +53,7 @@ def run(rate: str, qdisc: str, traffic: list[sj.Traffic], *, rtt: str, seconds: 
         duration=f"{seconds}s",
         warmup="1s",
     )
-    return sj.run(scenario, backend="live")
+    return sj.run(scenario, on="live")
 
 
 def facts(result: sj.Result) -> dict[str, str]:

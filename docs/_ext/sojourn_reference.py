@@ -28,6 +28,7 @@ from typer.cli import get_docs_for_click
 
 import sojourn
 from sojourn.cli.app import app as command_line
+from sojourn.cli.commands import show_rare
 from sojourn.result.tables import ResultTables
 from sojourn.search.search_result import SearchResult
 
@@ -123,6 +124,9 @@ def _write_python(folder: Path) -> None:
 def _write_cli(folder: Path) -> None:
     command: Any = typer.main.get_command(command_line)
     command.commands = {name: one.load() for name, one in command.commands.items()}
+    for one in command.commands.values():
+        for each in (one, *getattr(one, "commands", {}).values()):
+            show_rare(each)
     context = typer.Context(command, info_name="sojourn")
     text = get_docs_for_click(obj=command, ctx=context, name="sojourn")
     _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))

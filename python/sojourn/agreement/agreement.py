@@ -1,15 +1,25 @@
 """Runs a scenario on the simulator and in real time, and compares the results."""
 
 import html
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 
 from sojourn import _core, markup
 from sojourn.agreement import comparison, page, wording
 from sojourn.agreement.comparison import FailedCheck
-from sojourn.document import needs
+from sojourn.arguments import Argument, Plan, takes
+from sojourn.arguments.common import (
+    MAX_REPLICATIONS,
+    RUNS,
+    Jobs,
+    MaxMemory,
+    Progress,
+    Replications,
+    Seed,
+)
 from sojourn.execute.run import run
 from sojourn.result import Result
 from sojourn.scenario import Scenario
@@ -115,38 +125,48 @@ class Agreement:
         return f'<Agreement of "{name}": {wording.counts(self._table)}>'
 
 
-def agree(
-    scenario: Scenario,
-    *,
-    seed: int | None = None,
-    replications: int | None = None,
-    simulated_replications: int | None = None,
-    jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-    max_memory: str | None = None,
-) -> Agreement:
+@dataclass(frozen=True)
+class AgreePlan(Plan):
+    """The arguments of a comparison of simulated and live runs."""
+
+    scenario: Annotated[Scenario, Argument(help="The scenario.", option="FILE")]
+    _: KW_ONLY
+    replications: Replications = None
+    simulated_replications: Annotated[
+        int | None,
+        Argument(
+            help=f"Number of simulated runs per arm, 1 to {MAX_REPLICATIONS}.",
+            more="They take less time than live runs, and more of them show how much runs vary by "
+            "chance.",
+            unset="as many as live runs",
+            least=1,
+            most=MAX_REPLICATIONS,
+            metavar="N",
+            heading=RUNS,
+        ),
+    ] = None
+    seed: Seed = None
+    jobs: Jobs = None
+    progress: Progress = None
+    max_memory: MaxMemory = None
+
+
+def scenarios(plan: AgreePlan) -> dict[str, Scenario]:
+    """Return the scenarios of both backends, which differ in the number of replications."""
+    changes = {"replications": plan.replications, "seed": plan.seed}
+    given = {key: value for key, value in changes.items() if value is not None}
+    live = plan.scenario.replace(**given) if given else plan.scenario
+    check(live)
+    if plan.simulated_replications is None:
+        return {LIVE: live, SIMULATOR: live}
+    return {LIVE: live, SIMULATOR: live.replace(replications=plan.simulated_replications)}
+
+
+@takes(AgreePlan)
+def agree(plan: AgreePlan) -> Agreement:
     """Run a scenario on the simulator and in real time, and compare the results.
 
     Live runs need Linux and are executed one after another, each for the duration of the scenario.
-    ``sojourn doctor`` lists what the machine lacks.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    seed
-        Seed to use instead of the scenario's.
-    replications
-        Number of runs per arm on each backend, instead of the scenario's. Intervals need two.
-    simulated_replications
-        Number of simulated runs per arm, if different: they take less time than live runs, and
-        more of them show how much runs vary by chance.
-    jobs
-        Number of threads, or of processes, of the simulator.
-    progress
-        Called with the number of finished live runs and their total number.
-    max_memory
-        As for :func:`sojourn.run`.
 
     Returns
     -------
@@ -162,14 +182,9 @@ def agree(
     SojournError
         The machine cannot run the scenario in real time; the message says what it lacks.
     """
-    needs("agree", scenario, Scenario, "a Scenario")
-    if replications is not None:
-        scenario = scenario.replace(replications=replications)
-    check(scenario)
-    live = run(scenario, seed=seed, progress=progress, backend=LIVE, max_memory=max_memory)
-    if simulated_replications is not None:
-        scenario = scenario.replace(replications=simulated_replications)
-    simulated = run(scenario, seed=seed, jobs=jobs, backend=SIMULATOR, max_memory=max_memory)
+    of = scenarios(plan)
+    live = run(of[LIVE], on=LIVE, progress=plan.progress, max_memory=plan.max_memory)
+    simulated = run(of[SIMULATOR], on=SIMULATOR, jobs=plan.jobs, max_memory=plan.max_memory)
     return Agreement(simulated, live)
 
 

@@ -11,7 +11,7 @@ import typer
 from sojourn import _core, files
 from sojourn.arguments.common import OUTPUT
 from sojourn.cli import searching, session, spaces
-from sojourn.cli.options import Change, Json, path
+from sojourn.cli.options import Change, DryRun, Force, Json, path
 from sojourn.cli.plans import Given, command
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
@@ -28,7 +28,7 @@ def adversary(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             parser=path,
             help="Scenario file with both arms; by default a built-in scenario, whose arms are "
             "queues of the downlink.",
@@ -45,9 +45,9 @@ def adversary(
     ] = None,
     change: Change = None,
     out: searching.Out = None,
-    force: searching.Force = False,
+    force: Force = False,
     json: Json = False,
-    dry_run: searching.DryRun = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
     if file is None and change:

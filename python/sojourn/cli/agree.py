@@ -9,26 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from sojourn.agreement import page, wording
-from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, check
+from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, AgreePlan
+from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
-from sojourn.arguments.common import MAX_REPLICATIONS, OUTPUT, RUNS
 from sojourn.cli import session, signals, stored, tables
 from sojourn.cli.options import (
+    OUTPUT,
     Change,
     Force,
     Fresh,
-    Jobs,
     Json,
-    MaxMemory,
-    Replications,
     ReportFile,
     ScenarioFile,
-    Seed,
     Strict,
     path,
-    within,
 )
 from sojourn.cli.pipes import tolerated
+from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import changed
 from sojourn.cli.session import say
@@ -40,24 +37,12 @@ PAGE = "agreement.html"
 FOLDERS = {SIMULATOR: "sim", LIVE: "live"}
 
 
+@command(AgreePlan)
 def agree(
+    given: Given[AgreePlan],
     *,
     file: ScenarioFile,
     change: Change = None,
-    replications: Replications = None,
-    simulated_replications: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=within("--simulated-replications", 1, MAX_REPLICATIONS),
-            help=f"Number of simulated runs per arm, 1 to {MAX_REPLICATIONS}.",
-            show_default="as many as live runs",
-            rich_help_panel=RUNS,
-        ),
-    ] = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    max_memory: MaxMemory = None,
     fresh: Fresh = False,
     out: Annotated[
         Path | None,
@@ -75,14 +60,12 @@ def agree(
     strict: Strict = False,
 ) -> int:
     """Run a scenario simulated and live, and compare the results."""
-    scenario = changed(file, change, replications=replications, seed=seed)
-    check(scenario)
-    of_simulator = scenario
-    if simulated_replications is not None:
-        of_simulator = scenario.replace(replications=simulated_replications)
-    scenarios = {LIVE: scenario, SIMULATOR: of_simulator}
+    read = changed(file, change, replications=None, seed=None)
+    planned = AgreePlan(scenario=read, **given.options)
+    scenarios = scenarios_of(planned)
+    jobs, scenario = planned.jobs, scenarios[LIVE]
     for one in scenarios.values():
-        budget.check(one.checked, jobs=jobs, max_memory=max_memory)
+        budget.check(one.checked, jobs=jobs, max_memory=planned.max_memory)
     places = {} if out is None else {name: out / folder for name, folder in FOLDERS.items()}
     with ExitStack() as stack:
         claims = {

@@ -24,6 +24,8 @@ from sojourn.cli.pipes import tolerated
 # The heading of the options that print a help page.
 HELP = "Help"
 HELP_ALL = "--help-all"
+# The headings at the end, in their order.
+LAST = ("Runs", "Execution", "Output", "LaTeX table", "Checks")
 
 
 def rare(command: Any) -> list[TyperOption]:
@@ -50,6 +52,16 @@ def _described(parameters: list[Any], panel: str | None = None) -> list[Any]:
     return parameters
 
 
+def _place(parameter: Any) -> int:
+    """Return the place of a parameter in the help: arguments, then options by their headings."""
+    heading = getattr(parameter, "rich_help_panel", None)
+    if isinstance(parameter, TyperArgument):
+        return -2
+    if heading == "Scenario":
+        return -1
+    return 1 + LAST.index(heading) if heading in LAST else 0
+
+
 def _no_type(ctx: Any) -> None:
     """Show no type."""
 
@@ -58,6 +70,10 @@ class Command(TyperCommand):
     """A subcommand."""
 
     _help_all: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.sort(key=_place)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``, and ``--help-all`` if options are rare."""

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
-from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import session, signals
 from sojourn.cli.options import (
+    OUTPUT,
     RTT,
+    SCENARIO,
     Change,
     Ecn,
     Everything,
@@ -175,7 +176,7 @@ def live(
         message = f"live: the scenario has {scenario.runs} runs; expected one"
         raise _core.ScenarioError(message)
     if pcap is not None:
-        captures.check(scenario.checked, pcap, backend="live", resume=False, force=force)
+        captures.check(scenario.checked, pcap, backend="live", force=force)
     with storage.claimed(out, force=force) as claim, derived_files.claimed(report):
         served = None if metrics is None else Metrics(metrics)
         shown = watcher(View(view_flows) if view or view_flows else None, served)

@@ -231,7 +231,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Check the scenario and estimate packets, time and memory; run nothing.",
+        help="Check the input and estimate runs, time and memory; run nothing.",
         rich_help_panel=EXECUTION,
     ),
 ]
@@ -291,7 +291,7 @@ Everything = Annotated[
 Arm = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
+        metavar="ARM",
         help="Use only this arm.",
         show_default="all",
         rich_help_panel=SELECTION,

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sojourn.arguments.common import OUTPUT
-from sojourn.cli.options import Folder, Strict, path
+from sojourn.cli.options import OUTPUT, Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived_files
 from sojourn.sweeps import SweepResult
@@ -43,7 +42,7 @@ def report(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
+            metavar="METRIC",
             help="A metric, as in the JSON output of run. Repeatable.",
             show_default="the main ones",
             rich_help_panel=TABLE,

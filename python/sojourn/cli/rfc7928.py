@@ -7,27 +7,40 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.arguments.common import EXECUTION, OUTPUT, SCENARIO
 from sojourn.cli import completion, session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import CHECKS, Change, Fresh, Full, Jobs, Json, OwnSeed, path
+from sojourn.cli.options import (
+    CHECKS,
+    EXECUTION,
+    OUTPUT,
+    Change,
+    Fresh,
+    Json,
+    path,
+)
 from sojourn.cli.pipes import tolerated
+from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.result import Result
-from sojourn.rfc7928_suite.api import Plan, Rfc7928Report, plan, report_on
+from sojourn.rfc7928_suite.api import (
+    PreparedSuite,
+    Rfc7928Plan,
+    Rfc7928Report,
+    report_on,
+    scenarios,
+)
 from sojourn.rfc7928_suite.page import results
 from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, NUMBERS
-from sojourn.rfc7928_suite.topology import FULL, QUICK
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import assignment
 
 OUT = Path("results/rfc7928")
-# Stands for all queues of the catalogue.
-ALL = "all"
 
 
+@command(Rfc7928Plan)
 def rfc7928(
+    given: Given[Rfc7928Plan],
     *,
     queues: Annotated[
         list[str] | None,
@@ -38,20 +51,7 @@ def rfc7928(
             "'codel target 13ms'.",
         ),
     ] = None,
-    section: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SECTION",
-            help="Run only this scenario, such as 8.2.4, or all scenarios of a section, such as 8; "
-            "Repeatable.",
-            show_default="all",
-            rich_help_panel=SCENARIO,
-        ),
-    ] = None,
-    full: Full = False,
     change: Change = None,
-    seed: OwnSeed = 1,
-    jobs: Jobs = None,
     fresh: Fresh = False,
     listed: Annotated[
         bool,
@@ -85,14 +85,10 @@ def rfc7928(
     if listed:
         _list()
         return 0
-    if ALL in (queues or ()) and queues != [ALL]:
-        message = f"{ALL} stands for every queue; expected no other queue"
-        raise typer.BadParameter(message)
     session.warn_of_bytes(*(queues or ()), *(change or ()))
-    names = _catalogue() if queues == [ALL] else queues or []
-    changes = dict(assignment(text) for text in change or ())
-    planned = plan(names, section, FULL if full else QUICK, seed=seed, changes=changes)
-    run = _Runs(planned, jobs=jobs, fresh=fresh)
+    plan = Rfc7928Plan(queues=queues or (), **given.options)
+    planned = scenarios(plan, dict(assignment(text) for text in change or ()))
+    run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []
     with progress_bar(Work(runs=planned.runs)) as progress:
         run.progress = progress
@@ -122,7 +118,7 @@ class _InterruptedError(Exception):
 class _Runs:
     """Runs scenarios, and keeps finished runs in the run store until all reports are written."""
 
-    def __init__(self, planned: Plan, *, jobs: int | None, fresh: bool) -> None:
+    def __init__(self, planned: PreparedSuite, *, jobs: int | None, fresh: bool) -> None:
         self.progress: object | None = None
         self.done = 0
         self._total = planned.runs
@@ -162,10 +158,6 @@ def _interrupted(run: _Runs, reports: list[Rfc7928Report], out: Path) -> int:
         f"interrupted: {run.done} runs are stored{written}; to continue: {stored.continuation()}"
     )
     return signals.exit_code()
-
-
-def _catalogue() -> list[str]:
-    return [entry["name"] for entry in js.loads(_core.qdisc_catalogue())]
 
 
 def _list() -> None:

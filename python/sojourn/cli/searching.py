@@ -38,20 +38,6 @@ Out = Annotated[
         help="Directory for the result; created if needed.",
     ),
 ]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force", rich_help_panel=OUTPUT, help="Replace another result in the output directory."
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        rich_help_panel=OUTPUT,
-        help="Check the arguments and count the runs; run nothing.",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

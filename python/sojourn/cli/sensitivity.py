@@ -7,7 +7,7 @@ import typer
 from sojourn.arguments import ArgumentError
 from sojourn.arguments.common import POINTS
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, Json
+from sojourn.cli.options import Change, DryRun, Force, Json
 from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
@@ -31,9 +31,9 @@ def sensitivity(
     rtt: Rtt = None,
     queue: QueueOption = None,
     out: searching.Out = None,
-    force: searching.Force = False,
+    force: Force = False,
     json: Json = False,
-    dry_run: searching.DryRun = False,
+    dry_run: DryRun = False,
     where: Annotated[
         list[str] | None,
         typer.Option(

@@ -158,7 +158,6 @@ def _check_capture(plan: Plan) -> None:
             plan.scenario.checked,
             plan.pcap,
             backend=plan.backend,
-            resume=False,
             force=plan.force,
         )
 

@@ -20,24 +20,24 @@ from sojourn.scenario.paths import assignment, overridden
 # The options of presets.
 _LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
 
-# Heading of the options of presets in the help.
-PRESET = "Preset"
+# Heading of the options of a composed scenario in the help.
+PRESET = "With TRAFFIC"
 
 ScenarioOrPreset = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE|PRESET",
+        metavar="FILE|TRAFFIC",
         parser=path,
-        help="Scenario file in TOML, - for standard input, or a preset of sojourn compare, such as "
+        help="Scenario file in TOML, - for standard input, or traffic of sojourn compare, such as "
         "rrul_be.",
     ),
 ]
 Link = Annotated[
     str | None,
     typer.Option(
-        metavar="RATE[/RATE]",
+        metavar="RATES",
         rich_help_panel=PRESET,
-        help="Down/up rates of a preset, such as 10/1mbit, or one rate for both.",
+        help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
         show_default=_LINK,
     ),
 ]
@@ -46,7 +46,7 @@ Rtt = Annotated[
     typer.Option(
         metavar="TIME",
         rich_help_panel=PRESET,
-        help="Round-trip time of a preset.",
+        help="Round-trip time with empty queues.",
         show_default=_RTT,
     ),
 ]
@@ -56,7 +56,7 @@ QueueOption = Annotated[
         "--qdisc",
         metavar="QDISC",
         rich_help_panel=PRESET,
-        help="Queue of both links of a preset.",
+        help="Queue for both directions, in tc syntax.",
         show_default=_QUEUE,
     ),
 ]
@@ -95,7 +95,7 @@ class Origin:
         return with_changes(scenario, changes, replications=None, seed=None), tables
 
     def _file(self) -> tuple[Scenario, dict[str, Any]]:
-        found = None if self.link is None else rates(self.link)
+        found = None if self.link is None else presets.link_rates(self.link)
         for option, changes in (
             ("--link", found and f"-s links.down.rate={found.down} -s links.up.rate={found.up}"),
             ("--rtt", self.rtt and f"-s rtt={self.rtt}"),
@@ -110,7 +110,7 @@ class Origin:
 
     def _preset(self) -> tuple[Scenario, dict[str, Any]]:
         link, queue = self.link or _LINK, self.queue or _QUEUE
-        of = rates(link)
+        of = presets.link_rates(link)
         session.warn_of_bytes(of.down, of.up)
         try:
             groups = presets.traffic(f"{self.file}", of)
@@ -147,16 +147,6 @@ def names_preset(file: Path) -> bool:
     except _core.ScenarioError:
         return False
     return True
-
-
-def rates(link: str) -> presets.Rates:
-    """Read the value of ``--link``."""
-    try:
-        return presets.link_rates(link)
-    except _core.ScenarioError as error:
-        rule = f"{error}".partition(": ")[2]
-        message = f"--link {link}: {rule}"
-        raise _core.ScenarioError(message) from None
 
 
 def _queues(queue: str) -> str:

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.arguments.common import OUTPUT
 from sojourn.cli import tables
-from sojourn.cli.options import REPLICATION, SELECTION, Folder
+from sojourn.cli.options import OUTPUT, REPLICATION, SELECTION, Folder
 from sojourn.result import Result, tc_stats
 
 
@@ -16,7 +15,7 @@ def stats(
     arm: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
+            metavar="ARM",
             help="Use only this arm.",
             show_default="the first",
             rich_help_panel=SELECTION,

@@ -15,7 +15,10 @@ from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import expecting, places, session, signals, spaces, stored, sweep_tables
 from sojourn.cli.options import (
     Change,
+    DryRun,
+    Everything,
     Expect,
+    Force,
     Json,
     ReportFile,
     path,
@@ -71,28 +74,11 @@ def sweep(
             help="Directory for sweep.json, runs.parquet and points.parquet; created if needed.",
         ),
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            rich_help_panel=OUTPUT,
-            help="Replace another sweep in the output directory.",
-        ),
-    ] = False,
+    force: Force = False,
     report: ReportFile = None,
     json: Json = False,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", rich_help_panel=OUTPUT, help="Print all metrics and all points."),
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            rich_help_panel=OUTPUT,
-            help="List the points and estimate time and memory.",
-        ),
-    ] = False,
+    everything: Everything = False,
+    dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
     scenario, tables = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change).read()

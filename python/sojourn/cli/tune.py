@@ -4,7 +4,7 @@ import shlex
 from typing import Any
 
 from sojourn.cli import searching
-from sojourn.cli.options import Change, Json
+from sojourn.cli.options import Change, DryRun, Force, Json
 from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
 from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
@@ -23,9 +23,9 @@ def tune(
     rtt: Rtt = None,
     queue: QueueOption = None,
     out: searching.Out = None,
-    force: searching.Force = False,
+    force: Force = False,
     json: Json = False,
-    dry_run: searching.DryRun = False,
+    dry_run: DryRun = False,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
 

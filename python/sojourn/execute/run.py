@@ -1,12 +1,15 @@
-"""Run scenarios on threads or processes; store finished runs and resume interrupted executions."""
+"""Run scenarios on threads or processes; store finished runs and reuse those that are stored."""
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.arguments import Argument, Plan, takes
+from sojourn.arguments.common import EXECUTION, Jobs, MaxMemory, Progress, Seed
 from sojourn.execute import processes, runs
 from sojourn.result import budget, captures
 from sojourn.result.result import Result
@@ -35,52 +38,69 @@ class NotCapturedError(captures.NotWrittenError):
         self.result = result
 
 
-def run(
-    scenario: Scenario,
-    *,
-    seed: int | None = None,
-    jobs: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
-    backend: str | None = None,
-    store: str | Path | None = None,
-    resume: bool = False,
-    max_memory: str | None = None,
-    pcap: str | Path | None = None,
-    force: bool = False,
-) -> Result:
+@dataclass(frozen=True)
+class RunPlan(Plan):
+    """The arguments of an execution of a scenario."""
+
+    scenario: Annotated[Scenario, Argument(help="The scenario.", option="FILE")]
+    _: KW_ONLY
+    seed: Seed = None
+    jobs: Jobs = None
+    progress: Progress = None
+    on: Annotated[
+        str | None,
+        Argument(
+            help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
+            unset=_core.backend_names()[0],
+            metavar="PLACE",
+            heading=EXECUTION,
+            completion="backends",
+        ),
+    ] = None
+    store: Annotated[
+        str | Path | None,
+        Argument(
+            help="Directory in which each run is stored when it finishes. The runs that an "
+            "interrupted execution of the same scenario and seed has stored are not repeated.",
+            more="By default, runs are not stored. :meth:`Result.save` removes the stored runs.",
+            option="",
+        ),
+    ] = None
+    fresh: Annotated[
+        bool,
+        Argument(
+            help="Execute all runs, also those that are stored.",
+            option="",
+        ),
+    ] = False
+    max_memory: MaxMemory = None
+    pcap: Annotated[
+        str | Path | None,
+        Argument(
+            help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
+            "Wireshark reads; requires a single run.",
+            more="The packets of an interrupted run are in a file of the same name with the "
+            "suffix ``.partial``.",
+            option="",
+        ),
+    ] = None
+    force: Annotated[
+        bool,
+        Argument(
+            help="Whether {pcap} may replace a capture.",
+            more="Other files are never replaced.",
+            option="",
+        ),
+    ] = False
+
+
+@takes(RunPlan)
+def run(plan: RunPlan) -> Result:
     """Run every arm and replication of a scenario.
 
     A run depends only on the scenario, its seed and the version of Sojourn; `jobs` affects only the
     wall-clock time. The GIL is released during the runs. Scenarios with queues written in Python
     run on processes instead of threads if there is more than one run.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    seed
-        Seed to use instead of the scenario's.
-    jobs
-        Number of threads, or of processes, at least 1; by default one per processor.
-    progress
-        Called with the number of finished runs and the total number of runs.
-    backend
-        Name of the backend; by default the simulator.
-    store
-        Directory in which each run is stored when it finishes, so that an interrupted execution can
-        be continued; by default, runs are not stored. :meth:`Result.save` removes the stored runs.
-    resume
-        Continue the last interrupted execution of the same scenario and seed in `store`: its
-        finished runs are not repeated. Without one, all runs are executed.
-    max_memory
-        Maximum memory for the runs, such as ``4gb``. By default 80 % of the smallest of the
-        available memory, the limits of the control groups and the limit of the address space.
-    pcap
-        File for the packets of the run at the bottlenecks, in the format pcapng. The scenario must
-        have one arm and one replication. The packets of an interrupted run are in a file of the
-        same name with the suffix ``.partial``.
-    force
-        Whether `pcap` may replace a capture. Other files are never replaced.
 
     Returns
     -------
@@ -97,8 +117,8 @@ def run(
         the exception has its result in its attribute ``result``.
     ScenarioError
         There are several runs and `pcap` is set. The backend is unknown or does not support the
-        scenario, `jobs` is less than 1, or the runs may need more than `max_memory`; the message
-        names the key that needs the most.
+        scenario, an argument is out of range, or the runs may need more than `max_memory`; the
+        message names the key that needs the most.
     QueueError
         A queue written in Python failed (the cause has its traceback), or its class cannot be
         sent to another process.
@@ -119,25 +139,29 @@ def run(
     >>> result.complete
     True
     """
-    needs("run", scenario, Scenario, "a Scenario")
-    chosen = scenario if seed is None else scenario.replace(seed=seed)
-    checked = chosen.checked
-    budget.check(checked, jobs=jobs, max_memory=max_memory)
-    if store is None and resume:
-        message = "resume: requires a store; set store as well"
-        raise _core.ScenarioError(message)
-    if pcap is not None:
-        captures.check(checked, pcap, backend=backend, resume=resume, force=force)
+    scenario = plan.scenario if plan.seed is None else plan.scenario.replace(seed=plan.seed)
+    checked = scenario.checked
+    budget.check(checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    if plan.pcap is not None:
+        captures.check(checked, plan.pcap, backend=plan.on, force=plan.force)
     run_all = partial(
-        execute, checked, jobs=jobs, progress=progress, backend=backend, pcap=pcap, force=force
+        execute,
+        checked,
+        jobs=plan.jobs,
+        progress=plan.progress,
+        backend=plan.on,
+        pcap=plan.pcap,
+        force=plan.force,
     )
-    if store is None:
+    if plan.store is None:
         return Result(run_all(invocation=None))
-    _core.check_backend(checked, backend)
-    invocation = runs.begin(_core.RunStore(store), checked, backend=backend, resume=resume)
+    _core.check_backend(checked, plan.on)
+    # A stored run has no packets.
+    resume = not plan.fresh and plan.pcap is None
+    invocation = runs.begin(_core.RunStore(plan.store), checked, backend=plan.on, resume=resume)
     outcome = run_all(invocation=invocation)
     if invocation.failure is not None:
-        warnings.warn(f"not all finished runs could be stored: {invocation.failure}", stacklevel=2)
+        warnings.warn(f"not all finished runs could be stored: {invocation.failure}", stacklevel=3)
     return Result(outcome, invocation)
 
 

@@ -39,14 +39,9 @@ def is_capture(path: str | Path) -> bool:
     return head.startswith(SECTION_HEADER) and head[8:] in BYTE_ORDERS
 
 
-def check(
-    scenario: _core.Scenario, path: str | Path, *, backend: str | None, resume: bool, force: bool
-) -> None:
+def check(scenario: _core.Scenario, path: str | Path, *, backend: str | None, force: bool) -> None:
     """Check before a run that its packets can be captured."""
     _core.check_capture(scenario, backend)
-    if resume:
-        message = "pcap: a run that is resumed is not repeated; omit resume"
-        raise _core.ScenarioError(message)
     _check_free(path, force=force)
 
 

@@ -1,14 +1,17 @@
 """RFC 7928 from Python: characterise queues and write their reports."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.arguments import Argument, ArgumentError, Plan, takes
+from sojourn.arguments.common import RUNS, SCENARIO, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
 from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
@@ -24,6 +27,8 @@ from sojourn.rfc7928_suite.suite import (
 from sojourn.rfc7928_suite.topology import FULL, QUICK, Case, Form, QueueUnderTest
 from sojourn.scenario.paths import Value, overridden
 
+# Stands for all queues of the catalogue.
+ALL = "all"
 _CHECKED = {
     "queue": pl.String,
     "number": pl.String,
@@ -37,7 +42,7 @@ _CHECKED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PreparedSuite:
     """The scenarios of some queues, all built and checked."""
 
     form: Form
@@ -55,27 +60,25 @@ class Plan:
         )
 
 
-def plan(
+def prepared(
     queues: Sequence[str],
     numbers: Sequence[str] | None,
     form: Form,
     *,
     seed: int = 1,
     changes: Mapping[str, Value] | None = None,
-) -> Plan:
+) -> PreparedSuite:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers)
     tested = [QueueUnderTest(queue) for queue in queues]
     if not tested:
-        message = "expected at least one queue, such as codel"
-        raise _core.ScenarioError(message)
+        raise ArgumentError("queues", rule="expected at least one queue, such as codel")
     names = [one.text for one in tested]
     for name in names:
         if names.count(name) > 1:
-            message = f'queue "{name}": given twice; expected each queue once'
-            raise _core.ScenarioError(message)
+            raise ArgumentError("queues", name, "given twice; expected each queue once")
     built = tuple((one, _changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
-    return Plan(form=form, numbers=tuple(chosen), queues=built)
+    return PreparedSuite(form=form, numbers=tuple(chosen), queues=built)
 
 
 def _changed(built: dict[str, list[Case]], changes: Mapping[str, Value]) -> dict[str, list[Case]]:
@@ -169,7 +172,7 @@ class Rfc7928Report:
 
 
 def report_on(
-    tested: QueueUnderTest, built: dict[str, list[Case]], planned: Plan, *, runner: Runner
+    tested: QueueUnderTest, built: dict[str, list[Case]], planned: PreparedSuite, *, runner: Runner
 ) -> Rfc7928Report:
     """Run the scenarios of one queue."""
     found = characterise(tested, planned.form, built, runner=runner, drawn=page.drawn)
@@ -177,30 +180,58 @@ def report_on(
     return Rfc7928Report(characterisation=found, discussions=tables)
 
 
-def rfc7928(
-    *queues: str,
-    section: str | Sequence[str] | None = None,
-    full: bool = False,
-    seed: int = 1,
-    jobs: int | None = None,
-    progress: Callable[[str], object] | None = None,
-) -> list[Rfc7928Report]:
-    """Characterise queues by the scenarios of RFC 7928, each compared with drop-tail.
+@dataclass(frozen=True)
+class Rfc7928Plan(Plan):
+    """The arguments of the suite of RFC 7928."""
 
-    Parameters
-    ----------
-    queues
-        Queues in the syntax of ``tc``.
-    section
-        Numbers of sections or scenarios, such as ``"8.2.4"``; by default all.
-    full
-        Use the durations of ns-3's suite instead of short ones.
-    seed
-        Seed for all random numbers.
-    jobs
-        Number of threads; by default one per processor.
-    progress
-        Called with the name of each queue before its runs.
+    queues: Annotated[
+        str | Sequence[str],
+        Argument(
+            help="Queues in tc syntax, or all; quote a queue that has parameters, such as "
+            "'codel target 13ms'.",
+            option="QDISC",
+        ),
+    ]
+    _: KW_ONLY
+    section: Annotated[
+        str | Sequence[str] | None,
+        Argument(
+            help="Run only this scenario, such as 8.2.4, or all scenarios of a section, such as 8.",
+            unset="all",
+            metavar="SECTION",
+            heading=SCENARIO,
+        ),
+    ] = None
+    full: Annotated[
+        bool,
+        Argument(
+            help="Full durations and numbers of runs instead of fewer and shorter runs.",
+            heading=RUNS,
+        ),
+    ] = False
+    seed: OwnSeed = 1
+    jobs: Jobs = None
+    progress: Annotated[
+        Callable[[str], object] | None,
+        Argument(help="Called with the name of each queue before its runs.", option=""),
+    ] = None
+
+
+def scenarios(plan: Rfc7928Plan, changes: Mapping[str, Value] | None = None) -> PreparedSuite:
+    """Build and check the scenarios of queues; `changes` apply to each of them."""
+    texts = tuple(plan.queues)
+    if ALL in texts:
+        if len(texts) > 1:
+            rule = f"{ALL} stands for every queue; expected no other queue"
+            raise ArgumentError("queues", rule=rule)
+        texts = tuple(entry["name"] for entry in json.loads(_core.qdisc_catalogue()))
+    form = FULL if plan.full else QUICK
+    return prepared(texts, plan.section, form, seed=plan.seed, changes=changes)
+
+
+@takes(Rfc7928Plan)
+def rfc7928(plan: Rfc7928Plan) -> list[Rfc7928Report]:
+    """Characterise queues by the scenarios of RFC 7928, each compared with drop-tail.
 
     Returns
     -------
@@ -218,15 +249,12 @@ def rfc7928(
     >>> report.discussions[0].rows[1][:2]
     ('target', 'default')
     """
-    for queue in queues:
-        needs("queues", queue, str, "a queue in the syntax of tc, such as codel")
-    numbers = [section] if isinstance(section, str) else section
-    planned = plan(queues, numbers, FULL if full else QUICK, seed=seed)
+    planned = scenarios(plan)
     reports = []
     for tested, built in planned.queues:
-        if progress is not None:
-            progress(tested.text)
+        if plan.progress is not None:
+            plan.progress(tested.text)
         reports.append(
-            report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=jobs))
+            report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=plan.jobs))
         )
     return reports

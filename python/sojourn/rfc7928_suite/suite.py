@@ -6,7 +6,7 @@ from typing import Literal
 
 import polars as pl
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.execute.run import run as run_scenario
 from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Measured, judge
@@ -59,8 +59,7 @@ def selected(numbers: Sequence[str] | None) -> list[str]:
         found = [one for one in NUMBERS if f"{one}.".startswith(f"{number}.")]
         if not found:
             expected = ", ".join(NUMBERS)
-            message = f'section: unknown scenario "{number}"; expected one of {expected}'
-            raise _core.ScenarioError(message)
+            raise ArgumentError("section", number, f"unknown; expected one of {expected}")
         wanted |= set(found)
     return [number for number in NUMBERS if number in wanted]
 

@@ -93,8 +93,8 @@ class AdversaryPlan(ExecutionPlan):
     score: Annotated[
         str,
         Argument(
-            help="min or max and a metric or an expression of metrics. The regret is how much "
-            "worse the score of {loser} is in runs with the same seed.",
+            help="The score: min or max and a metric or an expression of metrics. The regret is "
+            "how much worse the score of {loser} is in runs with the same seed.",
             more="By default, the score is the negative logarithm of the power, goodput divided by "
             "the 99th percentile of the ping time: a regret of log 2 = 0.69 means half the power. "
             "In scores, a rate is at least 0.001 Mbit/s and a time at most 60 s. In a run in which "

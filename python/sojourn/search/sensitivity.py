@@ -70,7 +70,7 @@ class SensitivityPlan(ExecutionPlan):
     method: Annotated[
         Method,
         Argument(
-            help="sobol (shares of the variance) or morris (screening, fewer runs).",
+            help="Method: sobol (shares of the variance) or morris (screening, fewer runs).",
             more="``'sobol'``: first and total order indices, from `samples` × (parameters + 2) "
             "points; ``'morris'``: elementary effects, from `samples` × (parameters + 1) points.",
             metavar="METHOD",

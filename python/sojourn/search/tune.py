@@ -47,8 +47,8 @@ class TunePlan(ExecutionPlan):
     objectives: Annotated[
         str | Sequence[str],
         Argument(
-            help="min or max and a metric or an expression of metrics, such as 'min ping_ms_p99' "
-            "or 'max goodput_down'.",
+            help="An objective: min or max and a metric or an expression of metrics, such as "
+            "'min ping_ms_p99' or 'max goodput_down'.",
             pattern=r"^\s*(min|max) ",
             least_items=1,
             example='"min ping_ms_p99"',

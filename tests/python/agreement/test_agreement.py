@@ -25,7 +25,6 @@ from sojourn.agreement.comparison import (
     verdict,
 )
 from sojourn.agreement.overlay import Overlay
-from sojourn.cli import agree as command
 from sojourn.cli import stored
 from sojourn.cli.app import app
 from sojourn.plot import curves
@@ -368,7 +367,7 @@ def pretended(
         return stored.Execution(stand, execution.invocation)
 
     monkeypatch.setattr(stored, "run", run)
-    monkeypatch.setattr(command, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda _: None)
 
     def agree(*options: str, failed: bool = False) -> int:
         facts[:] = [fact("default", "datapath_lateness", passed=not failed)]
@@ -469,7 +468,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
         monkeypatch.setattr(sj.Result, "finished", property(lambda _: 0))
         return execution
 
-    monkeypatch.setattr(command, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["sojourn", "agree", "a.toml"])
     with monkeypatch.context() as patch:
         patch.setattr(stored, "run", interrupted)
@@ -479,7 +478,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
     shown = capsys.readouterr()
     assert "interrupted: finished 0 of 1 simulated runs" in shown.err
     assert shown.err.count("to continue: sojourn agree a.toml") == 1
-    monkeypatch.setattr(command, "check", lambda _: None)
+    monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(stored, "run", run)
     with pytest.raises(sj.ResultError, match="different scenarios"):
         app(["agree", str(file)], standalone_mode=False)

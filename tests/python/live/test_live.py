@@ -362,7 +362,7 @@ def test_a_wireless_link_is_refused(folder: Path) -> None:
 )
 def test_what_real_sockets_do_not_have_is_refused(traffic: str, said: str) -> None:
     with pytest.raises(sj.ScenarioError, match=said):
-        sj.run(sj.Scenario.from_toml(f"{LINKS}traffic = [{traffic}]\n"), backend="live")
+        sj.run(sj.Scenario.from_toml(f"{LINKS}traffic = [{traffic}]\n"), on="live")
 
 
 class TestUnprivileged:

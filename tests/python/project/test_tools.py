@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import count
-import duplicates
 import measured
 import performance
 import pytest
@@ -140,12 +139,3 @@ def test_sizes_are_those_of_a_tree_and_compared_with_their_limits(tmp_path: Path
     written: list[str] = []
     assert not count.report(size, written.append)
     assert [line.endswith("missed") for line in written] == [False] * 5 + [True]
-
-
-def test_a_place_in_the_unit_tests_of_a_file_is_not_counted(tmp_path: Path) -> None:
-    rust = tmp_path / "a.rs"
-    rust.write_text("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")
-    assert [duplicates.in_unit_tests(rust, line) for line in (1, 2, 5)] == [False, False, True]
-    python = tmp_path / "a.py"
-    python.write_text("x = 1\n")
-    assert not duplicates.in_unit_tests(python, 1)

@@ -139,7 +139,7 @@ def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
 ) -> None:
     twice = scenario(TailDrop, replications=2)
     with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
-        sj.run(twice, jobs=2, backend="x")
+        sj.run(twice, jobs=2, on="x")
     asked: list[int] = []
     original = loky.get_reusable_executor
 
@@ -152,9 +152,9 @@ def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
         monkeypatch.setattr(_core, "backend_concurrency", lambda _name, limit=limit: limit)
         # The processes have the real registry: they refuse a name that this one accepts.
         with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
-            sj.run(twice, jobs=2, backend="x")
+            sj.run(twice, jobs=2, on="x")
         backend = _core.backend_names()[0]
-        result = sj.run(twice, jobs=2, backend=backend)
+        result = sj.run(twice, jobs=2, on=backend)
         assert result.provenance["backend"]["name"] == backend
     assert asked == [2, 2, 1, 1]
 
@@ -282,7 +282,7 @@ def test_a_process_that_ends_is_a_queue_error() -> None:
 @pytest.mark.parametrize("queue", ["pfifo", TailDrop])
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_jobs_are_checked_as_for_every_queue(queue: Any, jobs: int) -> None:
-    with pytest.raises(sj.ScenarioError, match=f"^jobs: {jobs} is out of range; expected at least"):
+    with pytest.raises(sj.ScenarioError, match=f"^jobs={jobs}: expected 1 to 4096$"):
         sj.run(scenario(queue, replications=2), jobs=jobs)
 
 

@@ -149,13 +149,13 @@ def test_the_backend_is_passed_to_the_core(
     monkeypatch.setattr(_core, "run", record)
     short = scenario.replace(replications=1, duration="3s")
     name = _core.backend_names()[0]
-    named, default = sj.run(short, backend=name), sj.run(short)
+    named, default = sj.run(short, on=name), sj.run(short)
     assert chosen == [name, None]
     assert named.provenance["backend"]["name"] == name
     assert_frame_equal(named.flows, default.flows)
     names = ", ".join(_core.backend_names())
     with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {names}$'):
-        sj.run(short, backend="x")
+        sj.run(short, on="x")
 
 
 def test_a_failed_check_of_the_backend_is_an_error(

@@ -232,7 +232,7 @@ def test_discussions_list_every_parameter() -> None:
 
 
 def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> None:
-    planned = api.plan(["codel"], ["5.1.1", "6.2", "8.2.5", "11"], JUDGED)
+    planned = api.prepared(["codel"], ["5.1.1", "6.2", "8.2.5", "11"], JUDGED)
     ((tested, built),) = planned.queues
     report = api.report_on(tested, built, planned, runner=sj.run)
     file = report.save(tmp_path)
@@ -271,30 +271,30 @@ def test_results_have_a_row_per_group_and_arm() -> None:
 def test_a_section_stands_for_its_scenarios() -> None:
     assert selected(["5.3", "12"]) == ["5.3.1", "5.3.2", "12"]
     # Section 1 is not section 11.
-    with pytest.raises(sj.ScenarioError, match=r'section: unknown scenario "1"; expected one of 4'):
+    with pytest.raises(sj.ScenarioError, match=r"section='1': unknown; expected one of 4"):
         selected(["1"])
 
 
 @pytest.mark.parametrize(
     ("queues", "numbers", "message"),
     [
-        (["codel"], ["8.9"], 'section: unknown scenario "8.9"; expected one of 4.4, '),
+        (["codel"], ["8.9"], "section='8.9': unknown; expected one of 4.4, "),
         (["cudel"], None, 'unknown queue "cudel"; did you mean "codel"?'),
         (["codel colour 5ms"], None, "colour"),
         ([], None, "expected at least one queue, such as codel"),
-        (["codel", " codel"], None, 'queue "codel": given twice; expected each queue once'),
+        (["codel", " codel"], None, "queues='codel': given twice; expected each queue once"),
     ],
 )
 def test_a_mistake_is_refused(queues: list[str], numbers: list[str] | None, message: str) -> None:
     with pytest.raises(sj.ScenarioError) as refused:
-        api.plan(queues, numbers, SHORT)
+        api.prepared(queues, numbers, SHORT)
     assert message in str(refused.value)
 
 
 def test_a_mistake_gives_one_line_and_no_directory(sojourn: Command, tmp_path: Path) -> None:
     run = sojourn("rfc7928", "codel", "--section", "8.9", "--out", str(tmp_path / "out"))
     assert run.returncode == 2
-    assert run.stderr.startswith('sojourn: section: unknown scenario "8.9"')
+    assert run.stderr.startswith("sojourn: --section 8.9: unknown; expected one of")
     assert run.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
@@ -333,7 +333,7 @@ def test_the_guide_states_the_durations() -> None:
     text = " ".join(guide.read_text(encoding="utf-8").split())
 
     def durations(form: Form) -> dict[str, set[float]]:
-        built = api.plan(["codel"], None, form, seed=1).queues[0][1]
+        built = api.prepared(["codel"], None, form, seed=1).queues[0][1]
         return {
             number: {case.scenario.checked.duration_s for case in of_number}
             for number, of_number in built.items()

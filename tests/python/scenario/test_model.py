@@ -276,7 +276,7 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
     for build, said in parts:
         with pytest.raises(sj.ScenarioError, match="^" + re.escape(said)):
             build()
-    with pytest.raises(sj.ScenarioError, match=r"^run: expected a Scenario, not None$"):
+    with pytest.raises(sj.ScenarioError, match=r"^scenario: expected a Scenario, not None$"):
         sj.run(None)  # type: ignore[arg-type]
 
 
