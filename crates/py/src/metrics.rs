@@ -8,13 +8,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use sojourn_backend::{BackendError, Cancellation, locked};
-use sojourn_lab::{
-    Build, Engine, Measurements, Meter, Provenance, Row, Scope, TableKind, read_stream,
-};
+use sojourn_lab::{Build, Engine, Measurements, Meter, Provenance, Row, TableKind, read_stream};
 
 use crate::backends::{ATTENTION, attached, registry, threads};
 use crate::errors::Failure;
-use crate::outcome::PyTable;
+use crate::outcome::{PyTable, scope};
 use crate::python_queue::queue_failure;
 use crate::scenario::PyScenario;
 
@@ -181,14 +179,6 @@ fn pairs(py: Python<'_>, rows: Vec<Row>) -> Vec<Pair<'_>> {
     let rows = rows.into_iter();
     rows.map(|(number, row)| (number, PyBytes::new(py, &row)))
         .collect()
-}
-
-/// What the rows of a table of metrics are about.
-pub(crate) fn scope(by: &str) -> Result<Scope, Failure> {
-    Scope::named(by).ok_or_else(|| {
-        let names = Scope::ALL.map(Scope::name).join(", ");
-        Failure::Result(format!("by: unknown {by:?}; expected one of {names}"))
-    })
 }
 
 /// Compute the metrics of every run of some tables, given by name as Arrow IPC streams; times are in seconds.

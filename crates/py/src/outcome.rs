@@ -9,11 +9,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
 use sojourn_backend::locked;
-use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Table, TableKind};
+use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Scope, Table, TableKind};
 
 use crate::backends::registry;
 use crate::errors::Failure;
-use crate::metrics::scope;
 use crate::scenario::PyScenario;
 
 /// A table of an outcome; polars, pyarrow and `DuckDB` read it without a copy.
@@ -230,4 +229,12 @@ impl PyOutcome {
             self.0.total()
         )
     }
+}
+
+/// What the rows of a table of metrics are about.
+pub(crate) fn scope(by: &str) -> Result<Scope, Failure> {
+    Scope::named(by).ok_or_else(|| {
+        let names = Scope::ALL.map(Scope::name).join(", ");
+        Failure::Result(format!("by: unknown {by:?}; expected one of {names}"))
+    })
 }

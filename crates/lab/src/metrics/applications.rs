@@ -3,11 +3,11 @@
 use arrow_schema::ArrowError;
 use sojourn_scenario::traffic_properties;
 
-use super::declaration::{Metric, Role};
 use super::rows::{
     Ordered, RunKey, Tables, Window, columns, mean, percent, percent_true, quantile, real, sum,
     table_of_groups,
 };
+use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 
 type ApplicationMetric = Metric<fn(&Group<'_>) -> Option<f64>>;

@@ -2,8 +2,8 @@
 
 use arrow_schema::ArrowError;
 
-use super::declaration::{Metric, Role};
 use super::rows::{Ordered, RunKey, Tables, Window, columns, table_of_groups};
+use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 
 type ClassMetric = Metric<fn(&Class<'_>) -> Option<f64>>;

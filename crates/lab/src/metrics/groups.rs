@@ -3,12 +3,12 @@
 use arrow_schema::ArrowError;
 use sojourn_scenario::{Measured, TrafficProperties, traffic_properties};
 
-use super::declaration::{Metric, Role};
 use super::rows::{
     Ordered, RunKey, Tables, Window, columns, jain, mean, percent, percent_true, quantile, real,
     sum, table_of_groups,
 };
 use super::runs::TOTAL;
+use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 
 type GroupMetric = Metric<fn(&Group<'_>) -> Option<f64>>;

@@ -2,8 +2,8 @@
 
 use arrow_schema::ArrowError;
 
-use super::declaration::{Metric, Role};
 use super::rows::{Tables, Window, columns, percent, table_of_groups};
+use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 
 /// Bytes per packet that a link counts before the IP header.

@@ -13,7 +13,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use sojourn_net::Duration;
 
-use super::declaration::Metric;
+use super::Metric;
 use crate::tables::{Table, TableKind};
 
 /// An arm and a replication.
