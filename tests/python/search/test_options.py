@@ -104,7 +104,10 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
         (("FILE", "--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.down.qdisc="),
         (("FILE", "--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
         (("tpc_1up",), "tpc_1up: neither a file nor a preset; did you mean the preset tcp_1up?"),
-        (("rrul", "--link", "10x"), "--link 10x: unknown unit; the units are bit, kbit"),
+        (
+            ("rrul", "--link", "10x"),
+            '--link 10x: "10x" is not a rate: unknown unit; the units are bit, kbit',
+        ),
         (
             ("FILE", "-p", "links.up.qdisc.target=5ms"),
             "-p links.up.qdisc.target: only one value, 5ms; expected a range or at least two",
