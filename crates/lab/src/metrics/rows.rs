@@ -245,9 +245,9 @@ pub(super) fn key_columns<'a>(
 }
 
 /// A table with one row per run and group, in the order of `rows`.
-pub(super) fn table_of_groups<'a, T>(
+pub(super) fn table_of_groups<T>(
     texts: &[&str],
-    rows: &[(RunKey<'a>, Vec<String>, T)],
+    rows: &[(RunKey<'_>, Vec<String>, T)],
     metrics: &[Metric<fn(&T) -> Option<f64>>],
 ) -> Result<Table, ArrowError> {
     let (mut fields, mut columns) = key_columns(rows.iter().map(|(run, ..)| *run));
