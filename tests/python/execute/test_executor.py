@@ -70,6 +70,24 @@ def test_the_executor_of_the_guide_gives_the_same_sweep(slurm: ModuleType, tmp_p
     assert sj.sweep(BASE, GIVEN, on=never, store=tmp_path / "runs").runs.equals(found.runs)
 
 
+def test_a_search_takes_an_executor() -> None:
+    values = {"links.up.qdisc.target": "uniform(1ms,20ms)"}
+
+    def tuned(on: Executor | None) -> sj.TuneResult:
+        return sj.tune(BASE, values, "min drops", trials=2, replications=2, intervals=2, on=on)
+
+    class Reversed:
+        def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
+            for part in parts:
+                rows.extend((run, run.measure()) for run in reversed(part))
+                yield rows[-len(part) :]
+
+    rows: list[Row] = []
+    found = tuned(Reversed())
+    assert rows
+    assert found.trials.equals(tuned(None).trials)
+
+
 def test_an_error_of_an_executor_keeps_the_finished_runs(tmp_path: Path) -> None:
     class Failing:
         def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:
