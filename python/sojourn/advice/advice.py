@@ -333,8 +333,8 @@ def question(plan: AdvicePlan) -> Question:
     )
     configured = None
     if plan.present is not None:
-        is_file = isinstance(plan.present, Path)
-        text, place = read(plan.present) if is_file else (f"{plan.present}", "present")
+        given = plan.present
+        text, place = read(given) if isinstance(given, Path) else (given, "present")
         configured = read_present(text, place, plan.interface)
     shapers = None if configured is None else (configured.up, configured.down)
     compared = candidates(described, queues=queues, shares=_percents(plan.shares), present=shapers)

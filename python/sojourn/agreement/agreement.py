@@ -153,9 +153,11 @@ class AgreePlan(Plan):
 
 def scenarios(plan: AgreePlan) -> dict[str, Scenario]:
     """Return the scenarios of both backends, which differ in the number of replications."""
-    changes = {"replications": plan.replications, "seed": plan.seed}
-    given = {key: value for key, value in changes.items() if value is not None}
-    live = plan.scenario.replace(**given) if given else plan.scenario
+    live = plan.scenario
+    if plan.replications is not None:
+        live = live.replace(replications=plan.replications)
+    if plan.seed is not None:
+        live = live.replace(seed=plan.seed)
     check(live)
     if plan.simulated_replications is None:
         return {LIVE: live, SIMULATOR: live}

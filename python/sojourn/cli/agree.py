@@ -12,18 +12,9 @@ from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, AgreePlan
 from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import session, signals, stored, tables
-from sojourn.cli.options import (
-    OUTPUT,
-    Change,
-    Force,
-    Fresh,
-    Json,
-    ReportFile,
-    ScenarioFile,
-    Strict,
-    path,
-)
+from sojourn.cli.options import Change, Force, Fresh, Json, ReportFile, ScenarioFile, Strict, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import progress_bar, work_of

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import completion
-from sojourn.cli.options import OUTPUT, REPLICATION, SELECTION, Arm, Folder, Force, path
+from sojourn.cli.options import REPLICATION, SELECTION, Arm, Folder, Force, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting
 from sojourn.exchange.selection import Selection

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import tables
-from sojourn.cli.options import OUTPUT, SELECTION, Force, Json, ReportFile, path
+from sojourn.cli.options import SELECTION, Force, Json, ReportFile, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting, importing
 from sojourn.exchange.measurement import per_run, products

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from sojourn import _core
+from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import session, signals
 from sojourn.cli.options import (
-    OUTPUT,
     RTT,
-    SCENARIO,
     Change,
     Ecn,
     Everything,

@@ -5,23 +5,21 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
 from sojourn import _core
+from sojourn.arguments import common
 from sojourn.arguments.common import (
     EXECUTION,
-    MAX_JOBS,
     MAX_REPLICATIONS,
-    MAX_SEED,
     OUTPUT,
     RUNS,
     SCENARIO,
 )
 from sojourn.cli import completion
 from sojourn.document import bounded
-from sojourn.scenario.presets import link_presets
 
 # Errors that end with what is accepted need no more.
 EXPECTED = "; expected "
@@ -81,27 +79,25 @@ def path(text: str) -> Path:
 # Headings of the options in the help.
 SELECTION, CHECKS = "Selection", "Checks"
 
+
+def declared(option: str, declaration: Any) -> Any:
+    """Return the option of an argument that plans share, for commands without a plan."""
+    argument = get_args(declaration)[1]
+    is_number = argument.least is not None
+    return typer.Option(
+        option,
+        metavar=argument.metavar,
+        callback=within(option, argument.least, argument.most) if is_number else None,
+        help=argument.help,
+        show_default=argument.unset,
+        rich_help_panel=argument.heading,
+        hidden=argument.rare,
+    )
+
+
 # The round-trip time of commands that compose the scenario.
 RTT = "50ms"
 
-
-def _presets(incomplete: str) -> list[tuple[str, str]]:
-    """List the presets of lines whose names begin with `incomplete`."""
-    return [
-        (name, one.title) for name, one in link_presets().items() if name.startswith(incomplete)
-    ]
-
-
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=_presets,
-        help=f"Kind of access line: {', '.join(link_presets())}. Sets the values of the line that "
-        "other options do not set.",
-        rich_help_panel=SCENARIO,
-    ),
-]
 Rtt = Annotated[
     str,
     typer.Option(
@@ -133,70 +129,12 @@ ScenarioFile = Annotated[
         metavar="FILE", parser=path, help="Scenario file in TOML; - for standard input."
     ),
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=within("--seed", 0, MAX_SEED),
-        help="Seed for all random numbers.",
-        show_default="that of the scenario",
-        rich_help_panel=RUNS,
-    ),
-]
-# Of commands that compose the scenario.
-OwnSeed = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=within("--seed", 0, MAX_SEED),
-        help="Seed for all random numbers.",
-        rich_help_panel=RUNS,
-    ),
-]
-Replications = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=within("--replications", 1, MAX_REPLICATIONS),
-        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
-        show_default="that of the scenario",
-        rich_help_panel=RUNS,
-    ),
-]
-OwnReplications = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=within("--replications", 1, MAX_REPLICATIONS),
-        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
-        rich_help_panel=RUNS,
-    ),
-]
+Seed = Annotated[int | None, declared("--seed", common.Seed)]
+Replications = Annotated[int | None, declared("--replications", common.Replications)]
 # Of a saved result.
 REPLICATION = within("--replication", 0, MAX_REPLICATIONS - 1)
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=within("--jobs", 1, MAX_JOBS),
-        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}.",
-        show_default="one per processor",
-        rich_help_panel=EXECUTION,
-        hidden=True,
-    ),
-]
-MaxMemory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Maximum memory for the runs, such as 4gb; a scenario that may need more is rejected "
-        "before the first run.",
-        show_default="80 % of the smallest of the available memory, the control group limits and "
-        "ulimit -v",
-        rich_help_panel=EXECUTION,
-        hidden=True,
-    ),
-]
+Jobs = Annotated[int | None, declared("--jobs", common.Jobs)]
+MaxMemory = Annotated[str | None, declared("--max-memory", common.MaxMemory)]
 Backend = Annotated[
     str | None,
     typer.Option(

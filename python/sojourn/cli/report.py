@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.cli.options import OUTPUT, Folder, Strict, path
+from sojourn.arguments.common import OUTPUT
+from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived_files
 from sojourn.sweeps import SweepResult

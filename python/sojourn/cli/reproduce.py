@@ -13,10 +13,9 @@ import typer
 
 from sojourn import _core
 from sojourn import report as reports
+from sojourn.arguments.common import OUTPUT, SCENARIO
 from sojourn.cli import completion, signals, stored
 from sojourn.cli.options import (
-    OUTPUT,
-    SCENARIO,
     Force,
     Fresh,
     Full,

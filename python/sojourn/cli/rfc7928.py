@@ -7,17 +7,10 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.arguments.common import EXECUTION, OUTPUT
 from sojourn.cli import completion, session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import (
-    CHECKS,
-    EXECUTION,
-    OUTPUT,
-    Change,
-    Fresh,
-    Json,
-    path,
-)
+from sojourn.cli.options import CHECKS, Change, Fresh, Json, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import Work, progress_bar

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import tables
-from sojourn.cli.options import OUTPUT, REPLICATION, SELECTION, Folder
+from sojourn.cli.options import REPLICATION, SELECTION, Folder
 from sojourn.result import Result, tc_stats
 
 

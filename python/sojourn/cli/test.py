@@ -10,18 +10,9 @@ import typer
 
 from sojourn import _core
 from sojourn.arguments import FileSpelling, read_table, spelled
+from sojourn.arguments.common import OUTPUT
 from sojourn.cli import expecting, session, signals, stored
-from sojourn.cli.options import (
-    OUTPUT,
-    Backend,
-    Change,
-    Jobs,
-    Json,
-    MaxMemory,
-    Replications,
-    Seed,
-    path,
-)
+from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Replications, Seed, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.places import row_store
 from sojourn.cli.progress import progress_bar, work_of
