@@ -10,17 +10,25 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 18] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
-    ("sojourn-qdisc", &["sojourn-net", "sojourn-prefetch"]),
-    ("sojourn-transport", &["sojourn-net", "sojourn-prefetch"]),
+    ("sojourn-schema", &["sojourn-net"]),
+    (
+        "sojourn-qdisc",
+        &["sojourn-net", "sojourn-prefetch", "sojourn-schema"],
+    ),
+    (
+        "sojourn-transport",
+        &["sojourn-net", "sojourn-prefetch", "sojourn-schema"],
+    ),
     ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
     ("sojourn-capture", &["sojourn-net", "sojourn-qdisc"]),
     (
         "sojourn-scenario",
         &[
             "sojourn-net",
+            "sojourn-schema",
             "sojourn-qdisc",
             "sojourn-transport",
             "sojourn-apps",

@@ -9,7 +9,6 @@ use sojourn_lab::{
 };
 use sojourn_net::UnitError;
 use sojourn_qdisc::ParameterError;
-use sojourn_transport::CcError;
 
 create_exception!(
     sojourn._core,
@@ -114,12 +113,6 @@ impl From<UnknownBackend> for Failure {
 
 impl From<ParameterError> for Failure {
     fn from(error: ParameterError) -> Self {
-        Self::Scenario(error.to_string())
-    }
-}
-
-impl From<CcError> for Failure {
-    fn from(error: CcError) -> Self {
         Self::Scenario(error.to_string())
     }
 }

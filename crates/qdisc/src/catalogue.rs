@@ -1,6 +1,10 @@
 //! The catalogue of disciplines and their parameters.
 
-use crate::parameters::{Entry, Profile, TcStatistics, Unit};
+#[cfg(feature = "json")]
+use serde_json::{Value, json};
+use sojourn_schema::ParameterInfo;
+
+use crate::parameters::{Entry, Profile, TcStatistics};
 use crate::registry::QdiscSpec;
 
 /// The description of a discipline.
@@ -27,29 +31,6 @@ pub struct QdiscInfo {
     pub tc_statistics: TcStatistics,
 }
 
-/// A parameter of a discipline, as a person setting it wants to see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterInfo {
-    /// The name in a specification.
-    pub key: &'static str,
-    /// The kind of value.
-    pub unit: Unit,
-    /// The value if none is given, as text.
-    pub default: String,
-    /// Whether `default` describes a derived value instead of being one.
-    pub derived: bool,
-    /// The smallest allowed value in nanoseconds, bits per second, bytes or plain numbers.
-    pub min: u64,
-    /// The largest allowed value.
-    pub max: u64,
-    /// The allowed values, as text.
-    pub range: String,
-    /// What it means, in one line.
-    pub meaning: &'static str,
-    /// The RFC section, kernel symbol or paper that it comes from.
-    pub provenance: &'static str,
-}
-
 /// Every discipline, aliases included, in the order in which to read about them; those that this
 /// process [registered](crate::register) come last.
 pub fn catalogue() -> Vec<QdiscInfo> {
@@ -59,18 +40,11 @@ pub fn catalogue() -> Vec<QdiscInfo> {
 fn info(entry: &Entry) -> QdiscInfo {
     let mut start = QdiscSpec::at_defaults(entry.name).map(|(_, spec)| spec);
     let parameters = entry.parameters.iter().map(|parameter| {
-        let field = start.as_mut().and_then(|spec| spec.field(parameter.key));
-        let default = field.and_then(|field| field.text());
+        let value = start.as_mut().and_then(|spec| spec.value(parameter.key));
         ParameterInfo {
-            key: parameter.key,
-            unit: parameter.unit,
-            derived: default.is_none(),
-            default: default.unwrap_or_else(|| parameter.unset.into()),
-            min: parameter.min,
-            max: parameter.max,
-            range: parameter.range(entry.profiles),
-            meaning: parameter.meaning,
-            provenance: parameter.provenance,
+            range: entry.range(parameter),
+            choices: entry.choices(parameter),
+            ..ParameterInfo::of(parameter, value.map(|value| &*value))
         }
     });
     QdiscInfo {
@@ -84,4 +58,43 @@ fn info(entry: &Entry) -> QdiscInfo {
         parameters: parameters.collect(),
         tc_statistics: entry.tc_statistics,
     }
+}
+
+/// Every discipline as a JSON array of objects, those that this process registered last:
+///
+/// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles`, `parameters`, each of
+/// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
+/// `provenance`, and `tc_statistics`: `counters`, pairs of what `tc -s qdisc` calls a number of drops or
+/// marks and its column, `leaves`, the part of the statistics with the queues inside, and `overlimits`,
+/// whether the statistics have a number of that name.
+/// `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
+#[cfg(feature = "json")]
+pub fn catalogue_json() -> String {
+    Value::Array(catalogue().iter().map(discipline).collect()).to_string()
+}
+
+#[cfg(feature = "json")]
+fn discipline(info: &QdiscInfo) -> Value {
+    let profiles: Vec<_> = info.profiles.iter().map(ToString::to_string).collect();
+    let parameters = info.parameters.iter().map(sojourn_schema::json::entry);
+    json!({
+        "name": info.name,
+        "page": info.page,
+        "class": info.class,
+        "summary": info.summary,
+        "source": info.source,
+        "reconstruction": info.reconstruction,
+        "profiles": profiles,
+        "parameters": parameters.collect::<Vec<_>>(),
+        "tc_statistics": tc_statistics(info.tc_statistics),
+    })
+}
+
+#[cfg(feature = "json")]
+fn tc_statistics(of: TcStatistics) -> Value {
+    let counters = of.counters.iter();
+    let counters: Vec<_> = counters
+        .map(|(name, counter)| json!([name, counter.name()]))
+        .collect();
+    json!({ "counters": counters, "leaves": of.leaves, "overlimits": of.overlimits })
 }

@@ -1,7 +1,7 @@
 //! The memory footprint of a specification: waiting packets and table sizes.
 
 use crate::fair::fq::FAST_PATH;
-use crate::parameters::{Field, Footprint, Profile};
+use crate::parameters::{Footprint, Profile, Unit};
 use crate::registry::QdiscSpec;
 
 /// Parameters that set the size of a preallocated table.
@@ -25,7 +25,7 @@ impl QdiscSpec {
     /// The footprint of the queue. External queues are not limited.
     pub fn footprint(&self) -> Footprint {
         let mut spec = self.clone();
-        let mut number = |key| spec.field(key).and_then(|field| number(&field));
+        let mut number = |key| spec.value(key).and_then(|value| value.whole());
         let own = Footprint {
             slots: match self.kind() {
                 "cake" => CAKE,
@@ -36,7 +36,7 @@ impl QdiscSpec {
             bytes: u64::MAX,
         };
         if let Some((leaves, classes)) = self.inner()
-            && (classes > 1 || leaves.text().is_some())
+            && (classes > 1 || leaves.depth() > 0)
         {
             let leaves = leaves.footprint(classes);
             return Footprint {
@@ -48,13 +48,14 @@ impl QdiscSpec {
             return own;
         }
         // Each band has the limit; the fast path of fq adds a few packets.
-        let (bands, beside) = match (self.kind(), spec.field("profile")) {
-            ("fq", Some(Field::Profile(Profile::Linux612))) => (3, u64::from(FAST_PATH)),
-            ("pfifo_fast", _) => (3, 0),
+        let (bands, beside) = match self {
+            Self::Fq(params) if params.profile == Profile::Linux612 => (3, u64::from(FAST_PATH)),
+            Self::PfifoFast(_) => (3, 0),
             _ => (1, 0),
         };
-        let in_bytes = matches!(spec.field("limit"), Some(Field::Size(_)));
-        let mut number = |key| spec.field(key).and_then(|field| self::number(&field));
+        let entry = self.entry().map(|(entry, _)| entry);
+        let mut parameters = entry.iter().flat_map(|entry| entry.parameters);
+        let in_bytes = parameters.any(|p| p.key == "limit" && p.unit == Unit::Size);
         let limit = number("limit");
         let memory = number("memory_limit").or_else(|| number("memlimit"));
         match (limit, in_bytes, memory) {
@@ -70,18 +71,6 @@ impl QdiscSpec {
                 ..own
             },
         }
-    }
-}
-
-/// The value of a parameter that counts packets, bytes or entries.
-fn number(field: &Field<'_>) -> Option<u64> {
-    match field {
-        Field::Size(bytes) => Some(bytes.0),
-        Field::OptionalSize(bytes) => bytes.map(|bytes| bytes.0),
-        Field::Packets(packets) => Some(**packets as u64),
-        Field::Count(count) => Some(u64::from(**count)),
-        Field::OptionalCount(count) => count.map(u64::from),
-        _ => None,
     }
 }
 

@@ -10,8 +10,6 @@ mod contract;
 mod external;
 mod fair;
 mod footprint;
-#[cfg(feature = "json")]
-mod json;
 mod link;
 pub mod parameters;
 mod parts;
@@ -23,7 +21,9 @@ pub mod testing;
 pub use aqm::droptail::Limit;
 pub use aqm::dualpi2::{DropEarly, EcnMask};
 pub use aqm::red::RedDerived;
-pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+#[cfg(feature = "json")]
+pub use catalogue::catalogue_json;
+pub use catalogue::{QdiscInfo, catalogue};
 pub use contract::{
     Backlog, ClassId, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic,
 };
@@ -32,10 +32,8 @@ pub use external::{
     is_external, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
-#[cfg(feature = "json")]
-pub use json::catalogue_json;
 pub use link::LinkFacts;
-pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics, Unit};
+pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;
@@ -44,3 +42,4 @@ pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,
 };
+pub use sojourn_schema::{ParameterInfo, choice, parameters};

@@ -1,31 +1,423 @@
-//! The parameters of a discipline: keys, units, ranges, and the errors about them.
+//! The parameters of a discipline, its names, and the queues inside it.
 //!
-//! [`parameters!`](crate::parameters!) declares them and [`Params`] builds a queue from them; a queue of
-//! another crate does the same and calls [`register`](crate::register). A discipline lends its fields by
-//! key ([`Field`]); each [`Parameter`] says what a key means and which values it accepts. Text, tables and
-//! typed values all pass through here.
+//! [`parameters!`] declares the parameters and [`Params`] builds a queue from them; a queue of another
+//! crate does the same and calls [`register`](crate::register). Text, tables and typed values all pass
+//! through the declarations.
 
-pub mod choice;
-mod declare;
-pub mod domain;
-mod error;
-mod field;
-mod footprint;
-mod kind;
-mod leaves;
-mod parameter;
-mod params;
-mod profile;
-mod provenance;
-pub mod row;
+use std::fmt;
 
-pub use declare::{Fields, parameters};
-pub use error::{Flaw, ParameterError};
-pub use field::{Field, Value, time_text};
-pub use footprint::Footprint;
-pub use kind::{Counter, Entry, Kind, LINUX, OVERLIMITS, RFC_AND_LINUX, TcStatistics};
-pub use leaves::{Leaf, LeafList};
-pub use parameter::{Parameter, Unit};
-pub use params::{Params, Shorthand};
-pub use profile::Profile;
-pub use provenance::Provenance;
+use sojourn_net::{Bytes, Comparison, Packet, Rate, Rng};
+use sojourn_schema::Nested;
+pub use sojourn_schema::{
+    Flaw, Parameter, ParameterError, ParameterInfo, Parameters, Unit, Value, choice, domain,
+    parameters, time_text,
+};
+
+use crate::contract::{DropReason, MarkReason, Qdisc};
+use crate::link::LinkFacts;
+
+choice! {
+    /// Which law a discipline follows, where the implementations differ.
+    Profile {
+        /// The RFC.
+        Rfc = "rfc",
+        /// The description of the authors, of a queue that has no RFC.
+        Paper = "paper",
+        /// Linux 6.1, with its fixed-point arithmetic.
+        Linux = "linux",
+        /// Linux 3.14, for studies of its time.
+        Linux314 = "linux-3.14",
+        /// Linux 6.12, for queues that changed after 6.1.
+        Linux612 = "linux-6.12",
+    }
+}
+
+impl Profile {
+    /// The comparison of a discipline in this profile, of which `linux` was compared with `kernel`.
+    pub(crate) const fn compared_with(self, kernel: &'static str) -> Comparison {
+        match self {
+            Self::Linux => Comparison::With(kernel),
+            other => Comparison::OtherProfile {
+                used: other.word(),
+                compared: Self::Linux.word(),
+                with: kernel,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// The profiles of a discipline that follows Linux 6.1 alone.
+pub const LINUX: &[Profile] = &[Profile::Linux];
+/// The profiles of a discipline that follows its RFC, Linux 6.1 and Linux 3.14.
+pub const RFC_AND_LINUX: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+
+/// The statistic that `tc -s qdisc` prints as `overlimits`: what the kernel module of the queue
+/// passes to `qdisc_qstats_overlimit`. Modules differ: RED counts its signals, CAKE the requests
+/// that its shaper refuses, SFB drops at its limits, and most count nothing.
+pub const OVERLIMITS: &str = "overlimits";
+
+/// What `tc -s qdisc` prints for a discipline besides the statistics of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcStatistics {
+    /// Its names of drops and marks that every link counts.
+    pub counters: &'static [(&'static str, Counter)],
+    /// The part of its statistics that has one entry per queue inside.
+    pub leaves: Option<&'static str>,
+    /// Whether its statistics have `overlimits`; other queues never count any, as their kernel modules.
+    pub overlimits: bool,
+}
+
+/// What every link counts, by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Packets that the queue dropped.
+    Drops(DropReason),
+    /// Packets that the queue marked.
+    Marks(MarkReason),
+}
+
+impl TcStatistics {
+    /// These names, and no queue inside.
+    pub const fn of(counters: &'static [(&'static str, Counter)]) -> Self {
+        Self {
+            counters,
+            leaves: None,
+            overlimits: false,
+        }
+    }
+
+    /// The same, with the queues inside under this part.
+    #[must_use]
+    pub const fn with_leaves(self, part: &'static str) -> Self {
+        Self {
+            leaves: Some(part),
+            ..self
+        }
+    }
+
+    /// Adds [`OVERLIMITS`] to the statistics.
+    #[must_use]
+    pub const fn with_overlimits(self) -> Self {
+        Self {
+            overlimits: true,
+            ..self
+        }
+    }
+}
+
+impl Counter {
+    /// The column of the result with this counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drops(DropReason::Overlimit) => "drops_overlimit",
+            Self::Drops(DropReason::Aqm) => "drops_aqm",
+            Self::Marks(MarkReason::Aqm) => "marks_aqm",
+            Self::Marks(MarkReason::CeThreshold) => "marks_ce_threshold",
+        }
+    }
+}
+
+/// One name of a discipline with parameters `T`, and the defaults it stands for.
+#[derive(Debug)]
+pub struct Kind<T> {
+    /// The name in a specification.
+    pub name: &'static str,
+    /// The generated Python class; `None` for a second name of the same defaults and for a queue of another
+    /// crate.
+    pub class: Option<&'static str>,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// What no source gives and this implementation supplies; `None`: nothing.
+    pub reconstruction: Option<&'static str>,
+    /// What it can follow; the first is the default.
+    pub profiles: &'static [Profile],
+    /// The parameters at the defaults of this name.
+    pub start: fn() -> T,
+    /// The parameters that this name accepts.
+    pub parameters: &'static [Parameter],
+}
+
+/// A [`Kind`] of any discipline.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub(crate) name: &'static str,
+    /// The first name of the discipline, under which it is documented; `None` for one of another crate.
+    pub(crate) page: Option<&'static str>,
+    pub(crate) class: Option<&'static str>,
+    pub(crate) summary: &'static str,
+    pub(crate) source: &'static str,
+    pub(crate) reconstruction: Option<&'static str>,
+    pub(crate) profiles: &'static [Profile],
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) tc_statistics: TcStatistics,
+}
+
+impl Entry {
+    /// The words that `parameter` accepts; none if its values are no words.
+    pub(crate) fn choices(&self, parameter: &Parameter) -> Vec<&'static str> {
+        match parameter.unit {
+            Unit::Profile => self.profiles.iter().map(|profile| profile.word()).collect(),
+            _ => parameter.choices().to_vec(),
+        }
+    }
+
+    /// The allowed values of `parameter`, as `tc` writes them.
+    pub(crate) fn range(&self, parameter: &Parameter) -> String {
+        match parameter.unit {
+            Unit::Flag => format!("{0} or no{0}", parameter.key),
+            Unit::Profile => self.choices(parameter).join(", "),
+            _ => parameter.range(),
+        }
+    }
+
+    /// The allowed values of `parameter`, as the end of an error message.
+    pub(crate) fn expected(&self, parameter: &Parameter) -> String {
+        let range = self.range(parameter);
+        match parameter.unit {
+            Unit::Choice(_) | Unit::Profile if range.contains(", ") => format!("one of {range}"),
+            _ => range,
+        }
+    }
+}
+
+impl<T> Kind<T> {
+    /// This name, documented on `page`.
+    pub(crate) const fn entry(
+        &self,
+        page: Option<&'static str>,
+        tc_statistics: TcStatistics,
+    ) -> Entry {
+        Entry {
+            name: self.name,
+            page,
+            class: self.class,
+            summary: self.summary,
+            source: self.source,
+            reconstruction: self.reconstruction,
+            profiles: self.profiles,
+            parameters: self.parameters,
+            tc_statistics,
+        }
+    }
+}
+
+/// A word of `tc` and the parameters with their values that it stands for; without a value, a
+/// parameter takes its default.
+pub type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// The parameters of a discipline: they are set by key and make its queues.
+pub trait Params: Parameters + Sized + 'static {
+    /// What they make.
+    type Queue<P: Packet>: Qdisc<P>;
+
+    /// The names of the discipline; the first is that of its documentation.
+    const KINDS: &'static [Kind<Self>];
+
+    /// What `tc -s qdisc` prints for it besides the statistics of its own.
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]);
+
+    /// The implementation that its behaviour was compared with, if that does not depend on the parameters.
+    const COMPARISON: Comparison = Comparison::None;
+
+    /// The first name, that of the documentation.
+    fn page() -> &'static str {
+        Self::KINDS.first().map_or("", |kind| kind.name)
+    }
+
+    /// The names of the discipline, apart from the type of its parameters.
+    fn entries() -> Vec<Entry> {
+        Self::KINDS.iter().map(entry).collect()
+    }
+
+    /// The parameters at the defaults of `name`; `None` if it is not a name of the discipline.
+    fn at_defaults(name: &str) -> Option<(Entry, Self)> {
+        let kind = Self::KINDS.iter().find(|kind| kind.name == name)?;
+        Some((entry(kind), (kind.start)()))
+    }
+
+    /// The name in the canonical text.
+    fn kind(&self) -> &'static str {
+        Self::page()
+    }
+
+    /// Words that are no parameters and set some.
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        &[]
+    }
+
+    /// What two parameters say against each other.
+    fn conflict(&self) -> Option<String> {
+        None
+    }
+
+    /// The rate of its own shaper, if it has one.
+    fn shaper_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The implementation that the behaviour with these parameters was compared with.
+    fn comparison(&self) -> Comparison {
+        Self::COMPARISON
+    }
+
+    /// The size of its buffer with packets of `frame` bytes, if it signals congestion only when that is full.
+    ///
+    /// `None` for classful disciplines, whatever their leaves, and where each flow has a buffer.
+    fn unmanaged_buffer(&self, _frame: Bytes) -> Option<Bytes> {
+        None
+    }
+
+    /// The queues inside it, as many as were given, and the number of classes that they are for.
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        None
+    }
+
+    /// Sets parameters that are not given and derive from the link to their values on `link`.
+    fn resolve(&mut self, _link: &LinkFacts) {}
+
+    /// The rate that it assumes for a link whose rate is unknown, if its results depend on that.
+    fn assumed_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// An empty queue on `link`, made at the origin of time; `rng` is its own.
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+}
+
+fn entry<T: Params>(kind: &Kind<T>) -> Entry {
+    kind.entry(Some(T::page()), T::TC_STATISTICS)
+}
+
+/// A queue that can stand inside another one, with its parameters.
+pub trait Leaf: Nested + Clone + PartialEq + 'static {
+    /// The queue that it builds.
+    type Queue<P: Packet>: Qdisc<P>;
+
+    /// The queue of a class without a leaf of its own.
+    fn plain_fifo() -> Self;
+
+    /// An empty queue on `link`.
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+
+    /// The queues inside this one and the number of its classes.
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
+
+    /// Its footprint, including the inner queues.
+    fn footprint(&self) -> Footprint;
+
+    /// This queue and those inside it.
+    fn provenance(&self) -> Vec<Provenance>;
+}
+
+/// The leaves of one queue, whatever type stands for them.
+pub trait LeafList: fmt::Debug {
+    /// How many levels of queues the leaves add.
+    fn depth(&self) -> usize;
+
+    /// How many queues `classes` classes need, those inside them included.
+    fn queues(&self, classes: u32) -> u64;
+
+    /// The footprint of the queues of `classes` classes.
+    fn footprint(&self, classes: u32) -> Footprint;
+
+    /// As [`Leaf::provenance`], of all leaves.
+    fn provenance(&self) -> Vec<Provenance>;
+}
+
+impl<L: Leaf> LeafList for Vec<L> {
+    fn depth(&self) -> usize {
+        let below = |leaf: &L| leaf.leaves().map_or(0, |(leaves, _)| leaves.depth());
+        self.iter().map(|leaf| 1 + below(leaf)).max().unwrap_or(0)
+    }
+
+    fn queues(&self, classes: u32) -> u64 {
+        let inside = |leaf: &L| {
+            let below = leaf.leaves().map_or(0, |(leaves, n)| leaves.queues(n));
+            below.saturating_add(1)
+        };
+        match &**self {
+            [] => classes.into(),
+            [all] => u64::from(classes).saturating_mul(inside(all)),
+            each => {
+                let plain = u64::from(classes).saturating_sub(each.len() as u64);
+                each.iter().map(inside).fold(plain, u64::saturating_add)
+            }
+        }
+    }
+
+    fn footprint(&self, classes: u32) -> Footprint {
+        let plain = || L::plain_fifo().footprint();
+        match &**self {
+            [] => plain().times(classes.into()),
+            [all] => all.footprint().times(classes.into()),
+            each => {
+                let rest = u64::from(classes).saturating_sub(each.len() as u64);
+                let given = each.iter().map(L::footprint);
+                given.fold(plain().times(rest), Footprint::and)
+            }
+        }
+    }
+
+    fn provenance(&self) -> Vec<Provenance> {
+        self.iter().flat_map(Leaf::provenance).collect()
+    }
+}
+
+/// The provenance of a discipline, as reported with results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Its name.
+    pub name: &'static str,
+    /// As [`Kind::reconstruction`](Kind::reconstruction).
+    pub reconstruction: Option<&'static str>,
+    /// The implementation that it was compared with.
+    pub comparison: Comparison,
+}
+
+/// Upper bounds on the memory of a queue, in units that do not depend on the type of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// Entries of its tables: flows, bins, connections; at least 1 for the queue itself.
+    pub slots: u64,
+    /// Packets that may wait.
+    pub packets: u64,
+    /// Bytes that may wait.
+    pub bytes: u64,
+}
+
+impl Footprint {
+    /// No memory.
+    pub const NONE: Self = Self {
+        slots: 0,
+        packets: 0,
+        bytes: 0,
+    };
+
+    /// The footprint of `times` such queues.
+    #[must_use]
+    pub const fn times(self, times: u64) -> Self {
+        Self {
+            slots: self.slots.saturating_mul(times),
+            packets: self.packets.saturating_mul(times),
+            bytes: self.bytes.saturating_mul(times),
+        }
+    }
+
+    /// The sum of two footprints.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            slots: self.slots.saturating_add(other.slots),
+            packets: self.packets.saturating_add(other.packets),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}

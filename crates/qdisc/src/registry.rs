@@ -14,7 +14,7 @@ use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
 use crate::parameters::{
-    Entry, Field, Fields, Footprint, Leaf, LeafList, ParameterError, Params, Provenance, Shorthand,
+    Entry, Footprint, Leaf, LeafList, Parameters, Params, Provenance, Shorthand, Value,
 };
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
@@ -169,9 +169,9 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.leaves(),)* }
             }
 
-            /// The place of a parameter's value.
-            pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
-                match self { $(Self::$name(params) => params.field(key),)* }
+            /// The value of a parameter.
+            pub(crate) fn value(&mut self, key: &str) -> Option<&mut dyn Value> {
+                match self { $(Self::$name(params) => params.value(key),)* }
             }
 
             /// Words that are no parameters and set some.
@@ -286,10 +286,6 @@ pub type Prio<P> = prio::Prio<P, AnyQdisc<P>>;
 
 impl Leaf for QdiscSpec {
     type Queue<P: Packet> = AnyQdisc<P>;
-
-    fn parse(text: &str) -> Result<Self, ParameterError> {
-        Self::parse(text)
-    }
 
     fn plain_fifo() -> Self {
         Self::DropTail(DropTailParams::PFIFO)

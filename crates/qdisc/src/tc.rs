@@ -20,7 +20,7 @@ use sojourn_net::instead_of;
 
 use crate::external::PYTHON_PREFIX;
 use crate::parameters::domain::profile;
-use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Provenance, Unit};
+use crate::parameters::{Entry, Flaw, Parameter, ParameterError, Profile, Provenance, Unit, Value};
 use crate::registry::QdiscSpec;
 
 impl QdiscSpec {
@@ -95,7 +95,7 @@ impl QdiscSpec {
         let entry = self.entry().map(|(entry, _)| entry);
         let parameters = entry.iter().flat_map(|entry| entry.parameters);
         parameters
-            .filter_map(|p| Some((p.key, values.field(p.key)?.text()?)))
+            .filter_map(|p| Some((p.key, p.text(values.value(p.key)?)?)))
             .collect()
     }
 
@@ -143,6 +143,7 @@ fn unknown_kind(name: &str) -> ParameterError {
     let entries = QdiscSpec::entries();
     let names = entries.iter().map(|entry| entry.name);
     ParameterError::UnknownKind {
+        what: "queue",
         given: name.into(),
         instead: instead_of(name, names).to_string(),
     }
@@ -181,9 +182,11 @@ impl fmt::Display for QdiscSpec {
             return Ok(());
         };
         let mut values = self.clone();
-        for Parameter { key, unit, .. } in entry.parameters {
-            let default = defaults.field(key).and_then(|field| field.text());
-            match (unit, values.field(key).and_then(|field| field.text())) {
+        for parameter in entry.parameters {
+            let Parameter { key, unit, .. } = parameter;
+            let text = |spec: &mut Self| spec.value(key).and_then(|value| parameter.text(value));
+            let default = text(&mut defaults);
+            match (unit, text(&mut values)) {
                 (_, None) => {}
                 // What `tc` does not know stays unsaid unless it matters.
                 (Unit::Flag, Some(flag)) if flag == "on" => match *key {
@@ -297,27 +300,23 @@ impl Draft {
         if text.is_empty() {
             return Err(self.flaw(parameter, "needs a value".into()));
         }
-        let mut only = self.kind.profiles[0];
-        let field = match self.spec.field(parameter.key) {
-            Some(field) => field,
-            None => Field::Profile(&mut only),
+        let mut only = Profile::default();
+        let value: &mut dyn Value = match self.spec.value(parameter.key) {
+            Some(value) => value,
+            None => &mut only,
         };
-        parameter
-            .set(field, text, self.kind.profiles)
-            .map_err(|flaw| match flaw {
-                Flaw::Value(flaw) if parameter.is_flag() => ParameterError::Value {
-                    kind: self.kind.name,
-                    key: parameter.key,
-                    flaw,
-                    range: "on or off".into(),
-                },
-                Flaw::Value(flaw) => self.flaw(parameter, flaw),
-                Flaw::Leaf(number, error) => ParameterError::Leaf {
-                    kind: self.kind.name,
-                    number,
-                    error,
-                },
-            })
+        let known = parameter.unit != Unit::Profile || self.kind.choices(parameter).contains(&text);
+        let set = match known {
+            true => parameter.set(value, text),
+            false => Err(Flaw::unknown(text)),
+        };
+        set.map_err(|flaw| {
+            let expected = match parameter.unit {
+                Unit::Flag => parameter.range(),
+                _ => self.kind.expected(parameter),
+            };
+            flaw.at(self.kind.name, parameter.key, expected)
+        })
     }
 
     fn finish(self) -> Result<QdiscSpec, ParameterError> {
@@ -339,11 +338,7 @@ impl Draft {
     }
 
     fn flaw(&self, parameter: &Parameter, flaw: String) -> ParameterError {
-        ParameterError::Value {
-            kind: self.kind.name,
-            key: parameter.key,
-            flaw,
-            range: parameter.expected(self.kind.profiles),
-        }
+        let expected = self.kind.expected(parameter);
+        Flaw::Value(flaw).at(self.kind.name, parameter.key, expected)
     }
 }

@@ -52,7 +52,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::optional(
         "framing",
-        Form::Choice(|| Framing::NAMES.to_vec()),
+        Form::Choice(|| Framing::WORDS.to_vec()),
         "Framing of the link layer.",
     ),
     Key::optional(

@@ -3,7 +3,6 @@
 //! It says what each value may be. What values must be together (a warm-up ends before the run
 //! does) only the reader checks.
 
-mod json;
 mod qdiscs;
 mod units;
 
@@ -11,10 +10,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use self::json::{any_of, reference};
 use crate::key::{Form, Key, Presence};
 use crate::write::time_text;
 use crate::{amount, arms, decode, link, page, text, traffic, wait};
+use sojourn_schema::json::{any_of, reference};
 
 /// The annotation with the least and the greatest value of a text with a unit, for which JSON
 /// Schema has no keyword.

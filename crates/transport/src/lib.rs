@@ -31,7 +31,6 @@ mod rtt;
 mod segment;
 mod sender;
 
-pub use cc::spec::CcError;
 pub use cc::{CcKind, CcSpec, SlowStart};
 pub use clock::Ticks;
 pub use handshake::Handshake;

@@ -22,7 +22,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc};
 use crate::link::LinkFacts;
 use crate::parameters::domain::size;
-use crate::parameters::{Field, Kind, LINUX, Parameter, Params, Value, parameters};
+use crate::parameters::{Flaw, Kind, LINUX, Parameter, Params, Unit, Value, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {
@@ -58,10 +58,24 @@ const BYTE_LIMIT: Parameter = size(1, 1 << 32).declare(
 );
 
 impl Value for Limit {
-    fn lend(&mut self) -> Field<'_> {
+    fn text(&self, unit: Unit) -> Option<String> {
         match self {
-            Self::Packets(packets) => Field::Packets(packets),
-            Self::Bytes(bytes) => Field::Size(bytes),
+            Self::Packets(packets) => packets.text(unit),
+            Self::Bytes(bytes) => bytes.text(unit),
+        }
+    }
+
+    fn read(&mut self, parameter: &Parameter, text: &str) -> Result<(), Flaw> {
+        match self {
+            Self::Packets(packets) => packets.read(parameter, text),
+            Self::Bytes(bytes) => bytes.read(parameter, text),
+        }
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Self::Packets(packets) => packets.whole(),
+            Self::Bytes(bytes) => bytes.whole(),
         }
     }
 }

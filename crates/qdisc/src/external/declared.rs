@@ -8,11 +8,11 @@ use sojourn_net::{Comparison, Rng};
 use super::queue::BoxedQueue;
 use super::ticket::Ticket;
 use crate::link::LinkFacts;
-use crate::parameters::{Fields, LeafList, Params, Shorthand};
+use crate::parameters::{LeafList, Parameters, Params, Shorthand};
 
 /// What [`Params`], which has constants and type parameters, cannot be: a trait object.
 pub(super) trait Declared:
-    Fields + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe
+    Parameters + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe
 {
     fn kind(&self) -> &'static str;
     fn shorthands(&self) -> &'static [&'static [Shorthand]];

@@ -9,7 +9,7 @@ use sojourn_net::Rng;
 use super::declared::Declared;
 use super::queue::BoxedQueue;
 use crate::link::LinkFacts;
-use crate::parameters::{Entry, Field, Fields, Params};
+use crate::parameters::{Entry, Parameter, Parameters, Params, Value};
 
 /// Kinds with this prefix name a class of Python; they are accepted without being registered, so
 /// that a saved result loads where the class does not exist, but they cannot be built there.
@@ -70,15 +70,19 @@ impl ExternalSpec {
         let mut spec = self.clone();
         let parameters = self.entry.parameters.iter();
         parameters
-            .map(|parameter| spec.field(parameter.key)?.text())
+            .map(|parameter| parameter.text(spec.value(parameter.key)?))
             .collect()
     }
 }
 
-impl Fields for ExternalSpec {
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Parameters for ExternalSpec {
+    fn table(&self) -> &'static [Parameter] {
+        self.entry.parameters
+    }
+
+    fn value(&mut self, key: &str) -> Option<&mut dyn Value> {
         match &mut self.maker {
-            Maker::Declared(params) => params.field(key),
+            Maker::Declared(params) => params.value(key),
             Maker::Class(_) | Maker::NotLoaded => None,
         }
     }

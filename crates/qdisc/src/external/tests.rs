@@ -8,7 +8,7 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant};
 
 use super::*;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::parameters::{Field, Fields, Profile, parameters};
+use crate::parameters::{Parameter, Parameters, Profile, Value, parameters};
 use crate::registry::{QdiscSpec, register, register_class};
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
 
@@ -221,8 +221,12 @@ macro_rules! named {
         #[derive(Clone, Debug, Default)]
         struct $params;
 
-        impl Fields for $params {
-            fn field(&mut self, _key: &str) -> Option<Field<'_>> {
+        impl Parameters for $params {
+            fn table(&self) -> &'static [Parameter] {
+                &[]
+            }
+
+            fn value(&mut self, _key: &str) -> Option<&mut dyn Value> {
                 None
             }
         }

@@ -7,8 +7,7 @@
 //! to whole cells (ITU-T I.363.5); PTM adds a byte to each 64 (IEEE 802.3 clause 61, 64/65-octet
 //! encapsulation).
 
-use crate::parameters::Shorthand;
-use crate::parameters::choice::{Choice as _, choice};
+use crate::parameters::{Shorthand, choice};
 
 choice! {
     /// How the link packs bytes.
@@ -32,20 +31,6 @@ impl Framing {
             Self::Ptm => bytes + bytes.div_ceil(64),
         }
     }
-
-    /// The framing that goes by `word`.
-    pub fn named(word: &str) -> Option<Self> {
-        let mut framing = Self::default();
-        framing.choose(word).then_some(framing)
-    }
-
-    /// The word of `tc`.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-
-    /// The words of `tc`.
-    pub const NAMES: &'static [&'static str] = Self::WORDS;
 }
 
 /// A link layer: what it adds to an IP packet, and how it packs the sum.

@@ -176,7 +176,7 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
             format!("{key} {}bit", 1_u64 << shift)
         }
         Unit::Size => format!("{key} {whole}b"),
-        Unit::Packets | Unit::Count => format!("{key} {whole}"),
+        Unit::Packets | Unit::Count(_) => format!("{key} {whole}"),
         Unit::Numbers => {
             let count = if key == "weights" { 3 } else { 16 };
             format!("{key} {}", vec![whole.to_string(); count].join(" "))
@@ -189,7 +189,14 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         },
         Unit::Flag if pick.is_multiple_of(2) => key.into(),
         Unit::Flag => format!("no{key}"),
-        Unit::Profile => String::new(),
+        // The profile is chosen before, and no queue has values of the other units.
+        Unit::Profile
+        | Unit::Millis
+        | Unit::Micros
+        | Unit::CountOrOff(_)
+        | Unit::Ratio(_)
+        | Unit::Ratios(_)
+        | Unit::Decimal(_) => String::new(),
         Unit::Choice(words) => words[usize::from(pick) % words.len()].into(),
         Unit::Leaves => format!("{key} {}", LEAVES[usize::from(pick) % LEAVES.len()]),
     }

@@ -42,7 +42,7 @@ impl Layer {
     pub(super) fn read(fields: &Fields<'_>, traced: bool) -> Result<Self, ScenarioError> {
         let usual = if traced { MAHIMAHI } else { 0 };
         let named = |name: &&str| Framing::named(name);
-        let framings: Vec<_> = Framing::NAMES.iter().filter_map(named).collect();
+        let framings: Vec<_> = Framing::WORDS.iter().filter_map(named).collect();
         Ok(Self {
             overhead: fields
                 .option("overhead", Overhead::read)?
@@ -60,7 +60,7 @@ impl Layer {
         insert(fields, "overhead", Some(overhead.into()));
         let mpu = self.mpu.map(|mpu| format!("{mpu}b").into());
         insert(fields, "mpu", mpu);
-        let framing = self.framing.map(|framing| framing.name().into());
+        let framing = self.framing.map(|framing| framing.word().into());
         insert(fields, "framing", framing);
     }
 

@@ -1,12 +1,9 @@
 //! The schema of queues: as text, and as a table with a key for each parameter.
 
 use serde_json::{Map, Value, json};
-use sojourn_qdisc::{PYTHON_PREFIX, ParameterInfo, QdiscInfo, Unit, catalogue};
-
-use super::json::{any_of, reference};
-
-/// What a flag may be in a table.
-const SWITCHES: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
+use sojourn_qdisc::{PYTHON_PREFIX, QdiscInfo, catalogue};
+use sojourn_schema::Unit;
+use sojourn_schema::json::{reference, schema as parameter_schema};
 
 pub(super) fn definitions() -> Map<String, Value> {
     let queues = catalogue();
@@ -57,9 +54,7 @@ fn table(queue: &QdiscInfo) -> Value {
                 properties.insert((*word).to_owned(), json!({ "enum": [true, "on"] }));
             }
         }
-        let mut value = value(parameter, queue);
-        value["description"] = description(parameter).into();
-        properties.insert(parameter.key.to_owned(), value);
+        properties.insert(parameter.key.to_owned(), parameter_schema(parameter));
     }
     json!({
         "type": "object",
@@ -68,53 +63,4 @@ fn table(queue: &QdiscInfo) -> Value {
         "required": ["kind"],
         "additionalProperties": false,
     })
-}
-
-fn description(parameter: &ParameterInfo) -> String {
-    let ParameterInfo {
-        meaning,
-        range,
-        default,
-        ..
-    } = parameter;
-    format!("{meaning} (allowed: {range}; default: {default})")
-}
-
-fn value(parameter: &ParameterInfo, queue: &QdiscInfo) -> Value {
-    let or_text = |kind: &str, pattern: &str| {
-        any_of(vec![
-            json!({ "type": kind }),
-            json!({ "type": "string", "pattern": pattern }),
-        ])
-    };
-    match parameter.unit {
-        Unit::Time => reference("time"),
-        Unit::Rate => reference("rate"),
-        Unit::Size => any_of(vec![
-            reference("size"),
-            json!({ "type": "integer", "minimum": 0 }),
-        ]),
-        Unit::Packets => or_text("integer", r"^\d+[pP]?$"),
-        Unit::Count => or_text("integer", r"^\d+$"),
-        Unit::Fraction | Unit::Weight => or_text("number", r"^[-+.\d]"),
-        Unit::Percent => or_text("number", r"^[-+.\d].*%?$"),
-        Unit::Numbers => any_of(vec![
-            json!({ "type": "array", "items": { "type": "integer" } }),
-            json!({ "type": "string", "pattern": r"^[\d ,]+$" }),
-        ]),
-        Unit::Flag => any_of(vec![
-            json!({ "type": "boolean" }),
-            json!({ "enum": SWITCHES }),
-        ]),
-        Unit::Profile => {
-            let profiles: Vec<_> = queue.profiles.iter().map(ToString::to_string).collect();
-            json!({ "enum": profiles })
-        }
-        Unit::Choice(words) => json!({ "enum": words }),
-        Unit::Leaves => any_of(vec![
-            reference("qdisc"),
-            json!({ "type": "array", "items": reference("qdisc"), "minItems": 1 }),
-            json!({ "type": "string" }),
-        ]),
-    }
 }

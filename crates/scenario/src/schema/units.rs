@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sojourn_qdisc::LinkLayer;
 use sojourn_transport::CcKind;
 
-use super::json::any_of;
+use sojourn_schema::json::any_of;
 
 /// Digits with or without a decimal point.
 const DECIMAL: &str = r"(\d+\.?\d*|\.\d+)";

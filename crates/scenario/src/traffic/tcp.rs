@@ -7,9 +7,8 @@ use crate::key::{Form, Key};
 use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_transport::{
-    AfterIdle, CcError, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SlowStart,
-};
+use sojourn_schema::ParameterError;
+use sojourn_transport::{AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SlowStart};
 
 use crate::amount;
 use crate::error::ScenarioError;
@@ -40,7 +39,7 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, Sce
 /// A congestion control with its parameters.
 pub(super) fn controller(place: &Place<'_>) -> Result<CcSpec, ScenarioError> {
     let spec = place.text()?.parse();
-    spec.map_err(|error: CcError| place.fail(error.to_string()))
+    spec.map_err(|error: ParameterError| place.fail(error.to_string()))
 }
 
 /// Refuses constants of HyStart++ where another heuristic is in use.

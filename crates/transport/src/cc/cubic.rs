@@ -31,44 +31,45 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
+use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::min_rtt::MinRtt;
-use super::parameter::{Unit, parameters};
 use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct CubicParams {
-        beta: u16 = 717, Unit::Ratio(1_024), (1, 1_023),
-            "Fraction of the window kept after a reduction",
+        /// Fraction of the window kept after a reduction.
+        pub beta: u16 = 717 => ratio(1_024, 1, 1_023),
             "Linux tcp_cubic, beta; RFC 9438 section 4.6: 0.7";
-        bic_scale: u16 = 41, Unit::Count(""), (1, 10_000),
-            "Constant C of the cubic function, in units of 10/1024",
+        /// Constant C of the cubic function, in units of 10/1024.
+        pub bic_scale: u16 = 41 => count(1, 10_000),
             "Linux tcp_cubic, bic_scale; RFC 9438 section 5.1: 0.4";
-        fast_convergence: bool = true, Unit::Flag, (0, 1),
-            "Reduce the window further when it is below the last maximum",
+        /// Reduce the window further when it is below the last maximum.
+        pub fast_convergence: bool = true => flag(),
             "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";
-        tcp_friendliness: bool = true, Unit::Flag, (0, 1),
-            "Never grow more slowly than Reno (Reno-friendly region)",
+        /// Never grow more slowly than Reno (Reno-friendly region).
+        pub tcp_friendliness: bool = true => flag(),
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
-        count_acks: bool = false, Unit::Flag, (0, 1),
-            "In the Reno-friendly region, count acknowledgements instead of acknowledged segments",
+        /// In the Reno-friendly region, count acknowledgements instead of acknowledged segments.
+        pub count_acks: bool = false => flag(),
             "Linux tcp_cubic before 4.0, ack_cnt";
-        initial_ssthresh: Option<NonZeroU32> = None, Unit::CountOrOff("segments"), (0, 1_000_000),
-            "Initial slow-start threshold, unless HyStart or HyStart++ is on",
+        /// Initial slow-start threshold, unless HyStart or HyStart++ is on.
+        pub initial_ssthresh: Option<NonZeroU32> = None => count_or_off("segments", 0, 1_000_000),
             "Linux tcp_cubic, initial_ssthresh";
-        hystart: bool = true, Unit::Flag, (0, 1),
-            "Exit slow start with HyStart, unless slow_start is set",
+        /// Exit slow start with HyStart, unless slow_start is set.
+        pub hystart: bool = true => flag(),
             "Linux tcp_cubic, hystart";
-        hystart_detect: u8 = 3, Unit::Count(""), (1, 3),
-            "Signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both",
+        /// Signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both.
+        pub hystart_detect: u8 = 3 => count(1, 3),
             "Linux tcp_cubic, hystart_detect";
-        hystart_low_window: u16 = 16, Unit::Count("segments"), (0, 65_535),
-            "HyStart is inactive below this window",
+        /// HyStart is inactive below this window.
+        pub hystart_low_window: u16 = 16 => count(0, 65_535).of("segments"),
             "Linux tcp_cubic, hystart_low_window";
-        hystart_ack_delta_us: u16 = 2_000, Unit::Count("microseconds"), (0, 65_535),
-            "ACKs at most this far apart belong to one train",
+        /// ACKs at most this far apart belong to one train.
+        pub hystart_ack_delta_us: u16 = 2_000 => count(0, 65_535).of("microseconds"),
             "Linux tcp_cubic, hystart_ack_delta_us";
     }
 }

@@ -27,8 +27,9 @@
 //! | the window falls over a round trip (PRR) | at once | smoother |
 //! | a loss after an ECN reduction of the same window halves what is left | once per window | rare |
 
+use sojourn_schema::parameters;
+
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::parameter::{Unit, parameters};
 use super::window::half;
 use super::{Ack, EcnFeedback, SlowStart, Window, WindowBased};
 
@@ -37,12 +38,13 @@ const ONE: u32 = 1_024;
 
 parameters! {
     /// Parameters of [`Dctcp`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct DctcpParams {
-        shift_g: u8 = 4, Unit::Count(""), (0, 10),
-            "Exponent n of the gain g = 2^-n of alpha",
+        /// Exponent n of the gain g = 2^-n of alpha.
+        pub shift_g: u8 = 4 => count(0, 10),
             "Linux tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2: 1/16";
-        alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
-            "Alpha at the start of a connection",
+        /// Alpha at the start of a connection.
+        pub alpha_on_init: u16 = 1_024 => ratio(1_024, 0, 1_024),
             "Linux tcp_dctcp, dctcp_alpha_on_init";
     }
 }

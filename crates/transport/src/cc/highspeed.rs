@@ -29,25 +29,26 @@
 //! | the row of the last increase decides the decrease | the window's | none unless the window fell since |
 
 use libm::{log, pow};
+use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::parameter::{Unit, parameters};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`HighSpeed`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct HighSpeedParams {
-        low_window: u32 = 38, Unit::Count("segments"), (2, 1_000_000),
-            "Window up to which the control behaves like Reno",
+        /// Window up to which the control behaves like Reno.
+        pub low_window: u32 = 38 => count(2, 1_000_000).of("segments"),
             "RFC 3649 section 5, Low_Window";
-        high_window: u32 = 83_000, Unit::Count("segments"), (3, 10_000_000),
-            "Window at the loss rate high_p",
+        /// Window at the loss rate high_p.
+        pub high_window: u32 = 83_000 => count(3, 10_000_000).of("segments"),
             "RFC 3649 section 5, High_Window";
-        high_p: u32 = 100, Unit::Decimal(9), (1, 1_000_000),
-            "Loss rate at which the window is high_window",
+        /// Loss rate at which the window is high_window.
+        pub high_p: u32 = 100 => decimal(9, 1, 1_000_000),
             "RFC 3649 section 5, High_P";
-        high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
-            "Fraction of the window removed by a reduction at high_window",
+        /// Fraction of the window removed by a reduction at high_window.
+        pub high_decrease: u16 = 100 => decimal(3, 1, 500),
             "RFC 3649 section 7, High_Decrease";
     }
 }

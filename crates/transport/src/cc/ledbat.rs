@@ -39,30 +39,32 @@
 
 use std::num::NonZeroU16;
 
+use sojourn_schema::parameters;
+
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::parameter::{Unit, parameters};
 use super::{Ack, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Ledbat`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LedbatParams {
-        target: u32 = 100, Unit::Millis, (1, 10_000),
-            "Target queueing delay",
+        /// Target queueing delay.
+        pub target: u32 = 100 => millis(1, 10_000),
             "RFC 6817 section 2.5, TARGET";
-        gain: u32 = 1_000, Unit::Decimal(3), (1, 10_000),
-            "Growth per round trip with an empty queue, in segments",
+        /// Growth per round trip with an empty queue, in segments.
+        pub gain: u32 = 1_000 => decimal(3, 1, 10_000),
             "RFC 6817 section 2.5, GAIN";
-        base_history: u8 = 10, Unit::Count("minutes"), (1, 60),
-            "Length of the base delay history",
+        /// Length of the base delay history.
+        pub base_history: u8 = 10 => count(1, 60).of("minutes"),
             "RFC 6817 section 2.5, BASE_HISTORY";
-        current_filter: u8 = 4, Unit::Count("samples"), (1, 64),
-            "Number of delay samples over which the minimum is taken",
+        /// Number of delay samples over which the minimum is taken.
+        pub current_filter: u8 = 4 => count(1, 64).of("samples"),
             "RFC 6817 section 2.5, CURRENT_FILTER";
-        min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
-            "Minimum congestion window",
+        /// Minimum congestion window.
+        pub min_cwnd: u8 = 2 => count(1, 100).of("segments"),
             "RFC 6817 section 2.5, MIN_CWND";
-        allowed_increase: Option<NonZeroU16> = None, Unit::CountOrOff("segments"), (1, 65_535),
-            "Maximum congestion window in excess of the data in flight before an ACK",
+        /// Maximum congestion window in excess of the data in flight before an ACK.
+        pub allowed_increase: Option<NonZeroU16> = None => count_or_off("segments", 1, 65_535),
             "RFC 6817 section 2.5, ALLOWED_INCREASE: 1";
     }
 }

@@ -3,16 +3,14 @@
 mod bbr;
 mod bbr3;
 mod bbr_common;
+pub mod catalogue;
 mod contract;
 mod cubic;
 mod dctcp;
 mod declaration;
 mod highspeed;
-#[cfg(feature = "json")]
-pub mod json;
 mod ledbat;
 mod min_rtt;
-mod parameter;
 mod prague;
 mod progress;
 mod reno;
@@ -23,6 +21,8 @@ mod window;
 
 use std::fmt;
 
+use sojourn_schema::Parameters;
+
 pub use bbr::{Bbr, BbrParams};
 pub use bbr3::{Bbr3, Bbr3Params};
 pub use contract::{BurstSize, ModelBased, Reduction, Resume, Timeout, WindowBased};
@@ -32,7 +32,6 @@ use declaration::Control;
 pub use declaration::{Declaration, EcnNeed, Setup};
 pub use highspeed::{HighSpeed, HighSpeedParams};
 pub use ledbat::{Ledbat, LedbatParams};
-pub use parameter::{Parameter, Parameters, Slot, Unit};
 pub use prague::{Prague, PragueParams};
 pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};

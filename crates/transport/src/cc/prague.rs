@@ -39,28 +39,29 @@
 use std::num::NonZeroU32;
 
 use sojourn_net::Instant;
+use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::parameter::{Unit, parameters};
 use super::{Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Start, Threshold, Window};
 
 parameters! {
     /// Parameters of [`Prague`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PragueParams {
-        rtt_virt_min: u32 = 25_000, Unit::Micros, (0, 1_000_000),
-            "RTT floor: at a shorter RTT, the window grows as slowly as at this one",
+        /// RTT floor: at a shorter RTT, the window grows as slowly as at this one.
+        pub rtt_virt_min: u32 = 25_000 => micros(0, 1_000_000),
             "draft-briscoe-iccrg-prague-congestion-control section 2.4.4";
-        g: u16 = 64, Unit::Ratio(1_024), (1, 1_024),
-            "Gain of the moving average of the fraction of marked segments",
+        /// Gain of the moving average of the fraction of marked segments.
+        pub g: u16 = 64 => ratio(1_024, 1, 1_024),
             "draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16";
-        alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
-            "Alpha at the start of a connection",
+        /// Alpha at the start of a connection.
+        pub alpha_on_init: u16 = 1_024 => ratio(1_024, 0, 1_024),
             "tcp_prague of L4STeam/linux, prague_alpha_on_init";
-        beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
-            "Fraction of the window kept after a loss",
+        /// Fraction of the window kept after a loss.
+        pub beta: u16 = 512 => ratio(1_024, 1, 1_023),
             "RFC 5681 section 3.1: 1/2";
-        burst_shift: u8 = 12, Unit::Count(""), (4, 20),
-            "Exponent n of the duration 2^-n s of a burst over TCP",
+        /// Exponent n of the duration 2^-n s of a burst over TCP.
+        pub burst_shift: u8 = 12 => count(4, 20),
             "tcp_prague of L4STeam/linux, prague_burst_shift";
     }
 }

@@ -20,18 +20,20 @@
 //! `ssthresh` halves the window, not the flight (RFC 5681 §3.1 says flight size): the sender
 //! only lets the window grow while it limits sending, which is what that rule guards.
 
+use sojourn_schema::parameters;
+
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::parameter::{Unit, parameters};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Reno`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct RenoParams {
-        alpha: u32 = 1_000, Unit::Decimal(3), (1, 1_000_000),
-            "Segments by which the window grows per round trip in congestion avoidance",
+        /// Segments by which the window grows per round trip in congestion avoidance.
+        pub alpha: u32 = 1_000 => decimal(3, 1, 1_000_000),
             "RFC 5681 section 3.1: 1";
-        beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
-            "Fraction of the window kept after a reduction",
+        /// Fraction of the window kept after a reduction.
+        pub beta: u16 = 512 => ratio(1_024, 1, 1_023),
             "RFC 5681 section 3.1: 1/2";
     }
 }

@@ -28,7 +28,8 @@
 use std::fmt;
 use std::num::NonZeroU16;
 
-use super::parameter::{Unit, parameters};
+use sojourn_schema::{Unit, parameters};
+
 use super::{Ack, Window};
 
 /// Slow-start exit heuristic.
@@ -64,30 +65,32 @@ impl fmt::Display for SlowStart {
 
 parameters! {
     /// The constants of HyStart++: parameters of each control that offers it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct HyStartPlusPlusParams {
-        hystartpp_min_rtt_thresh: u32 = 4_000, Unit::Micros, (0, 10_000_000),
-            "With slow_start hystart++: minimum RTT increase that starts conservative slow start",
+        /// With slow_start hystart++: minimum RTT increase that starts conservative slow start.
+        pub hystartpp_min_rtt_thresh: u32 = 4_000 => micros(0, 10_000_000),
             "RFC 9406 section 4.3, MIN_RTT_THRESH";
-        hystartpp_max_rtt_thresh: u32 = 16_000, Unit::Micros, (0, 10_000_000),
-            "With slow_start hystart++: RTT increase that always starts conservative slow start",
+        /// With slow_start hystart++: RTT increase that always starts conservative slow start.
+        pub hystartpp_max_rtt_thresh: u32 = 16_000 => micros(0, 10_000_000),
             "RFC 9406 section 4.3, MAX_RTT_THRESH";
-        hystartpp_min_rtt_divisor: u16 = 8, Unit::Count(""), (1, 1_000),
-            "With slow_start hystart++: between the two thresholds, the RTT divided by this is the threshold",
+        /// With slow_start hystart++: between the two thresholds, the RTT divided by this is the threshold.
+        pub hystartpp_min_rtt_divisor: u16 = 8 => count(1, 1_000),
             "RFC 9406 section 4.3, MIN_RTT_DIVISOR";
-        hystartpp_n_rtt_sample: u16 = 8, Unit::Count("samples"), (1, 1_000),
-            "With slow_start hystart++: minimum number of RTT samples per round",
+        /// With slow_start hystart++: minimum number of RTT samples per round.
+        pub hystartpp_n_rtt_sample: u16 = 8 => count(1, 1_000).of("samples"),
             "RFC 9406 section 4.3, N_RTT_SAMPLE";
-        hystartpp_css_growth_divisor: u16 = 4, Unit::Count(""), (2, 1_000),
-            "With slow_start hystart++: factor by which conservative slow start is slower than slow start",
+        /// With slow_start hystart++: factor by which conservative slow start is slower than slow start.
+        pub hystartpp_css_growth_divisor: u16 = 4 => count(2, 1_000),
             "RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2";
-        hystartpp_css_rounds: u16 = 5, Unit::Count("rounds"), (1, 1_000),
-            "With slow_start hystart++: duration of conservative slow start",
+        /// With slow_start hystart++: duration of conservative slow start.
+        pub hystartpp_css_rounds: u16 = 5 => count(1, 1_000).of("rounds"),
             "RFC 9406 section 4.3, CSS_ROUNDS";
-        hystartpp_l: u16 = 8, Unit::Count("segments"), (1, 65_535),
-            "With slow_start hystart++ and without pacing: maximum number of segments per ACK that count for growth",
+        /// With slow_start hystart++ and without pacing: maximum number of segments per ACK that count for
+        /// growth.
+        pub hystartpp_l: u16 = 8 => count(1, 65_535).of("segments"),
             "RFC 9406 section 4.3, L";
-        hystartpp_l_paced: Option<NonZeroU16> = None, Unit::CountOrOff("segments"), (1, 65_535),
-            "With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth",
+        /// With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth.
+        pub hystartpp_l_paced: Option<NonZeroU16> = None => count_or_off("segments", 1, 65_535),
             "RFC 9406 section 4.3, L: infinity if paced";
     }
 }
@@ -97,7 +100,7 @@ impl HyStartPlusPlusParams {
     pub(super) fn conflict(&self) -> Option<String> {
         let [min, max] = [self.hystartpp_min_rtt_thresh, self.hystartpp_max_rtt_thresh];
         (min > max).then(|| {
-            let [min, max] = [min, max].map(|micros| Unit::Micros.text(micros));
+            let [min, max] = [min, max].map(|micros| Unit::Micros.text(micros.into()));
             format!(
                 "hystartpp_min_rtt_thresh {min} exceeds hystartpp_max_rtt_thresh {max}; expected \
                  hystartpp_min_rtt_thresh <= hystartpp_max_rtt_thresh"
@@ -219,8 +222,8 @@ impl HyStartPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::Parameters;
     use sojourn_net::Instant;
+    use sojourn_schema::Parameters;
 
     /// A connection in slow start, a round at a time.
     struct Rounds {
@@ -315,10 +318,12 @@ mod tests {
     }
 
     /// The constants with these changed.
-    fn changed(values: &[(&str, u32)]) -> HyStartPlusPlusParams {
+    fn changed(values: &[(&str, u64)]) -> HyStartPlusPlusParams {
         let mut params = HyStartPlusPlusParams::default();
-        for &(key, value) in values {
-            params.slot(key).put(&[value]);
+        for &(key, kept) in values {
+            let parameter = params.table().iter().find(|p| p.key == key).expect(key);
+            let value = params.value(key).expect(key);
+            assert_eq!(parameter.set(value, &parameter.unit.text(kept)), Ok(()));
         }
         params
     }

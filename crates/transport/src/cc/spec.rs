@@ -14,91 +14,20 @@
 //! );
 //! ```
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
 use sojourn_net::instead_of;
+use sojourn_schema::{Flaw, Parameter, ParameterError, Value};
 
 use super::declaration::EcnNeed;
-use super::parameter::{Parameter, Parameters, Slot, Unit};
 use super::{CcKind, CcSpec, SlowStart};
 
-/// Why a specification of a congestion control was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CcError {
-    /// There is no such control.
-    UnknownControl(String),
-    /// The control has no such parameter.
-    UnknownParameter {
-        /// The control.
-        control: CcKind,
-        /// What was given.
-        given: String,
-    },
-    /// The value is missing, unreadable or out of range.
-    Value {
-        /// The control.
-        control: CcKind,
-        /// The parameter.
-        key: &'static str,
-        /// What is wrong with the value given.
-        flaw: String,
-        /// What is accepted.
-        expected: String,
-    },
-    /// A parameter occurs twice.
-    Twice {
-        /// The control.
-        control: CcKind,
-        /// The parameter.
-        key: &'static str,
-    },
-    /// Values contradict each other.
-    Conflict {
-        /// The control.
-        control: CcKind,
-        /// Which, and why.
-        why: String,
-    },
-}
-
-impl fmt::Display for CcError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownControl(given) => {
-                let instead = instead_of(given, CcKind::ALL.iter().map(|kind| kind.name()));
-                write!(f, "unknown congestion control \"{given}\"; {instead}")
-            }
-            Self::UnknownParameter { control, given } => {
-                let instead = instead_of(given, control.parameters().map(|p| p.key));
-                write!(f, "{control}: unknown parameter \"{given}\"; {instead}")
-            }
-            Self::Value {
-                control,
-                key,
-                flaw,
-                expected,
-            } => write!(f, "{control}: {key} {flaw}; expected {expected}"),
-            Self::Twice { control, key } => write!(f, "{control}: {key} is given twice"),
-            Self::Conflict { control, why } => write!(f, "{control}: {why}"),
-        }
-    }
-}
-
-impl Error for CcError {}
-
 impl CcSpec {
-    /// The place of the value of parameter `key`.
-    ///
-    /// # Panics
-    /// If the control has no such parameter.
-    pub fn slot(&mut self, key: &str) -> &mut dyn Slot {
-        let has = |part: &dyn Parameters| part.table().iter().any(|p| p.key == key);
-        match self.parts() {
-            (_, Some(hystartpp)) if has(hystartpp) => hystartpp.slot(key),
-            (own, _) => own.slot(key),
-        }
+    /// The value of parameter `key`.
+    pub fn value(&mut self, key: &str) -> Option<&mut dyn Value> {
+        let (own, hystartpp) = self.parts();
+        own.value(key).or_else(|| hystartpp?.value(key))
     }
 
     /// Every parameter with its value as text.
@@ -106,7 +35,7 @@ impl CcSpec {
         let mut values = *self;
         let parameters = self.kind().parameters();
         parameters
-            .map(|p| (p.key, p.text(values.slot(p.key))))
+            .filter_map(|p| Some((p.key, p.text(values.value(p.key)?)?)))
             .collect()
     }
 
@@ -121,9 +50,9 @@ impl CcSpec {
     ///
     /// # Errors
     /// If the control has no such parameter, the value is out of range, or values contradict each other.
-    pub fn with(&self, key: &str, value: &str) -> Result<Self, CcError> {
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, ParameterError> {
         let mut changed = *self;
-        changed.set(self.kind().parameter(key)?, value)?;
+        changed.set(key, value)?;
         changed.finish()
     }
 
@@ -135,41 +64,33 @@ impl CcSpec {
         self.changed().map(|(key, _)| key).find(|key| is_one(key))
     }
 
-    fn set(&mut self, parameter: &Parameter, text: &str) -> Result<(), CcError> {
-        let slot = self.slot(parameter.key);
-        parameter
-            .set(slot, text)
-            .map_err(|flaw| self.flaw(parameter, flaw))
-    }
-
-    fn flaw(&self, parameter: &Parameter, flaw: String) -> CcError {
-        CcError::Value {
-            control: self.kind(),
-            key: parameter.key,
-            flaw,
-            expected: parameter.range_text(),
-        }
+    fn set(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
+        let kind = self.kind();
+        let parameter = kind.parameter(key)?;
+        let set = self.value(key).map(|value| parameter.set(value, text));
+        set.transpose()
+            .map(drop)
+            .map_err(|flaw| flaw.at(kind.name(), parameter.key, parameter.range()))
     }
 
     /// Checks parameters that were set as typed values, as reading a text does.
     ///
     /// # Errors
     /// If a value is out of range, or values contradict each other.
-    pub fn validate(&self) -> Result<(), CcError> {
+    pub fn validate(&self) -> Result<(), ParameterError> {
         let mut checked = *self;
         for (key, text) in self.changed() {
-            let parameter = self.kind().parameter(key)?;
-            checked.set(parameter, &text)?;
+            checked.set(key, &text)?;
         }
         checked.finish().map(drop)
     }
 
-    fn finish(self) -> Result<Self, CcError> {
+    fn finish(self) -> Result<Self, ParameterError> {
         let conflict = self.own_conflict();
         match conflict.or_else(|| self.hystartpp_params()?.conflict()) {
             None => Ok(self),
-            Some(why) => Err(CcError::Conflict {
-                control: self.kind(),
+            Some(why) => Err(ParameterError::Conflict {
+                kind: self.kind().name(),
                 why,
             }),
         }
@@ -186,26 +107,28 @@ impl fmt::Display for CcSpec {
 }
 
 impl FromStr for CcSpec {
-    type Err = CcError;
+    type Err = ParameterError;
 
     /// Reads a specification such as `cubic beta 0.7 fast_convergence off`.
-    fn from_str(text: &str) -> Result<Self, CcError> {
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
         let mut words = text.split_whitespace();
         let kind: CcKind = words.next().unwrap_or_default().parse()?;
         let (mut spec, mut given) = (Self::from(kind), Vec::new());
         while let Some(word) = words.next() {
             let parameter = kind.parameter(word)?;
             if given.contains(&parameter.key) {
-                return Err(CcError::Twice {
-                    control: kind,
+                return Err(ParameterError::Twice {
+                    kind: kind.name(),
                     key: parameter.key,
+                    shorthand: None,
                 });
             }
             given.push(parameter.key);
-            match words.next() {
-                Some(value) => spec.set(parameter, value)?,
-                None => return Err(spec.flaw(parameter, "needs a value".into())),
-            }
+            let Some(value) = words.next() else {
+                let flaw = Flaw::Value("needs a value".into());
+                return Err(flaw.at(kind.name(), parameter.key, parameter.range()));
+            };
+            spec.set(parameter.key, value)?;
         }
         spec.finish()
     }
@@ -220,11 +143,12 @@ impl CcKind {
         own.table().iter().chain(shared)
     }
 
-    fn parameter(self, key: &str) -> Result<&'static Parameter, CcError> {
+    fn parameter(self, key: &str) -> Result<&'static Parameter, ParameterError> {
         let found = self.parameters().find(|p| p.key == key);
-        found.ok_or_else(|| CcError::UnknownParameter {
-            control: self,
+        found.ok_or_else(|| ParameterError::UnknownKey {
+            kind: self.name(),
             given: key.into(),
+            instead: instead_of(key, self.parameters().map(|p| p.key)).to_string(),
         })
     }
 
@@ -245,80 +169,15 @@ impl CcKind {
 }
 
 impl FromStr for CcKind {
-    type Err = CcError;
+    type Err = ParameterError;
 
-    fn from_str(name: &str) -> Result<Self, CcError> {
+    fn from_str(name: &str) -> Result<Self, ParameterError> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| CcError::UnknownControl(name.to_owned()))
-    }
-}
-
-/// Description of a congestion control.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CcInfo {
-    /// The name in a specification.
-    pub name: &'static str,
-    /// The name of its class in Python.
-    pub class: String,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where it is specified.
-    pub source: &'static str,
-    /// The slow-start exit heuristics it offers, its default first.
-    pub slow_starts: Vec<&'static str>,
-    /// The slow-start exit heuristic over QUIC, where its default differs.
-    pub quic_slow_start: Option<&'static str>,
-    /// Which ECN it needs.
-    pub ecn: EcnNeed,
-    /// What may be set.
-    pub parameters: Vec<ParameterInfo>,
-}
-
-/// Description of a parameter of a congestion control.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParameterInfo {
-    /// The name in a specification.
-    pub key: &'static str,
-    /// How values are written.
-    pub unit: Unit,
-    /// The value if none is given, as text.
-    pub default: String,
-    /// The smallest and the largest value allowed, as kept in `unit`.
-    pub bounds: (u32, u32),
-    /// The values allowed, as text.
-    pub range: String,
-    /// What it means.
-    pub meaning: &'static str,
-    /// Where it comes from.
-    pub provenance: &'static str,
-}
-
-/// Every congestion control, in the order in which to read about them.
-pub fn catalogue() -> Vec<CcInfo> {
-    CcKind::ALL.into_iter().map(info).collect()
-}
-
-fn info(kind: CcKind) -> CcInfo {
-    let declaration = kind.declaration();
-    let mut defaults = CcSpec::from(kind);
-    let parameters = kind.parameters().map(|p| ParameterInfo {
-        key: p.key,
-        unit: p.unit,
-        default: p.text(defaults.slot(p.key)),
-        bounds: p.range,
-        range: p.range_text(),
-        meaning: p.meaning,
-        provenance: p.source,
-    });
-    CcInfo {
-        name: declaration.name,
-        class: format!("{kind:?}"),
-        summary: declaration.summary,
-        source: declaration.source,
-        slow_starts: declaration.slow_starts.iter().map(|s| s.name()).collect(),
-        quic_slow_start: declaration.quic_slow_start.map(SlowStart::name),
-        ecn: declaration.ecn,
-        parameters: parameters.collect(),
+        found.ok_or_else(|| ParameterError::UnknownKind {
+            what: "congestion control",
+            given: name.to_owned(),
+            instead: instead_of(name, Self::ALL.iter().map(|kind| kind.name())).to_string(),
+        })
     }
 }
 

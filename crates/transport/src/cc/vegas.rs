@@ -28,23 +28,25 @@
 //! | α 2, β 4, γ 1, as Linux | paper: 2 and 4, or 1 and 3 | – |
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
+use sojourn_schema::parameters;
+
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::min_rtt::MinRtt;
-use super::parameter::{Unit, parameters};
 use super::window::half;
 use super::{Ack, Resume, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Vegas`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct VegasParams {
-        alpha: u16 = 2, Unit::Count("segments"), (0, 10_000),
-            "Number of queued segments below which the window grows",
+        /// Number of queued segments below which the window grows.
+        pub alpha: u16 = 2 => count(0, 10_000).of("segments"),
             "Linux tcp_vegas, alpha";
-        beta: u16 = 4, Unit::Count("segments"), (0, 10_000),
-            "Number of queued segments above which the window shrinks",
+        /// Number of queued segments above which the window shrinks.
+        pub beta: u16 = 4 => count(0, 10_000).of("segments"),
             "Linux tcp_vegas, beta";
-        gamma: u16 = 1, Unit::Count("segments"), (0, 10_000),
-            "Number of queued segments above which slow start ends",
+        /// Number of queued segments above which slow start ends.
+        pub gamma: u16 = 1 => count(0, 10_000).of("segments"),
             "Linux tcp_vegas, gamma";
     }
 }

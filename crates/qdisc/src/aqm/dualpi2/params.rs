@@ -4,8 +4,7 @@ use sojourn_net::{Bytes, Duration, Rate};
 
 use super::scheduler::{Scheduler, signed};
 use crate::link::LinkFacts;
-use crate::parameters::choice::choice;
-use crate::parameters::{Profile, parameters};
+use crate::parameters::{Profile, choice, parameters};
 
 choice! {
     /// When the base probability is applied to a packet.

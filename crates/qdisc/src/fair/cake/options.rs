@@ -2,8 +2,7 @@
 
 use sojourn_net::{Bytes, Duration, Rate};
 
-use crate::parameters::choice::choice;
-use crate::parameters::{Shorthand, parameters};
+use crate::parameters::{Shorthand, choice, parameters};
 use crate::parts::framing::Framing;
 
 choice! {

@@ -1,69 +1,70 @@
 //! The parameters of BBR version 1.
 
-use crate::cc::parameter::{Unit, parameters};
+use sojourn_schema::parameters;
 
 parameters! {
     /// Parameters of [`Bbr`](super::Bbr): the constants of the module `tcp_bbr`, without their prefix.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct BbrParams {
-        high_gain: u16 = 739, Unit::Ratio(256), (257, 2_560),
-            "Pacing gain and congestion window gain in STARTUP",
+        /// Pacing gain and congestion window gain in STARTUP.
+        pub high_gain: u16 = 739 => ratio(256, 257, 2_560),
             "Linux tcp_bbr, bbr_high_gain: 2 / ln 2";
-        drain_gain: u16 = 88, Unit::Ratio(256), (1, 256),
-            "Pacing gain in DRAIN",
+        /// Pacing gain in DRAIN.
+        pub drain_gain: u16 = 88 => ratio(256, 1, 256),
             "Linux tcp_bbr, bbr_drain_gain: ln 2 / 2";
-        cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
-            "Congestion window gain in PROBE_BW",
+        /// Congestion window gain in PROBE_BW.
+        pub cwnd_gain: u16 = 512 => ratio(256, 256, 2_560),
             "Linux tcp_bbr, bbr_cwnd_gain";
-        pacing_gain: [u16; 8] = [320, 192, 256, 256, 256, 256, 256, 256], Unit::Ratios(256), (1, 2_560),
-            "Pacing gains in the phases of PROBE_BW",
+        /// Pacing gains in the phases of PROBE_BW.
+        pub pacing_gain: [u16; 8] = [320, 192, 256, 256, 256, 256, 256, 256] => ratios(256, 1, 2_560),
             "Linux tcp_bbr, bbr_pacing_gain";
-        bw_rtts: u16 = 10, Unit::Count("rounds"), (1, 10_000),
-            "Length of the max filter for bandwidth",
+        /// Length of the max filter for bandwidth.
+        pub bw_rtts: u16 = 10 => count(1, 10_000).of("rounds"),
             "Linux tcp_bbr, bbr_bw_rtts";
-        min_rtt_win_sec: u16 = 10, Unit::Count("seconds"), (1, 10_000),
-            "Lifetime of a minimum RTT sample",
+        /// Lifetime of a minimum RTT sample.
+        pub min_rtt_win_sec: u16 = 10 => count(1, 10_000).of("seconds"),
             "Linux tcp_bbr, bbr_min_rtt_win_sec";
-        probe_rtt_mode_ms: u16 = 200, Unit::Count("milliseconds"), (0, 60_000),
-            "Minimum duration of PROBE_RTT",
+        /// Minimum duration of PROBE_RTT.
+        pub probe_rtt_mode_ms: u16 = 200 => count(0, 60_000).of("milliseconds"),
             "Linux tcp_bbr, bbr_probe_rtt_mode_ms";
-        cwnd_min_target: u16 = 4, Unit::Count("segments"), (1, 10_000),
-            "Minimum congestion window",
+        /// Minimum congestion window.
+        pub cwnd_min_target: u16 = 4 => count(1, 10_000).of("segments"),
             "Linux tcp_bbr, bbr_cwnd_min_target";
-        pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
-            "Margin of the pacing rate below the bandwidth",
+        /// Margin of the pacing rate below the bandwidth.
+        pub pacing_margin_percent: u8 = 1 => count(0, 50).of("percent"),
             "Linux tcp_bbr, bbr_pacing_margin_percent";
-        full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "Minimum bandwidth growth factor per round to stay in STARTUP",
+        /// Minimum bandwidth growth factor per round to stay in STARTUP.
+        pub full_bw_thresh: u16 = 320 => ratio(256, 257, 2_560),
             "Linux tcp_bbr, bbr_full_bw_thresh";
-        full_bw_cnt: u8 = 3, Unit::Count("rounds"), (1, 100),
-            "Number of rounds below full_bw_thresh after which the pipe is considered full",
+        /// Number of rounds below full_bw_thresh after which the pipe is considered full.
+        pub full_bw_cnt: u8 = 3 => count(1, 100).of("rounds"),
             "Linux tcp_bbr, bbr_full_bw_cnt";
-        min_tso_rate: u32 = 1_200_000, Unit::Count("bit/s"), (0, 1_000_000_000),
-            "Pacing rate at or above which bursts have at least two segments",
+        /// Pacing rate at or above which bursts have at least two segments.
+        pub min_tso_rate: u32 = 1_200_000 => count(0, 1_000_000_000).of("bit/s"),
             "Linux tcp_bbr, bbr_min_tso_rate";
-        extra_acked_gain: u16 = 256, Unit::Ratio(256), (0, 2_560),
-            "Gain of the congestion window increment for ACK aggregation",
+        /// Gain of the congestion window increment for ACK aggregation.
+        pub extra_acked_gain: u16 = 256 => ratio(256, 0, 2_560),
             "Linux tcp_bbr, bbr_extra_acked_gain";
-        extra_acked_win_rtts: u16 = 5, Unit::Count("rounds"), (1, 10_000),
-            "Length of each half of the max filter for aggregation",
+        /// Length of each half of the max filter for aggregation.
+        pub extra_acked_win_rtts: u16 = 5 => count(1, 10_000).of("rounds"),
             "Linux tcp_bbr, bbr_extra_acked_win_rtts";
-        extra_acked_max_us: u32 = 100_000, Unit::Count("microseconds"), (0, 10_000_000),
-            "Maximum congestion window increment for ACK aggregation, as time at the estimated bandwidth",
+        /// Maximum congestion window increment for ACK aggregation, as time at the estimated bandwidth.
+        pub extra_acked_max_us: u32 = 100_000 => count(0, 10_000_000).of("microseconds"),
             "Linux tcp_bbr, bbr_extra_acked_max_us";
-        lt_intvl_min_rtts: u8 = 4, Unit::Count("rounds"), (1, 60),
-            "Minimum interval of policer detection; the maximum is four times as long",
+        /// Minimum interval of policer detection; the maximum is four times as long.
+        pub lt_intvl_min_rtts: u8 = 4 => count(1, 60).of("rounds"),
             "Linux tcp_bbr, bbr_lt_intvl_min_rtts";
-        lt_loss_thresh: u16 = 50, Unit::Ratio(256), (1, 256),
-            "Minimum loss ratio of a policed interval",
+        /// Minimum loss ratio of a policed interval.
+        pub lt_loss_thresh: u16 = 50 => ratio(256, 1, 256),
             "Linux tcp_bbr, bbr_lt_loss_thresh";
-        lt_bw_ratio: u16 = 32, Unit::Ratio(256), (0, 256),
-            "Two intervals agree if their rates differ by at most this fraction",
+        /// Two intervals agree if their rates differ by at most this fraction.
+        pub lt_bw_ratio: u16 = 32 => ratio(256, 0, 256),
             "Linux tcp_bbr, bbr_lt_bw_ratio";
-        lt_bw_diff: u32 = 4_000, Unit::Count("bit/s"), (0, 1_000_000_000),
-            "Two intervals agree if their rates differ by at most this rate",
+        /// Two intervals agree if their rates differ by at most this rate.
+        pub lt_bw_diff: u32 = 4_000 => count(0, 1_000_000_000).of("bit/s"),
             "Linux tcp_bbr, bbr_lt_bw_diff";
-        lt_bw_max_rtts: u16 = 48, Unit::Count("rounds"), (1, 10_000),
-            "Duration for which the rate of a policer is used",
+        /// Duration for which the rate of a policer is used.
+        pub lt_bw_max_rtts: u16 = 48 => count(1, 10_000).of("rounds"),
             "Linux tcp_bbr, bbr_lt_bw_max_rtts";
     }
 }

@@ -1,76 +1,78 @@
 //! The parameters of BBR version 3.
 
+use sojourn_schema::{gcd, parameters};
+
 use super::state::State;
 use crate::cc::RateSample;
 use crate::cc::bbr_common::BBR_UNIT;
-use crate::cc::parameter::{Unit, gcd, parameters};
 
 parameters! {
     /// Parameters of [`Bbr3`](super::Bbr3): the constants of draft-ietf-ccwg-bbr-06 except `MaxBwFilterLen`, which is 2, the
     /// number of places in the filter.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Bbr3Params {
-        startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
-            "Pacing gain in Startup",
+        /// Pacing gain in Startup.
+        pub startup_pacing_gain: u16 = 710 => ratio(256, 257, 2_560),
             "draft-ietf-ccwg-bbr-06 section 2.5, StartupPacingGain: 4 ln 2";
-        drain_pacing_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "Pacing gain in Drain",
+        /// Pacing gain in Drain.
+        pub drain_pacing_gain: u16 = 128 => ratio(256, 1, 256),
             "draft-ietf-ccwg-bbr-06 section 2.5, DrainPacingGain";
-        default_cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
-            "Congestion window gain",
+        /// Congestion window gain.
+        pub default_cwnd_gain: u16 = 512 => ratio(256, 256, 2_560),
             "draft-ietf-ccwg-bbr-06 section 2.6, DefaultCwndGain";
-        probe_bw_down_pacing_gain: u16 = 230, Unit::Ratio(256), (1, 256),
-            "Pacing gain in ProbeBW_DOWN",
+        /// Pacing gain in ProbeBW_DOWN.
+        pub probe_bw_down_pacing_gain: u16 = 230 => ratio(256, 1, 256),
             "draft-ietf-ccwg-bbr-06 section 5.3.3.1: 0.9";
-        probe_bw_up_pacing_gain: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "Pacing gain in ProbeBW_UP",
+        /// Pacing gain in ProbeBW_UP.
+        pub probe_bw_up_pacing_gain: u16 = 320 => ratio(256, 257, 2_560),
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 1.25";
-        probe_bw_up_cwnd_gain: u16 = 576, Unit::Ratio(256), (256, 2_560),
-            "Congestion window gain in ProbeBW_UP",
+        /// Congestion window gain in ProbeBW_UP.
+        pub probe_bw_up_cwnd_gain: u16 = 576 => ratio(256, 256, 2_560),
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 2.25";
-        probe_rtt_cwnd_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "Congestion window gain in ProbeRTT",
+        /// Congestion window gain in ProbeRTT.
+        pub probe_rtt_cwnd_gain: u16 = 128 => ratio(256, 1, 256),
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTCwndGain";
-        pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
-            "Margin of the pacing rate below the bandwidth",
+        /// Margin of the pacing rate below the bandwidth.
+        pub pacing_margin_percent: u8 = 1 => count(0, 50).of("percent"),
             "draft-ietf-ccwg-bbr-06 section 2.5, PacingMarginPercent";
-        loss_thresh: u16 = 20, Unit::Decimal(3), (0, 1_000),
-            "Loss ratio tolerated while probing",
+        /// Loss ratio tolerated while probing.
+        pub loss_thresh: u16 = 20 => decimal(3, 0, 1_000),
             "draft-ietf-ccwg-bbr-06 section 2.8, LossThresh";
-        beta: u16 = 700, Unit::Decimal(3), (1, 1_000),
-            "Minimum fraction of a bound that remains after congestion",
+        /// Minimum fraction of a bound that remains after congestion.
+        pub beta: u16 = 700 => decimal(3, 1, 1_000),
             "draft-ietf-ccwg-bbr-06 section 2.8, Beta";
-        headroom: u16 = 150, Unit::Decimal(3), (0, 900),
-            "Fraction of the long-term bound left to other flows",
+        /// Fraction of the long-term bound left to other flows.
+        pub headroom: u16 = 150 => decimal(3, 0, 900),
             "draft-ietf-ccwg-bbr-06 section 2.8, Headroom";
-        min_pipe_cwnd: u16 = 4, Unit::Count("segments"), (1, 10_000),
-            "Minimum congestion window",
+        /// Minimum congestion window.
+        pub min_pipe_cwnd: u16 = 4 => count(1, 10_000).of("segments"),
             "draft-ietf-ccwg-bbr-06 section 2.8, MinPipeCwnd";
-        full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "Minimum bandwidth growth factor per round to stay in Startup",
+        /// Minimum bandwidth growth factor per round to stay in Startup.
+        pub full_bw_thresh: u16 = 320 => ratio(256, 257, 2_560),
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25";
-        full_bw_count: u8 = 3, Unit::Count("rounds"), (1, 100),
-            "Number of rounds below full_bw_thresh after which the pipe is considered full",
+        /// Number of rounds below full_bw_thresh after which the pipe is considered full.
+        pub full_bw_count: u8 = 3 => count(1, 100).of("rounds"),
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3";
-        full_loss_count: u16 = 6, Unit::Count("loss events"), (1, 10_000),
-            "Loss events per round that end Startup",
+        /// Loss events per round that end Startup.
+        pub full_loss_count: u16 = 6 => count(1, 10_000).of("loss events"),
             "draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt";
-        extra_acked_filter_len: u16 = 10, Unit::Count("rounds"), (1, 10_000),
-            "Length of the max filter for aggregation",
+        /// Length of the max filter for aggregation.
+        pub extra_acked_filter_len: u16 = 10 => count(1, 10_000).of("rounds"),
             "draft-ietf-ccwg-bbr-06 section 2.12, ExtraAckedFilterLen";
-        min_rtt_filter_len: u32 = 10_000, Unit::Millis, (1, 10_000_000),
-            "Lifetime of a minimum RTT sample",
+        /// Lifetime of a minimum RTT sample.
+        pub min_rtt_filter_len: u32 = 10_000 => millis(1, 10_000_000),
             "draft-ietf-ccwg-bbr-06 section 2.16.1, MinRTTFilterLen";
-        probe_rtt_interval: u32 = 5_000, Unit::Millis, (1, 10_000_000),
-            "Interval between probes for the minimum RTT",
+        /// Interval between probes for the minimum RTT.
+        pub probe_rtt_interval: u32 = 5_000 => millis(1, 10_000_000),
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval";
-        probe_rtt_duration: u32 = 200, Unit::Millis, (0, 60_000),
-            "Minimum duration of ProbeRTT",
+        /// Minimum duration of ProbeRTT.
+        pub probe_rtt_duration: u32 = 200 => millis(0, 60_000),
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTDuration";
-        bw_probe_wait_base: u32 = 2_000, Unit::Millis, (1, 10_000_000),
-            "Minimum wait between bandwidth probes; a random time up to 1 s is added",
+        /// Minimum wait between bandwidth probes; a random time up to 1 s is added.
+        pub bw_probe_wait_base: u32 = 2_000 => millis(1, 10_000_000),
             "draft-ietf-ccwg-bbr-06 section 5.3.3.8, bw_probe_wait";
-        bw_probe_max_rounds: u16 = 63, Unit::Count("rounds"), (1, 10_000),
-            "Maximum number of rounds between bandwidth probes",
+        /// Maximum number of rounds between bandwidth probes.
+        pub bw_probe_max_rounds: u16 = 63 => count(1, 10_000).of("rounds"),
             "draft-ietf-ccwg-bbr-06 section 5.3.3.8, T_reno";
     }
 }
@@ -100,9 +102,9 @@ impl Bbr3Params {
 
     /// `beta` of a bandwidth; without overflow, so divided first.
     pub(super) fn beta_of_bw(&self, bw: u64) -> u64 {
-        let beta = u32::from(self.beta);
+        let beta = u64::from(self.beta);
         let divisor = gcd(beta, 1_000);
-        bw / u64::from(1_000 / divisor) * u64::from(beta / divisor)
+        bw / (1_000 / divisor) * (beta / divisor)
     }
 
     /// Whether more than `loss_thresh` of what was in flight when the newest segment delivered was sent is

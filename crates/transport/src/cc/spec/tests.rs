@@ -1,5 +1,8 @@
+use sojourn_schema::Unit;
+
 use super::*;
 use crate::cc::CubicParams;
+use crate::cc::catalogue::catalogue;
 
 fn read(text: &str) -> CcSpec {
     text.parse()
@@ -36,22 +39,22 @@ fn every_default_written_out_is_the_default() {
 fn both_ends_of_every_range_are_read_written_and_read_again() {
     for kind in CcKind::ALL {
         for parameter in kind.parameters() {
-            for end in [parameter.range.0, parameter.range.1] {
+            for end in [parameter.min, parameter.max] {
+                let text = parameter.unit.text(end);
+                let text = match parameter.unit {
+                    Unit::Ratios(_) => [&*text; 8].join(","),
+                    _ => text,
+                };
                 let mut spec = CcSpec::from(kind);
-                let slot = spec.slot(parameter.key);
-                let values = vec![end; slot.get().len()];
-                slot.put(&values);
-                assert_eq!(slot.get(), values, "{kind} {} is too narrow", parameter.key);
-                let text = parameter.text(slot);
-                let mut again = CcSpec::from(kind);
-                let slot = again.slot(parameter.key);
+                let value = spec.value(parameter.key).unwrap();
+                assert_eq!(parameter.set(value, &text), Ok(()), "{kind} {text}");
                 assert_eq!(
-                    parameter.set(slot, &text),
-                    Ok(()),
+                    parameter.text(value),
+                    Some(text),
                     "{kind} {}",
                     parameter.key
                 );
-                assert_eq!(again, spec, "{text}");
+                assert_eq!(read(&spec.to_string()), spec);
             }
         }
     }
@@ -60,32 +63,21 @@ fn both_ends_of_every_range_are_read_written_and_read_again() {
 #[test]
 fn one_beyond_a_range_is_refused() {
     for kind in CcKind::ALL {
-        for parameter in kind.parameters() {
-            let mut spec = CcSpec::from(kind);
-            let slot = spec.slot(parameter.key);
-            let ends = [
-                parameter.range.0.checked_sub(1),
-                Some(parameter.range.1 + 1),
-            ];
+        for parameter in kind.parameters().filter(|p| !p.is_flag()) {
+            let ends = [parameter.min.checked_sub(1), Some(parameter.max + 1)];
             for end in ends.into_iter().flatten() {
-                if parameter.unit == Unit::Flag {
-                    continue;
-                }
-                let length = slot.get().len();
-                let texts: Vec<_> = vec![end; length]
-                    .iter()
-                    .map(|&n| match parameter.unit {
-                        Unit::Ratio(whole) | Unit::Ratios(whole) => format!("{n}/{whole}"),
-                        Unit::Decimal(places) => format!("{n}e-{places}"),
-                        Unit::Millis => format!("{n}ms"),
-                        Unit::Micros => format!("{n}us"),
-                        Unit::Count(_) | Unit::CountOrOff(_) | Unit::Flag => n.to_string(),
-                    })
-                    .collect();
-                let flaw = parameter.set(slot, &texts.join(",")).unwrap_err();
+                let text = match parameter.unit {
+                    // 0 is as `off` where it is allowed.
+                    Unit::CountOrOff(_) => end.to_string(),
+                    Unit::Ratios(_) => [&*parameter.unit.text(end); 8].join(","),
+                    unit => unit.text(end),
+                };
+                let mut spec = CcSpec::from(kind);
+                let value = spec.value(parameter.key).unwrap();
+                let flaw = parameter.set(value, &text).unwrap_err();
                 assert!(
-                    flaw.ends_with("is out of range"),
-                    "{kind} {}: {flaw}",
+                    matches!(&flaw, Flaw::Value(flaw) if flaw.ends_with("is out of range")),
+                    "{kind} {}: {flaw:?}",
                     parameter.key
                 );
             }

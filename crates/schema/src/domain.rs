@@ -1,6 +1,6 @@
-//! The allowed values of a parameter, as a queue declares them.
+//! The allowed values of a parameter, as a row declares them.
 
-use super::parameter::{Parameter, Unit};
+use crate::{Parameter, Unit};
 
 /// The longest time in nanoseconds: sums of this and a time of the simulation stay far below 2^64 ns.
 pub const LONGEST: u64 = 1_000_000_000_000_000;
@@ -16,11 +16,12 @@ pub struct Domain {
 
 impl Domain {
     const fn new(unit: Unit, min: u64, max: u64) -> Self {
+        let unset = "";
         Self {
             unit,
             min,
             max,
-            unset: "",
+            unset,
         }
     }
 
@@ -33,10 +34,15 @@ impl Domain {
     /// A number of packets, after which `p` is accepted.
     #[must_use]
     pub const fn in_packets(self) -> Self {
-        Self {
-            unit: Unit::Packets,
-            ..self
-        }
+        let unit = Unit::Packets;
+        Self { unit, ..self }
+    }
+
+    /// The unit of a count, such as `rounds`, as the documentation names it.
+    #[must_use]
+    pub const fn of(self, what: &'static str) -> Self {
+        let unit = Unit::Count(what);
+        Self { unit, ..self }
     }
 
     /// The parameter `key` with these values; `meaning` is its doc comment.
@@ -70,6 +76,16 @@ pub const fn time(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Time, min, max)
 }
 
+/// A time that is a whole number of milliseconds.
+pub const fn millis(min: u64, max: u64) -> Domain {
+    Domain::new(Unit::Millis, min, max)
+}
+
+/// A time that is a whole number of microseconds.
+pub const fn micros(min: u64, max: u64) -> Domain {
+    Domain::new(Unit::Micros, min, max)
+}
+
 /// A bit rate.
 pub const fn rate() -> Domain {
     Domain::new(Unit::Rate, 1, u64::MAX)
@@ -87,7 +103,12 @@ pub const fn packets(min: u64, max: u64) -> Domain {
 
 /// A whole number.
 pub const fn count(min: u64, max: u64) -> Domain {
-    Domain::new(Unit::Count, min, max)
+    Domain::new(Unit::Count(""), min, max)
+}
+
+/// A whole number of these, or `off`, kept as 0; a `min` of 0 makes that another way to write `off`.
+pub const fn count_or_off(what: &'static str, min: u64, max: u64) -> Domain {
+    Domain::new(Unit::CountOrOff(what), min, max)
 }
 
 /// Whole numbers in a row.
@@ -110,6 +131,21 @@ pub const fn percent(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Percent, min, max)
 }
 
+/// A fraction such as `717/1024` or `0.7`, kept as the number of parts of `whole`.
+pub const fn ratio(whole: u32, min: u64, max: u64) -> Domain {
+    Domain::new(Unit::Ratio(whole), min, max)
+}
+
+/// Fractions with commas between them, each kept as the number of parts of `whole`.
+pub const fn ratios(whole: u32, min: u64, max: u64) -> Domain {
+    Domain::new(Unit::Ratios(whole), min, max)
+}
+
+/// A number with at most `places` decimal places, kept as a multiple of the last.
+pub const fn decimal(places: u32, min: u64, max: u64) -> Domain {
+    Domain::new(Unit::Decimal(places), min, max)
+}
+
 /// On or off.
 pub const fn flag() -> Domain {
     Domain::new(Unit::Flag, 0, 1)
@@ -125,7 +161,7 @@ pub const fn choice(words: &'static [&'static str]) -> Domain {
     Domain::new(Unit::Choice(words), 0, 0)
 }
 
-/// Up to `max` queues inside.
+/// Up to `max` specifications inside.
 pub const fn leaves(max: u64) -> Domain {
     Domain::new(Unit::Leaves, 1, max)
 }

@@ -1,21 +1,23 @@
-//! Errors in the specification of a discipline.
+//! Errors in a specification.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a discipline was not built.
+/// Why a specification was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterError {
-    /// There is no such discipline.
+    /// There is no such kind.
     UnknownKind {
+        /// What was sought, such as `queue`.
+        what: &'static str,
         /// What was given.
         given: String,
         /// What exists: the nearest name, or all names.
         instead: String,
     },
-    /// The discipline has no such parameter.
+    /// The kind has no such parameter.
     UnknownKey {
-        /// The discipline.
+        /// The kind.
         kind: &'static str,
         /// What was given.
         given: String,
@@ -24,36 +26,36 @@ pub enum ParameterError {
     },
     /// The value is missing, unreadable or out of range.
     Value {
-        /// The discipline.
+        /// The kind.
         kind: &'static str,
         /// The parameter.
         key: &'static str,
         /// What is wrong with the value given.
         flaw: String,
-        /// What would be right.
-        range: String,
+        /// What is accepted.
+        expected: String,
     },
     /// A parameter occurs twice.
     Twice {
-        /// The discipline.
+        /// The kind.
         kind: &'static str,
         /// The parameter.
         key: &'static str,
         /// The shorthand that gave it first, if one did.
         shorthand: Option<String>,
     },
-    /// A queue inside it was not built.
+    /// A specification inside it was refused.
     Leaf {
-        /// The discipline.
+        /// The kind.
         kind: &'static str,
         /// Which of its leaves, from 1.
         number: usize,
         /// Why.
         error: Box<ParameterError>,
     },
-    /// Two parameters contradict each other.
+    /// Values contradict each other.
     Conflict {
-        /// The discipline.
+        /// The kind.
         kind: &'static str,
         /// Which, and why.
         why: String,
@@ -63,9 +65,11 @@ pub enum ParameterError {
 impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownKind { given, instead } => {
-                write!(f, "unknown queue \"{given}\"; {instead}")
-            }
+            Self::UnknownKind {
+                what,
+                given,
+                instead,
+            } => write!(f, "unknown {what} \"{given}\"; {instead}"),
             Self::UnknownKey {
                 kind,
                 given,
@@ -75,8 +79,8 @@ impl fmt::Display for ParameterError {
                 kind,
                 key,
                 flaw,
-                range,
-            } => write!(f, "{kind}: {key} {flaw}; expected {range}"),
+                expected,
+            } => write!(f, "{kind}: {key} {flaw}; expected {expected}"),
             Self::Twice {
                 kind,
                 key,
@@ -101,12 +105,36 @@ impl fmt::Display for ParameterError {
 impl Error for ParameterError {}
 
 /// What is wrong with the value of a parameter.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// This.
     Value(String),
-    /// The leaf of this number cannot be built.
+    /// The leaf of this number is wrong.
     Leaf(usize, Box<ParameterError>),
+}
+
+impl Flaw {
+    /// `word` is none of those that are accepted.
+    pub fn unknown(word: &str) -> Self {
+        Self::Value(format!("\"{word}\" is unknown"))
+    }
+
+    /// The error about parameter `key` of `kind`, which accepts what `expected` says.
+    pub fn at(self, kind: &'static str, key: &'static str, expected: String) -> ParameterError {
+        match self {
+            Self::Value(flaw) => ParameterError::Value {
+                kind,
+                key,
+                flaw,
+                expected,
+            },
+            Self::Leaf(number, error) => ParameterError::Leaf {
+                kind,
+                number,
+                error,
+            },
+        }
+    }
 }
 
 impl From<String> for Flaw {
