@@ -50,7 +50,7 @@ pub(crate) fn qdisc_parameters(
 /// derived, min, max, range, choices, meaning, provenance}]}]`
 #[pyfunction]
 pub(crate) fn cc_catalogue() -> String {
-    sojourn_transport::cc::catalogue::catalogue_json()
+    sojourn_transport::cc::spec::catalogue_json()
 }
 
 /// Return the canonical form of a congestion control such as cubic beta 0.8.

@@ -16,25 +16,21 @@
 //! may fail, for example with an exception. It then calls [`fail`], which unwinds to whoever started
 //! the run with a [`QueueFailure`] as payload; the run ends at once and its records are discarded.
 
-mod declared;
-mod failure;
 mod queue;
 mod register;
 mod spec;
-mod ticket;
 
 use sojourn_net::{Comparison, Packet, Rng};
 
-use crate::link::LinkFacts;
-use crate::parameters::{Entry, Kind, LeafList, Params, Shorthand};
-use declared::Declared;
-pub use failure::{FailureCause, QueueFailure, fail};
+use crate::parameters::{Entry, Kind, LeafList, LinkFacts, Params, Shorthand};
+pub use queue::Ticket;
 pub use queue::{BoxedQueue, External};
+pub use queue::{FailureCause, QueueFailure, fail};
 pub use register::{RegisterError, is_external, source_of};
 pub(crate) use register::{register, register_class};
+use spec::Declared;
 use spec::Maker;
 pub use spec::{ExternalSpec, PYTHON_PREFIX, QueueClass};
-pub use ticket::Ticket;
 
 impl Params for ExternalSpec {
     type Queue<P: Packet> = External<P>;

@@ -9,8 +9,6 @@ mod classful;
 mod contract;
 mod external;
 mod fair;
-mod footprint;
-mod link;
 pub mod parameters;
 mod parts;
 mod registry;
@@ -32,7 +30,7 @@ pub use external::{
     is_external, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
-pub use link::LinkFacts;
+pub use parameters::LinkFacts;
 pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
@@ -42,4 +40,4 @@ pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,
 };
-pub use sojourn_schema::{ParameterInfo, choice, parameters};
+pub use sojourn_schema::{ParameterInfo, Unit, choice, parameters};

@@ -5,16 +5,17 @@
 //! through the declarations.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sojourn_net::{Bytes, Comparison, Packet, Rate, Rng};
 use sojourn_schema::Nested;
+
+use crate::contract::{DropReason, MarkReason, Qdisc};
+
 pub use sojourn_schema::{
     Flaw, Parameter, ParameterError, ParameterInfo, Parameters, Unit, Value, choice, domain,
     parameters, time_text,
 };
-
-use crate::contract::{DropReason, MarkReason, Qdisc};
-use crate::link::LinkFacts;
 
 choice! {
     /// Which law a discipline follows, where the implementations differ.
@@ -418,6 +419,27 @@ impl Footprint {
             slots: self.slots.saturating_add(other.slots),
             packets: self.packets.saturating_add(other.packets),
             bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+}
+
+/// Properties of the link that a discipline serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// Rate of the link, if it is constant.
+    pub rate: Option<Rate>,
+    /// The largest packet, link header included: 1514 bytes on Ethernet.
+    pub mtu: Bytes,
+    /// Name of the link, if it has one.
+    pub name: Option<Arc<str>>,
+}
+
+impl Default for LinkFacts {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            mtu: Bytes(1_514),
+            name: None,
         }
     }
 }

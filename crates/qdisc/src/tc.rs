@@ -306,9 +306,10 @@ impl Draft {
             None => &mut only,
         };
         let known = parameter.unit != Unit::Profile || self.kind.choices(parameter).contains(&text);
-        let set = match known {
-            true => parameter.set(value, text),
-            false => Err(Flaw::unknown(text)),
+        let set = if known {
+            parameter.set(value, text)
+        } else {
+            Err(Flaw::unknown(text))
         };
         set.map_err(|flaw| {
             let expected = match parameter.unit {

@@ -282,7 +282,7 @@ fn no_queue_holds_more_packets_than_its_limit() {
     const LIMIT: usize = 40;
     for kind in catalogue() {
         let limit = kind.parameters.iter().find(|p| p.key == "limit");
-        if limit.is_none_or(|p| !matches!(p.unit, Unit::Packets | Unit::Count)) {
+        if limit.is_none_or(|p| !matches!(p.unit, Unit::Packets | Unit::Count(_))) {
             continue;
         }
         for profile in kind.profiles {

@@ -32,7 +32,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Rate => format!(" {key} {}", of(&["10mbit", "1.5gbit", "8kbps"])),
                 Unit::Size => format!(" {key} {}", of(&["1514", "32kb", "20000b", "4k"])),
                 Unit::Packets => format!(" {key} {}", of(&["1", "127", "10240p"])),
-                Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
+                Unit::Count(_) => format!(" {key} {}", of(&["1", "2", "16", "32"])),
                 Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "1.25"])),
                 Unit::Weight => format!(" {key} {}", of(&["0", "0.2", "1", "1.25"])),
                 Unit::Percent => format!(" {key} {}", of(&["0.5", "12.5%", "50%"])),
@@ -45,6 +45,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Choice(words) => format!(" {}{}", of(&["", &format!("{key} ")]), of(words)),
                 // All that follows would be theirs; their tests read them back.
                 Unit::Leaves => continue,
+                unit => panic!("{key}: no value of {unit:?} here"),
             };
             text.push_str(&word);
         }
@@ -410,13 +411,14 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
         Unit::Time => &["7ms", "3ms", "500us", "600ms", "90s"],
         Unit::Rate => &["8mbit", "3mbit"],
         Unit::Size => &["4000b", "200b", "300b", "20000b", "90000b"],
-        Unit::Packets | Unit::Count => &["3", "2", "16", "700", "100"],
+        Unit::Packets | Unit::Count(_) => &["3", "2", "16", "700", "100"],
         Unit::Fraction | Unit::Weight | Unit::Percent => &["0.25", "1.5", "3", "25%"],
         Unit::Numbers => &[EVEN_AND_ODD, WEIGHTS],
         Unit::Flag => &["on", "off"],
         Unit::Profile => &["linux", "linux-3.14", "linux-6.12", "rfc"],
         Unit::Choice(words) => words,
         Unit::Leaves => &["sfq limit 9 depth 127 flows 128 divisor 1024"],
+        unit => panic!("no value of {unit:?} here"),
     };
     let others = texts.iter().filter(|&&text| text != default);
     others.map(ToString::to_string).collect()

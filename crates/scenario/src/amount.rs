@@ -3,8 +3,7 @@
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::{Place, choice};
-use crate::value::{Node, Value};
-use crate::write::size;
+use crate::value::{Node, Value, size};
 use sojourn_apps::Amount;
 
 /// A size, at most the largest transfer that may be asked for.

@@ -3,8 +3,8 @@
 use crate::plan::{Config, FlowConfig, FlowLabel, Hop, Plan};
 use sojourn_net::{Duration, Rng};
 
+use crate::decode::Spec;
 use crate::link::Link;
-use crate::model::Spec;
 use crate::traffic::{Block, Direction, Way};
 
 /// The run of `spec` that is number `replication`; all variants of one number share their seed.

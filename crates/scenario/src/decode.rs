@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use sojourn_net::Duration;
+
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::link;
-use crate::model::{Arm, Spec};
-use crate::page;
+use crate::link::{Links, UNLIMITED};
+use crate::page::Pages;
 use crate::place::{Fields, Place};
-use crate::traffic;
+use crate::traffic::{Block, Direction};
 use crate::value::{Node, Table, Value};
+use crate::{link, page, traffic};
 
 /// The largest seed.
 pub const MAX_SEED: i64 = i64::MAX;
@@ -190,4 +192,52 @@ fn check_rows(spec: &Spec, top: &Fields<'_>) -> Result<(), ScenarioError> {
         ),
         line: top.get("sample").and_then(|place| place.node.line),
     })
+}
+
+/// Adds the links that a direction needs and that are not defined, as unlimited links.
+pub(crate) fn name_unlimited(tree: &mut Node) {
+    let Value::Table(top) = &mut tree.value else {
+        return;
+    };
+    let directed = match top.get("traffic").map(|traffic| &traffic.value) {
+        Some(Value::List(blocks)) => blocks.iter().any(|block| match &block.value {
+            Value::Table(block) => block.contains_key("direction"),
+            _ => false,
+        }),
+        _ => false,
+    };
+    if let Some(Value::Table(links)) = top.get_mut("links").map(|links| &mut links.value)
+        && directed
+    {
+        for name in Direction::NAMES {
+            links
+                .entry(name.to_owned())
+                .or_insert_with(|| UNLIMITED.into());
+        }
+    }
+}
+
+/// One variant of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) duration: Duration,
+    pub(crate) warmup: Duration,
+    pub(crate) replications: u32,
+    pub(crate) seed: i64,
+    pub(crate) sample: Duration,
+    /// Base RTT of traffic that names none.
+    pub(crate) rtt: Duration,
+    pub(crate) keep_events: bool,
+    pub(crate) links: Links,
+    pub(crate) pages: Pages,
+    pub(crate) traffic: Vec<Block>,
+    pub(crate) arms: Vec<Arm>,
+}
+
+/// A variant: dotted keys and what they are set to.
+#[derive(Clone, Debug)]
+pub(crate) struct Arm {
+    pub(crate) name: String,
+    pub(crate) set: Vec<(String, Node)>,
 }

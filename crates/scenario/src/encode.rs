@@ -3,12 +3,10 @@
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.
 
-use sojourn_net::Dscp;
-
-use crate::model::{Arm, Spec};
-use crate::traffic::{Block, Rtt, Way};
-use crate::value::{Node, Table, Value};
-use crate::write::{insert, list, table, time};
+use crate::decode::{Arm, Spec};
+use crate::key::insert_changed;
+use crate::traffic::{self, Block, Rtt, Way};
+use crate::value::{Node, Table, Value, insert, list, table, time};
 
 /// The canonical tree.
 pub(crate) fn spec(spec: &Spec) -> Node {
@@ -68,12 +66,8 @@ fn block(block: &Block) -> Node {
         Rtt::Each(rtts) => Some(list(rtts, |rtt| time(*rtt))),
     };
     insert(&mut fields, "rtt", rtt);
-    let classed = block.dscp != Dscp::DEFAULT;
-    insert(
-        &mut fields,
-        "dscp",
-        classed.then(|| block.dscp.to_string().into()),
-    );
+    let dscp = block.dscp.to_string().into();
+    insert_changed(&mut fields, traffic::COMMON, "dscp", dscp);
     insert(&mut fields, "host", block.host.map(|n| u32::from(n).into()));
     block.kind.write(&mut fields);
     Value::Table(fields).into()

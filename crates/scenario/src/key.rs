@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use sojourn_net::Duration;
 
-use crate::value::Node;
+use crate::value::{Node, Table};
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
@@ -191,6 +191,14 @@ impl Key {
             }
             _ => text.into(),
         })
+    }
+}
+
+/// Inserts the value of the key `name`, one of `keys`, unless it is the default of the key.
+pub(crate) fn insert_changed(fields: &mut Table, keys: &[Key], name: &str, node: Node) {
+    let key = keys.iter().find(|key| key.name == name);
+    if key.and_then(Key::default).as_ref() != Some(&node) {
+        fields.insert(name.to_owned(), node);
     }
 }
 

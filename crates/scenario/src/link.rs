@@ -1,7 +1,5 @@
 //! Links: decoding and encoding `links.<name>`, and conversion to the plan.
 
-mod changes;
-mod layer;
 mod line;
 mod medium;
 mod trace;
@@ -13,10 +11,9 @@ use sojourn_qdisc::{Framing, QdiscSpec};
 
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::queue::qdisc;
-use crate::value::{Node, Table, Value};
-use crate::write::{insert, size, table, time};
-use layer::Layer;
+use crate::specification::qdisc;
+use crate::value::{Node, Table, Value, insert, size, table, time};
+use line::Layer;
 use line::Line;
 use trace::Traced;
 pub(crate) use trace::embed;
@@ -47,7 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::optional(
         "mpu",
-        layer::MPU,
+        line::MPU,
         "Minimum size of a frame, overhead included.",
     ),
     Key::optional(
@@ -83,7 +80,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::optional(
         "changes",
-        Form::List(1, &Form::Table(changes::KEYS)),
+        Form::List(1, &Form::Table(trace::CHANGE_KEYS)),
         "Changes of rate and delay during the run.",
     ),
     Key::optional(
@@ -297,7 +294,7 @@ impl Link {
             pace: speed,
             bucket: Bucket::read(&fields)?,
             line: Line::read(&fields)?,
-            changes: fields.option("changes", changes::read)?.unwrap_or_default(),
+            changes: fields.option("changes", trace::read)?.unwrap_or_default(),
             radio: fields.option("medium", medium::read)?,
         })
     }
@@ -328,7 +325,7 @@ impl Link {
         }
         self.line.write(&mut fields);
         if !self.changes.is_empty() {
-            insert(&mut fields, "changes", Some(changes::node(&self.changes)));
+            insert(&mut fields, "changes", Some(trace::node(&self.changes)));
         }
         insert(&mut fields, "medium", self.radio.as_ref().map(medium::node));
         Value::Table(fields).into()

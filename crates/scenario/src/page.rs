@@ -8,8 +8,7 @@ use crate::amount;
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
-use crate::value::{Node, Table, Value};
-use crate::write::{insert, time};
+use crate::value::{Node, Table, Value, insert, time};
 
 /// The pages that come with Sojourn; their files tell their origin.
 const BUILT_IN: [(&str, &str); 3] = [

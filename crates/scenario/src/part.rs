@@ -7,14 +7,11 @@ use std::path::Path;
 
 use sojourn_net::Duration;
 
-use crate::arms;
-use crate::decode;
+use crate::decode::Arm;
 use crate::error::ScenarioError;
-use crate::link;
-use crate::model::Arm;
 use crate::page::is_built_in;
-use crate::value::{Node, Table, Value};
-use crate::write::{insert, table, time};
+use crate::value::{Node, Table, Value, insert, table, time};
+use crate::{arms, decode, link};
 
 /// Which part of a scenario a text describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use sojourn_net::{Bytes, Duration, Rate};
 
 use crate::error::{ScenarioError, instead_of, renamed_to};
 use crate::key::{Form, Key, names};
-use crate::value::{Node, Table, Value, joined};
-use crate::write::time_text;
+use crate::value::{Node, Table, Value, joined, time_text};
 use sojourn_apps::LONGEST;
 
 /// A value, where it stands and what its key declares.

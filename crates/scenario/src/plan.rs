@@ -1,12 +1,8 @@
 //! The plan of one run: links, flows and duration. Any backend can run it.
 
-mod client;
-mod limits;
 mod line;
 mod links;
 mod program;
-mod quic_rules;
-mod radio;
 mod trace;
 
 use std::fmt;
@@ -16,13 +12,11 @@ use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
 use sojourn_net::{Bytes, Dscp, Duration};
 use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
-pub use client::Client;
-pub(crate) use limits::MAX_INITIAL_WINDOW;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use links::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use program::Program;
-pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use trace::{Trace, share};
 
 /// A run, and what the scenario knows of its flows beyond what is needed to run them.
@@ -284,7 +278,7 @@ impl Config {
                 bytes,
                 request,
                 ref params,
-            } => quic_rules::check(bytes, request, params).map_err(|(key, rule)| ConfigError {
+            } => check_quic(bytes, request, params).map_err(|(key, rule)| ConfigError {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
@@ -399,5 +393,71 @@ fn check_names(place: &str, mut names: Vec<&str>) -> Result<(), ConfigError> {
             place: place.to_owned(),
             rule: format!("duplicate name \"{}\"", pair[0]),
         }),
+    }
+}
+
+/// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
+pub(crate) const MAX_INITIAL_WINDOW: u32 = 100_000;
+
+/// A machine among several that share the links; each of its flows has a server of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Which one, at most [`Client::MOST`].
+    pub number: u8,
+    /// Data goes to it, and not from it.
+    pub receives: bool,
+}
+
+impl Client {
+    /// The highest number.
+    pub const MOST: u8 = 126;
+}
+
+/// The first rule that QUIC traffic breaks: its key, and what it must be.
+fn check_quic(
+    bytes: Option<u64>,
+    request: Option<u64>,
+    params: &quic::Params,
+) -> Result<(), (&'static str, String)> {
+    let sizes = quic::SMALLEST_DATAGRAM..=quic::LARGEST_DATAGRAM;
+    let certificates = 1..=quic::LARGEST_CERTIFICATE;
+    if bytes == Some(0) {
+        return Err(("bytes", "must be > 0".to_owned()));
+    }
+    if request == Some(0) {
+        return Err(("request", "must be > 0".to_owned()));
+    }
+    if !(1..=MAX_INITIAL_WINDOW).contains(&params.initial_window) {
+        let rule = format!("must be 1 to {MAX_INITIAL_WINDOW} datagrams");
+        return Err(("initial_window", rule));
+    }
+    if !sizes.contains(&params.max_datagram) {
+        let rule = format!("must be {} to {} bytes", sizes.start(), sizes.end());
+        return Err(("max_datagram", rule));
+    }
+    if !certificates.contains(&params.certificate) {
+        let rule = format!("must be 1 to {} bytes", quic::LARGEST_CERTIFICATE);
+        return Err(("certificate", rule));
+    }
+    let limits = [
+        ("max_data", params.flow.data),
+        ("max_stream_data", params.flow.stream_data),
+    ];
+    if let Some((key, _)) = limits.into_iter().find(|&(_, bytes)| bytes == 0) {
+        return Err((key, "must be > 0".to_owned()));
+    }
+    if params.ack.every == 0 {
+        return Err(("ack_every", "must be >= 1".to_owned()));
+    }
+    let times = [
+        ("max_ack_delay", params.ack.delay, quic::LONGEST_ACK_DELAY),
+        ("idle_timeout", params.idle_timeout, LONGEST),
+    ];
+    match times.into_iter().find(|&(_, time, most)| time > most) {
+        Some((key, _, most)) => {
+            let seconds = most.as_nanos() / 1_000_000_000;
+            Err((key, format!("must be at most {seconds} s")))
+        }
+        None => Ok(()),
     }
 }

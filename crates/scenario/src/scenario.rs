@@ -12,14 +12,14 @@ use sojourn_net::Duration;
 use sojourn_qdisc::is_external;
 
 use crate::concerns::{self, Concern};
+use crate::decode::{Arm, Spec};
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
 use crate::key::names;
-use crate::model::{Arm, Spec};
 use crate::path::{self, Covered};
 use crate::traffic::TrafficProperties;
 use crate::value::{Node, Value};
-use crate::{arms, compile, decode, encode, link, load, older, page, text, traffic};
+use crate::{arms, compile, decode, encode, link, load, page, text, traffic};
 
 /// The keys of each table of a scenario, by what it describes: `scenario`, `link`, `page object`,
 /// and each type of traffic.
@@ -105,7 +105,7 @@ impl Scenario {
     /// The first thing that is wrong, and where.
     pub fn from_saved_before_unlimited(text: &str) -> Result<Self, ScenarioError> {
         let mut tree = Node::from_json(text)?;
-        older::name_unlimited(&mut tree);
+        decode::name_unlimited(&mut tree);
         Self::of(&tree)
     }
 

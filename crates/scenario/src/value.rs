@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use sojourn_net::{Bytes, Duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::ScenarioError;
-use crate::message::cut;
+use crate::error::{ScenarioError, cut};
 
 /// A value and the line it stood on.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Node {
 }
 
 /// What TOML and JSON have in common.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Bool(bool),
     Int(i64),
@@ -28,6 +28,13 @@ pub(crate) enum Value {
 
 /// Keys in order, so that equal tables have equal texts.
 pub(crate) type Table = BTreeMap<String, Node>;
+
+impl PartialEq for Node {
+    /// Whether the values are the same, wherever they stand.
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
 
 impl From<Value> for Node {
     fn from(value: Value) -> Self {
@@ -231,6 +238,38 @@ pub(crate) fn joined(path: &str, key: &str) -> String {
         key.to_owned()
     } else {
         format!("{path}.{key}")
+    }
+}
+
+pub(crate) fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
+    fields.map(|(key, node)| (key.to_owned(), node)).into()
+}
+
+pub(crate) fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
+    if let Some(node) = node {
+        fields.insert(key.to_owned(), node);
+    }
+}
+
+pub(crate) fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
+    Value::List(items.iter().map(encode).collect()).into()
+}
+
+pub(crate) fn time(time: Duration) -> Node {
+    time_text(time).into()
+}
+
+pub(crate) fn size(size: Bytes) -> Node {
+    format!("{}b", size.0).into()
+}
+
+/// `70s`, `50ms`, `12500us`: the largest unit that leaves a whole number.
+pub(crate) fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
     }
 }
 

@@ -3,8 +3,7 @@
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::{Place, choice};
-use crate::value::{Node, Table, Value};
-use crate::write::{insert, time};
+use crate::value::{Node, Table, Value, insert, time};
 use sojourn_apps::Wait;
 
 const EXPONENTIAL: &[Key] = &[

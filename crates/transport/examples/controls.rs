@@ -1,5 +1,5 @@
 //! Prints the catalogue of the congestion controls as JSON, for `tools/generate.py`.
 
 fn main() {
-    println!("{}", sojourn_transport::cc::catalogue::catalogue_json());
+    println!("{}", sojourn_transport::cc::spec::catalogue_json());
 }

@@ -29,8 +29,7 @@
 use sojourn_net::{Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {

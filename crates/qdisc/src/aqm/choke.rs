@@ -30,8 +30,7 @@ use sojourn_net::{Bytes, Comparison, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, TcStatistics, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, OVERLIMITS, Params, TcStatistics, parameters};
 
 parameters! {
     /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.

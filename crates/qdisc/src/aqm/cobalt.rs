@@ -25,8 +25,7 @@
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {

@@ -36,16 +36,14 @@
 //! | `ce_threshold` for all packets | optionally for some DSCP and ECN values | none at its default |
 
 mod control;
-mod params;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Counter, Kind, Params, Profile, TcStatistics};
+use crate::parameters::{Counter, Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
 use crate::parts::fifo::Fifo;
+
 pub(crate) use control::{Control, Law, Popped, Signals, Source, div_sqrt};
-pub use params::CodelParams;
 
 /// What tc calls the drops and marks of this discipline and of those that derive from it.
 pub(crate) const COUNTERS: &[(&str, Counter)] = &[
@@ -164,5 +162,30 @@ impl<P: Packet> Source<P> for CodelFifo<P> {
     #[inline]
     fn is_small(&self) -> bool {
         self.fifo.backlog().bytes <= self.maxpacket
+    }
+}
+
+parameters! {
+    /// Parameters of [`Codel`](super::Codel).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CodelParams {
+        /// Maximum number of packets in the buffer.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
+        /// Acceptable standing delay.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target";
+        /// CoDel interval: slightly more than the longest expected round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "RFC 8289 section 4.2: INTERVAL; include/net/codel.h: codel_params.interval";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "include/net/codel.h: codel_params.ce_threshold";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "include/net/codel.h: codel_params.ecn";
+        /// RFC or version of Linux to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "Sojourn parameter";
     }
 }

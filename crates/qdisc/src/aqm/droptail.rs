@@ -20,9 +20,8 @@
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc};
-use crate::link::LinkFacts;
 use crate::parameters::domain::size;
-use crate::parameters::{Flaw, Kind, LINUX, Parameter, Params, Unit, Value, parameters};
+use crate::parameters::{Flaw, Kind, LINUX, LinkFacts, Parameter, Params, Unit, Value, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {

@@ -51,25 +51,21 @@
 //! | no filters, no threshold in packets | has them | none at the defaults |
 //! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
 
-mod leaving;
 mod linux;
 mod params;
 mod rfc;
-mod scheduler;
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Comparison, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, OVERLIMITS, Params, Profile, TcStatistics};
+use crate::parameters::{Kind, LinkFacts, OVERLIMITS, Params, Profile, TcStatistics};
 use crate::parts::fifo::Fifo;
-use leaving::{Band, Leaving, Verdict};
 use linux::Linux;
-pub use params::{DropEarly, DualPi2Params, EcnMask};
 use rfc::Rfc;
-use scheduler::Scheduler;
+
+pub use params::{DropEarly, DualPi2Params, EcnMask};
 
 impl Params for DualPi2Params {
     type Queue<P: Packet> = DualPi2<P>;
@@ -402,6 +398,104 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn classes(&self) -> Vec<ClassId> {
         [Band::L4s, Band::Classic].map(Band::id).to_vec()
     }
+}
+
+/// Which of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Band {
+    L4s,
+    Classic,
+}
+
+impl Band {
+    /// What reports call it: the name of RFC 9332.
+    const fn id(self) -> ClassId {
+        match self {
+            Self::L4s => ClassId::named("L", 0),
+            Self::Classic => ClassId::named("C", 1),
+        }
+    }
+}
+
+/// A packet that is about to leave, as the law sees it.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    band: Band,
+    /// It can be marked.
+    markable: bool,
+    waited: Duration,
+    /// L's own threshold applies to it in the kernel.
+    step: bool,
+    /// Packets its queue held, itself among them.
+    held: usize,
+    /// Bytes that both queues still hold.
+    left: Bytes,
+}
+
+/// Decision about a packet that is about to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    Mark(MarkReason),
+    Drop,
+}
+
+/// What chooses between two queues that both hold packets.
+#[derive(Clone, Debug)]
+enum Scheduler {
+    /// Weighted: the sign of the credit says whose turn it is.
+    RoundRobin {
+        /// Weights in hundredths of a per cent.
+        classic: i64,
+        l4s: i64,
+        start: i64,
+        credit: i64,
+    },
+    /// The oldest, C's packets made younger.
+    TimeShifted { shift: Duration },
+}
+
+impl Scheduler {
+    #[inline]
+    fn choose(&self, l4s_waited: Duration, classic_waited: Duration) -> Band {
+        let l4s = match *self {
+            Self::RoundRobin { credit, .. } => credit <= 0,
+            Self::TimeShifted { shift } => classic_waited.saturating_sub(shift) <= l4s_waited,
+        };
+        if l4s { Band::L4s } else { Band::Classic }
+    }
+
+    /// A packet of `size` left while the other queue held some.
+    #[inline]
+    fn charge(&mut self, band: Band, size: Bytes) {
+        if let Self::RoundRobin {
+            classic,
+            l4s,
+            credit,
+            ..
+        } = self
+        {
+            let change = match band {
+                Band::L4s => *classic,
+                Band::Classic => -*l4s,
+            };
+            *credit = credit.saturating_add(change.saturating_mul(signed(size)));
+        }
+    }
+
+    /// Both queues are empty.
+    #[inline]
+    fn reset(&mut self) {
+        if let Self::RoundRobin { start, credit, .. } = self {
+            *credit = *start;
+        }
+    }
+}
+
+/// A length as weights are multiplied with; no packet comes near 2^40 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).map_or(1 << 40, |n| n.min(1 << 40))
 }
 
 #[cfg(test)]

@@ -18,8 +18,7 @@ use sojourn_net::{Bytes, Duration, Packet, Rate, Rng};
 
 use crate::aqm::red;
 use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
 
 /// The queue that HRED builds.
 pub type Hred<P> = Ns2Red<P>;

@@ -41,18 +41,16 @@
 
 mod forecast;
 mod history;
-mod meter;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
-use crate::aqm::codel::{self, CodelParams, Control};
+use super::codel;
+use super::codel::{CodelParams, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters, time_text};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters, time_text};
 use crate::parts::fifo::Fifo;
 use forecast::{Forecaster, Law, MOST_ROUNDS, Signal, later};
 use history::History;
-use meter::Meter;
 
 /// The busy time in a window is kept in 32 bits of nanoseconds, 4.3 s.
 const LONGEST_RTT: u64 = 2_000_000_000;
@@ -469,6 +467,67 @@ impl Signalled {
         let news = self.0[word] & bit == 0;
         self.0[word] |= bit;
         news
+    }
+}
+
+/// A link that sends one packet after another.
+#[derive(Clone, Debug)]
+struct Meter {
+    rate: Rate,
+    /// When it has sent all that it was given.
+    busy_until: Instant,
+    /// Transmission time given to it in this slot or, ahead of time, in an earlier one, in ns.
+    unaccounted: u64,
+}
+
+impl Meter {
+    const fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            busy_until: Instant::ZERO,
+            unaccounted: 0,
+        }
+    }
+
+    /// The link begins to send a packet, or will when it has sent the others.
+    #[inline]
+    fn on_departure(&mut self, now: Instant, size: Bytes) {
+        let time = self.rate.serialise(size);
+        self.busy_until = later(self.busy_until.max(now), time);
+        self.unaccounted = self.unaccounted.saturating_add(time.as_nanos());
+    }
+
+    /// A slot of this length ends: for how long of it the link was busy, in ns.
+    ///
+    /// What was given and is not sent at the `end` is what is left until `busy_until`, without a
+    /// pause; so a transmission that straddles the edge is split there.
+    fn end_slot(&mut self, end: Instant, slot: Duration) -> u32 {
+        let left = self.busy_until.saturating_since(end).as_nanos();
+        let busy = self.unaccounted.saturating_sub(left).min(slot.as_nanos());
+        self.unaccounted = left;
+        u32::try_from(busy).unwrap_or(u32::MAX)
+    }
+
+    /// The time that the link takes for what it sends and for `waiting` bytes, in ns.
+    fn time_to_send(&self, now: Instant, waiting: Bytes) -> u32 {
+        let left = self.busy_until.saturating_since(now).as_nanos();
+        let time = self.rate.serialise(waiting).as_nanos();
+        u32::try_from(left.saturating_add(time)).unwrap_or(u32::MAX)
+    }
+
+    /// Forgets what was sent before `start`.
+    fn begin_at(&mut self, start: Instant) {
+        self.unaccounted = self.busy_until.saturating_since(start).as_nanos();
+    }
+
+    /// The link sends at `rate` from now on, except what it is sending; forgets what it sent before.
+    fn change_rate(&mut self, now: Instant, rate: Rate) {
+        self.rate = rate;
+        self.begin_at(now);
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.busy_until <= now
     }
 }
 

@@ -26,8 +26,7 @@
 use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, LinkFacts, Params, TcStatistics, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 use crate::parts::round::{FlowId, Round};

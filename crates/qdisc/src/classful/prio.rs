@@ -24,8 +24,9 @@ use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, ClassId, DropReason, Observer, Peek, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Profile, TcStatistics, parameters,
+};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 use crate::parts::priority::{self, PRIOMAP};

@@ -1,11 +1,11 @@
 //! A boxed external queue and the packets that it holds.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::resume_unwind;
 
-use sojourn_net::{Instant, Packet, Rate};
+use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rate, Transport};
 
-use super::failure::fail;
-use super::ticket::Ticket;
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 
 /// A queue of tickets behind a pointer.
@@ -202,5 +202,130 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
         };
         pkt.set_ecn(ticket.ecn());
         self.obs.on_mark(now, pkt, reason);
+    }
+}
+
+/// The payload of the panic with which an external queue ends its run.
+pub struct QueueFailure {
+    /// The cause: a `String`, or a type that whoever started the run knows.
+    pub cause: Box<dyn Any + Send>,
+    /// The run that it ended, such as `arm "codel", replication 0`, once that is known.
+    pub run: Option<String>,
+}
+
+impl fmt::Debug for QueueFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueFailure")
+            .field("cause", &self.cause.downcast_ref::<String>())
+            .field("run", &self.run)
+            .finish()
+    }
+}
+
+/// Ends the run from inside a queue.
+///
+/// Unwinds with a [`QueueFailure`], without the message that a panic prints. Whoever started the
+/// run catches it and reports the cause.
+pub fn fail(cause: impl Into<FailureCause>) -> ! {
+    resume_unwind(Box::new(QueueFailure {
+        cause: cause.into().0,
+        run: None,
+    }))
+}
+
+/// Why a queue cannot go on, of any type.
+pub struct FailureCause(Box<dyn Any + Send>);
+
+impl fmt::Debug for FailureCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FailureCause")
+    }
+}
+
+impl FailureCause {
+    /// A cause of a type that whoever started the run knows.
+    pub fn new(cause: impl Any + Send) -> Self {
+        Self(Box::new(cause))
+    }
+}
+
+impl From<String> for FailureCause {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<&str> for FailureCause {
+    fn from(message: &str) -> Self {
+        Self::new(message.to_owned())
+    }
+}
+
+/// The fields of a packet that an external queue may read.
+///
+/// It reads sizes and headers from the ticket, marks it with [`Packet::mark_ce`] and hands the
+/// same ticket back, to the observer or as the next packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The place of the packet in [`External`](super::External).
+    id: u32,
+    size: Bytes,
+    ecn: Ecn,
+    dscp: Dscp,
+    control: bool,
+    transport: Transport,
+    flow: FlowKey,
+}
+
+impl Ticket {
+    /// The number of the packet among those that wait in the same queue.
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) fn of<P: Packet>(id: u32, pkt: &P) -> Self {
+        Self {
+            id,
+            size: pkt.size(),
+            ecn: pkt.ecn(),
+            dscp: pkt.dscp(),
+            control: pkt.is_control(),
+            transport: pkt.transport(),
+            flow: pkt.flow(),
+        }
+    }
+}
+
+impl Packet for Ticket {
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    fn dscp(&self) -> Dscp {
+        self.dscp
+    }
+
+    fn set_dscp(&mut self, dscp: Dscp) {
+        self.dscp = dscp;
+    }
+
+    fn is_control(&self) -> bool {
+        self.control
+    }
+
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn flow(&self) -> FlowKey {
+        self.flow
     }
 }

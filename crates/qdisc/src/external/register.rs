@@ -5,8 +5,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use super::queue::Ticket;
 use super::spec::{ExternalSpec, Maker, PYTHON_PREFIX, QueueClass};
-use super::ticket::Ticket;
 use crate::parameters::{Entry, Params, TcStatistics};
 
 /// Why a discipline was not registered.

@@ -1,15 +1,15 @@
 //! The specification of an external queue.
 
 use std::fmt;
-use std::panic::RefUnwindSafe;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use sojourn_net::Rng;
+use sojourn_net::{Comparison, Rng};
 
-use super::declared::Declared;
-use super::queue::BoxedQueue;
-use crate::link::LinkFacts;
-use crate::parameters::{Entry, Parameter, Parameters, Params, Value};
+use super::queue::{BoxedQueue, Ticket};
+use crate::parameters::{
+    Entry, LeafList, LinkFacts, Parameter, Parameters, Params, Shorthand, Value,
+};
 
 /// Kinds with this prefix name a class of Python; they are accepted without being registered, so
 /// that a saved result loads where the class does not exist, but they cannot be built there.
@@ -85,5 +85,63 @@ impl Parameters for ExternalSpec {
             Maker::Declared(params) => params.value(key),
             Maker::Class(_) | Maker::NotLoaded => None,
         }
+    }
+}
+
+/// What [`Params`], which has constants and type parameters, cannot be: a trait object.
+pub(super) trait Declared:
+    Parameters + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe
+{
+    fn kind(&self) -> &'static str;
+    fn shorthands(&self) -> &'static [&'static [Shorthand]];
+    fn conflict(&self) -> Option<String>;
+    fn comparison(&self) -> Comparison;
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
+    fn resolve(&mut self, link: &LinkFacts);
+    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
+    fn boxed_clone(&self) -> Box<dyn Declared>;
+}
+
+impl<T> Declared for T
+where
+    T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
+    T::Queue<Ticket>: Clone + fmt::Debug + 'static,
+{
+    fn kind(&self) -> &'static str {
+        Params::kind(self)
+    }
+
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        Params::shorthands(self)
+    }
+
+    fn conflict(&self) -> Option<String> {
+        Params::conflict(self)
+    }
+
+    fn comparison(&self) -> Comparison {
+        Params::comparison(self)
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Params::leaves(self)
+    }
+
+    fn resolve(&mut self, link: &LinkFacts) {
+        Params::resolve(self, link);
+    }
+
+    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {
+        BoxedQueue::new(Params::build::<Ticket>(self, link, rng))
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Declared> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Declared> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed_clone()
     }
 }

@@ -61,8 +61,7 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::codel::{CodelParams, Law, Popped, Signals};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 

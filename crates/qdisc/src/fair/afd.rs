@@ -53,8 +53,7 @@
 use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 

@@ -24,31 +24,25 @@
 //! | no GSO: every packet is one segment | splits batches by default | none |
 //! | intervals of any length | a gap between signals loses the bits of the interval above 2^32 ns | none below 4.29 s |
 
-mod acks;
-mod diffserv;
 mod flows;
-mod longest;
 mod options;
 mod pace;
-mod schedule;
-mod statistics;
 mod tin;
 
 use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, Shorthand, TcStatistics};
+use crate::parameters::{Kind, LINUX, LinkFacts, OVERLIMITS, Params, Shorthand, TcStatistics};
 use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
-use diffserv::Classes;
-use longest::{Lengths, Longest};
+use flows::{Lengths, Longest};
+use options::Classes;
 use options::SHORTHANDS;
-pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
+use pace::FLOWS;
 use pace::{Count, Shaper};
-use schedule::FLOWS;
-use statistics::Sizes;
 use tin::{Tin, Tuning};
+
+pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 
 /// Packets of the MTU that the buffer holds at most, unless more was asked for.
 const MOST_PACKETS: u64 = 10_240;
@@ -195,7 +189,7 @@ impl<P: Packet> Cake<P> {
     fn filter_acks(&mut self, at: At, now: Instant, obs: &mut dyn Observer<P>) {
         let tin = &mut self.tins[at.tin];
         let list = &mut tin.flows[at.flow].list;
-        let Some(place) = acks::superfluous(&self.pool, list, self.params.ack_filter) else {
+        let Some(place) = tin::superfluous(&self.pool, list, self.params.ack_filter) else {
             return;
         };
         let Some((ack, _)) = self.pool.remove(list, place) else {
@@ -417,7 +411,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         let memory = (self.memory_used, self.limit);
-        let mut all = statistics::of(memory, &self.sizes, &self.tins, self.classes.order);
+        let mut all = statistics_of(memory, &self.sizes, &self.tins, self.classes.order);
         all.push(Statistic::count(OVERLIMITS, self.overlimits));
         all
     }
@@ -440,6 +434,91 @@ fn limit(params: &CakeParams, rate: u64, mtu: Bytes) -> u64 {
             trips.max(4 << 20).min(most)
         }
     }
+}
+
+/// The range of sizes seen, without the link's header and as they were counted.
+#[derive(Clone, Debug, Default)]
+struct Sizes {
+    network: Option<(u64, u64)>,
+    adjusted: Option<(u64, u64)>,
+    /// The size that was added last.
+    last: Option<Bytes>,
+}
+
+impl Sizes {
+    #[inline]
+    fn add(&mut self, count: &Count, size: Bytes) {
+        if self.last == Some(size) {
+            return;
+        }
+        self.last = Some(size);
+        self.network = Some(wider(self.network, count.network(size)));
+        self.adjusted = Some(wider(self.adjusted, count.adjusted(size)));
+    }
+}
+
+#[inline]
+fn wider(range: Option<(u64, u64)>, size: u64) -> (u64, u64) {
+    range.map_or((size, size), |(least, most)| {
+        (least.min(size), most.max(size))
+    })
+}
+
+/// The statistics of a queue: the memory used and its limit, the sizes, and the tins in `order`.
+fn statistics_of(
+    (memory_used, memory_limit): (u64, u64),
+    sizes: &Sizes,
+    tins: &[Tin],
+    order: &[usize],
+) -> Vec<Statistic> {
+    let mut all = vec![
+        Statistic::count("memory_used", memory_used),
+        Statistic::count("memory_limit", memory_limit),
+        Statistic::count("capacity_estimate", tins[0].threshold),
+    ];
+    if let (Some(network), Some(adjusted)) = (sizes.network, sizes.adjusted) {
+        all.extend([
+            Statistic::count("min_network_size", network.0),
+            Statistic::count("max_network_size", network.1),
+            Statistic::count("min_adj_size", adjusted.0),
+            Statistic::count("max_adj_size", adjusted.1),
+        ]);
+    }
+    for (place, &at) in order.iter().enumerate() {
+        let tin = of_tin(&tins[at]).into_iter();
+        all.extend(tin.map(|(name, value)| Statistic::count(name, value).within("tins", place)));
+    }
+    all
+}
+
+fn of_tin(tin: &Tin) -> [(&'static str, u64); 20] {
+    let Tin { counts, flows, .. } = tin;
+    let census = &flows.census;
+    [
+        ("threshold_rate", tin.threshold),
+        ("sent_bytes", counts.bytes),
+        ("backlog_bytes", tin.backlog),
+        ("target_us", tin.law.target.as_micros()),
+        ("interval_us", tin.law.interval.as_micros()),
+        ("peak_delay_us", counts.delay.peak / 1_000),
+        ("avg_delay_us", counts.delay.average / 1_000),
+        ("base_delay_us", counts.delay.base / 1_000),
+        ("sent_packets", counts.packets),
+        ("way_indirect_hits", flows.ways.hits),
+        ("way_misses", flows.ways.misses),
+        ("way_collisions", flows.ways.collisions),
+        ("drops", counts.drops),
+        ("ecn_mark", counts.marks),
+        ("ack_drops", counts.acks),
+        (
+            "sparse_flows",
+            u64::from(census.sparse()) + u64::from(census.decaying()),
+        ),
+        ("bulk_flows", census.bulk().into()),
+        ("unresponsive_flows", counts.unresponsive),
+        ("max_pkt_len", counts.longest),
+        ("flow_quantum", flows.quantum.into()),
+    ]
 }
 
 #[cfg(test)]

@@ -35,8 +35,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::fair::fq::{Scheduler, Turns};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
 use crate::parts::round::FlowId;
 
 parameters! {
@@ -381,5 +380,3 @@ fn saturating(n: u128) -> u64 {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod trajectory;

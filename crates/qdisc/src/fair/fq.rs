@@ -35,8 +35,9 @@ mod scheduler;
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Counter, Kind, Params, Profile, Shorthand, TcStatistics, parameters};
+use crate::parameters::{
+    Counter, Kind, LinkFacts, Params, Profile, Shorthand, TcStatistics, parameters,
+};
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
 use bands::{BANDS, BandParams, BandScheduler, Full, WEIGHTS};

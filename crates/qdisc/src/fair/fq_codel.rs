@@ -33,8 +33,9 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, RFC_AND_LINUX, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, parameters,
+};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 

@@ -24,8 +24,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::pie::linux::{Constants, Control};
 use crate::aqm::pie::{self, PieParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 

@@ -28,21 +28,16 @@
 //! | what a leaf drops leaves its bins | what it drops later stays counted | bins do not fill up |
 //! | a bin counts to 2^32 | to 65535 | none at its limits |
 
-mod bins;
-mod inner;
+use std::collections::{BTreeMap, VecDeque};
 
-use std::collections::VecDeque;
-
-use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
-use crate::link::LinkFacts;
 use crate::parameters::{
-    Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics, parameters,
+    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, TcStatistics, parameters,
 };
+use crate::parts::classes::Classes;
 use crate::parts::leaf;
-use bins::{ALL_BINS, CERTAIN, Flow, Law, Set};
-use inner::Inner;
 
 parameters! {
     /// Parameters of [`Sfb`].
@@ -382,6 +377,200 @@ impl Penalty {
         let admitted = self.tokens > 0 && self.rate > 0;
         self.tokens -= u32::from(admitted);
         admitted
+    }
+}
+
+/// A probability of 1, nearly: the kernel counts in 2^-16 and has 16 bits.
+const CERTAIN: u32 = 0xFFFF;
+const LEVELS: usize = 8;
+/// Four bits of the hash name a bin in each level.
+const BINS: usize = 16;
+/// Bins of a set.
+const ALL_BINS: f64 = 128.0;
+
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    target: u32,
+    increment: u32,
+    decrement: u32,
+}
+
+impl Law {
+    /// Bins of `target` packets are full; each step is a probability.
+    fn new(target: u32, increment: f64, decrement: f64) -> Self {
+        Self {
+            target,
+            increment: q16(increment),
+            decrement: q16(decrement),
+        }
+    }
+}
+
+/// The bins under one hash.
+#[derive(Clone, Debug)]
+struct Set {
+    perturbation: u64,
+    bins: [[Bin; BINS]; LEVELS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    packets: u32,
+    p: u32,
+}
+
+impl Bin {
+    /// The bin is empty or full.
+    #[inline]
+    fn adapt(&mut self, law: &Law) {
+        self.p = if self.packets == 0 {
+            self.p.saturating_sub(law.decrement)
+        } else {
+            (self.p + law.increment).min(CERTAIN)
+        };
+    }
+}
+
+/// What the bins of a flow say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flow {
+    shortest: u32,
+    p: u32,
+}
+
+impl Set {
+    fn new(rng: &mut Rng) -> Self {
+        Self {
+            perturbation: rng.next_u64(),
+            bins: [[Bin::default(); BINS]; LEVELS],
+        }
+    }
+
+    #[inline]
+    fn bins_of(&mut self, hash: u32) -> impl Iterator<Item = &mut Bin> {
+        let levels = self.bins.iter_mut().zip(0..);
+        levels.map(move |(bins, level): (_, u32)| &mut bins[(hash >> (4 * level)) as usize % BINS])
+    }
+
+    /// Adapts the probabilities of the bins of a flow with this hash to the arrival of a packet.
+    #[inline]
+    fn judge(&mut self, hash: u32, law: &Law) -> Flow {
+        let (mut shortest, mut p) = (u32::MAX, CERTAIN);
+        for bin in self.bins_of(hash) {
+            // One test for both: an empty bin wraps to the largest number.
+            if bin.packets.wrapping_sub(1) >= law.target - 1 {
+                bin.adapt(law);
+            }
+            shortest = shortest.min(bin.packets);
+            p = p.min(bin.p);
+        }
+        Flow { shortest, p }
+    }
+
+    #[inline]
+    fn count(&mut self, hash: Option<u32>, change: impl Fn(&mut u32)) {
+        if let Some(hash) = hash {
+            self.bins_of(hash).for_each(|bin| change(&mut bin.packets));
+        }
+    }
+}
+
+/// A probability in units of 2^-16.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float saturates; a probability is not negative"
+)]
+fn q16(probability: f64) -> u32 {
+    (probability * f64::from(CERTAIN)).round() as u32
+}
+
+/// The queue, and which bins count what waits there.
+///
+/// The packets themselves cannot carry their bins: the queue hands back what it was given.
+#[derive(Clone, Debug)]
+struct Inner<P, Q> {
+    queue: Classes<Q, P>,
+    /// The bins of the packets of each flow that waits, oldest first. Which of them is the one
+    /// that goes matters only in the moments after a change of the hash.
+    counted: BTreeMap<FlowKey, VecDeque<Hashes>>,
+}
+
+/// The bins of a packet in each set that counts it.
+type Hashes = [Option<u32>; 2];
+
+impl<P: Packet, Q: Qdisc<P>> Inner<P, Q> {
+    const fn new(queue: Classes<Q, P>) -> Self {
+        Self {
+            queue,
+            counted: BTreeMap::new(),
+        }
+    }
+
+    /// Offers a packet that the sets have counted.
+    fn enqueue(
+        &mut self,
+        sets: &mut [Set; 2],
+        hashes: Hashes,
+        now: Instant,
+        pkt: P,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let of_flow = self.counted.entry(pkt.flow()).or_default();
+        of_flow.push_back(hashes);
+        let counted = &mut self.counted;
+        let obs = &mut Uncounting { sets, counted, obs };
+        self.queue.enqueue(0, now, pkt, obs);
+    }
+
+    fn dequeue(
+        &mut self,
+        sets: &mut [Set; 2],
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        let counted = &mut self.counted;
+        let obs = &mut Uncounting { sets, counted, obs };
+        let pkt = self.queue.dequeue(0, now, obs)?;
+        obs.uncount(&pkt.flow());
+        Some(pkt)
+    }
+}
+
+/// Takes what the queue drops out of the bins.
+struct Uncounting<'a, P> {
+    sets: &'a mut [Set; 2],
+    counted: &'a mut BTreeMap<FlowKey, VecDeque<Hashes>>,
+    obs: &'a mut dyn Observer<P>,
+}
+
+impl<P> Uncounting<'_, P> {
+    fn uncount(&mut self, flow: &FlowKey) {
+        let Some(of_flow) = self.counted.get_mut(flow) else {
+            return;
+        };
+        let hashes = of_flow.pop_front();
+        if of_flow.is_empty() {
+            self.counted.remove(flow);
+        }
+        for (set, hash) in self.sets.iter_mut().zip(hashes.unwrap_or_default()) {
+            set.count(hash, |packets| *packets -= 1);
+        }
+    }
+}
+
+impl<P: Packet> Observer<P> for Uncounting<'_, P> {
+    fn on_class(&mut self, class: ClassId) {
+        self.obs.on_class(class);
+    }
+
+    fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
+        self.uncount(&pkt.flow());
+        self.obs.on_drop(now, pkt, reason);
+    }
+
+    fn on_mark(&mut self, now: Instant, pkt: &P, reason: MarkReason) {
+        self.obs.on_mark(now, pkt, reason);
     }
 }
 

@@ -22,8 +22,7 @@
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, parameters};
 use crate::parts::pool::{List, Pool};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;

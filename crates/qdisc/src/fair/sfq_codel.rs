@@ -36,8 +36,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::aqm::codel::{self, div_sqrt};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::FlowId;
 

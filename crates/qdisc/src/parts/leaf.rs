@@ -2,8 +2,7 @@
 
 use sojourn_net::{Packet, Rng};
 
-use crate::link::LinkFacts;
-use crate::parameters::{Leaf, LeafList};
+use crate::parameters::{Leaf, LeafList, LinkFacts};
 use crate::parts::classes::Classes;
 
 /// How deep queues may be nested, as in Linux.

@@ -6,8 +6,7 @@
 
 use sojourn_net::{Duration, Ecn, Rate, Rng};
 
-use crate::link::LinkFacts;
-use crate::parameters::{Entry, Parameter, Unit};
+use crate::parameters::{Entry, LinkFacts, Parameter, Unit};
 use crate::registry::QdiscSpec;
 
 use super::{History, Op, TestPacket, check_qdisc};

@@ -7,8 +7,7 @@
 use sojourn_net::{Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters, time_text};
+use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters, time_text};
 use crate::parts::fifo::Fifo;
 
 parameters! {

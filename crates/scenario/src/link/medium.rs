@@ -6,8 +6,7 @@ use sojourn_net::Rate;
 
 use crate::error::ScenarioError;
 use crate::place::Place;
-use crate::value::{Node, Value};
-use crate::write::{insert, list, table, time};
+use crate::value::{Node, Value, insert, list, table, time};
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(

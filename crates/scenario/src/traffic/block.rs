@@ -1,9 +1,17 @@
 //! A block of traffic: flows of one type that share their settings.
 
-use sojourn_net::{Dscp, Duration};
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use super::kind::Kind;
-use crate::plan::Client;
+use sojourn_net::{Dscp, Duration, Rng};
+
+use crate::error::ScenarioError;
+use crate::key::Key;
+use crate::link::{Links, UNLIMITED};
+use crate::page::Pages;
+use crate::place::{Fields, Place};
+use crate::plan::{Client, Traffic};
+use crate::value::Table;
 
 /// Maximum number of flows in all blocks. Checking a scenario needs 0.5 kB per flow and arm.
 pub(super) const MOST_FLOWS: u32 = 100_000;
@@ -104,4 +112,229 @@ impl Block {
             Rtt::Each(rtts) => rtts[n as usize],
         }
     }
+}
+
+/// A type of traffic, declared in its file and listed in `TYPES`.
+pub(super) struct TrafficType {
+    /// The value of the key `type`.
+    pub(super) name: &'static str,
+    /// Lists of the keys that it has beside those of all traffic.
+    pub(super) keys: &'static [&'static [Key]],
+    pub(super) properties: TrafficProperties,
+    pub(super) read: Reader,
+}
+
+/// Properties of a type of traffic that determine the metrics of its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficProperties {
+    /// The metrics that its groups have.
+    pub measured: Measured,
+    /// Whether its flows carry data, so that their goodput counts.
+    pub carries_data: bool,
+    /// Whether each flow is one connection, with a congestion window.
+    pub has_connection: bool,
+    /// Whether the rate of its flows is that of the scenario, whatever the network does.
+    pub constant_rate: bool,
+    /// What its users wait for, in the plural, such as `pages`; `None`: it has no transactions.
+    pub transactions: Option<&'static str>,
+}
+
+/// Which metrics the groups of a type of traffic have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// Those of groups of flows.
+    Flows,
+    /// Those of groups of applications.
+    Applications,
+    /// None of their own.
+    Nothing,
+}
+
+impl TrafficProperties {
+    /// Flows that are one connection each.
+    pub const CONNECTION: Self = Self {
+        measured: Measured::Flows,
+        carries_data: true,
+        has_connection: true,
+        constant_rate: false,
+        transactions: None,
+    };
+
+    /// Datagrams at a rate that the scenario sets.
+    pub const DATAGRAMS: Self = Self {
+        has_connection: false,
+        constant_rate: true,
+        ..Self::CONNECTION
+    };
+
+    /// Applications.
+    pub const APPLICATION: Self = Self {
+        measured: Measured::Applications,
+        has_connection: false,
+        ..Self::CONNECTION
+    };
+
+    /// Applications with transactions of this name.
+    pub(super) const fn transactions(name: &'static str) -> Self {
+        Self {
+            transactions: Some(name),
+            ..Self::APPLICATION
+        }
+    }
+
+    /// Traffic of an unknown type, such as that of a measurement of another program.
+    pub const UNKNOWN: Self = Self {
+        measured: Measured::Nothing,
+        has_connection: false,
+        ..Self::CONNECTION
+    };
+}
+
+/// Reads the settings of a block.
+pub(super) type Reader = fn(&Fields<'_>, &Context<'_>) -> Result<Arc<dyn Source>, ScenarioError>;
+
+/// What a type may need to know beside its own keys.
+pub(super) struct Context<'a> {
+    pub(super) pages: &'a Pages,
+    /// Number of flows of the block.
+    pub(super) count: u32,
+    /// Length of a run.
+    pub(super) duration: Duration,
+}
+
+/// What the flows of a block send.
+pub(super) trait Source: Debug + Send + Sync {
+    /// Writes its keys, in canonical units.
+    fn write(&self, fields: &mut Table);
+
+    /// What one flow runs; `rng` is the flow's own.
+    fn plan(&self, rng: Rng) -> Traffic;
+}
+
+/// A type of traffic with its settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    name: &'static str,
+    source: Arc<dyn Source>,
+}
+
+impl TrafficType {
+    /// Reads the settings of a block of this type.
+    pub(super) fn settings(
+        &self,
+        fields: &Fields<'_>,
+        context: &Context<'_>,
+    ) -> Result<Kind, ScenarioError> {
+        Ok(Kind {
+            name: self.name,
+            source: (self.read)(fields, context)?,
+        })
+    }
+}
+
+impl Kind {
+    /// The name of its type.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the other end sends anything back.
+    pub(super) fn is_answered(&self) -> bool {
+        match self.plan(Rng::new(0)) {
+            Traffic::Datagrams(config) => config.kind().is_echo(),
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
+                true
+            }
+        }
+    }
+
+    /// Writes the keys of its type, in canonical units.
+    pub(crate) fn write(&self, fields: &mut Table) {
+        self.source.write(fields);
+    }
+
+    /// What one flow runs; `rng` is the flow's own.
+    pub(crate) fn plan(&self, rng: Rng) -> Traffic {
+        self.source.plan(rng)
+    }
+}
+
+pub(super) fn way(
+    place: &Place<'_>,
+    fields: &Fields<'_>,
+    links: &Links,
+) -> Result<Way, ScenarioError> {
+    let names = links.names();
+    match (
+        fields.get("direction"),
+        fields.get("path"),
+        fields.get("return"),
+    ) {
+        (Some(direction), None, None) => {
+            let chosen = direction.one_of("direction", &Direction::ALL)?;
+            if Direction::NAMES.iter().all(|name| !names.contains(name)) {
+                return Err(direction.fail(format!(
+                    "no link is named \"up\" or \"down\"; set path to a list of links (defined links: {})",
+                    names.join(", ")
+                )));
+            }
+            Ok(Way::Direction(chosen))
+        }
+        (None, Some(path), back) => Ok(Way::Path {
+            path: path_of(&path, &names)?,
+            back: back.map_or(Ok(Vec::new()), |back| path_of(&back, &names))?,
+        }),
+        (None, None, _) => {
+            let rule = "missing direction; set direction = \"up\" or \"down\", or set path";
+            Err(place.fail(rule))
+        }
+        (Some(direction), ..) => Err(direction.fail(
+            "cannot be combined with path or return; set either direction, or path and optionally return",
+        )),
+    }
+}
+
+/// Rejects a direction with undefined links; its packets would silently pass without delay.
+pub(super) fn check_way(
+    way: &Way,
+    answered: bool,
+    fields: &Fields<'_>,
+    links: &Links,
+) -> Result<(), ScenarioError> {
+    let (Way::Direction(direction), Some(place)) = (way, fields.get("direction")) else {
+        return Ok(());
+    };
+    let names = links.names();
+    let other = match direction {
+        Direction::Up => Direction::Down,
+        Direction::Down => Direction::Up,
+    };
+    for (needed, what) in [(direction.name(), "data"), (other.name(), "responses")] {
+        if !names.contains(&needed) && (answered || needed == direction.name()) {
+            return Err(place.fail(format!(
+                "{what} cross the link \"{needed}\", which is not defined; define links.{needed}, or set links.{needed} = \"{UNLIMITED}\" (defined links: {})",
+                names.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn path_of(place: &Place<'_>, links: &[&str]) -> Result<Vec<String>, ScenarioError> {
+    const MOST_HOPS: usize = 254;
+    let hops = place.list()?;
+    if hops.len() > MOST_HOPS {
+        return Err(place.fail(format!("too many links; expected at most {MOST_HOPS}")));
+    }
+    hops.iter()
+        .map(|hop| {
+            let name = hop.text()?;
+            if links.contains(&name) {
+                return Ok(name.to_owned());
+            }
+            let links = links.join(", ");
+            // The path of the error is the key's: the name says which hop it is.
+            Err(place.fail(format!("unknown link \"{name}\"; expected one of {links}")))
+        })
+        .collect()
 }

@@ -7,13 +7,12 @@ use crate::plan::Traffic;
 use sojourn_apps::DashConfig;
 use sojourn_net::{Rate, Rng};
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::Table;
-use crate::write::{insert, list, size, time};
+use crate::value::{Table, insert, list, size, time};
 
 /// Bit rates from 300 kbit/s on, each twice the one below.
 const LADDER: &str = r#"["300kbit", "600kbit", "1200kbit", "2400kbit", "4800kbit"]"#;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Context, Measured, Source, TrafficProperties, TrafficType};
+use super::block::{Context, Measured, Source, TrafficProperties, TrafficType};
 use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
@@ -11,8 +11,7 @@ use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
 use crate::place::Fields;
-use crate::value::{Table, Value};
-use crate::write::{insert, size, time, time_text};
+use crate::value::{Table, Value, insert, size, time, time_text};
 
 /// Requests a block may make in a run: some 500 MB of records.
 const MOST_REQUESTS: u64 = 10_000_000;

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::kind::{Context, Source, TrafficProperties, TrafficType};
+use super::block::{Context, Source, TrafficProperties, TrafficType};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
 use crate::plan::{Program, Traffic};
-use crate::value::Table;
-use crate::write::{insert, list};
+use crate::value::{Table, insert, list};
 use sojourn_net::Rng;
 
 const ARGUMENTS: Form = Form::List(1, &Form::Def("text"));

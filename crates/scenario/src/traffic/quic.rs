@@ -11,13 +11,12 @@ use sojourn_transport::quic::{
     SMALLEST_DATAGRAM,
 };
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use super::tcp::{BYTES, SLOW_START, WINDOW, check_hystartpp, controller, slow_start};
 use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::Table;
-use crate::write::{insert, size, time};
+use crate::value::{Table, insert, size, time};
 
 /// The end of the data that opens the connection.
 const RECEIVER: &str = "receiver";

@@ -7,13 +7,12 @@ use crate::plan::Traffic;
 use sojourn_apps::ResponsivenessConfig;
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::Fields;
-use crate::value::Table;
-use crate::write::{insert, size};
+use crate::value::{Table, insert, size};
 
 /// The draft's MNP.
 const DEFAULT_CONNECTIONS: &str = "16";

@@ -8,15 +8,13 @@ use crate::plan::Traffic;
 use sojourn_apps::RequestsConfig;
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::Table;
-use crate::wait;
-use crate::write::{insert, size, time};
+use crate::value::{Table, insert, size, time};
+use crate::{amount, wait};
 
 /// Most servers of a client: some 30 MB of connections.
 const MOST_SERVERS: u32 = 10_000;

@@ -7,15 +7,13 @@ use crate::plan::Traffic;
 use sojourn_apps::{SessionsConfig, Wait};
 use sojourn_net::{Duration, Rng};
 
-use super::kind::{Context, Source, TrafficProperties, TrafficType};
+use super::block::{Context, Source, TrafficProperties, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::Fields;
-use crate::value::Table;
-use crate::wait;
-use crate::write::{insert, size};
+use crate::value::{Table, insert, size};
+use crate::{amount, wait};
 
 /// Connections that a block may open per run: a table has one row per connection.
 const MOST_CONNECTIONS: u64 = 10_000_000;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
-use crate::key::{Form, Key};
+use super::block::{Source, TrafficProperties, TrafficType};
+use crate::key::{Form, Key, insert_changed};
 use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
@@ -13,8 +13,7 @@ use sojourn_transport::{AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams
 use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::{Table, Value};
-use crate::write::insert;
+use crate::value::{Table, Value, insert};
 
 /// A slow-start exit heuristic that `cc` offers.
 pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
@@ -178,18 +177,15 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         params.ecn.into()
     };
     insert(fields, "ecn", Some(ecn));
-    let own = params.on_ce != OnCe::Reduce;
-    insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
-    insert(
-        fields,
-        "mss",
-        (params.mss != MSS).then(|| u32::from(params.mss).into()),
-    );
     insert(fields, "initial_window", Some(params.initial_window.into()));
-    let own = params.after_idle != AfterIdle::Decay;
-    let after_idle = own.then(|| params.after_idle.name().into());
-    insert(fields, "after_idle", after_idle);
-    insert(fields, "pacing", params.pacing.then(|| true.into()));
+    for (key, node) in [
+        ("on_ce", params.on_ce.name().into()),
+        ("mss", u32::from(params.mss).into()),
+        ("after_idle", params.after_idle.name().into()),
+        ("pacing", params.pacing.into()),
+    ] {
+        insert_changed(fields, PARAMS, key, node);
+    }
 }
 
 impl Tcp {

@@ -7,8 +7,7 @@ use super::tcp::check_hystartpp;
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
-use crate::value::Table;
-use crate::write::insert;
+use crate::value::{Table, insert};
 
 /// The key that chooses it.
 pub(super) const KEY: Key = Key::optional(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{MAX_UDP_PAYLOAD, Spacing, UdpConfig};
@@ -10,8 +10,7 @@ use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::{Table, Value};
-use crate::write::{insert, size};
+use crate::value::{Table, Value, insert, size};
 
 /// The payload of a datagram.
 pub(super) const PAYLOAD: Form = Form::Size(1, MAX_UDP_PAYLOAD.0);

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
 use crate::plan::Traffic;
-use crate::value::{Table, Value};
-use crate::write::{insert, time};
+use crate::value::{Table, Value, insert, time};
 use sojourn_apps::{JitterBuffer, VoipConfig};
 use sojourn_net::Rng;
 

@@ -7,16 +7,15 @@ use crate::plan::Traffic;
 use sojourn_apps::{ApplicationConfig, Http, Transport, WebConfig};
 use sojourn_net::Rng;
 
-use super::kind::{Source, TrafficProperties, TrafficType};
+use super::block::{Source, TrafficProperties, TrafficType};
 use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport::{self, OF_TCP};
 use crate::error::ScenarioError;
 use crate::page::{Pages, built_in_names, named};
 use crate::place::{Fields, Place};
-use crate::value::Table;
+use crate::value::{Table, insert, size};
 use crate::wait;
-use crate::write::{insert, size};
 
 /// Keys that HTTP over TCP has no use for.
 const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];

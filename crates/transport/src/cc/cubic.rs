@@ -34,7 +34,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::min_rtt::MinRtt;
+use super::progress::MinRtt;
 use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
 
 parameters! {

@@ -3,14 +3,12 @@
 mod bbr;
 mod bbr3;
 mod bbr_common;
-pub mod catalogue;
 mod contract;
 mod cubic;
 mod dctcp;
 mod declaration;
 mod highspeed;
 mod ledbat;
-mod min_rtt;
 mod prague;
 mod progress;
 mod reno;

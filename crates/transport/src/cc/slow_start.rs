@@ -318,12 +318,15 @@ mod tests {
     }
 
     /// The constants with these changed.
-    fn changed(values: &[(&str, u64)]) -> HyStartPlusPlusParams {
+    fn changed(values: &[(&str, u32)]) -> HyStartPlusPlusParams {
         let mut params = HyStartPlusPlusParams::default();
         for &(key, kept) in values {
             let parameter = params.table().iter().find(|p| p.key == key).expect(key);
             let value = params.value(key).expect(key);
-            assert_eq!(parameter.set(value, &parameter.unit.text(kept)), Ok(()));
+            assert_eq!(
+                parameter.set(value, &parameter.unit.text(kept.into())),
+                Ok(())
+            );
         }
         params
     }

@@ -31,7 +31,7 @@
 use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
-use super::min_rtt::MinRtt;
+use super::progress::MinRtt;
 use super::window::half;
 use super::{Ack, Resume, Window, WindowBased};
 

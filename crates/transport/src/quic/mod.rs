@@ -38,8 +38,6 @@
 //! | counts of CE alone, which are believed | of ECT(0) and ECT(1) too, to validate them | none on paths that keep ECN |
 //! | counts of 1-RTT packets alone; datagrams with Initial or Handshake packets are Not-ECT | of each space | a queue that marks drops these, as it does a SYN, and one with an L4S queue sends them through the other |
 
-use sojourn_net::Comparison;
-
 mod congestion;
 mod endpoint;
 mod input;
@@ -53,6 +51,8 @@ mod space;
 mod streams;
 mod timers;
 mod wire;
+
+use sojourn_net::Comparison;
 
 pub use endpoint::{Endpoint, Role, State};
 pub use params::{

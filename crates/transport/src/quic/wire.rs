@@ -24,14 +24,12 @@
 //! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
 
 mod frames;
-mod plain;
-mod writer;
 
 use sojourn_net::Ecn;
 
 use crate::segment::{Flags, Segment};
 pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, RunAck, encodable};
-use writer::{WORDS, Writer};
+use frames::{WORDS, Writer};
 
 /// Most STREAM frames of a packet, and the words of each.
 const MAX_FRAMES: usize = 3;

@@ -17,9 +17,485 @@
 //! | `window` | how the advertised window grows |
 
 mod ack_schedule;
-mod connection;
 mod feedback;
 mod out_of_order;
 mod window;
 
-pub use connection::{Arrival, Receiver};
+use std::cmp::Ordering;
+
+use sojourn_net::Instant;
+use sojourn_prefetch::prefetch;
+
+use crate::clock::{Ticks, before, micros};
+use crate::handshake::Handshake;
+use crate::rtt::MAX_SAMPLE;
+use crate::segment::{Flags, MSS, Segment};
+use crate::sender::SenderParams;
+use ack_schedule::AckSchedule;
+use feedback::EcnFeedback;
+use out_of_order::OutOfOrder;
+use window::AdvertisedWindow;
+
+/// SYN-ACK retransmissions until a half-open connection is dropped.
+const MAX_SYN_ACK_RESENT: u8 = 5;
+
+/// How a segment arrived, besides its TCP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its IP header has a CE mark.
+    pub ce: bool,
+    /// The next segment of the connection arrives at the same instant. The application reads
+    /// after the last of such a burst, and only reading acknowledges a second segment.
+    pub more: bool,
+}
+
+/// The receiving end of a TCP connection; its application is always waiting to read.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    ticks: Ticks,
+    acks: AckSchedule,
+    window: AdvertisedWindow,
+    held: Option<Box<OutOfOrder>>,
+    feedback: EcnFeedback,
+    /// Bytes delivered to the application.
+    delivered: u64,
+    /// Bytes up to the end of the first unread segment: the window is adjusted when it is read.
+    first_unread: u64,
+    received: u64,
+    syn_ack_sent: Instant,
+    /// Next segment expected.
+    next: u32,
+    /// What the last ACK acknowledged.
+    acked: u32,
+    /// The timestamp to echo (RFC 7323 `TS.Recent`).
+    echo: u32,
+    /// Segments of the burst that the application has not read.
+    unread: u32,
+    state: State,
+    /// The application reads when the burst is over.
+    read_waits: bool,
+    fin_received: bool,
+    syn_acks: u8,
+    /// SYN-ACKs retransmitted by the timer, not by a SYN.
+    syn_ack_timeouts: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Listen,
+    SynReceived,
+    Established,
+}
+
+impl Receiver {
+    /// A listener on a host with this tick counter, for segments of [`MSS`]; it accepts ECN if `ecn`.
+    pub const fn new(ticks: Ticks, ecn: bool) -> Self {
+        Self::with_feedback(ticks, MSS, EcnFeedback::new(ecn))
+    }
+
+    /// The listener for a sender with these parameters: it accepts ECN if the sender offers it,
+    /// reports marks as its controller requires, and sends ECN-capable acknowledgements to DCTCP
+    /// and Prague.
+    #[must_use]
+    pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
+        Self::with_feedback(ticks, params.mss, EcnFeedback::answering(params))
+    }
+
+    const fn with_feedback(ticks: Ticks, mss: u16, feedback: EcnFeedback) -> Self {
+        Self {
+            ticks,
+            acks: AckSchedule::new(mss, ticks.at(Instant::ZERO)),
+            window: AdvertisedWindow::new(mss),
+            held: None,
+            feedback,
+            delivered: 0,
+            first_unread: 0,
+            received: 0,
+            syn_ack_sent: Instant::ZERO,
+            next: 0,
+            acked: 0,
+            echo: 0,
+            unread: 0,
+            state: State::Listen,
+            read_waits: false,
+            fin_received: false,
+            syn_acks: 0,
+            syn_ack_timeouts: 0,
+        }
+    }
+
+    /// Asks the processor to load the segments above a hole.
+    #[inline]
+    pub fn prefetch_held(&self) {
+        if let Some(held) = &self.held {
+            prefetch(&**held);
+        }
+    }
+
+    /// Bytes delivered to the application, in order, each once.
+    pub const fn delivered_bytes(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Data segments that arrived, duplicates included.
+    pub const fn received_segments(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether everything up to the FIN has been delivered.
+    pub const fn finished(&self) -> bool {
+        self.fin_received
+    }
+
+    /// Whether the handshake is over.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
+    /// A segment from the peer arrived in `arrival`.
+    pub fn on_segment(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        arrival: Arrival,
+        out: &mut Vec<Segment>,
+    ) {
+        if seg.seq == self.next && self.expects_only_data(seg, arrival.ce) {
+            self.take_next(now, seg, arrival.more, out);
+        } else {
+            self.on_any_segment(now, seg, arrival, out);
+        }
+    }
+
+    fn on_any_segment(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        arrival: Arrival,
+        out: &mut Vec<Segment>,
+    ) {
+        if seg.flags.has(Flags::SYN) {
+            self.feedback.on_syn(seg.flags, arrival.ce);
+            self.on_syn(now, seg, out);
+            return;
+        }
+        if self.state == State::SynReceived {
+            self.establish(now);
+        }
+        if self.state == State::Listen {
+            return;
+        }
+        if seg.len == 0 && !seg.flags.has(Flags::FIN) {
+            // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
+            if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
+                self.send_ack(now, out);
+            }
+            return;
+        }
+        self.received += 1;
+        self.window.measure_rtt(self.ticks.stamp(now), seg);
+        // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment has an older one.
+        if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
+            self.echo = seg.ts_val;
+        }
+        self.read_waits = arrival.more;
+        self.note_ecn(now, seg, arrival.ce, out);
+        match seg.seq.cmp(&self.next) {
+            Ordering::Equal => self.take_in_order(now, seg, out),
+            Ordering::Less => {
+                let held = self.held.get_or_insert_default();
+                held.report_duplicate(seg.seq);
+                self.acks.on_duplicate();
+                self.schedule(now, out);
+            }
+            Ordering::Greater => self.hold(now, seg, out),
+        }
+    }
+
+    /// Whether `seg`, CE-marked or not, is data without FIN that needs no response but an acknowledgement and changes
+    /// nothing of the ECN feedback, on a connection without holes.
+    #[inline]
+    fn expects_only_data(&self, seg: &Segment, ce: bool) -> bool {
+        let flags = if self.feedback.is_on() {
+            self.feedback.flags_of_interest(seg.flags, ce)
+        } else {
+            seg.flags
+        };
+        (flags == Flags::ACK || flags == Flags::ACK | Flags::PSH)
+            && seg.len > 0
+            && self.state == State::Established
+            && self.held.as_ref().is_none_or(|held| held.is_empty())
+    }
+
+    /// The next segment in order arrived, [data only](Self::expects_only_data): the steps of
+    /// [`Self::on_any_segment`] that do something then.
+    #[inline]
+    fn take_next(&mut self, now: Instant, seg: &Segment, more: bool, out: &mut Vec<Segment>) {
+        let tick = self.ticks.at(now);
+        self.received += 1;
+        self.window.measure_rtt(self.ticks.stamp(now), seg);
+        if seg.seq == self.acked && !before(seg.ts_val, self.echo) {
+            self.echo = seg.ts_val;
+        }
+        self.read_waits = more;
+        self.acks.on_data(tick, seg, self.window.advertised());
+        self.next += 1;
+        self.acks.add_received(seg.len.into());
+        self.delivered += u64::from(seg.len);
+        if self.unread == 0 {
+            self.first_unread = self.delivered;
+        }
+        self.unread += 1;
+        if self.window.grow(seg.len, self.unread) {
+            self.acks.ensure_quick(1);
+        }
+        if !more {
+            self.unread = 0;
+            self.window.adjust(now, self.first_unread);
+        }
+        let due = self.acks.is_second() && (!more || self.window.holds(self.unread))
+            || self.acks.is_immediate()
+            || self.acks.delay(self.ticks, now, self.window.rtt_micros());
+        if due {
+            self.send_ack(now, out);
+        }
+        // The application has read everything: a pushed segment is acknowledged.
+        if self.acks.is_pushed() && !more {
+            self.send_ack(now, out);
+        }
+    }
+
+    /// A data segment arrived, CE-marked or not.
+    #[inline]
+    fn note_ecn(&mut self, now: Instant, seg: &Segment, ce: bool, out: &mut Vec<Segment>) {
+        if !self.feedback.is_on() {
+            return;
+        }
+        let is_new = seg.seq >= self.next;
+        if self.feedback.changes_with(ce, is_new) && self.acks.is_delayed() {
+            self.acknowledge(now, out);
+        }
+        let response = self.feedback.on_data(seg, ce, is_new);
+        if response.immediate {
+            self.acks.require_immediate();
+        }
+        if response.quick {
+            self.acks.ensure_quick(2);
+        }
+    }
+
+    fn on_syn(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        match self.state {
+            State::Listen => {
+                self.state = State::SynReceived;
+                self.echo = seg.ts_val;
+                self.feedback.negotiate(seg);
+                self.send_syn_ack(now, out);
+            }
+            // The SYN-ACK was lost; the echo stays that of the first SYN seen.
+            State::SynReceived => self.send_syn_ack(now, out),
+            State::Established => self.send_ack(now, out),
+        }
+    }
+
+    fn send_syn_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.syn_ack_sent = now;
+        out.push(Segment {
+            ts_val: self.ticks.stamp(now),
+            ts_ecr: self.echo,
+            window: self.window.advertised(),
+            flags: Flags::SYN | Flags::ACK | self.feedback.syn_ack_flags(),
+            ..Segment::EMPTY
+        });
+        let wait = 1_000 << self.syn_ack_timeouts;
+        self.acks.set_timer(Some(self.ticks.expiry(now, wait)));
+        self.syn_acks = self.syn_acks.saturating_add(1);
+    }
+
+    fn establish(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.acks.set_timer(None);
+        self.window.begin(now);
+        if self.syn_acks == 1 {
+            let rtt = micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
+            self.begin_with(rtt);
+        }
+    }
+
+    /// What the handshake measured and negotiated; `seg` is the segment that completed it, at
+    /// `now`.
+    pub fn handshake(&self, now: Instant, seg: &Segment) -> Handshake {
+        let rtt_micros = if self.syn_acks == 1 {
+            micros(now.since(self.syn_ack_sent))
+        } else {
+            let ms = self.ticks.stamp(now).wrapping_sub(seg.ts_ecr);
+            1_000 * ms.clamp(1, MAX_SAMPLE / 1_000)
+        };
+        Handshake {
+            rtt_micros: rtt_micros.min(MAX_SAMPLE),
+            ecn: self.feedback.is_on(),
+            peer_stamp: seg.ts_val,
+        }
+    }
+
+    /// Becomes the receiving half of an end whose sending half made the handshake.
+    pub fn join(&mut self, now: Instant, handshake: &Handshake) {
+        self.state = State::Established;
+        self.feedback.join(handshake.ecn);
+        self.echo = handshake.peer_stamp;
+        self.window.begin(now);
+        self.begin_with(handshake.rtt_micros);
+    }
+
+    fn begin_with(&mut self, rtt_micros: u32) {
+        self.window.first_rtt(rtt_micros);
+        self.acks.begin(rtt_micros);
+    }
+
+    fn take_in_order(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        self.acks
+            .on_data(self.ticks.at(now), seg, self.window.advertised());
+        self.next += 1;
+        self.acks.add_received(seg.len.into());
+        self.delivered += u64::from(seg.len);
+        self.fin_received |= seg.flags.has(Flags::FIN);
+        if self.unread == 0 {
+            self.first_unread = self.delivered;
+        }
+        self.release_held();
+        self.unread += 1;
+        self.grow_window(seg.len);
+        if !self.read_waits {
+            self.unread = 0;
+            self.window.adjust(now, self.first_unread);
+        }
+        if self.fin_received {
+            self.acks.require_immediate();
+        }
+        self.schedule(now, out);
+        // The application has read everything: a pushed segment is acknowledged.
+        if self.acks.is_pushed() && !self.read_waits {
+            self.send_ack(now, out);
+        }
+    }
+
+    /// Delivers held segments that have become in order.
+    #[inline]
+    fn release_held(&mut self) {
+        if let Some(held) = &mut self.held
+            && !held.is_empty()
+        {
+            let (next, bytes, fin) = held.release(self.next, self.window.mss());
+            self.next = next;
+            self.acks.add_received(bytes);
+            self.delivered += u64::from(bytes);
+            self.fin_received |= fin;
+            if held.is_empty() {
+                self.acks.require_immediate();
+            }
+        }
+    }
+
+    /// Segments held out of order.
+    #[inline]
+    fn held_count(&self) -> u32 {
+        self.held.as_ref().map_or(0, |held| held.count())
+    }
+
+    /// Lets the window grow, which is reported to the sender immediately.
+    fn grow_window(&mut self, len: u16) {
+        if self.window.grow(len, self.unread + self.held_count()) {
+            self.acks.ensure_quick(1);
+        }
+    }
+
+    fn hold(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        let held = self.held.get_or_insert_default();
+        let is_full = seg.len == self.window.mss();
+        let short = (!is_full).then_some(seg.len);
+        let far = held.add(seg.seq, short, seg.flags.has(Flags::FIN));
+        self.grow_window(seg.len);
+        if far && self.acks.is_compressed() {
+            self.send_ack(now, out);
+        }
+        self.schedule(now, out);
+    }
+
+    /// Acknowledges now, or sets a timer to do so later.
+    fn schedule(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        // While unread data would shrink the window, an ACK has no news for the sender.
+        let second = self.acks.is_second()
+            && (!self.read_waits || self.window.holds(self.unread + self.held_count()));
+        let due = second || self.acks.is_immediate() || {
+            let rtt_micros = self.window.rtt_micros();
+            if self.held.as_ref().is_some_and(|held| !held.is_empty()) {
+                self.acks.compress(now, self.next, rtt_micros)
+            } else {
+                self.acks.delay(self.ticks, now, rtt_micros)
+            }
+        };
+        if due {
+            self.send_ack(now, out);
+        }
+    }
+
+    /// Writes an acknowledgement in its final place: a copy would wait for its fields.
+    fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        out.push(Segment {
+            ack: self.next,
+            ts_val: self.ticks.stamp(now),
+            ts_ecr: self.echo,
+            window: self.window.advertised(),
+            flags: Flags::ACK,
+            ..Segment::EMPTY
+        });
+        if let Some(seg) = out.last_mut() {
+            if let Some(held) = &mut self.held {
+                held.report(seg);
+            }
+            self.feedback.write_to(seg);
+        }
+        self.acked = self.next;
+        self.acks.on_acknowledged();
+    }
+
+    fn send_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.acknowledge(now, out);
+        self.acks.on_sent();
+    }
+
+    /// When [`Receiver::on_timer`] is due; `None` if no timer runs.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.acks.due()
+    }
+
+    /// The time returned by [`Receiver::next_timer`] has come.
+    pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.next_timer().is_none_or(|at| now < at) {
+            return;
+        }
+        match self.state {
+            State::Listen => {}
+            State::SynReceived if self.syn_ack_timeouts == MAX_SYN_ACK_RESENT => {
+                self.state = State::Listen;
+                self.acks.set_timer(None);
+                self.syn_acks = 0;
+                self.syn_ack_timeouts = 0;
+            }
+            State::SynReceived => {
+                self.syn_ack_timeouts += 1;
+                self.send_syn_ack(now, out);
+            }
+            State::Established => {
+                self.acks.on_timer(now);
+                self.send_ack(now, out);
+            }
+        }
+    }
+}
+
+const _: () = assert!(MSS < 1_460, "timestamps take their share of a segment");
+
+#[cfg(test)]
+mod tests;

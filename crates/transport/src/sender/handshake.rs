@@ -2,7 +2,7 @@
 
 use sojourn_net::Instant;
 
-use super::connection::{Sender, State};
+use super::{Sender, State};
 use crate::clock::{MAX_MICROS, micros};
 use crate::handshake::Handshake;
 use crate::segment::{Flags, Segment};

@@ -22,7 +22,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::connection::Sender;
+use super::Sender;
 use super::params::AfterIdle;
 use super::state::recovery::Phase;
 

@@ -26,17 +26,11 @@
 //! | `model` | model-based controllers and their delivery-rate samples |
 
 mod ack;
-mod connection;
-mod ecn;
-mod findings;
 mod handshake;
 mod idle;
-mod loss_detection;
 mod model;
 mod output;
-mod pacing;
 mod params;
-mod persist;
 mod plain_ack;
 mod recovery;
 mod sack;
@@ -44,5 +38,225 @@ mod state;
 mod timers;
 mod validate;
 
-pub use connection::{Sender, State};
+use sojourn_net::{Duration, Instant};
+
+use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
+use crate::clock::Ticks;
+use crate::delivery_rate::DeliveryRateSampler;
+use crate::rtt::RttEstimator;
+use state::cwnd_usage::CwndUsage;
+use state::ecn::Ecn;
+use state::pacing::Pacing;
+use state::rack::Rack;
+use state::recovery::Recovery;
+use state::recovery::Undo;
+use state::scoreboard::Scoreboard;
+use state::send_buffer::SendBuffer;
+use state::timer::RetransmitTimer;
+use state::timer::TailLossProbe;
+use state::timestamps::Timestamps;
+
 pub use params::{AfterIdle, OnCe, SenderParams};
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not opened yet.
+    Closed,
+    /// A SYN was sent.
+    Connecting,
+    /// Data may flow.
+    Established,
+    /// All data and the FIN are acknowledged.
+    Done,
+    /// Given up after too many time-outs, or aborted.
+    Aborted,
+}
+
+/// The sending end of a TCP connection.
+///
+/// The parts lie in memory in this order: what every acknowledgement reads or writes comes first and
+/// together, what only losses, marks and the handshake need last.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Sender {
+    board: Scoreboard,
+    timestamps: Timestamps,
+    window: Window,
+    recovery: Recovery,
+    ecn: Ecn,
+    buffer: SendBuffer,
+    timer: RetransmitTimer,
+    rtt: RttEstimator,
+    rack: Rack,
+    pacing: Pacing,
+    usage: CwndUsage,
+    cc: Controller,
+    /// HyStart++, until slow start first ends.
+    hystart: Option<Box<HyStartPlusPlus>>,
+    counters: Counters,
+    /// When the connection was opened.
+    opened: Instant,
+    probe: Option<TailLossProbe>,
+    undo: Undo,
+    state: State,
+}
+
+const _: () = assert!(
+    size_of::<Sender>() <= 520,
+    "connections are many: padding between the parts costs memory"
+);
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub sent: u64,
+    /// Data segments retransmitted.
+    pub resent: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u32,
+    /// Segments that the peer reported as CE-marked, if it counts them (RFC 9768).
+    pub marked: u64,
+    /// SYNs retransmitted.
+    pub syn_resent: u32,
+    /// Acknowledgements with an RTT sample: of data sent once, acknowledged in order.
+    pub rtt_samples: u64,
+    /// Sum of these samples, each of the newest segment acknowledged, in µs.
+    pub rtt_micros: u64,
+}
+
+impl Sender {
+    /// A connection not opened yet, on a host with this tick counter.
+    pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
+        let known = |way: &SlowStart| params.cc.kind().slow_starts().contains(way);
+        let slow_start = params.slow_start.filter(known);
+        let setup = Setup {
+            seed: params.seed,
+            paced: params.pacing,
+            slow_start,
+        };
+        let cc = Controller::new(&params.cc, &setup);
+        let hystart = params.cc.hystartpp(slow_start, params.pacing);
+        let sampler = cc.is_model_based().then(|| {
+            if cc.needs_delivery_rates() {
+                DeliveryRateSampler::default()
+            } else {
+                DeliveryRateSampler::without_samples()
+            }
+        });
+        let pacing = Pacing::new(params.pacing, sampler);
+        Self {
+            board: Scoreboard::new(),
+            timestamps: Timestamps::new(ticks),
+            window: Window::new(params.initial_window, params.mss.into())
+                .with_ssthresh(params.cc.initial_ssthresh(&setup)),
+            recovery: Recovery::new(),
+            buffer: SendBuffer::new(params.mss),
+            rtt: RttEstimator::new(),
+            timer: RetransmitTimer::new(),
+            rack: Rack::new(),
+            usage: CwndUsage::new(params),
+            pacing,
+            cc,
+            hystart: hystart.map(Box::new),
+            ecn: Ecn::new(params),
+            probe: None,
+            state: State::Closed,
+            counters: Counters::default(),
+            undo: Undo::new(),
+            opened: Instant::ZERO,
+        }
+    }
+
+    /// Asks the processor to load what the next acknowledgement needs beside the sender itself.
+    #[inline]
+    pub fn prefetch_segments(&self) {
+        self.board.prefetch();
+    }
+
+    /// Gives up at once.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Done) {
+            self.state = State::Aborted;
+        }
+        self.timer.cancel();
+        self.pacing.stop();
+    }
+
+    /// The state of the connection.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Bytes written and not yet sent for the first time.
+    pub const fn unsent_bytes(&self) -> u64 {
+        self.buffer.unsent()
+    }
+
+    /// Congestion window, in segments.
+    pub const fn cwnd(&self) -> u32 {
+        self.window.cwnd
+    }
+
+    /// Slow-start threshold, in segments; `None` while it is unset, by default until the first congestion.
+    pub const fn ssthresh(&self) -> Option<u32> {
+        self.window.ssthresh.segments()
+    }
+
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    /// The retransmission time-out with its back-off, in ms.
+    pub fn rto_ms(&self) -> u64 {
+        self.current_rto_ms()
+    }
+
+    /// Segments believed to be in the network.
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    /// The largest RTT of data that was acknowledged, also selectively, and sent once, since
+    /// [`Self::reset_max_rtt`]; in µs, 0 without samples.
+    pub const fn max_rtt_micros(&self) -> u32 {
+        self.rtt.max_micros()
+    }
+
+    /// The largest RTT sample counts from now.
+    pub const fn reset_max_rtt(&mut self) {
+        self.rtt.reset_max();
+    }
+
+    /// The counters of the sender.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hystart_plus_plus_has_the_constants_of_the_control() {
+        let counted = |slow_start, pacing| {
+            let params = SenderParams {
+                cc: "reno hystartpp_l 3 hystartpp_l_paced 20".parse().unwrap(),
+                slow_start,
+                pacing,
+                ..SenderParams::default()
+            };
+            let sender = Sender::new(&params, Ticks::new(Duration::ZERO));
+            sender.hystart.map(|mut hystart| hystart.counts(44))
+        };
+        let chosen = Some(SlowStart::HyStartPlusPlus);
+        assert_eq!(
+            [false, true].map(|paced| counted(chosen, paced)),
+            [Some(3), Some(20)]
+        );
+        assert_eq!(counted(None, false), None);
+    }
+}

@@ -7,10 +7,10 @@
 use sojourn_net::Instant;
 
 use super::ack::rtt_of_oldest;
-use super::connection::{Sender, State};
 use super::model::News;
 use super::state::recovery::Phase;
 use super::state::scoreboard::PlainRun;
+use super::{Sender, State};
 use crate::cc::{Ack, EcnFeedback};
 use crate::clock::micros;
 use crate::segment::{Flags, Segment};

@@ -2,8 +2,8 @@
 
 use sojourn_net::Instant;
 
-use super::connection::Sender;
-use super::findings::Findings;
+use super::Sender;
+use super::model::Findings;
 use super::state::scoreboard::EVER_RESENT;
 use crate::clock::micros;
 use crate::segment::{Flags, Segment};

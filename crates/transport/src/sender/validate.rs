@@ -22,7 +22,7 @@
 
 use sojourn_net::Instant;
 
-use super::connection::Sender;
+use super::Sender;
 use super::state::recovery::Phase;
 use crate::cc::Threshold;
 

@@ -2,7 +2,7 @@
 
 use sojourn_net::{Duration, Instant, Packet};
 
-use super::params::CodelParams;
+use super::CodelParams;
 use crate::contract::{DropReason, MarkReason, Observer, Statistic};
 use crate::parameters::Profile;
 

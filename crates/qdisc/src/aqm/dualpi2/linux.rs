@@ -4,8 +4,8 @@
 
 use sojourn_net::{Bytes, Duration, Rng};
 
-use super::leaving::{Band, Leaving, Verdict};
 use super::params::{DropEarly, DualPi2Params, LINUX_ALPHA, LINUX_BETA};
+use super::{Band, Leaving, Verdict};
 use crate::contract::MarkReason;
 
 const MAX_PROB: u32 = u32::MAX;

@@ -2,9 +2,8 @@
 
 use sojourn_net::{Bytes, Duration, Rate};
 
-use super::scheduler::{Scheduler, signed};
-use crate::link::LinkFacts;
-use crate::parameters::{Profile, choice, parameters};
+use super::{Scheduler, signed};
+use crate::parameters::{LinkFacts, Profile, choice, parameters};
 
 choice! {
     /// When the base probability is applied to a packet.

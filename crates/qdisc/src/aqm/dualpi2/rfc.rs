@@ -2,8 +2,8 @@
 
 use sojourn_net::Duration;
 
-use super::leaving::{Band, Leaving, Verdict};
 use super::params::DualPi2Params;
+use super::{Band, Leaving, Verdict};
 use crate::contract::MarkReason;
 
 #[derive(Clone, Debug)]

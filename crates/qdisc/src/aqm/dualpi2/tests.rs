@@ -1,4 +1,4 @@
-use super::scheduler::signed;
+use super::signed;
 use super::*;
 use crate::contract::Number::{Count, Real};
 use crate::testing::{Recorder, TestPacket};

@@ -14,7 +14,7 @@
 
 use sojourn_net::{Duration, FlowKey, Instant, Packet, TcpHeader, Transport};
 
-use super::params::FloqParams;
+use super::FloqParams;
 
 /// What a packet is to FLOQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

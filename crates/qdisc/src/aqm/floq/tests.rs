@@ -1,6 +1,3 @@
-mod counts;
-mod places;
-
 use super::connections::Class::{Responsive, Setup, Unresponsive};
 use super::*;
 use crate::contract::Number::Count;
@@ -456,4 +453,102 @@ fn each_class_is_counted() {
 #[test]
 fn it_costs_as_many_bytes_as_documented() {
     assert_eq!(size_of::<connections::Connection>(), 32);
+}
+
+#[test]
+fn a_victim_counts_as_lost_of_its_class() {
+    let params = FloqParams {
+        limit: 2,
+        threshold: 1.0,
+        pushout: true,
+        ..FloqParams::default()
+    };
+    let (mut queue, mut seen) = (Floq::new(&params, Rng::new(1)), Recorder::default());
+    for pkt in [data(1), data(2), syn(3), syn(4)] {
+        queue.enqueue(ms(0), pkt, &mut seen);
+    }
+    assert_eq!(queue.counted[Responsive.place()].overlimit, 2);
+    assert_eq!(queue.counted[Setup.place()].overlimit, 0);
+}
+
+#[test]
+fn marks_are_counted_and_where_a_signal_is_certain_ecn_saves_nobody() {
+    let params = FloqParams {
+        limit: 200,
+        ecn: true,
+        threshold: 0.1,
+        responsive_weight: 1.2,
+        exponent: 0,
+        ..FloqParams::default()
+    };
+    let ect = TestPacket {
+        ecn: Ecn::Ect0,
+        ..data(9)
+    };
+    let at = |backlog: u32| {
+        let (mut queue, mut seen) = (Floq::new(&params, Rng::new(1)), Recorder::default());
+        for flow in 0..backlog {
+            queue.push(Responsive, data(flow));
+        }
+        for _ in 0..50 {
+            queue.enqueue(ms(0), ect, &mut seen);
+            if queue.backlog().packets > backlog as usize {
+                queue.dequeue(ms(0), &mut seen);
+            }
+        }
+        assert_eq!(queue.marked, seen.marks.len() as u64);
+        (seen.drops.len(), seen.marks.len())
+    };
+    // 1.2 (120 / 200 - 0.1) / 0.9 is two thirds; from 170 on it is 1.
+    let (drops, marks) = at(120);
+    assert!(drops == 0 && marks > 20, "{drops} {marks}");
+    assert_eq!(at(180), (50, 0));
+}
+
+#[test]
+fn connections_of_one_set_are_distinguished() {
+    let params = FloqParams {
+        connections: 4,
+        setup_packets: 2,
+        ..FloqParams::default()
+    };
+    let mut packets = Vec::new();
+    for pkt in [syn, data, data, data] {
+        packets.extend((1..=4).map(|flow| (0, pkt(flow))));
+    }
+    let all = classes(&params, &packets);
+    assert_eq!(all[..12], [Setup; 12]);
+    assert_eq!(all[12..], [Responsive; 4]);
+}
+
+#[test]
+fn the_whole_table_is_used() {
+    let params = FloqParams {
+        connections: 1_024,
+        ..FloqParams::default()
+    };
+    let mut connections = Connections::new(&params, 7);
+    for flow in 0..256 {
+        connections.classify(ms(0), &syn(flow));
+    }
+    // A quarter of the places is taken, so few connections lost theirs.
+    let known = (0..256).filter(|&flow| connections.classify(ms(1), &data(flow)) == Setup);
+    assert!(known.count() > 250);
+}
+
+#[test]
+fn connections_that_differ_in_the_lower_port_alone_are_two() {
+    let (one, other) = (0x0005_0003, 0x0005_0004);
+    let packets = [syn(one), data(one), data(other)].map(|pkt| (0, pkt));
+    assert_eq!(of_one(&packets), [Setup, Setup, Responsive]);
+}
+
+#[test]
+fn without_quic_all_udp_does_not_answer() {
+    let params = FloqParams {
+        quic: false,
+        ..three()
+    };
+    let packets = [Transport::QuicLong, Transport::Udp].map(|t| (0, datagram(1, t)));
+    assert_eq!(classes(&params, &packets), [Unresponsive; 2]);
 }

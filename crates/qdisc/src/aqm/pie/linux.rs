@@ -4,7 +4,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
-use super::params::PieParams;
+use super::PieParams;
 use crate::contract::Statistic;
 use crate::parameters::Profile;
 use crate::parts::jiffies;

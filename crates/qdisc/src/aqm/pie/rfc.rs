@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Duration, Rng};
 
-use super::params::PieParams;
+use super::PieParams;
 use crate::contract::Statistic;
 
 /// RFC 8033 `MAX_BURST`.

@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Rate};
 
-use super::params::RedParams;
+use super::RedParams;
 
 /// Parameters of RED after derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

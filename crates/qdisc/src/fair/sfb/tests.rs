@@ -1,4 +1,4 @@
-use super::bins::q16;
+use super::q16;
 use super::*;
 use crate::registry::{AnyQdisc, QdiscSpec, Sfb, SfbParams};
 use crate::testing::{Recorder, TestPacket};

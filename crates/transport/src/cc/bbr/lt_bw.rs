@@ -2,7 +2,7 @@
 
 use sojourn_net::Instant;
 
-use super::params::BbrParams;
+use super::BbrParams;
 use crate::cc::Progress;
 use crate::cc::bbr_common::{BBR_UNIT, BW_SCALE};
 

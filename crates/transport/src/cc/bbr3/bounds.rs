@@ -4,7 +4,7 @@
 //!
 //! draft-ietf-ccwg-bbr-06 §5.5.10.
 
-use super::params::Bbr3Params;
+use super::Bbr3Params;
 use crate::cc::Progress;
 
 /// An upper bound, or none.

@@ -8,10 +8,12 @@ use std::num::NonZeroU32;
 
 use sojourn_net::{Duration, Instant, Rng};
 
+use super::State;
 use super::bounds::Bound;
-use super::model::{AckPhase, Bbr3};
-use super::state::State;
-use crate::cc::{Progress, RateSample, Window};
+use super::model::{AckPhase, Bbr3, FullBw, StampedMinRtt};
+use crate::cc::bbr_common::BBR_UNIT;
+use crate::cc::progress::MinRtt;
+use crate::cc::{Ack, Episode, Progress, RateSample, Window};
 
 /// The bound grows by 2^30 segments a round at most.
 const MAX_UP_ROUNDS: u32 = 30;
@@ -208,4 +210,194 @@ impl Bbr3 {
 /// The wait between two probes for bandwidth: up to 1 s more than `base_ms`.
 pub(super) fn probe_wait(base_ms: u32, rng: &mut Rng) -> Duration {
     Duration::from_micros(1_000 * u64::from(base_ms) + rng.below(1_000_000))
+}
+
+// The minimum RTT, and the state that probes for it.
+//
+// Source:
+//
+// draft-ietf-ccwg-bbr-06 §5.3.4.
+
+impl Bbr3 {
+    /// Returns whether it is time to probe for the minimum.
+    ///
+    /// The minimum is kept for two intervals, so that a probe limits the flight by the minimum found by the
+    /// previous one, without the queue that has built up since.
+    pub(super) fn update_min_rtt(&mut self, ack: &Ack) -> bool {
+        let expired =
+            ack.tick > self.probe_rtt_min.stamp + u64::from(self.params.probe_rtt_interval);
+        if let Some(micros) = ack.rtt_micros
+            && (self.probe_rtt_min.rtt.is_above(micros) || expired)
+        {
+            self.probe_rtt_min = StampedMinRtt {
+                rtt: MinRtt::of(micros),
+                stamp: ack.tick,
+            };
+        }
+        let stale = ack.tick > self.min_rtt.stamp + u64::from(self.params.min_rtt_filter_len);
+        let recent = self.probe_rtt_min.rtt.micros();
+        if recent.is_some_and(|micros| self.min_rtt.rtt.is_above(micros)) || stale {
+            self.min_rtt = self.probe_rtt_min;
+        }
+        expired
+    }
+
+    /// The window during the probe.
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        self.bdp(self.bw(), self.params.probe_rtt_cwnd_gain.into())
+            .max(self.min_pipe_cwnd())
+    }
+
+    /// Returns whether sending is held down on purpose.
+    pub(super) fn check_probe_rtt(
+        &mut self,
+        window: &mut Window,
+        ack: &Ack,
+        p: &Progress,
+        expired: bool,
+    ) -> bool {
+        if expired && !self.idle_restart && self.state != State::ProbeRtt {
+            self.save_cwnd(window.cwnd);
+            self.state = State::ProbeRtt;
+            self.probe_rtt_done_stamp = None;
+            self.cycle.ack_phase = AckPhase::ProbeStopping;
+            self.start_round(p.delivered);
+        }
+        let probing = self.state == State::ProbeRtt;
+        if probing {
+            if self.probe_rtt_done_stamp.is_some() {
+                self.probe_rtt_round_done |= self.round_start;
+                if self.probe_rtt_round_done {
+                    self.check_probe_rtt_done(window, ack.now, ack.tick, p.delivered);
+                }
+            } else if p.in_flight <= self.probe_rtt_cwnd() {
+                self.probe_rtt_done_stamp =
+                    Some(ack.tick + u64::from(self.params.probe_rtt_duration));
+                self.probe_rtt_round_done = false;
+                self.start_round(p.delivered);
+            }
+        }
+        if p.newly_delivered > 0 {
+            self.idle_restart = false;
+        }
+        probing
+    }
+
+    pub(super) fn check_probe_rtt_done(
+        &mut self,
+        window: &mut Window,
+        now: Instant,
+        tick: u64,
+        delivered: u64,
+    ) {
+        if self.probe_rtt_done_stamp.is_none_or(|until| tick <= until) {
+            return;
+        }
+        self.probe_rtt_min.stamp = tick;
+        window.cwnd = self.prior_cwnd.restore(window.cwnd);
+        self.bounds.reset_short_term_model();
+        if self.full_bw_reached {
+            self.start_probe_bw_down(now, delivered);
+            self.state = State::Cruise;
+        } else {
+            self.state = State::Startup;
+        }
+    }
+}
+
+// The end of STARTUP: a bandwidth plateau, losses or marks.
+//
+// Source:
+//
+// draft-ietf-ccwg-bbr-06 §5.3.1 and §5.3.2; marks as the parent module says.
+
+/// Longest duration of DRAIN, in rounds.
+const DRAIN_ROUNDS: u32 = 3;
+/// Consecutive rounds with marks from which it ends.
+const FULL_MARKED_ROUNDS: u8 = 2;
+
+impl Bbr3 {
+    pub(super) fn check_full_bw_reached(&mut self, bw: u64, sample: &RateSample) {
+        if self.full_bw.now || !self.round_start || sample.app_limited {
+            return;
+        }
+        if bw >= self.full_bw.bw * u64::from(self.params.full_bw_thresh) / BBR_UNIT {
+            self.reset_full_bw(bw);
+            return;
+        }
+        self.full_bw.count += 1;
+        if self.full_bw.count >= self.params.full_bw_count {
+            self.full_bw.now = true;
+            self.full_bw_reached = true;
+        }
+    }
+
+    pub(super) fn reset_full_bw(&mut self, bw: u64) {
+        self.full_bw = FullBw {
+            bw,
+            ..FullBw::default()
+        };
+    }
+
+    /// STARTUP ends by loss: a round of recovery with much lost, in several places.
+    pub(super) fn check_startup_high_loss(&mut self, p: &Progress, lost: bool) {
+        let seen = &mut self.startup_signals;
+        if p.episode == Episode::Recovery {
+            let rounds = seen.recovery_rounds;
+            seen.recovery_rounds = rounds.saturating_add(self.round_start.into());
+        } else {
+            seen.recovery_rounds = 0;
+        }
+        seen.loss_events_in_round += u32::from(lost);
+        if !self.round_start {
+            return;
+        }
+        let many =
+            std::mem::take(&mut seen.loss_events_in_round) >= self.params.full_loss_count.into();
+        if self.state == State::Startup
+            && seen.recovery_rounds > 1
+            && many
+            && p.sample
+                .as_ref()
+                .is_some_and(|s| self.params.is_inflight_too_high(s))
+        {
+            self.undo_state = Some(State::Startup);
+            self.end_startup_at_a_bound();
+        }
+    }
+
+    /// STARTUP ends by marks: two rounds in a row of those that the bounds are set by.
+    pub(super) fn check_startup_marks(&mut self) {
+        if !self.bounds.loss_round_start {
+            return;
+        }
+        let seen = &mut self.startup_signals;
+        seen.marked_rounds = if self.bounds.ce_in_round {
+            seen.marked_rounds.saturating_add(1)
+        } else {
+            0
+        };
+        if self.state == State::Startup && seen.marked_rounds >= FULL_MARKED_ROUNDS {
+            self.end_startup_at_a_bound();
+        }
+    }
+
+    fn end_startup_at_a_bound(&mut self) {
+        self.full_bw_reached = true;
+        let bdp = self.bdp(self.bw(), BBR_UNIT);
+        self.bounds.inflight_longterm = Bound::at(bdp.max(self.bounds.inflight_latest));
+    }
+
+    pub(super) fn check_drain(&mut self, now: Instant, p: &Progress) {
+        if self.state == State::Startup && self.full_bw_reached {
+            self.state = State::Drain;
+            self.drain_start_round = self.round_count;
+        }
+        if self.state == State::Drain
+            && (p.in_flight <= self.inflight(self.bw())
+                || self.round_count > self.drain_start_round + DRAIN_ROUNDS)
+        {
+            self.start_probe_bw_down(now, p.delivered);
+        }
+    }
 }

@@ -5,10 +5,9 @@ use std::num::NonZeroU32;
 use sojourn_net::{Duration, Instant, Rng};
 
 use super::bounds::Bounds;
-use super::params::Bbr3Params;
-use super::state::State;
+use super::{Bbr3Params, State};
 use crate::cc::bbr_common::{MaxFilter, PriorCwnd};
-use crate::cc::min_rtt::MinRtt;
+use crate::cc::progress::MinRtt;
 use crate::cc::{Episode, Window};
 use crate::segment::MSS;
 

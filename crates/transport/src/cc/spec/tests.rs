@@ -2,7 +2,6 @@ use sojourn_schema::Unit;
 
 use super::*;
 use crate::cc::CubicParams;
-use crate::cc::catalogue::catalogue;
 
 fn read(text: &str) -> CcSpec {
     text.parse()

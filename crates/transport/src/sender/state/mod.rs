@@ -3,12 +3,9 @@
 pub(super) mod cwnd_usage;
 pub(super) mod ecn;
 pub(super) mod pacing;
-pub(super) mod pipe_ack;
-pub(super) mod probe;
 pub(super) mod rack;
 pub(super) mod recovery;
 pub(super) mod scoreboard;
 pub(super) mod send_buffer;
 pub(super) mod timer;
 pub(super) mod timestamps;
-pub(super) mod undo;

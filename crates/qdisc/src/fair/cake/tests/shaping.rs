@@ -232,7 +232,7 @@ fn each_of_eight_tins_gets_seven_eighths_of_the_one_before() {
 #[test]
 fn a_framing_is_named_as_it_is_read() {
     for &name in Framing::WORDS {
-        assert_eq!(Framing::named(name).map(Framing::name), Some(name));
+        assert_eq!(Framing::named(name).map(Framing::word), Some(name));
     }
     assert_eq!(Framing::named("cells"), None);
 }

@@ -7,8 +7,7 @@ use std::cmp::Reverse;
 
 use sojourn_net::{Duration, Instant};
 
-use super::losses::Losses;
-use super::{Delivered, EVER_RESENT, LOST, RESENT, SACKED, Scoreboard};
+use super::{Delivered, EVER_RESENT, LOST, Losses, RESENT, SACKED, Scoreboard};
 use crate::clock::micros;
 
 /// How far the search for the last waiting segment looks back: its result only sets a timer.

@@ -1,18 +1,16 @@
 //! The segments in flight and their states (RFC 6675, RFC 8985).
 
 mod loss_marking;
-mod losses;
-mod sent;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::Instant;
 use sojourn_prefetch::prefetch;
 
 use crate::ranges::RangeSet;
 use crate::ring::Ring;
-use crate::segment::SackBlock;
-
-use losses::Losses;
-pub(crate) use sent::Sent;
+use crate::segment::{Flags, SackBlock};
 
 /// The peer has selectively acknowledged it.
 pub(crate) const SACKED: u8 = 1;
@@ -369,5 +367,73 @@ impl Scoreboard {
         if let Some(losses) = &mut self.losses {
             losses.forget_below(una);
         }
+    }
+}
+
+/// The queues of loss recovery.
+#[derive(Clone, Debug, Default)]
+struct Losses {
+    /// What the peer has selectively acknowledged.
+    sacked: RangeSet,
+    /// The segment after the highest one ever sacked.
+    high: u32,
+    /// Blocks of the last acknowledgements, cut off where the sent segments ended: all of them is sacked or
+    /// acknowledged.
+    known: [SackBlock; 3],
+    /// Lost originals to retransmit, ascending. An entry is stale if its flags say otherwise.
+    to_resend: VecDeque<u32>,
+    /// Lost retransmissions to retransmit again.
+    to_resend_again: BinaryHeap<Reverse<u32>>,
+    /// Retransmissions in the order they were sent; stale if sent again since.
+    resent: VecDeque<(u32, Instant)>,
+    /// Originals below this are judged: acknowledged, sacked, lost or retransmitted.
+    judged: u32,
+}
+
+impl Losses {
+    #[inline]
+    fn forget_below(&mut self, una: u32) {
+        self.sacked.remove_below(una);
+        self.judged = self.judged.max(una);
+    }
+
+    /// The lowest entry of the two queues, removed.
+    fn pop_lowest(&mut self) -> Option<u32> {
+        let original = self.to_resend.front().copied();
+        let again = self.to_resend_again.peek().map(|&Reverse(seq)| seq);
+        match (original, again) {
+            (Some(a), Some(b)) if b < a => self.to_resend_again.pop().map(|Reverse(seq)| seq),
+            (Some(_), _) => self.to_resend.pop_front(),
+            (None, _) => self.to_resend_again.pop().map(|Reverse(seq)| seq),
+        }
+    }
+}
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Its last transmission.
+    pub(crate) at: Instant,
+    pub(crate) len: u16,
+    /// The states that it is in.
+    flags: u8,
+    /// PSH and FIN, which a retransmission repeats.
+    pub(crate) control: Flags,
+}
+
+impl Sent {
+    pub(crate) const fn new(at: Instant, len: u16, control: Flags) -> Self {
+        Self {
+            at,
+            len,
+            flags: 0,
+            control,
+        }
+    }
+
+    /// Whether it is in any of the states `flags`.
+    #[inline]
+    pub(crate) const fn is(&self, flags: u8) -> bool {
+        self.flags & flags != 0
     }
 }
