@@ -106,7 +106,7 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
         (("tpc_1up",), "tpc_1up: neither a file nor a preset; did you mean the preset tcp_1up?"),
         (
             ("rrul", "--link", "10x"),
-            '--link 10x: "10x" is not a rate: unknown unit; the units are bit, kbit',
+            "--link 10x: unknown unit; the units are bit, kbit",
         ),
         (
             ("FILE", "-p", "links.up.qdisc.target=5ms"),
