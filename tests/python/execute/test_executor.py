@@ -74,7 +74,7 @@ def test_a_search_takes_an_executor() -> None:
     values = {"links.up.qdisc.target": "uniform(1ms,20ms)"}
 
     def tuned(on: Executor | None) -> sj.TuneResult:
-        return sj.tune(BASE, values, "min drops", trials=2, replications=2, intervals=2, on=on)
+        return sj.tune(BASE, values, "min drops", trials=2, replications=2, on=on)
 
     class Reversed:
         def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row], None, None]:

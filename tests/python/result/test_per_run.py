@@ -18,9 +18,7 @@ from sojourn.execute.runs import Row, Run
 from sojourn.execute.stores import LocalRowStore
 from sojourn.result import metrics
 from sojourn.sweeps.execution import Execution
-from sojourn.sweeps.parameters import parameters
-from sojourn.sweeps.run import execute, plan
-from sojourn.sweeps.space import space
+from sojourn.sweeps.run import SweepPlan, execute, prepared
 from support.random_scenarios import scenario
 
 RECORDED = Path(__file__).parents[1] / "data" / "per_run"
@@ -151,12 +149,13 @@ class Shuffled(Executor):
 
 
 def test_until_does_not_depend_on_the_order_of_completion() -> None:
-    planned = plan(
+    of = SweepPlan(
         sj.Scenario.from_toml(BASE),
-        space(parameters({"rtt": "10ms,40ms"})),
-        until_="ping_ms_p95 ±4 %",
-        most=12,
+        {"rtt": "10ms,40ms"},
+        until="ping_ms_p95 ±4 %",
+        max_replications=12,
     )
+    planned = prepared(of)
     found = []
     for order in (list, lambda numbers: numbers[::-1], lambda numbers: sorted(numbers, key=hash)):
         executor = Shuffled(order)
@@ -179,7 +178,7 @@ class OtherBuild(Shuffled):
 def test_rows_of_another_build_are_refused_and_damaged_ones_are_executed_again(
     tmp_path: Path,
 ) -> None:
-    planned = plan(sj.Scenario.from_toml(BASE), space(parameters({"rtt": "10ms"})), replications=2)
+    planned = prepared(SweepPlan(sj.Scenario.from_toml(BASE), {"rtt": "10ms"}, replications=2))
     with pytest.raises(sj.SojournError, match="a run of another build or scenario"):
         execute(planned, Execution(replications=2, executor=OtherBuild(list)))
     store = LocalRowStore(store=_core.RunStore(tmp_path))
@@ -221,9 +220,7 @@ class FailingStore(LocalRowStore):
 
 @pytest.mark.parametrize("method", ["read", "append", "close"])
 def test_a_store_that_fails_loses_no_run(method: str, tmp_path: Path) -> None:
-    planned = plan(
-        sj.Scenario.from_toml(BASE), space(parameters({"rtt": "10ms,40ms"})), replications=3
-    )
+    planned = prepared(SweepPlan(sj.Scenario.from_toml(BASE), {"rtt": "10ms,40ms"}, replications=3))
     store = FailingStore(_core.RunStore(tmp_path), method)
     execution = Execution(replications=planned.replications, executor=Shuffled(list), store=store)
     result = execute(planned, execution)
