@@ -103,13 +103,13 @@ pub fn run(
     };
     let mut hosts = Hosts::new(run.clock, plan, &space);
     let shared = Shared::default();
-    let observers = run.observers(watcher.map(|_| &shared), sink.capture());
-    let watched = watcher.map(|watcher| Watching {
+    let observed_by = run.observers(watcher.map(|_| &shared), sink.capture());
+    let display = watcher.map(|watcher| Watching {
         watcher,
         shared: &shared,
         shown: Instant::ZERO,
     });
-    let driven = run.drive(&mut hosts, &mut programs, connections, observers, watched);
+    let driven = run.drive(&mut hosts, &mut programs, connections, observed_by, display);
     let status = programs.status;
     let server = programs.server.is_some().then_some(programs.server_failed);
     drop(programs);
@@ -214,7 +214,7 @@ impl Run<'_> {
         programs: &mut Programs,
         connections: Option<Connections>,
         observers: Observers<'_>,
-        watched: Option<Watching<'_>>,
+        watching: Option<Watching<'_>>,
     ) -> Driven {
         let run = *self;
         let stop = &AtomicBool::new(false);
@@ -231,7 +231,7 @@ impl Run<'_> {
                 .map_err(BackendError::from)
                 .and_then(|started| {
                     programs.program = started;
-                    self.follow(hosts, programs, watched, &|| moving.is_finished())
+                    self.follow(hosts, programs, watching, &|| moving.is_finished())
                 });
             drop(programs_end);
             let seen = listing.map(joined);
@@ -273,7 +273,7 @@ impl Run<'_> {
         &self,
         hosts: &mut Hosts<'_>,
         programs: &mut Programs,
-        mut watched: Option<Watching<'_>>,
+        mut watching: Option<Watching<'_>>,
         datapath_has_ended: &dyn Fn() -> bool,
     ) -> Result<Completion, BackendError> {
         let in_foreground = self.options.in_foreground;
@@ -303,8 +303,8 @@ impl Run<'_> {
                 }
             }
             // After the question for a signal: what watches a run would take it for its own.
-            if let Some(watched) = &mut watched {
-                watched.show();
+            if let Some(watching) = &mut watching {
+                watching.show();
             }
             if programs.status.is_none()
                 && let Some(program) = &mut programs.program
