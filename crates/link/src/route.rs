@@ -212,7 +212,7 @@ mod tests {
         let mut routes = Routes::default();
         let forward = [Hop::Link(0), Hop::Delay(MS(3))];
         let reverse = [Hop::Delay(MS(4)), Hop::Link(1)];
-        let Ok(Some((there, back, lead))) = routes.add_ahead((&forward, &reverse), &links) else {
+        let Ok(Some((there, back, lead))) = routes.add_ahead(&forward, &reverse, &links) else {
             panic!("nothing moved");
         };
         assert_eq!(lead, MS(5));
@@ -238,7 +238,7 @@ mod tests {
             (vec![link, delay], vec![link, delay]),
             (vec![delay, link], vec![delay]),
         ] {
-            assert_eq!(routes.add_ahead((&forward, &reverse), &links), Ok(None));
+            assert_eq!(routes.add_ahead(&forward, &reverse, &links), Ok(None));
         }
         assert_eq!(routes.wire_delays().count(), 0);
     }

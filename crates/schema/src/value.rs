@@ -131,12 +131,11 @@ fn read_list<T: TryFrom<u64>, const N: usize>(
     parameter: &Parameter,
     text: &str,
 ) -> Result<[T; N], Flaw> {
-    let (words, what): (Vec<_>, _) = match parameter.unit {
-        Unit::Ratios(_) => (text.split(',').collect(), "values"),
-        _ => {
-            let words = text.split([' ', ',']).filter(|word| !word.is_empty());
-            (words.collect(), "numbers")
-        }
+    let (words, what): (Vec<_>, _) = if let Unit::Ratios(_) = parameter.unit {
+        (text.split(',').collect(), "values")
+    } else {
+        let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+        (words.collect(), "numbers")
     };
     let given = words.len();
     let wrong = || format!("needs {N} {what}, not {given}");

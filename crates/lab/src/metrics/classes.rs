@@ -86,6 +86,9 @@ pub(super) struct Class<'a> {
 /// A link and a class of its queue.
 type Name<'a> = (&'a str, &'a str);
 
+/// The links and the classes of an arm, in the order of the table.
+type OfArm<'a> = (Ordered<&'a str, ()>, Ordered<Name<'a>, ()>);
+
 /// The number at the end of the name of a class; `None` if there is none.
 fn number(class: &str) -> Option<u32> {
     let digits = class.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -99,8 +102,7 @@ fn number(class: &str) -> Option<u32> {
 /// runs.
 pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, ArrowError> {
     let mut runs: Ordered<RunKey<'_>, Ordered<Name<'_>, ClassRow<'_>>> = Ordered::default();
-    // Of each arm, the links and classes in the order of the table.
-    let mut arms: Ordered<&str, (Ordered<&str, ()>, Ordered<Name<'_>, ()>)> = Ordered::default();
+    let mut arms: Ordered<&str, OfArm<'_>> = Ordered::default();
     ClassRow::read(tables(TableKind::Classes), |run, row| {
         let name = (row.link.unwrap_or_default(), row.class.unwrap_or_default());
         *runs.of(run).of(name) = row;

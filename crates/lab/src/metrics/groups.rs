@@ -203,9 +203,9 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    fn of(row: FlowRow<'a>) -> Self {
+    fn of(row: &FlowRow<'a>) -> Self {
         Self {
-            row,
+            row: *row,
             traffic: traffic_properties(row.kind.unwrap_or_default()),
         }
     }
@@ -319,10 +319,10 @@ impl<'a> Run<'a> {
 pub(super) fn metrics(tables: Tables<'_, '_>, window: Window) -> Result<Table, ArrowError> {
     let mut runs: Ordered<RunKey<'_>, Run<'_>> = Ordered::default();
     FlowRow::read(tables(TableKind::Flows), |run, row| {
-        runs.of(run).flows.push(Flow::of(row));
+        runs.of(run).flows.push(Flow::of(&row));
     })?;
     LinkRow::read(tables(TableKind::Links), |run, row| {
-        runs.of(run).links.push(row)
+        runs.of(run).links.push(row);
     })?;
     let groups = runs.items.iter().flat_map(|(run, of)| {
         let groups = of.groups(window).into_iter();

@@ -12,6 +12,10 @@ const ETHERNET_HEADER: f64 = 14.0;
 type LinkMetric = Metric<fn(&Link<'_>) -> Option<f64>>;
 
 /// Metrics of links.
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the lifetime of a method of `Link` is not that of each call"
+)]
 pub(super) const METRICS: &[LinkMetric] = &[
     LinkMetric::new(
         "throughput_mbit_per_s",

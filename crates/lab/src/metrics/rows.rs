@@ -244,11 +244,14 @@ pub(super) fn key_columns<'a>(
     (fields, vec![Arc::new(arms), Arc::new(replications)])
 }
 
+/// What computes a metric of a group; `None` if it does not exist there.
+pub(super) type Formula<T> = fn(&T) -> Option<f64>;
+
 /// A table with one row per run and group, in the order of `rows`.
 pub(super) fn table_of_groups<T>(
     texts: &[&str],
     rows: &[(RunKey<'_>, Vec<String>, T)],
-    metrics: &[Metric<fn(&T) -> Option<f64>>],
+    metrics: &[Metric<Formula<T>>],
 ) -> Result<Table, ArrowError> {
     let (mut fields, mut columns) = key_columns(rows.iter().map(|(run, ..)| *run));
     for (n, name) in texts.iter().enumerate() {

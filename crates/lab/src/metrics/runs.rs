@@ -22,6 +22,10 @@ pub(super) const TOTAL: &str = "total";
 const MBIT: f64 = 8e-6;
 
 /// Metrics of runs, in the order of their columns.
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the lifetime of a method of `Run` is not that of each call"
+)]
 pub(super) const METRICS: &[RunMetric] = &[
     RunMetric::new(
         "goodput_{direction}_mbit_per_s",
@@ -470,13 +474,13 @@ fn download_first(names: BTreeSet<&str>) -> Vec<String> {
 fn read<'a>(tables: Tables<'_, 'a>) -> Result<Ordered<RunKey<'a>, Run<'a>>, ArrowError> {
     let mut runs: Ordered<RunKey<'a>, Run<'a>> = Ordered::default();
     LinkRow::read(tables(TableKind::Links), |run, row| {
-        runs.of(run).links.push(row)
+        runs.of(run).links.push(row);
     })?;
     FlowRow::read(tables(TableKind::Flows), |run, row| {
         runs.of(run).flows.push(Flow::of(row));
     })?;
     read_pings(tables(TableKind::Pings), |run, ping| {
-        runs.of(run).pings.push(ping)
+        runs.of(run).pings.push(ping);
     })?;
     Ok(runs)
 }
