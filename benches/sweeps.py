@@ -15,9 +15,7 @@ from pathlib import Path
 from subprocess import PIPE, run
 
 import sojourn as sj
-from sojourn.sweeps.parameters import parameters
-from sojourn.sweeps.run import plan
-from sojourn.sweeps.space import space
+from sojourn.sweeps.run import SweepPlan, prepared
 
 TEXT = """
 name = "sweep"
@@ -67,7 +65,7 @@ def used(words: list[str], *, environment: dict[str, str]) -> Usage:
 
 def engine(changes: dict[str, str], folder: Path, program: str) -> tuple[int, float]:
     """Return the number of runs and the CPU seconds of the simulator alone for all of them."""
-    planned = plan(sj.Scenario.from_toml(TEXT), space(parameters(changes)))
+    planned = prepared(SweepPlan(sj.Scenario.from_toml(TEXT), changes))
     files = []
     for number, batch in enumerate(planned.batches):
         file = folder / f"{number}.json"

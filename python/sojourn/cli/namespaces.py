@@ -46,7 +46,7 @@ def is_live(arguments: Sequence[str]) -> bool:
     >>> is_live(["run", "a.toml", "--on=sim"]), is_live(["agree", "--help"]), is_live([])
     (False, False, False)
     """
-    # Its options are not told apart from those of the program.
+    # Its options and those of the program are not separated here.
     if arguments and arguments[0] == LIVE:
         return True
     # What follows are the arguments of a program.

@@ -55,7 +55,7 @@ class Given(OptionSpelling, Generic[PlanT]):
     def __init__(self, plan: type[PlanT], options: Mapping[str, Any], table: str | None) -> None:
         self._plan = plan
         self._declared = {one.name: one for one in declared(plan)}
-        # By name of the argument; a mapping as the texts KEY=VALUE of its option.
+        # By argument; a mapping is kept as the texts KEY=VALUE of its option.
         self.options = dict(options)
         self.file: dict[str, Any] = {}
         self._table = table
