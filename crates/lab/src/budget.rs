@@ -536,7 +536,12 @@ mod tests {
 
     #[test]
     fn the_packets_and_the_tables_of_a_queue_are_two_parts() {
-        let estimate = estimate(&tcp(), NonZeroUsize::new(1), Kept::Tables);
+        let text = "duration = \"10s\"\nrtt = \"20ms\"\n\
+                    links.up = { rate = \"10mbit\", qdisc = \"fq_codel\" }\n\
+                    links.down = { rate = \"10mbit\", qdisc = \"pfifo\" }\n\
+                    traffic = [{ type = \"tcp\", direction = \"up\" }]\n";
+        let of_hashes = Scenario::from_toml(text).unwrap();
+        let estimate = estimate(&of_hashes, NonZeroUsize::new(1), Kept::Tables);
         let place = "links.up.qdisc";
         let parts = estimate.parts.iter().filter(|part| part.place == place);
         let mut of_tables: Vec<_> = parts.map(|part| part.of_tables).collect();
