@@ -64,6 +64,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.advice.grades.Scale"),
     ("py:class", "sojourn.agreement.comparison.FailedCheck"),
     ("py:class", "sojourn.document.Table"),
+    ("py:class", "sojourn.execute.executor.Executor"),
     ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),
     ("py:class", "sojourn.search.adversary.Counterexample"),

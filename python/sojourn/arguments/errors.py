@@ -108,6 +108,30 @@ class ArgumentError(_core.ScenarioError):
         return f"{place}: {PLACEHOLDER.sub(text, self.rule)}"
 
 
+class OutputError(_core.ResultError):
+    """Output cannot be written or made; what would permit it is an argument.
+
+    A placeholder ``{name}`` in the message stands for one of the `texts`, or else for an argument,
+    which is written as its caller writes it.
+    """
+
+    def __init__(self, message: str, **texts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.texts = texts
+        self.spelling: Spelling | None = None
+
+    def __str__(self) -> str:
+        """Write the message on one line."""
+        spelling = self.spelling or PythonSpelling()
+
+        def text(found: re.Match[str]) -> str:
+            name = found[1]
+            return f"{self.texts[name] if name in self.texts else spelling.name(name)}"
+
+        return PLACEHOLDER.sub(text, self.message)
+
+
 @contextmanager
 def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     """Name the argument in errors of what reads its value.
@@ -134,6 +158,6 @@ def spelled(spelling: Spelling) -> Iterator[None]:
     """Let errors write arguments as `spelling` does, unless a spelling within it was set."""
     try:
         yield
-    except ArgumentError as error:
+    except (ArgumentError, OutputError) as error:
         error.spelling = error.spelling or spelling
         raise

@@ -116,7 +116,7 @@ class Group(TyperGroup):
             signals.ready()
             with tolerated():
                 return super().invoke(ctx)
-        except _core.ScenarioError as error:
+        except (_core.ScenarioError, _core.ResultError) as error:
             from sojourn.cli.plans import spell_options  # noqa: PLC0415 - slow to import
 
             spell_options(error)

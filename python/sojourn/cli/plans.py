@@ -12,6 +12,7 @@ from sojourn.arguments import (
     ArgumentError,
     Declared,
     FileSpelling,
+    OutputError,
     Plan,
     declared,
     read_table,
@@ -43,9 +44,9 @@ class OptionSpelling:
         return f"{self.name(argument)} {shown}"
 
 
-def spell_options(error: _core.ScenarioError) -> None:
+def spell_options(error: _core.SojournError) -> None:
     """Let an error of an argument that no plan of a command declares name an option."""
-    if isinstance(error, ArgumentError):
+    if isinstance(error, ArgumentError | OutputError):
         error.spelling = error.spelling or OptionSpelling()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sojourn import _core, files
+from sojourn.arguments import OutputError
 from sojourn.exchange import csv_tables, flent_writer, mahimahi, packets
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
@@ -144,8 +145,8 @@ def written(products: list[Product], directory: Path, *, force: bool) -> list[Pa
         raise _core.ResultError(message)
     existing = [path for path in paths if os.path.lexists(path)]
     if existing and not force:
-        message = f"cannot write {existing[0]}: it exists; force replaces it"
-        raise _core.ResultError(message)
+        message = "cannot write {path}: it exists; {force} replaces it"
+        raise OutputError(message, path=existing[0])
     path = directory
     try:
         target.mkdir(parents=True, exist_ok=True)

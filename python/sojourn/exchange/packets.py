@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from sojourn import _core, files
+from sojourn.arguments import OutputError
 from sojourn.exchange.selection import Product, Selection, named
 from sojourn.result import Result, budget
 
@@ -42,9 +43,9 @@ def _check_backend(result: Result) -> None:
     if backend is not None and not backend["deterministic"]:
         message = (
             "format pcapng: the packets of a live run cannot be repeated; record them during the "
-            "run, with pcap"
+            "run, with {pcap}"
         )
-        raise _core.ResultError(message)
+        raise OutputError(message)
 
 
 def _check_build(result: Result) -> None:
@@ -53,11 +54,14 @@ def _check_build(result: Result) -> None:
     commit = f"{made_by['commit'] or 'unknown'}{'-dirty' if made_by['dirty'] else ''}"
     if (made_by["version"], commit) != (_core.version(), _core.commit()):
         message = (
-            f"format pcapng: the result is of Sojourn {made_by['version']} (commit {commit}), this "
-            f"is {_core.version()} (commit {_core.commit()}), whose packets may differ; record "
-            "packets during the run, with pcap"
+            "format pcapng: the result is of Sojourn {made_by}, this is {own}, whose packets may "
+            "differ; record packets during the run, with {pcap}"
         )
-        raise _core.ResultError(message)
+        raise OutputError(
+            message,
+            made_by=f"{made_by['version']} (commit {commit})",
+            own=f"{_core.version()} (commit {_core.commit()})",
+        )
 
 
 def _repeat(result: Result, arm: str, path: Path) -> None:

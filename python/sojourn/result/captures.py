@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sojourn import _core, files
+from sojourn.arguments import OutputError
 
 # The begin of a pcapng file: the type of the section header block, its length, and a byte-order
 # magic in either byte order.
@@ -14,7 +15,7 @@ BYTE_ORDERS = (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d")
 HEAD_BYTES = 12
 
 
-class NotWrittenError(_core.ResultError):
+class NotWrittenError(OutputError):
     """A capture cannot be written."""
 
 
@@ -53,8 +54,8 @@ def _check_free(path: str | Path, *, force: bool) -> None:
         message = f"cannot write {path}: it exists and is not a pcapng file; choose another name"
         raise NotWrittenError(message)
     if not force:
-        message = f"cannot write {path}: it exists; force replaces it"
-        raise NotWrittenError(message)
+        message = "cannot write {path}: it exists; {force} replaces it"
+        raise NotWrittenError(message, path=path)
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, files, folder
+from sojourn.arguments import OutputError
 
 # A point of a sweep has less than 1 kB in a manifest; tables have about 100 bytes per run.
 MAX_MANIFEST = 256 << 20
@@ -143,8 +144,8 @@ class Layout:
             return None
         found, _ = self._read_manifest(place)
         if any(found.get(key) != manifest[key] for key in self.identity):
-            message = f"{place}: contains another {self.kind}; expected force or another directory"
-            raise _core.ResultError(message)
+            message = "{place}: contains another {kind}; expected {force} or another directory"
+            raise OutputError(message, place=place, kind=self.kind)
         return found
 
     def _read_manifest(self, place: Path) -> tuple[dict[str, Any], str]:

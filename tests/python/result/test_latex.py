@@ -208,7 +208,7 @@ def test_the_command_prints_a_table_beside_a_report(
     assert (tmp_path / "a.html").is_file()
     done = sojourn("report", "saved", "--group", "tcp up")
     assert done.returncode == 2
-    assert "--metric, --group and --baseline choose the content of --table" in done.stderr
+    assert "--metric, --group and --baseline choose the content of --latex" in done.stderr
 
 
 def test_a_figure_in_pgf_needs_tex(

@@ -28,7 +28,8 @@ def reproduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "papers" / "small")
     for scale in ("quick", "full"):
         done = command(
-            *("reproduce", "small", "--papers", "papers", f"--{scale}"),
+            *("reproduce", "small", "--papers", "papers"),
+            *(["--full"] if scale == "full" else []),
             *("--out", f"{scale}/small"),
             folder=folder,
         )

@@ -140,7 +140,7 @@ def test_the_command_writes_reports_of_sweeps(sojourn: Command, tmp_path: Path) 
     other = [*words[:3], "links.up.rate=3mbit", *words[4:], "--out", f"{out}"]
     refused = sojourn(*other)
     assert refused.returncode == 3
-    assert "contains another sweep; expected force" in refused.stderr
+    assert "contains another sweep; expected --force" in refused.stderr
     assert (out / "report.html").exists()
     assert sojourn(*other, "--force").returncode == 0
     assert sorted(path.name for path in out.iterdir()) == [
@@ -148,7 +148,7 @@ def test_the_command_writes_reports_of_sweeps(sojourn: Command, tmp_path: Path) 
         "runs.parquet",
         "sweep.json",
     ]
-    table = sojourn("report", f"{out}", "--table", "-")
+    table = sojourn("report", f"{out}", "--latex", "-")
     assert table.returncode == 2
     assert "contains a sweep" in table.stderr
 
