@@ -140,8 +140,9 @@ def compare(
 ) -> int:
     """Compare queues in both directions of an access link."""
     planned = ComparePlan(**given.options)
-    session.warn_of_bytes(planned.link or "", *(queues or ()), *(change or ()))
-    composed = _scenario(planned, queues or QUEUES)
+    rates = _rates(planned.preset, planned.link)
+    session.warn_of_bytes(rates.down, rates.up, *(queues or ()), *(change or ()))
+    composed = _scenario(planned, rates, queues or QUEUES)
     scenario = with_changes(composed, change, replications=None, seed=None)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
@@ -163,9 +164,8 @@ def compare(
     return session.describe(plan) if dry_run else session.execute(plan)
 
 
-def _scenario(plan: ComparePlan, queues: Sequence[str]) -> Scenario:
+def _scenario(plan: ComparePlan, rates: presets.Rates, queues: Sequence[str]) -> Scenario:
     """Compose the scenario, with an arm per queue."""
-    rates = _rates(plan.preset, plan.link)
     groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
     _check_duration(plan.duration, groups)
     link = plan.link or ("" if plan.preset else LINK)

@@ -287,7 +287,7 @@ def test_files_are_replaced_only_on_request(sojourn: Command, tmp_path: Path) ->
     pings = tmp_path / "out" / "pings.csv"
     pings.write_text("changed", encoding="utf-8")
     done = sojourn("export", "r", "--format", "csv", "--out", "out")
-    refused(done, 3, "cannot write out/.*csv: it exists; force replaces it")
+    refused(done, 3, "cannot write out/.*csv: it exists; --force replaces it")
     assert pings.read_text(encoding="utf-8") == "changed"
     assert sojourn("export", "r", "--format", "csv", "--out", "out", "--force").returncode == 0
     assert pings.read_text(encoding="utf-8").startswith("arm,replication")

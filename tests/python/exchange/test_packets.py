@@ -48,7 +48,7 @@ def test_an_export_has_the_packets_of_the_run(sojourn: Command, tmp_path: Path) 
     assert names(tmp_path / "r-pcapng") == ["default.pcapng"]
     exported = tmp_path / "r-pcapng" / "default.pcapng"
     assert exported.read_bytes() == (tmp_path / "s.pcapng").read_bytes()
-    refused(sojourn("export", "r", "--format", "pcapng"), 3, "it exists; force replaces it")
+    refused(sojourn("export", "r", "--format", "pcapng"), 3, "it exists; --force replaces it")
     exported.write_bytes(b"changed")
     assert sojourn("export", "r", "--format", "pcapng", "--force").returncode == 0
     assert exported.read_bytes() == (tmp_path / "s.pcapng").read_bytes()
@@ -91,7 +91,7 @@ def test_a_repeated_run_with_other_records_is_not_written(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("version", "0.0.9", r"the result is of Sojourn 0\.0\.9 .*record packets .* --pcap FILE"),
+        ("version", "0.0.9", r"the result is of Sojourn 0\.0\.9 .*record packets .* pcap"),
         ("commit", "0123", r"\(commit 0123"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_live_result_is_refused(sojourn: Command, tmp_path: Path) -> None:
     ran = sojourn("run", "s.toml", "-s", "duration=2s", "--on", "live", "--out", "r")
     assert ran.returncode == 0, ran.stderr
     done = sojourn("export", "r", "--format", "pcapng")
-    refused(done, 3, "the packets of a live run cannot be repeated; record them .* --pcap FILE")
+    refused(done, 3, "the packets of a live run cannot be repeated; record them .* --pcap")
     assert names(tmp_path) == ["r", "s.toml"]
 
 

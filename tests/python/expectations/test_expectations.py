@@ -4,7 +4,6 @@ import contextlib
 import json
 import re
 import xml.etree.ElementTree as ET
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -345,7 +344,7 @@ def test_the_file_of_verdicts_is_checked_before_the_runs(
 def test_the_example_in_an_error_fits_the_option() -> None:
     for read, example in (
         (parse, "links.down.rate >= 2 * 10mbit"),
-        (partial(expression, place="--objective"), "ping_ms_p99 / 2"),
+        (expression, "ping_ms_p99 / 2"),
         (expectation, "ping_ms_p99 < 40"),
     ):
         with pytest.raises(sj.ScenarioError, match=re.escape(f"expected one such as {example}")):

@@ -324,7 +324,7 @@ def test_a_capture_in_python(tmp_path: Path) -> None:
     file = tmp_path / "ping.pcapng"
     sj.run(scenario, pcap=file)
     whole = file.read_bytes()
-    with pytest.raises(sj.ResultError, match="it exists; --force"):
+    with pytest.raises(sj.ResultError, match="it exists; force replaces it"):
         sj.run(scenario, pcap=file)
     sj.run(scenario, pcap=file, force=True)
     assert file.read_bytes() == whole

@@ -21,12 +21,13 @@ CHILD = textwrap.dedent("""
     import sojourn as sj
 
     scenario = sj.Scenario.from_file(sys.argv[1])
-    sj.run  # Loads everything before the first child.
+    # Imported before the first child.
+    from sojourn import _core as core
+    from sojourn.execute import runs
+
     for line in sys.stdin:
         folder = line.strip()
         if (child := os.fork()) == 0:
-            core = sj.run.__globals__["_core"]
-            runs = sj.run.__globals__["runs"]
             invocation = runs.begin(core.RunStore(folder), scenario.checked, backend=None,
                                     resume=False)
             tell = lambda *_: os.write(1, b"%d\\n" % invocation.committed)

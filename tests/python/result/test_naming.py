@@ -93,7 +93,10 @@ def test_traffic_with_a_path_has_the_direction_total() -> None:
     ("words", "place"),
     [
         (("sweep", "-p", "rtt=9ms,10ms", "--metric", "sojourn_down_ms_p95"), "--metric"),
-        (("sweep", "-p", "rtt=9ms,10ms", "--until", "sojourn_down_ms_p95 ±5 %"), "--until"),
+        (
+            ("sweep", "-p", "rtt=9ms,10ms", "--until", "sojourn_down_ms_p95 ±5 %"),
+            '--until "sojourn_down_ms_p95 ±5 %"',
+        ),
         (
             ("sweep", "-p", "rtt=9ms,10ms", "--expect", "sojourn_down_ms_p95 < 4"),
             '--expect "sojourn_down_ms_p95 < 4"',
@@ -101,7 +104,7 @@ def test_traffic_with_a_path_has_the_direction_total() -> None:
         (("run", "--expect", "sojourn_down_ms_p95 < 4"), '--expect "sojourn_down_ms_p95 < 4"'),
         (
             ("tune", "-p", "rtt=uniform(9ms,20ms)", "--objective", "min sojourn_down_ms_p95"),
-            '--objective "sojourn_down_ms_p95"',
+            '--objective "min sojourn_down_ms_p95"',
         ),
     ],
 )
@@ -173,7 +176,7 @@ def test_an_error_of_until_during_the_runs_names_the_key_of_the_table(
     # One flow has no index of Jain.
     tables = '[sweep]\nuntil = "jain_up ±5 %"\nparameters.rtt = ["9ms", "10ms"]\n'
     file.write_text(f'{TEXT}{tables}[[expect]]\nthat = "drops < 1e6"\n', encoding="utf-8")
-    with pytest.raises(sj.ScenarioError, match=r"^sweep\.until: ") as error:
+    with pytest.raises(sj.ScenarioError, match=r'^sweep\.until "jain_up ±5 %": ') as error:
         app([command, f"{file}"], standalone_mode=False)
     assert "--until" not in f"{error.value}"
     words = ["sweep", f"{file}", "--until", "jain_up ±5 %"]

@@ -186,7 +186,7 @@ def test_a_failed_check_of_the_backend_is_an_error(
         max_memory=None,
         everything=False,
         strict=False,
-        resume=False,
+        fresh=False,
     )
     assert session.conclude(read, plan, None) == (session.Saved.AS_WANTED, 0)
     assert f"error: {text}" in capsys.readouterr().err

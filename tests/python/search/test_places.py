@@ -31,7 +31,7 @@ SEARCHES: dict[str, Search] = {
         sj.adversary,
         sj.Scenario.from_toml(TEXT + ARMS),
         {"traffic.bulk.count": "integers(1,3)", "rtt": "uniform(10ms,40ms)"},
-        arm="b",
+        loser="b",
         against="a",
         score="min ping_ms_p99",
         trials=4,
@@ -126,7 +126,7 @@ def test_a_search_warns_if_the_shared_store_cannot_be_written(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
+        (("--on", "dusk"), "^--on dusk: unknown place; expected sim, live, dask or dask://"),
         (("--on", "dask://head:8786"), "requires --shared; expected s3"),
         (("--shared", "s3://"), "^--shared s3://: expected s3://bucket/prefix or a directory$"),
         (("--shared", "s3:/x"), "^--shared s3:/x: expected s3://bucket/prefix or a directory$"),
