@@ -89,7 +89,7 @@ def _obstacle(user: User) -> str | None:
     """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        done = user.run("live", "--time", "5s", "--", "true", folder=Path(folder))
+        done = user.run("live", "--duration", "5s", "--", "true", folder=Path(folder))
     if done.returncode == 0:
         return None
     said = done.stderr.strip() or "no message"
