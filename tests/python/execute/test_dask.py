@@ -300,8 +300,8 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "^--on: unknown place 'dusk'; expected sim, live, dask or dask://"),
-        (("--on", "dask://head"), "^--on: dask://head; expected dask or dask://HOST:PORT"),
+        (("--on", "dusk"), "^--on dusk: unknown place; expected sim, live, dask or dask://"),
+        (("--on", "dask://head"), "^--on dask://head: expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:8786"), "requires --shared; expected s3"),
         (("--shared", "gs://bucket"), "^--shared gs://bucket: expected s3://bucket/prefix or a"),
