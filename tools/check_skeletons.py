@@ -149,10 +149,9 @@ def generated_files(copy: Path) -> list[File]:
     generators = (
         queues.rust_modules,
         queues.python_classes,
-        queues.python_exports,
         queues.fuzz_seeds,
         controls.python_classes,
-        controls.python_exports,
+        exports.python_module,
         exports.public_names,
     )
     pages = [

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from generators.catalogues import catalogue
-from generators.exports import exports
 from generators.files import (
     File,
     exported,
@@ -51,12 +50,6 @@ def python_classes(root: Path) -> Iterator[File]:
     lines += imports_of("sojourn.controls.base", ["CongestionControl"])
     lines += imports_of("sojourn.controls.classes", names)
     yield text_file(f"{PACKAGE}/__init__.py", [*lines, *exported(["CongestionControl", *names])])
-
-
-def python_exports(root: Path) -> Iterator[File]:
-    """Yield ``sojourn/__init__.py`` with the classes of controls among its names."""
-    controls = [control["class"] for control in catalogue(root, "controls")]
-    yield from exports(root, "sojourn.controls", ["CongestionControl", *controls])
 
 
 def python_module(controls: list[Control]) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from generators.catalogues import catalogue
-from generators.exports import exports
 from generators.files import (
     File,
     exported,
@@ -237,12 +236,6 @@ def python_package(families: dict[str, dict[str, list[Queue]]]) -> list[str]:
     for module, classes in sorted(modules.items()):
         lines += imports_of(f"sojourn.queues.{module}", classes)
     return [*lines, *exported(name for classes in modules.values() for name in classes)]
-
-
-def python_exports(root: Path) -> Iterator[File]:
-    """Yield ``sojourn/__init__.py`` with the classes of the catalogue among its names."""
-    queues = [queue["class"] for queue in catalogue(root, "queues") if queue["class"]]
-    yield from exports(root, "sojourn.queues", ["Queue", "qdisc", *queues])
 
 
 # Documentation
