@@ -15,8 +15,8 @@ from typing import Any
 from measured import compare
 
 from sojourn import _core
+from sojourn.rfc7928_suite.definitions import DEFINITIONS
 from sojourn.rfc7928_suite.discussion import drop_times
-from sojourn.rfc7928_suite.suite import DEFINITIONS
 from sojourn.rfc7928_suite.topology import DROP_TAIL, QueueUnderTest
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -23,8 +23,9 @@ from sojourn.rfc7928_suite.api import (
     report_on,
     scenarios,
 )
+from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS
 from sojourn.rfc7928_suite.page import results
-from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, NUMBERS
+from sojourn.rfc7928_suite.suite import NUMBERS
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import assignment
 
@@ -157,7 +158,7 @@ def _list() -> None:
     rows = [
         [number, DEFINITIONS[number].title, DEFINITIONS[number].weight or "–"]
         if number in DEFINITIONS
-        else [number, DISCUSSIONS[number], "discussion"]
+        else [number, DISCUSSIONS[number].title, "discussion"]
         for number in NUMBERS
     ]
     title = "scenarios of RFC 7928"
@@ -170,7 +171,7 @@ def _show(report: Rfc7928Report) -> None:
         title = f"{report.queue}: {number} {DEFINITIONS[number].title}"
         print_table(head, rows, title=title, words=2)
     for one in report.discussions:
-        title = f"{report.queue}: {one.number} {DISCUSSIONS[one.number]}"
+        title = f"{report.queue}: {one.number} {DISCUSSIONS[one.number].title}"
         print_table(
             list(one.head), [list(row) for row in one.rows], title=title, words=len(one.head)
         )

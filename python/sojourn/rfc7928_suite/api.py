@@ -15,15 +15,9 @@ from sojourn.arguments.common import RUNS, SCENARIO, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
 from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
+from sojourn.rfc7928_suite.definitions import DISCUSSIONS
 from sojourn.rfc7928_suite.discussion import Discussion, discuss
-from sojourn.rfc7928_suite.suite import (
-    DISCUSSIONS,
-    Characterisation,
-    Runner,
-    cases,
-    characterise,
-    selected,
-)
+from sojourn.rfc7928_suite.suite import Characterisation, Runner, cases, characterise, selected
 from sojourn.rfc7928_suite.topology import FULL, QUICK, Case, Form, QueueUnderTest
 from sojourn.scenario.paths import Value, overridden
 

@@ -11,18 +11,10 @@ import numpy as np
 import polars as pl
 
 from sojourn.execute.run import run
-from sojourn.rfc7928_suite import rfc_text
-from sojourn.rfc7928_suite.rfc_text import Quotation
 from sojourn.rfc7928_suite.topology import QueueUnderTest, bdp_packets, catalogued
 from sojourn.scenario import Link, Scenario
 from sojourn.traffic import Udp
 
-QUOTED: dict[str, Quotation] = {
-    "4.6": rfc_text.SCHEDULING,
-    "8.3": rfc_text.SENSITIVITY,
-    "11": rfc_text.COST,
-    "12": rfc_text.TUNING,
-}
 # 1472 B of payload are frames of 1514 B; one arrives every 0.8 ms, and one leaves per 1.2112 ms.
 _GAP_S = 0.8e-3
 _RATE = "14720kbit"
@@ -38,7 +30,6 @@ class Discussion:
     """A table for a discussion."""
 
     number: str
-    quotation: Quotation
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -51,7 +42,7 @@ def discuss(tested: QueueUnderTest, number: str) -> Discussion:
         "11": _cost,
         "12": _tuning,
     }[number](tested)
-    return Discussion(number=number, quotation=QUOTED[number], head=head, rows=tuple(rows))
+    return Discussion(number=number, head=head, rows=tuple(rows))
 
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]

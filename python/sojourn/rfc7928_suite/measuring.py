@@ -1,7 +1,6 @@
 """The metrics of section 2 of RFC 7928, per run: all traffic, each class, each phase."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,117 +8,16 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result
-from sojourn.result.catalogue import Metric, declared
 from sojourn.result.metrics import KEYS
+from sojourn.rfc7928_suite.definitions import METRICS
 from sojourn.rfc7928_suite.topology import PROBE, Case
 
 WHOLE = "all"
-METRICS = (
-    replace(
-        declared("study_group", "goodput_mbit_per_s"),
-        description="Section 2.5: payload passed to receivers in the measured time, summed over "
-        "the flows of the class; of finite transfers, the mean goodput until completion.",
-    ),
-    Metric(
-        column="queueing_ms",
-        label="queueing delay",
-        unit="ms",
-        digits=1,
-        description="Section 2.7: mean delay in excess of the smallest. All traffic and phases: "
-        "the sojourn time of the packets at the bottleneck. Classes: for TCP the mean RTT "
-        "of acknowledgements above the base RTT, for UDP the mean one-way delay above the base "
-        "one-way delay, each averaged over flows.",
-    ),
-    Metric(
-        column="queueing_ms_p95",
-        label="queueing delay p95",
-        unit="ms",
-        digits=1,
-        description="95th percentile of the sojourn times at the bottleneck.",
-    ),
-    Metric(
-        column="pdv_ms_p95",
-        label="PDV p95",
-        unit="ms",
-        digits=1,
-        description="Section 2.6, RFC 5481: 95th percentile of the packet delay variation. UDP: "
-        "one-way delay above the base one-way delay. All traffic: round-trip time of pings above "
-        "their shortest.",
-    ),
-    replace(
-        declared("group", "loss_percent"),
-        description="Section 2.3: share of the sent data packets that were dropped on their path.",
-    ),
-    Metric(
-        column="mark_percent",
-        label="marks",
-        unit="%",
-        digits=2,
-        description="Marked packets as a share of the packets that the bottleneck sent.",
-    ),
-    replace(
-        declared("group", "retransmit_percent"),
-        description="Retransmitted segments as a share of the segments sent.",
-    ),
-    Metric(
-        column="utilisation_percent",
-        label="utilisation",
-        unit="%",
-        digits=1,
-        description="Section 4.2: share of the time during which the bottleneck transmitted.",
-    ),
-    Metric(
-        column="synchronisation",
-        label="synchronisation",
-        unit="",
-        digits=3,
-        description="Section 2.4: global synchronisation ratio, the share of the long-lived flows "
-        "that have a drop or mark in a loss event, averaged over loss events. A loss event begins "
-        "with a drop or mark and lasts for the smallest RTT.",
-    ),
-    Metric(
-        column="ratio",
-        label="goodput II/I",
-        unit="",
-        digits=3,
-        description="Section 6.3: goodput of category II divided by that of category I.",
-    ),
-    Metric(
-        column="completion_s",
-        label="completion",
-        unit="s",
-        digits=2,
-        description="Section 2.1: flow completion time; of web, the page load time; of video, the "
-        "time to fetch a segment.",
-    ),
-    Metric(
-        column="startup_s",
-        label="start-up",
-        unit="s",
-        digits=3,
-        description="Section 2.2: time from the first packet of a flow to its established "
-        "connection.",
-    ),
-    Metric(
-        column="control_drops",
-        label="lost ACKs and SYNs",
-        unit="",
-        digits=1,
-        description="Section 9.2: packets of the class dropped on the links of the return path, "
-        "and handshake packets dropped on any link, per run.",
-    ),
-    replace(
-        declared("application", "mos_mean"),
-        column="mos",
-        description="Mean opinion score of calls by the E-model.",
-    ),
-)
-COLUMNS = tuple(metric.column for metric in METRICS)
 _SCHEMA: dict[str, type[pl.DataType]] = {
     "arm": pl.String,
     "replication": pl.Int64,
     "group": pl.String,
-    **dict.fromkeys(COLUMNS, pl.Float64),
+    **dict.fromkeys((metric.column for metric in METRICS), pl.Float64),
 }
 
 

@@ -8,16 +8,23 @@ import polars as pl
 from sojourn.plot import curves, palette
 from sojourn.report import figure as figures
 from sojourn.report.chart import Chart, log_axis
-from sojourn.report.page import head, sheet
+from sojourn.report.page import head, style_of
 from sojourn.result import Result, formatting
 from sojourn.result.metrics import directions
-from sojourn.rfc7928_suite import rfc_text
+from sojourn.rfc7928_suite.definitions import (
+    DEFINITIONS,
+    DISCUSSIONS,
+    METRICS,
+    QUOTATIONS,
+    Quotation,
+)
 from sojourn.rfc7928_suite.discussion import Discussion
-from sojourn.rfc7928_suite.measuring import METRICS
-from sojourn.rfc7928_suite.rfc_text import Quotation
-from sojourn.rfc7928_suite.suite import DEFINITIONS, DISCUSSIONS, Characterisation, Measurement
+from sojourn.rfc7928_suite.suite import Characterisation, Measurement
 from sojourn.rfc7928_suite.topology import DROP_TAIL
 
+_QUOTATIONS = """
+blockquote { margin: 0.5rem 0; padding-left: 0.8rem; border-left: 3px solid var(--line); \
+max-width: 75ch; }"""
 # Least number of runs for an ellipse.
 _LEAST_RUNS = 2
 
@@ -65,14 +72,14 @@ def html(found: Characterisation, discussions: Sequence[Discussion], build: str)
     """Write the report of a queue."""
     title = f"RFC 7928: {found.tested.text}"
     parts = [
-        head(escape(title), _style()),
+        head(escape(title), style_of(0) + _QUOTATIONS),
         f"<body><header><h1>{escape(title)}</h1>",
         (
             f'<p class="note">{found.form.name} form: {found.form.replications} runs per arm; '
             f"Sojourn {escape(build)}. Baseline: drop-tail with a BDP-sized buffer.</p></header>"
         ),
         (
-            f"<section>{quoted(rfc_text.BASELINE)}{quoted(rfc_text.BUFFER)}"
+            f"<section>{quoted(QUOTATIONS['baseline'])}{quoted(QUOTATIONS['buffer'])}"
             f"{_verdicts(found)}</section>"
         ),
     ]
@@ -80,24 +87,6 @@ def html(found: Characterisation, discussions: Sequence[Discussion], build: str)
     parts += [_discussion(one) for one in discussions]
     parts.append(_definitions())
     return "\n".join(parts) + "\n</body>\n</html>\n"
-
-
-def _style() -> str:
-    light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS))
-    dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS_ON_DARK))
-    rules = [
-        f":root {{ {light} }}",
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
-        (
-            "blockquote { margin: 0.5rem 0; padding-left: 0.8rem; border-left: 3px solid "
-            "var(--line); max-width: 75ch; }"
-        ),
-    ]
-    for index in range(len(palette.COLOURS)):
-        rules.append(f".s{index} {{ stroke: var(--c{index}); }}")
-        rules.append(f".f{index} {{ stroke: var(--c{index}); fill: var(--c{index}); }}")
-        rules.append(f".d{index} {{ fill: var(--c{index}); }}")
-    return sheet() + "\n".join(rules)
 
 
 def quoted(one: Quotation) -> str:
@@ -232,15 +221,15 @@ def _ratios(measurements: Sequence[Measurement]) -> list[str]:
 
 def _discussion(one: Discussion) -> str:
     return (
-        f"<section><h2>{one.number} {escape(DISCUSSIONS[one.number])}</h2>"
-        f"{quoted(one.quotation)}{_text_table(one.head, one.rows)}</section>"
+        f"<section><h2>{one.number} {escape(DISCUSSIONS[one.number].title)}</h2>"
+        f"{quoted(DISCUSSIONS[one.number].quotation)}{_text_table(one.head, one.rows)}</section>"
     )
 
 
 def _definitions() -> str:
     rows = [(metric.heading, metric.description) for metric in METRICS]
     return (
-        f"<section><h2>Metrics</h2>{quoted(rfc_text.GRAPH)}"
+        f"<section><h2>Metrics</h2>{quoted(QUOTATIONS['graph'])}"
         f"{_text_table(('metric', 'definition'), rows)}"
         f'<p class="note">Arm {DROP_TAIL}: pfifo with a buffer of the bandwidth-delay '
         "product.</p></section>"

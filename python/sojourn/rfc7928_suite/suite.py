@@ -11,37 +11,21 @@ from sojourn.execute.run import run as run_scenario
 from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Measured, judge
 from sojourn.result import Result, metrics
-from sojourn.rfc7928_suite import fairness, stability, traffic, transports
-from sojourn.rfc7928_suite.definitions import Definition, Direction
-from sojourn.rfc7928_suite.measuring import METRICS, WHOLE, acted, measure
+from sojourn.rfc7928_suite.definitions import (
+    DEFINITIONS,
+    DISCUSSIONS,
+    METRICS,
+    Definition,
+    Direction,
+)
+from sojourn.rfc7928_suite.measuring import WHOLE, acted, measure
+from sojourn.rfc7928_suite.scenarios import SCENARIOS
 from sojourn.rfc7928_suite.topology import DROP_TAIL, Case, Form, QueueUnderTest
 from sojourn.scenario import Scenario
 
-DISCUSSIONS = {
-    "4.6": "Interaction with scheduling",
-    "8.3": "Parameter sensitivity and stability",
-    "11": "Implementation cost",
-    "12": "Operator control and auto-tuning",
-}
-
-
-def _order(number: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in number.split("."))
-
-
-DEFINITIONS: dict[str, Definition] = {
-    one.number: one
-    for one in sorted(
-        (
-            *transports.DEFINITIONS,
-            *fairness.DEFINITIONS,
-            *stability.DEFINITIONS,
-            *traffic.DEFINITIONS,
-        ),
-        key=lambda one: _order(one.number),
-    )
-}
-NUMBERS = tuple(sorted([*DEFINITIONS, *DISCUSSIONS], key=_order))
+NUMBERS = tuple(
+    sorted([*DEFINITIONS, *DISCUSSIONS], key=lambda number: [int(one) for one in number.split(".")])
+)
 
 
 def selected(numbers: Sequence[str] | None) -> list[str]:
@@ -145,9 +129,9 @@ def cases(
 ) -> dict[str, list[Case]]:
     """Build the cases of all scenarios before the first run."""
     return {
-        number: [_seeded(case, seed) for case in DEFINITIONS[number].build(tested, form)]
+        number: [_seeded(case, seed) for case in SCENARIOS[number](tested, form)]
         for number in numbers
-        if number in DEFINITIONS
+        if number in SCENARIOS
     }
 
 

@@ -221,8 +221,9 @@ def dumbbell(
         for side, mbit in zip(("down", "up"), rates_mbit, strict=True)
     }
     sides = ("down", "up") if both else ("down",)
-    return Scenario(
-        name=f"RFC 7928, {tested.text}",
+    return composed(
+        tested,
+        form,
         links={
             "down": link(rates_mbit[0], buffers["down"], changes=changes),
             "up": link(rates_mbit[1], buffers["up"]),
@@ -232,6 +233,27 @@ def dumbbell(
             *arms({f"links.{side}.qdisc": buffers[side] for side in sides}, tested),
             *more,
         ],
+        measured_s=measured_s,
+        sample_ms=sample_ms,
+    )
+
+
+def composed(
+    tested: QueueUnderTest,
+    form: Form,
+    *,
+    links: Mapping[str, Link],
+    traffic: Sequence[Traffic],
+    arms: Sequence[Arm],
+    measured_s: float,
+    sample_ms: float = SAMPLE_MS,
+) -> Scenario:
+    """Compose a scenario with the durations and the number of runs of a form."""
+    return Scenario(
+        name=f"RFC 7928, {tested.text}",
+        links=links,
+        traffic=traffic,
+        arms=arms,
         rtt=f"{RTT_MS:g}ms",
         duration=seconds(form.warmup_s + measured_s),
         warmup=seconds(form.warmup_s),

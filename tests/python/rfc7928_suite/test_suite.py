@@ -11,12 +11,12 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.rfc7928_suite import api, page, rfc_text
+from sojourn.rfc7928_suite import api, page
+from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS, QUOTATIONS
 from sojourn.rfc7928_suite.discussion import discuss, drop_times
 from sojourn.rfc7928_suite.measuring import measure
+from sojourn.rfc7928_suite.scenarios import HEAVY, MEDIUM, MILD, SCENARIOS
 from sojourn.rfc7928_suite.suite import (
-    DEFINITIONS,
-    DISCUSSIONS,
     NUMBERS,
     cases,
     characterise,
@@ -26,9 +26,11 @@ from sojourn.rfc7928_suite.topology import (
     DROP_TAIL,
     FULL,
     QUICK,
+    RATE_MBIT,
     Case,
     Form,
     QueueUnderTest,
+    bdp_packets,
     bulk,
     dumbbell,
     flows,
@@ -89,8 +91,8 @@ def sections() -> dict[str, str]:
 
 def test_quotations_are_in_the_sections_that_they_name() -> None:
     text = sections()
-    assert len(rfc_text.ALL) > 25
-    for one in rfc_text.ALL:
+    assert len(QUOTATIONS) > 25
+    for one in QUOTATIONS.values():
         assert one.text in text[one.section], one
 
 
@@ -101,11 +103,19 @@ def test_every_testable_section_has_a_scenario() -> None:
         *("11", "12"),
     ]
     assert set(NUMBERS) == {*DEFINITIONS, *DISCUSSIONS}
+    assert DEFINITIONS.keys() == SCENARIOS.keys()
 
 
 def test_the_number_of_flows_follows_the_formulae() -> None:
     # S = 83 + 83 packets.
-    assert [flows(factor) for factor in (0.036, 0.081, 0.114)] == [6, 13, 19]
+    assert [flows(factor) for factor in (MILD, MEDIUM, HEAVY)] == [6, 13, 19]
+    for number, factor in {"8.2.2": MILD, "8.2.3": MEDIUM, "8.2.4": HEAVY}.items():
+        stated = DEFINITIONS[number]
+        assert f"ROUND({factor} S)" in stated.rfc
+        assert f" {flows(factor)} flows" in stated.ours
+    both_ways = DEFINITIONS["9.2"].ours
+    assert f"{flows(MILD)} flows per direction of 10 Mbit/s" in both_ways
+    assert f"{flows(MILD, bdp_packets(RATE_MBIT / 5))} at 2 Mbit/s" in both_ways
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -241,7 +251,7 @@ def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> N
     assert "not application" not in text
     for part in (
         "Directions that the RFC states",
-        rfc_text.SAME_WINDOW.text,
+        QUOTATIONS["same_window"].text,
         "of ns-3&#x27;s suite",
         "Goodput of reno against its queueing delay",
         "Goodput of category II relative to category I",
