@@ -188,21 +188,26 @@ pub trait Application: Debug {
     }
 }
 
+/// What all applications set that send requests over connections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exchange {
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
+    pub tcp: SenderParams,
+    /// Bytes of a request.
+    pub request: Bytes,
+}
+
 /// Configuration of an application.
 pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
-    /// Transport of its connections.
-    fn transport(&self) -> Transport;
-
-    /// Parameters of its TCP connections.
-    fn tcp(&self) -> SenderParams;
+    /// Its connections and requests.
+    fn exchange(&self) -> Exchange;
 
     /// Parameters of its connections if they are of QUIC: of TCP's, those that both have.
     fn quic_params(&self) -> quic::Params {
-        quic_params(&self.tcp())
+        quic_params(&self.exchange().tcp)
     }
-
-    /// Bytes of a request.
-    fn request(&self) -> Bytes;
 
     /// Mean number of connections opened in `time` if it does not depend on the network; 0 if each connection waits
     /// for a response.
@@ -222,16 +227,17 @@ pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
 impl dyn ApplicationConfig {
     /// Parameters of its QUIC connections; `None`: it uses TCP.
     pub fn quic(&self) -> Option<quic::Params> {
-        (self.transport() == Transport::Quic).then(|| self.quic_params())
+        (self.exchange().transport == Transport::Quic).then(|| self.quic_params())
     }
 
     /// The first broken rule: the key and what it must be.
     pub fn check(&self) -> Option<(&'static str, &'static str)> {
+        let Exchange { tcp, request, .. } = self.exchange();
         self.broken_rule()
-            .or_else(|| match (self.request().0, self.tcp().initial_window) {
+            .or_else(|| match (request.0, tcp.initial_window) {
                 (0, _) => Some(("request", "must be > 0")),
                 (_, 0) => Some(("initial_window", "must be >= 1")),
-                _ if !(SMALLEST_MSS..=MSS).contains(&self.tcp().mss) => {
+                _ if !(SMALLEST_MSS..=MSS).contains(&tcp.mss) => {
                     Some(("mss", "must be 128 to 1448 bytes"))
                 }
                 _ => None,

@@ -17,11 +17,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Duration, Instant, Rate, Rng};
 
 use crate::contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, Side, Transport,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side,
 };
 use crate::report::PlayerRecord;
 
@@ -33,10 +32,8 @@ const MEMORY: usize = 5;
 /// Configuration of a video player.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DashConfig {
-    /// Transport of the connections.
-    pub transport: Transport,
-    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
-    pub tcp: SenderParams,
+    /// Its connections and requests.
+    pub exchange: Exchange,
     /// Bit rates to choose from, in ascending order.
     pub ladder: Vec<Rate>,
     /// Duration of a segment.
@@ -45,21 +42,11 @@ pub struct DashConfig {
     pub buffer: Duration,
     /// Buffer level at which playback starts.
     pub start: Duration,
-    /// Bytes of a request.
-    pub request: Bytes,
 }
 
 impl ApplicationConfig for DashConfig {
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    fn tcp(&self) -> SenderParams {
-        self.tcp
-    }
-
-    fn request(&self) -> Bytes {
-        self.request
+    fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -190,8 +177,12 @@ impl Dash {
 
     fn request(&mut self, out: &mut AppOutput) {
         if self.in_progress.is_some() {
-            self.requested += self.config.request.0;
-            out.write(self.connection, Side::Client, self.config.request.0);
+            self.requested += self.config.exchange.request.0;
+            out.write(
+                self.connection,
+                Side::Client,
+                self.config.exchange.request.0,
+            );
             out.push(Command::Expect(
                 self.connection,
                 Side::Server,
@@ -263,17 +254,23 @@ impl Dash {
 
 #[cfg(test)]
 mod tests {
+    use sojourn_net::Bytes;
+    use sojourn_transport::SenderParams;
+
     use super::*;
+    use crate::contract::Transport;
 
     fn player(start_s: u64, buffer_s: u64) -> Dash {
         Dash::new(Arc::new(DashConfig {
-            transport: Transport::Tcp,
-            tcp: SenderParams::default(),
+            exchange: Exchange {
+                transport: Transport::Tcp,
+                tcp: SenderParams::default(),
+                request: Bytes(400),
+            },
             ladder: vec![Rate::mbit(1), Rate::mbit(2), Rate::mbit(4)],
             segment: Duration::from_secs(4),
             buffer: Duration::from_secs(buffer_s),
             start: Duration::from_secs(start_s),
-            request: Bytes(400),
         }))
     }
 

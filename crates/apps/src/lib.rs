@@ -25,8 +25,8 @@ mod web;
 
 pub use bulk::Bulk;
 pub use contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, Comparable, Length, Side,
-    Transaction, Transport, quic_params,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Comparable, Exchange, Length,
+    Side, Transaction, Transport, quic_params,
 };
 pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};

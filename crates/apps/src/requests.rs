@@ -13,25 +13,20 @@
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Duration, Instant, Rng};
 
 use crate::contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, Side, Timers, Transport,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side, Timers, Transport,
 };
 use crate::distributions::{Amount, Wait};
 
 /// Configuration of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestsConfig {
-    /// Transport of the connections.
-    pub transport: Transport,
-    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
-    pub tcp: SenderParams,
+    /// Its connections and requests.
+    pub exchange: Exchange,
     /// Number of servers that a round asks.
     pub servers: u32,
-    /// Bytes of a request.
-    pub request: Bytes,
     /// Bytes of a response; drawn for each.
     pub response: Amount,
     /// Processing time of a server per response.
@@ -43,16 +38,8 @@ pub struct RequestsConfig {
 }
 
 impl ApplicationConfig for RequestsConfig {
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    fn tcp(&self) -> SenderParams {
-        self.tcp
-    }
-
-    fn request(&self) -> Bytes {
-        self.request
+    fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -194,7 +181,7 @@ impl Requests {
     }
 
     fn request(&mut self, at: usize, out: &mut AppOutput) {
-        let (n, request) = (self.number(at), self.config.request.0);
+        let (n, request) = (self.number(at), self.config.exchange.request.0);
         let server = &mut self.servers[at];
         if server.connected && server.owes {
             server.requested += request;
@@ -240,7 +227,7 @@ impl Requests {
             generation: server.generation + 1,
             owes: server.owes,
             size: server.size,
-            closed: self.config.transport == Transport::Quic && !server.owes,
+            closed: self.config.exchange.transport == Transport::Quic && !server.owes,
             ..Server::default()
         };
         if !server.closed {

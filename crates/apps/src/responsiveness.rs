@@ -41,12 +41,11 @@ mod load;
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Duration, Instant, Rng};
 
 use crate::contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, FINISHED, FLIGHT, HELLO, Side,
-    Timers, Transport,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, FINISHED, FLIGHT,
+    HELLO, Side, Timers, Transport,
 };
 use crate::report::{Confidence, ResponsivenessRecord, RoundTrips};
 use load::{Load, RESPONSE, Stage, greet};
@@ -63,16 +62,8 @@ const SHARE_PERCENT: u64 = 5;
 const PAIR_BYTES: u64 = 5_000 + 1_000;
 
 impl ApplicationConfig for ResponsivenessConfig {
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    fn tcp(&self) -> SenderParams {
-        self.tcp
-    }
-
-    fn request(&self) -> Bytes {
-        self.request
+    fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -253,8 +244,8 @@ impl Responsiveness {
         let chosen = self.rng.below(ready as u64);
         let mut candidates = (0..).zip(self.loads.iter_mut().filter(|load| open(load)));
         if let Some((_, load)) = candidates.find(|&(place, _)| place == chosen) {
-            let request = self.config.request.0;
-            match self.config.transport {
+            let request = self.config.exchange.request.0;
+            match self.config.exchange.transport {
                 Transport::Tcp => load.ask(request, Some(now), out),
                 Transport::Quic => load.ask_on_stream(now, request, out),
             }
@@ -276,7 +267,7 @@ impl Responsiveness {
             greet(n, out);
         } else {
             probe.stage = Stage::Open;
-            let request = config.request.0;
+            let request = config.exchange.request.0;
             out.write(n, Side::Client, request);
             out.push(Command::Expect(n, Side::Server, request));
         }
@@ -320,8 +311,8 @@ impl Responsiveness {
         if probe.stage == Stage::Greeting {
             probe.stage = Stage::Open;
             probe.since = now;
-            out.write(n, Side::Client, FINISHED + config.request.0);
-            let asked = HELLO + FINISHED + config.request.0;
+            out.write(n, Side::Client, FINISHED + config.exchange.request.0);
+            let asked = HELLO + FINISHED + config.exchange.request.0;
             out.push(Command::Expect(n, Side::Server, asked));
             self.samples.add(now, Time::Tls, took);
         } else {
@@ -431,24 +422,20 @@ impl Responsiveness {
 /// Configuration of a responsiveness test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponsivenessConfig {
-    /// Transport of the connections.
-    pub transport: Transport,
-    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
-    pub tcp: SenderParams,
+    /// Its connections and requests.
+    pub exchange: Exchange,
     /// Load-generating connections, at most.
     pub connections: u32,
     /// They fetch data without end; else there is one, and it is idle.
     pub load: bool,
     /// Connections begin with the handshake of TLS 1.3.
     pub tls: bool,
-    /// Bytes of a request.
-    pub request: Bytes,
 }
 
 impl ResponsivenessConfig {
     /// Whether the handshake of TLS takes a round trip of its own: in QUIC's it is contained.
     fn has_tls_round_trip(&self) -> bool {
-        self.tls && self.transport == Transport::Tcp
+        self.tls && self.exchange.transport == Transport::Tcp
     }
 }
 

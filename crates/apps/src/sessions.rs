@@ -13,40 +13,27 @@
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Duration, Instant, Rng};
 
 use crate::contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, Side, Transport,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side,
 };
 use crate::distributions::{Amount, Wait};
 
 /// Configuration of sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionsConfig {
-    /// Transport of the connections.
-    pub transport: Transport,
-    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
-    pub tcp: SenderParams,
+    /// Its connections and requests.
+    pub exchange: Exchange,
     /// Time from one connection to the next.
     pub every: Wait,
-    /// Bytes of a request.
-    pub request: Bytes,
     /// Bytes of a response.
     pub response: Amount,
 }
 
 impl ApplicationConfig for SessionsConfig {
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    fn tcp(&self) -> SenderParams {
-        self.tcp
-    }
-
-    fn request(&self) -> Bytes {
-        self.request
+    fn exchange(&self) -> Exchange {
+        self.exchange
     }
 
     fn connections(&self, time: Duration) -> u64 {
@@ -87,7 +74,7 @@ impl Application for Sessions {
                 self.wait(now);
             }
             AppEvent::Connected(n) => {
-                let request = self.config.request.0;
+                let request = self.config.exchange.request.0;
                 out.write(n, Side::Client, request);
                 out.push(Command::Expect(n, Side::Server, request));
             }

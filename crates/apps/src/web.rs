@@ -31,8 +31,8 @@ use sojourn_net::{Bytes, Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
 use crate::contract::{
-    AppEvent, AppOutput, Application, ApplicationConfig, Command, FINISHED, FLIGHT, HELLO, Side,
-    Timers, Transport, quic_params,
+    AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, FINISHED, FLIGHT,
+    HELLO, Side, Timers, Transport, quic_params,
 };
 use crate::distributions::Wait;
 use crate::page::Page;
@@ -43,15 +43,15 @@ const PARALLEL: usize = 6;
 
 impl ApplicationConfig for WebConfig {
     /// HTTP/3 runs over QUIC, the others over TCP.
-    fn transport(&self) -> Transport {
-        match self.http {
-            Http::One | Http::Two => Transport::Tcp,
-            Http::Three => Transport::Quic,
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            transport: match self.http {
+                Http::One | Http::Two => Transport::Tcp,
+                Http::Three => Transport::Quic,
+            },
+            tcp: self.tcp,
+            request: self.request,
         }
-    }
-
-    fn tcp(&self) -> SenderParams {
-        self.tcp
     }
 
     fn quic_params(&self) -> quic::Params {
@@ -60,10 +60,6 @@ impl ApplicationConfig for WebConfig {
             flow: self.flow,
             ..quic_params(&self.tcp)
         }
-    }
-
-    fn request(&self) -> Bytes {
-        self.request
     }
 
     fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {

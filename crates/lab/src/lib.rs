@@ -10,6 +10,7 @@ mod derived;
 mod frame;
 mod inventory;
 mod invocation;
+mod jobs;
 mod keys;
 mod load;
 mod manifest;

@@ -1,22 +1,22 @@
 //! Runs every replication of every arm.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported, locked};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
-use sojourn_scenario::Scenario;
+use sojourn_scenario::{Plan, Scenario};
 
 use crate::capture::{Capture, check_capture, comment};
 use crate::invocation::Invocation;
+use crate::jobs::Jobs;
 use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
 use crate::outcome::{Outcome, Piece};
@@ -93,101 +93,53 @@ pub fn run(
 ) -> Result<Outcome, BackendError> {
     check(backend, scenario)?;
     may_capture(backend, scenario, options.capture)?;
-    let arms: Vec<_> = scenario.arms().collect();
-    let replications = scenario.replications() as usize;
-    let total = arms.len() * replications;
-    let mut jobs: Vec<usize> = (0..total).collect();
-    // Stored runs come first. The others are executed in the order of replications, so that an
-    // interrupted comparison has runs of every arm.
-    let stored: BTreeSet<_> = options
-        .invocation
-        .iter()
-        .flat_map(|i| i.finished())
-        .collect();
-    jobs.sort_by_key(|&number| {
-        let (arm, replication) = (number / replications, number % replications);
-        (!stored.contains(&number), replication, arm)
-    });
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let ended = || options.cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-    let (pieces, failure) = (Mutex::new(BTreeMap::new()), Mutex::new(None));
-
-    let work = || {
-        let _guard = EndOnPanic(&failed);
-        // Ends: `next` grows in each turn.
-        while !ended() {
-            let job = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&number) = jobs.get(job) else {
-                return;
-            };
-            let reached = AtomicU64::new(0);
-            let count = |time: Instant| {
-                let before = reached.swap(time.as_nanos(), Ordering::Relaxed);
-                let step = time.as_nanos().saturating_sub(before);
-                options.simulated.fetch_add(step, Ordering::Relaxed);
-            };
-            let cancellation = Cancellation::new(&ended).reporting(&count);
-            let run = || {
-                let arm = number / replications;
-                let replication = u32::try_from(number % replications).unwrap_or(u32::MAX);
-                // After a panic nothing reads the records.
-                let run = || {
-                    one(
-                        backend,
-                        scenario,
-                        arm,
-                        replication,
-                        &cancellation,
-                        options.capture,
-                    )
-                };
-                catch_unwind(AssertUnwindSafe(run))
-                    .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)))
-            };
-            let read = options
-                .invocation
-                .and_then(|invocation| invocation.piece(number));
-            let piece = match read {
-                Some(piece) => Ok(Some(piece)),
-                None => run().inspect(|piece| {
-                    if let (Some(invocation), Some(piece)) = (options.invocation, piece) {
-                        invocation.keep(number, piece);
-                    }
-                }),
-            };
-            match piece {
-                Ok(None) => {}
-                Ok(Some(piece)) => {
-                    let mut pieces = locked(&pieces);
-                    pieces.insert(number, piece);
-                    // Reported under the lock, so that the numbers never go back.
-                    (options.progress)(pieces.len(), jobs.len());
-                }
-                Err(error) => {
-                    *locked(&failure) = Some(error);
-                    failed.store(true, Ordering::Relaxed);
-                }
-            }
+    let numbers = in_order(scenario, options.invocation);
+    let total = numbers.len();
+    let jobs = Jobs::new(numbers);
+    let ended = || options.cancel.load(Ordering::Relaxed) || jobs.is_stopped();
+    let pieces = Mutex::new(BTreeMap::new());
+    let execute = |number: usize| {
+        let reached = AtomicU64::new(0);
+        let count = |time: Instant| {
+            let before = reached.swap(time.as_nanos(), Ordering::Relaxed);
+            let step = time.as_nanos().saturating_sub(before);
+            options.simulated.fetch_add(step, Ordering::Relaxed);
+        };
+        let cancellation = Cancellation::new(&ended).reporting(&count);
+        let piece = Run::numbered(backend, scenario, number).piece(&cancellation, options.capture);
+        if let (Some(invocation), Ok(Some(piece))) = (options.invocation, &piece) {
+            invocation.keep(number, piece);
         }
+        piece
     };
-    let properties = backend.properties();
-    let threads = threads(options.jobs, properties.max_concurrency).min(jobs.len());
+    let work = |number| {
+        if ended() {
+            jobs.stop();
+            return Ok(());
+        }
+        let stored = options.invocation.and_then(|i| i.piece(number));
+        let piece = match stored {
+            Some(piece) => Some(piece),
+            None => execute(number)?,
+        };
+        if let Some(piece) = piece {
+            let mut pieces = locked(&pieces);
+            pieces.insert(number, piece);
+            // Reported under the lock, so that the numbers never go back.
+            (options.progress)(pieces.len(), total);
+        }
+        Ok(())
+    };
+    let threads = jobs.threads(options.jobs, backend.properties().max_concurrency);
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(|| (options.on_thread)(&work)))
-            .collect();
-        for worker in workers {
-            if let Err(panic) = worker.join() {
-                resume_unwind(panic);
-            }
+        for _ in 0..threads {
+            scope.spawn(|| (options.on_thread)(&|| jobs.work(work)));
         }
     });
     if let Some(invocation) = options.invocation {
         invocation.flush();
     }
-    if let Some(error) = locked(&failure).take() {
-        return Err(error);
-    }
+    jobs.outcome()?;
     let finished = std::mem::take(&mut *locked(&pieces));
     Ok(Outcome::of(
         scenario.clone(),
@@ -195,6 +147,19 @@ pub fn run(
         finished.into_values().collect(),
         total,
     ))
+}
+
+/// The numbers of the runs of a scenario: stored ones first, the others in the order of replications, so that an
+/// interrupted comparison has runs of every arm.
+fn in_order(scenario: &Scenario, invocation: Option<&Invocation>) -> Vec<usize> {
+    let replications = scenario.replications() as usize;
+    let mut numbers: Vec<usize> = (0..scenario.arms().len() * replications).collect();
+    let stored: BTreeSet<_> = invocation.iter().flat_map(|i| i.finished()).collect();
+    numbers.sort_by_key(|number| {
+        let (arm, replication) = (number / replications, number % replications);
+        (!stored.contains(number), replication, arm)
+    });
+    numbers
 }
 
 /// Checks that the packets of a scenario can be captured if they are to be.
@@ -211,48 +176,89 @@ fn may_capture(
     })
 }
 
-/// Runs a replication of an arm, captured or not; `None`: it was cancelled.
-fn one(
-    backend: &dyn Backend,
-    scenario: &Scenario,
+/// A replication of an arm on a backend.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    backend: &'a dyn Backend,
+    scenario: &'a Scenario,
     arm: usize,
     replication: u32,
-    cancellation: &Cancellation<'_>,
-    capture: Option<&Capture>,
-) -> Result<Option<Piece>, BackendError> {
-    let plan = scenario.plan(arm, replication);
-    let name = scenario.arms().nth(arm).unwrap_or_default();
-    let (completion, records) =
-        recorded(backend, scenario, arm, replication, cancellation, capture)?;
-    Ok((completion == Completion::Finished).then(|| {
-        Piece::of(Cell {
-            arm: name,
-            replication,
-            plan: &plan,
-            records: &records,
-        })
-    }))
 }
 
-/// The records of a run, captured or not.
-pub(crate) fn recorded(
-    backend: &dyn Backend,
-    scenario: &Scenario,
-    arm: usize,
-    replication: u32,
-    cancellation: &Cancellation<'_>,
-    capture: Option<&Capture>,
-) -> Result<(Completion, Records), BackendError> {
-    let plan = scenario.plan(arm, replication);
-    let Some(capture) = capture else {
-        let mut records = Records::default();
-        let completion = backend.run(&plan, cancellation, &mut records)?;
-        return Ok((completion, records));
-    };
-    let name = scenario.arms().nth(arm).unwrap_or_default();
-    let mut sink = capture.open(comment(scenario, name, replication));
-    let completion = backend.run(&plan, cancellation, &mut sink)?;
-    Ok((completion, sink.records))
+impl<'a> Run<'a> {
+    /// The run with this number, counted arm by arm.
+    pub(crate) fn numbered(
+        backend: &'a dyn Backend,
+        scenario: &'a Scenario,
+        number: usize,
+    ) -> Self {
+        let replications = scenario.replications() as usize;
+        Self {
+            backend,
+            scenario,
+            arm: number / replications,
+            replication: u32::try_from(number % replications).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        self.scenario.plan(self.arm, self.replication)
+    }
+
+    /// What its records are, with its arm and replication.
+    pub(crate) fn cell<'c>(&self, plan: &'c Plan, records: &'c Records) -> Cell<'c>
+    where
+        'a: 'c,
+    {
+        Cell {
+            arm: self.arm(),
+            replication: self.replication,
+            plan,
+            records,
+        }
+    }
+
+    fn arm(&self) -> &'a str {
+        self.scenario.arms().nth(self.arm).unwrap_or_default()
+    }
+
+    /// Executes it, captured or not. A queue from outside that fails panics with the name of the run.
+    pub(crate) fn records(
+        &self,
+        plan: &Plan,
+        cancellation: &Cancellation<'_>,
+        capture: Option<&Capture>,
+    ) -> Result<(Completion, Records), BackendError> {
+        let execute = || {
+            let Some(capture) = capture else {
+                let mut records = Records::default();
+                let completion = self.backend.run(plan, cancellation, &mut records)?;
+                return Ok((completion, records));
+            };
+            let mut sink = capture.open(comment(self.scenario, self.arm(), self.replication));
+            let completion = self.backend.run(plan, cancellation, &mut sink)?;
+            Ok((completion, sink.records))
+        };
+        catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|mut panic| {
+            if let Some(failure) = panic.downcast_mut::<QueueFailure>() {
+                let (arm, replication) = (self.arm(), self.replication);
+                failure.run = Some(format!("arm \"{arm}\", replication {replication}"));
+            }
+            resume_unwind(panic)
+        })
+    }
+
+    /// Its tables; `None`: it was cancelled.
+    fn piece(
+        &self,
+        cancellation: &Cancellation<'_>,
+        capture: Option<&Capture>,
+    ) -> Result<Option<Piece>, BackendError> {
+        let plan = self.plan();
+        let (completion, records) = self.records(&plan, cancellation, capture)?;
+        let finished = completion == Completion::Finished;
+        Ok(finished.then(|| Piece::of(self.cell(&plan, &records))))
+    }
 }
 
 /// Runs the first run of a scenario, which may end before its duration, and returns the outcome of the same scenario with
@@ -272,19 +278,14 @@ pub fn run_while_it_lasts(
         backend: backend.name(),
         reason,
     };
-    let arm = scenario.arms().next().unwrap_or_default().to_owned();
-    let (_, records) = recorded(backend, scenario, 0, 0, cancellation, capture)?;
+    let run = Run::numbered(backend, scenario, 0);
+    let (_, records) = run.records(&run.plan(), cancellation, capture)?;
     let millis = taken().as_nanos().div_ceil(1_000_000).max(1);
     let duration = ("duration".to_owned(), format!("\"{millis}ms\""));
     let lasted = scenario.changed(&[duration]);
     let lasted = lasted.map_err(|e| failed(format!("the run of {millis} ms is too short: {e}")))?;
     let plan = lasted.plan(0, 0);
-    let piece = Piece::of(Cell {
-        arm: &arm,
-        replication: 0,
-        plan: &plan,
-        records: &records,
-    });
+    let piece = Piece::of(run.cell(&plan, &records));
     Ok(Outcome::of(lasted, Provenance::of(backend), vec![piece], 1))
 }
 
@@ -301,22 +302,8 @@ pub fn run_one(
     scenario: &Scenario,
     number: usize,
 ) -> Result<Vec<u8>, BackendError> {
-    let replications = scenario.replications() as usize;
-    let (arm, replication) = (number / replications, number % replications);
-    let replication = u32::try_from(replication).unwrap_or(u32::MAX);
-    let name = scenario.arms().nth(arm).unwrap_or_default();
-    let run = || {
-        one(
-            backend,
-            scenario,
-            arm,
-            replication,
-            &Cancellation::new(&|| false),
-            None,
-        )
-    };
-    let piece = catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| resume_unwind(in_run(panic, name, replication)))?;
+    let run = Run::numbered(backend, scenario, number);
+    let piece = run.piece(&Cancellation::new(&|| false), None)?;
     let failed = |reason: &dyn fmt::Display| BackendError::Failed {
         backend: backend.name(),
         reason: reason.to_string(),
@@ -327,39 +314,3 @@ pub fn run_one(
         .to_bytes(&keys.runs[number])
         .map_err(|error| failed(&error))
 }
-
-/// Adds the run to the failure of a queue from outside; any other panic stays as it is.
-pub(crate) fn in_run(
-    panic: Box<dyn Any + Send>,
-    arm: &str,
-    replication: u32,
-) -> Box<dyn Any + Send> {
-    match panic.downcast::<QueueFailure>() {
-        Ok(mut failure) => {
-            failure.run = Some(format!("arm \"{arm}\", replication {replication}"));
-            failure
-        }
-        Err(panic) => panic,
-    }
-}
-
-/// How many runs are under way at once.
-pub(crate) fn threads(asked: Option<NonZeroUsize>, most: Option<NonZeroUsize>) -> usize {
-    let threads = asked.or_else(|| thread::available_parallelism().ok());
-    let threads = threads.unwrap_or(NonZeroUsize::MIN);
-    most.map_or(threads, |most| threads.min(most)).get()
-}
-
-/// Ends the other runs when one panics, rather than letting them finish for nothing.
-struct EndOnPanic<'a>(&'a AtomicBool);
-
-impl Drop for EndOnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

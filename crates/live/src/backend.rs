@@ -145,9 +145,11 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
     }
     match &flow.traffic {
         Traffic::Quic { .. } => Some(("type", QUIC.into())),
-        Traffic::App(app) if app.transport() == Transport::Quic => Some(("transport", QUIC.into())),
+        Traffic::App(app) if app.exchange().transport == Transport::Quic => {
+            Some(("transport", QUIC.into()))
+        }
         Traffic::Tcp { params, .. } => sender(params, controls),
-        Traffic::App(app) => sender(&app.tcp(), controls),
+        Traffic::App(app) => sender(&app.exchange().tcp, controls),
         Traffic::Program(_) => program(flow),
         Traffic::Datagrams(_) => None,
     }
@@ -177,8 +179,13 @@ fn program(flow: &FlowConfig) -> Option<Missing> {
             "a DSCP of the packets of a program",
         ),
     ];
-    let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
-    used.map(|(key, _, what)| (key, what.into()))
+    first_used(&keys)
+}
+
+/// The first key whose feature is used, and the feature.
+fn first_used(keys: &[(&'static str, bool, &'static str)]) -> Option<Missing> {
+    let used = keys.iter().find(|(_, is_used, _)| *is_used);
+    used.map(|&(key, _, what)| (key, what.into()))
 }
 
 fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing> {
@@ -222,8 +229,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "pacing of a control that does not pace",
         ),
     ];
-    let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
-    used.map(|(key, _, what)| (key, what.into()))
+    first_used(&keys)
 }
 
 /// Message for a congestion control that is not loaded. The kernel requests the same module name.
@@ -238,7 +244,7 @@ fn not_loaded(name: &str) -> String {
 fn asks_for_ecn(flow: &FlowConfig) -> Option<bool> {
     match &flow.traffic {
         Traffic::Tcp { params, .. } => Some(params.offers_ecn()),
-        Traffic::App(app) => Some(app.tcp().offers_ecn()),
+        Traffic::App(app) => Some(app.exchange().tcp.offers_ecn()),
         _ => None,
     }
 }

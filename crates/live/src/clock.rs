@@ -6,8 +6,10 @@
     reason = "real packets have real times"
 )]
 
-use std::time;
+use std::{io, time};
 
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
 use sojourn_net::{Duration, Instant};
 
 /// Time since the start of the run: `CLOCK_MONOTONIC` in nanoseconds.
@@ -28,6 +30,23 @@ impl Clock {
     pub(crate) fn now(&self) -> Instant {
         let nanos = self.start.elapsed().as_nanos();
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// Sleeps until one of `fds` is ready, for `time` at most.
+///
+/// # Errors
+/// Those of the system call, except an interruption, which ends the sleep.
+pub(crate) fn poll_for(fds: &mut [PollFd<'_>], time: Duration) -> io::Result<()> {
+    let timeout = Timespec {
+        tv_sec: (time.as_nanos() / 1_000_000_000)
+            .try_into()
+            .unwrap_or(i64::MAX),
+        tv_nsec: (time.as_nanos() % 1_000_000_000).try_into().unwrap_or(0),
+    };
+    match poll(fds, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
-use crate::clock::{Clock, Wait, Waiting};
+use crate::clock::{Clock, Wait, Waiting, poll_for};
 use crate::flows::{Flows, Side};
 use crate::frame::{Frame, Parsed, Pool};
 use crate::namespace::Port;
@@ -286,20 +286,12 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// Sleeps until a packet arrives, for `time` at most.
     fn sleep(&self, time: Duration) -> io::Result<()> {
         // An earlier stop of the run is noticed after at most this time.
-        const LONGEST: u64 = 50_000_000;
-        let nanos = time.as_nanos().min(LONGEST);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: nanos.try_into().unwrap_or(0),
-        };
+        const LONGEST: Duration = Duration::from_millis(50);
         let mut fds = [
             PollFd::from_borrowed_fd(self.ports[0].fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.ports[1].fd(), PollFlags::IN),
         ];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        poll_for(&mut fds, time.min(LONGEST))
     }
 }
 

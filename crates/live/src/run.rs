@@ -423,7 +423,7 @@ fn program_of(flow: &FlowConfig) -> Option<&ProgramConfig> {
 fn offers_ecn(flow: &FlowConfig) -> bool {
     match &flow.traffic {
         Traffic::Tcp { params, .. } => params.offers_ecn(),
-        Traffic::App(app) => app.tcp().offers_ecn(),
+        Traffic::App(app) => app.exchange().tcp.offers_ecn(),
         _ => false,
     }
 }

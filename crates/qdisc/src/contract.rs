@@ -241,3 +241,19 @@ pub struct Backlog {
     /// Sum of their sizes.
     pub bytes: Bytes,
 }
+
+impl Backlog {
+    /// A packet of `size` has come.
+    #[inline]
+    pub fn add(&mut self, size: Bytes) {
+        self.packets += 1;
+        self.bytes += size;
+    }
+
+    /// A packet of `size` has gone.
+    #[inline]
+    pub fn remove(&mut self, size: Bytes) {
+        self.packets -= 1;
+        self.bytes -= size;
+    }
+}

@@ -128,9 +128,10 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
                 Traffic::Tcp { params, .. } => (params.cc.kind(), false),
                 Traffic::Quic { params, .. } => (params.cc.kind(), true),
                 Traffic::Datagrams(_) | Traffic::Program(_) => continue,
-                Traffic::App(app) => app
-                    .quic()
-                    .map_or_else(|| (app.tcp().cc.kind(), false), |q| (q.cc.kind(), true)),
+                Traffic::App(app) => app.quic().map_or_else(
+                    || (app.exchange().tcp.cc.kind(), false),
+                    |q| (q.cc.kind(), true),
+                ),
             };
             models.insert(of_control(control));
             models.extend(over_quic.then(|| ("QUIC".to_owned(), quic::COMPARISON)));

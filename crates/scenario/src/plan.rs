@@ -97,7 +97,7 @@ impl FlowConfig {
     pub(crate) fn mss(&self) -> u16 {
         match &self.traffic {
             Traffic::Tcp { params, .. } => params.mss,
-            Traffic::App(app) => app.tcp().mss,
+            Traffic::App(app) => app.exchange().tcp.mss,
             Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => MSS,
         }
     }

@@ -242,7 +242,7 @@ impl Open {
     fn new(number: u32, traffic: &Traffic) -> Self {
         let mss = match traffic {
             Traffic::Tcp { params, .. } => Some(params.mss),
-            Traffic::App(app) => app.quic().is_none().then(|| app.tcp().mss),
+            Traffic::App(app) => app.quic().is_none().then(|| app.exchange().tcp.mss),
             Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => None,
         };
         Self {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, ApplicationConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing,
-    Transport, UdpConfig, VoipConfig, Wait,
+    Amount, ApplicationConfig, DashConfig, Exchange, JitterBuffer, RequestsConfig, SessionsConfig,
+    Spacing, Transport, UdpConfig, VoipConfig, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_records::Records;
@@ -53,10 +53,12 @@ fn durations_ms(records: &Records) -> Vec<f64> {
 
 fn rounds(servers: u32, bytes: u64, rounds: u32) -> RequestsConfig {
     RequestsConfig {
-        transport: Transport::Tcp,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport: Transport::Tcp,
+            tcp: SenderParams::default(),
+            request: Bytes(400),
+        },
         servers,
-        request: Bytes(400),
         response: Amount::Fixed(Bytes(bytes)),
         work: Duration::ZERO,
         think: Wait::Fixed(Duration::from_millis(300)),
@@ -104,12 +106,14 @@ fn an_incast_ends_with_its_last_response() {
 #[test]
 fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
     let sessions = SessionsConfig {
-        transport: Transport::Tcp,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport: Transport::Tcp,
+            tcp: SenderParams::default(),
+            request: Bytes(400),
+        },
         every: Wait::Exponential {
             mean: Duration::from_millis(10),
         },
-        request: Bytes(400),
         response: Amount::Pareto {
             least: Bytes(1_000),
             shape: 1.5,
@@ -137,13 +141,15 @@ fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
 fn video(mbit: u64, seconds: u64) -> Records {
     let ladder = [1, 2, 4].map(Rate::mbit).to_vec();
     let dash = DashConfig {
-        transport: Transport::Tcp,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport: Transport::Tcp,
+            tcp: SenderParams::default(),
+            request: Bytes(400),
+        },
         ladder,
         segment: Duration::from_secs(4),
         buffer: Duration::from_secs(20),
         start: Duration::from_secs(4),
-        request: Bytes(400),
     };
     let app = Arc::new(dash);
     records(&config(mbit, 100, seconds, app))
@@ -173,13 +179,15 @@ fn video_takes_the_quality_that_fits_and_pauses_when_its_buffer_is_full() {
 fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
     let ladder = vec![Rate::mbit(2)];
     let dash = DashConfig {
-        transport: Transport::Tcp,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport: Transport::Tcp,
+            tcp: SenderParams::default(),
+            request: Bytes(400),
+        },
         ladder,
         segment: Duration::from_secs(4),
         buffer: Duration::from_secs(20),
         start: Duration::from_secs(4),
-        request: Bytes(400),
     };
     let app = Arc::new(dash);
     let records = records(&config(1, 100, 200, app));

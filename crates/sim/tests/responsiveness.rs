@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::{Confidence, ResponsivenessConfig, ResponsivenessRecord, Transport};
+use sojourn_apps::{Confidence, Exchange, ResponsivenessConfig, ResponsivenessRecord, Transport};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -13,12 +13,14 @@ use sojourn_transport::SenderParams;
 
 fn usual() -> ResponsivenessConfig {
     ResponsivenessConfig {
-        transport: Transport::Tcp,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport: Transport::Tcp,
+            tcp: SenderParams::default(),
+            request: Bytes(400),
+        },
         connections: 16,
         load: true,
         tls: true,
-        request: Bytes(400),
     }
 }
 
@@ -82,7 +84,13 @@ fn an_idle_link_has_as_many_round_trips_a_minute_as_fit() {
 /// A test behind a bloated buffer: what came of it, the base RTT and the mean wait together in milliseconds, and
 /// how many packets were dropped.
 fn bloated(qdisc: &str, tcp: SenderParams) -> (ResponsivenessRecord, f64, u64) {
-    let test = ResponsivenessConfig { tcp, ..usual() };
+    let test = ResponsivenessConfig {
+        exchange: Exchange {
+            tcp,
+            ..usual().exchange
+        },
+        ..usual()
+    };
     let records = records(&config(20, qdisc, 60, test));
     let link = &records.links[0];
     let waits = link.sojourn.mean().unwrap() / 1e6;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, ApplicationConfig, DashConfig, RequestsConfig, ResponsivenessConfig, SessionsConfig,
-    Transport, Wait,
+    Amount, ApplicationConfig, DashConfig, Exchange, RequestsConfig, ResponsivenessConfig,
+    SessionsConfig, Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_records::Records;
@@ -62,20 +62,24 @@ fn records(app: Arc<dyn ApplicationConfig>, qdisc: &str, beside_bulk: bool) -> R
 
 fn sessions(transport: Transport) -> Arc<dyn ApplicationConfig> {
     Arc::new(SessionsConfig {
-        transport,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport,
+            tcp: SenderParams::default(),
+            request: REQUEST,
+        },
         every: Wait::Fixed(Duration::from_millis(500)),
-        request: REQUEST,
         response: Amount::Fixed(Bytes(20_000)),
     })
 }
 
 fn requests(transport: Transport, servers: u32, think: Duration) -> Arc<dyn ApplicationConfig> {
     Arc::new(RequestsConfig {
-        transport,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport,
+            tcp: SenderParams::default(),
+            request: REQUEST,
+        },
         servers,
-        request: REQUEST,
         response: Amount::Fixed(Bytes(10_000)),
         work: Duration::from_millis(5),
         think: Wait::Fixed(think),
@@ -85,24 +89,28 @@ fn requests(transport: Transport, servers: u32, think: Duration) -> Arc<dyn Appl
 
 fn dash(transport: Transport) -> Arc<dyn ApplicationConfig> {
     Arc::new(DashConfig {
-        transport,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport,
+            tcp: SenderParams::default(),
+            request: REQUEST,
+        },
         ladder: vec![Rate::mbit(1), Rate::mbit(2), Rate::mbit(4)],
         segment: Duration::from_secs(2),
         buffer: Duration::from_secs(10),
         start: Duration::from_secs(2),
-        request: REQUEST,
     })
 }
 
 fn responsiveness(transport: Transport, load: bool) -> Arc<dyn ApplicationConfig> {
     Arc::new(ResponsivenessConfig {
-        transport,
-        tcp: SenderParams::default(),
+        exchange: Exchange {
+            transport,
+            tcp: SenderParams::default(),
+            request: REQUEST,
+        },
         connections: 4,
         load,
         tls: true,
-        request: REQUEST,
     })
 }
 

@@ -80,7 +80,7 @@ impl Load {
     fn begin(&mut self, config: &ResponsivenessConfig, out: &mut AppOutput) {
         self.stage = Stage::Open;
         if config.load {
-            self.ask(config.request.0, None, out);
+            self.ask(config.exchange.request.0, None, out);
         }
     }
 

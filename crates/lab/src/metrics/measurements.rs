@@ -1,10 +1,7 @@
 //! Runs whose metrics are computed on threads of their own.
 
-use std::any::Any;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -13,7 +10,7 @@ use std::time::Duration;
 use sojourn_backend::{BackendError, Cancellation, Registry, UnknownBackend, locked};
 
 use super::meter::Meter;
-use crate::run::threads;
+use crate::jobs::Jobs;
 
 /// The number of a run and its row.
 pub type Row = (usize, Vec<u8>);
@@ -21,23 +18,14 @@ pub type Row = (usize, Vec<u8>);
 /// Calls its argument once, on each thread that executes runs.
 pub type OnThread = fn(&(dyn Fn() + Sync));
 
-/// What ends runs early.
-enum Failure {
-    Error(BackendError),
-    Panic(Box<dyn Any + Send>),
-}
-
 /// What the threads share.
 struct Shared {
     meter: Arc<Meter>,
     registry: Registry,
     backend: Option<String>,
-    numbers: Vec<usize>,
-    next: AtomicUsize,
-    stopped: AtomicBool,
+    jobs: Jobs,
     /// Rows not taken yet, in the order of completion.
     rows: Mutex<Vec<Row>>,
-    failure: Mutex<Option<Failure>>,
 }
 
 /// Runs under way; dropping it ends them.
@@ -51,7 +39,7 @@ pub struct Measurements {
 impl fmt::Debug for Measurements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Measurements")
-            .field("numbers", &self.shared.numbers.len())
+            .field("numbers", &self.shared.jobs.len())
             .finish_non_exhaustive()
     }
 }
@@ -71,16 +59,15 @@ impl Measurements {
         on_thread: OnThread,
     ) -> Result<Self, UnknownBackend> {
         let properties = registry.get(backend)?.properties();
-        let count = threads(jobs, properties.max_concurrency).min(numbers.len());
+        let at_once = jobs;
+        let jobs = Jobs::new(numbers);
+        let count = jobs.threads(at_once, properties.max_concurrency);
         let shared = Arc::new(Shared {
             meter,
             registry,
             backend: backend.map(str::to_owned),
-            numbers,
-            next: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
+            jobs,
             rows: Mutex::default(),
-            failure: Mutex::default(),
         });
         let (running, ended) = channel();
         let start = |_| {
@@ -112,16 +99,12 @@ impl Measurements {
         if waited == Err(RecvTimeoutError::Timeout) || !rows.is_empty() {
             return Ok(Some(rows));
         }
-        match locked(&self.shared.failure).take() {
-            None => Ok(None),
-            Some(Failure::Error(error)) => Err(error),
-            Some(Failure::Panic(panic)) => resume_unwind(panic),
-        }
+        self.shared.jobs.outcome().map(|()| None)
     }
 
     /// Ends the runs, and returns the rows of finished runs that were not taken.
     pub fn stop(&mut self) -> Vec<Row> {
-        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.shared.jobs.stop();
         for thread in self.threads.drain(..) {
             // Panics of runs are kept as failures.
             let _ = thread.join();
@@ -138,30 +121,15 @@ impl Drop for Measurements {
 
 impl Shared {
     fn work(&self) {
-        let stopped = || self.stopped.load(Ordering::Relaxed);
-        // Ends: `next` grows in each turn.
-        while !stopped() {
-            let next = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(&number) = self.numbers.get(next) else {
-                return;
-            };
-            let measure = || {
-                let backend = self.registry.get(self.backend.as_deref());
-                let backend = backend.expect("the backend was found before");
-                let cancellation = Cancellation::new(&stopped);
-                self.meter.measure(backend, number, &cancellation)
-            };
-            let failure = match catch_unwind(AssertUnwindSafe(measure)) {
-                Ok(Ok(None)) => continue,
-                Ok(Ok(Some(row))) => {
-                    locked(&self.rows).push((number, row));
-                    continue;
-                }
-                Ok(Err(error)) => Failure::Error(error),
-                Err(panic) => Failure::Panic(panic),
-            };
-            locked(&self.failure).get_or_insert(failure);
-            self.stopped.store(true, Ordering::Relaxed);
-        }
+        let stopped = || self.jobs.is_stopped();
+        self.jobs.work(|number| {
+            let backend = self.registry.get(self.backend.as_deref());
+            let backend = backend.expect("the backend was found before");
+            let cancellation = Cancellation::new(&stopped);
+            if let Some(row) = self.meter.measure(backend, number, &cancellation)? {
+                locked(&self.rows).push((number, row));
+            }
+            Ok(())
+        });
     }
 }

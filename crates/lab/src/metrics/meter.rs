@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use arrow_schema::ArrowError;
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion};
@@ -15,8 +14,8 @@ use super::rows::Window;
 use super::runs::Columns;
 use crate::invocation::{Engine, Invocation};
 use crate::keys::Keys;
-use crate::run::{in_run, recorded};
-use crate::tables::{Cell, Table, metric_batches};
+use crate::run::Run;
+use crate::tables::{Table, metric_batches};
 
 /// The metrics of the runs of a scenario as rows of bytes, which any process of the same build can
 /// read. Runs are numbered arm by arm.
@@ -118,30 +117,13 @@ impl Meter {
         number: usize,
         cancellation: &Cancellation<'_>,
     ) -> Result<Option<Vec<u8>>, BackendError> {
-        let (arm, replication) = self.place(number);
-        let name = self.scenario.arms().nth(arm).unwrap_or_default();
-        let run = || {
-            recorded(
-                backend,
-                &self.scenario,
-                arm,
-                replication,
-                cancellation,
-                None,
-            )
-        };
-        let (completion, records) = catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|panic| resume_unwind(in_run(panic, name, replication)))?;
+        let run = Run::numbered(backend, &self.scenario, number);
+        let plan = run.plan();
+        let (completion, records) = run.records(&plan, cancellation, None)?;
         if completion != Completion::Finished {
             return Ok(None);
         }
-        let plan = self.scenario.plan(arm, replication);
-        let tables = metric_batches(Cell {
-            arm: name,
-            replication,
-            plan: &plan,
-            records: &records,
-        });
+        let tables = metric_batches(run.cell(&plan, &records));
         let window = Window::of(plan.config.measure_from, plan.config.duration);
         let failed = |error: &dyn fmt::Display| BackendError::Failed {
             backend: backend.name(),

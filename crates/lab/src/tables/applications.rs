@@ -22,7 +22,7 @@ use sojourn_net::Instant;
 use sojourn_records::{AppRecord, Column, FlowRecord, Get};
 use sojourn_scenario::FlowLabel;
 
-use super::{Cell, batch};
+use super::{Cell, batch, flow_columns};
 use crate::stats::{mean, quantile_of_sorted};
 
 /// How long it took, in seconds; `None`: it was not whole within the run.
@@ -40,24 +40,16 @@ pub(super) struct TransactionRow<'a> {
 }
 
 pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
-    vec![
-        Column::new(
-            "flow",
-            "",
-            "Name of the flow.",
-            Get::Text(|row: &TransactionRow<'_>| &row.flow.name),
-        ),
-        Column::new(
-            "group",
-            "",
-            "Name of the group: the traffic block of the flow.",
-            Get::Text(|row| &row.label.group),
-        ),
+    let mut columns = flow_columns(
+        |row: &TransactionRow<'_>| &row.flow.name,
+        |row| &row.label.group,
+    );
+    columns.extend([
         Column::new(
             "kind",
             "",
             "Type of the application, such as web, whose transactions are pages.",
-            Get::Text(|row| row.label.kind),
+            Get::Text(|row: &TransactionRow<'_>| row.label.kind),
         ),
         Column::new(
             "started_s",
@@ -83,7 +75,8 @@ pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
             "Total size of the responses.",
             Get::Count(|row| row.transaction.bytes),
         ),
-    ]
+    ]);
+    columns
 }
 
 pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
@@ -162,24 +155,13 @@ pub(super) fn application_columns<'a>() -> Vec<Column<Row<'a>>> {
 
 /// Connections and transactions.
 fn transfers<'a>() -> Vec<Column<Row<'a>>> {
-    vec![
-        Column::new(
-            "flow",
-            "",
-            "Name of the flow.",
-            Get::Text(|row: &Row<'_>| &row.flow.name),
-        ),
-        Column::new(
-            "group",
-            "",
-            "Name of the group: the traffic block of the flow.",
-            Get::Text(|row| &row.label.group),
-        ),
+    let mut columns = flow_columns(|row: &Row<'_>| &row.flow.name, |row| &row.label.group);
+    columns.extend([
         Column::new(
             "kind",
             "",
             "Type of the application.",
-            Get::Text(|row| row.label.kind),
+            Get::Text(|row: &Row<'_>| row.label.kind),
         ),
         Column::new(
             "connections",
@@ -235,7 +217,8 @@ fn transfers<'a>() -> Vec<Column<Row<'a>>> {
             "95th percentile of the duration of the completed transactions.",
             Get::OptionalReal(|row| quantile_of_sorted(&row.durations, 0.95)),
         ),
-    ]
+    ]);
+    columns
 }
 
 /// What a video player did.

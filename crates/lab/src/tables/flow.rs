@@ -9,7 +9,7 @@ use sojourn_records::{
 use sojourn_scenario::FlowLabel;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 
-use super::{Cell, batch, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
+use super::{Cell, batch, flow_columns, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
 use crate::stats::{mean, quantile_of_sorted};
 
 /// One row of `flows`.
@@ -57,7 +57,7 @@ impl<'a> FlowRow<'a> {
         let (cc, bytes) = match flow.traffic {
             Traffic::Tcp { params, bytes } => (Some(params.cc.kind().name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
-            Traffic::App(ref app) => (Some(app.tcp().cc.kind().name()), None),
+            Traffic::App(ref app) => (Some(app.exchange().tcp.cc.kind().name()), None),
             Traffic::Datagrams(_) | Traffic::Program(_) => (None, None),
         };
         let windows: Vec<_> = alive()
@@ -134,24 +134,13 @@ pub(super) fn columns<'a>() -> Vec<Column<FlowRow<'a>>> {
 
 /// What the flow is, and when it was at work.
 fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
-    vec![
-        Column::new(
-            "flow",
-            "",
-            "Name of the flow.",
-            Get::Text(|row: &FlowRow<'_>| &row.record.name),
-        ),
-        Column::new(
-            "group",
-            "",
-            "Name of the group: the traffic block of the flow.",
-            Get::Text(|row| &row.label.group),
-        ),
+    let mut columns = flow_columns(|row: &FlowRow<'_>| &row.record.name, |row| &row.label.group);
+    columns.extend([
         Column::new(
             "kind",
             "",
             "Type of the traffic block, such as tcp or web.",
-            Get::Text(|row| row.label.kind),
+            Get::Text(|row: &FlowRow<'_>| row.label.kind),
         ),
         Column::new(
             "direction",
@@ -210,7 +199,8 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
                 record.kind.is_connection().then_some(record.aborted)
             }),
         ),
-    ]
+    ]);
+    columns
 }
 
 /// What the flow transferred.

@@ -80,6 +80,22 @@ impl Table {
     }
 }
 
+/// The columns that name the flow of a row and its group.
+fn flow_columns<R>(
+    flow: for<'r> fn(&'r R) -> &'r str,
+    group: for<'r> fn(&'r R) -> &'r str,
+) -> Vec<Column<R>> {
+    vec![
+        Column::new("flow", "", "Name of the flow.", Get::Text(flow)),
+        Column::new(
+            "group",
+            "",
+            "Name of the group: the traffic block of the flow.",
+            Get::Text(group),
+        ),
+    ]
+}
+
 /// The rows that a run adds to a table, after the arm and the replication.
 fn batch<R>(cell: Cell<'_>, rows: &[R], columns: &[Column<R>]) -> RecordBatch {
     let arms = StringArray::from_iter_values(std::iter::repeat_n(cell.arm, rows.len()));

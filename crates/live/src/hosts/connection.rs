@@ -61,6 +61,18 @@ impl Plan {
     }
 }
 
+/// The number of bytes that a call moves; `None` if the socket is not ready. Repeats an interrupted call.
+fn unless_blocked(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<Option<usize>> {
+    loop {
+        match call() {
+            Ok(length) => return Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// One endpoint.
 #[derive(Debug)]
 struct End {
@@ -87,16 +99,12 @@ impl End {
     fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         let mut read = 0;
         while !self.ended && read < TURN {
-            match self.stream.read(scratch) {
-                Ok(0) => self.ended = true,
-                Ok(length) => {
-                    self.received += length as u64;
-                    read += length;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            let Some(length) = unless_blocked(|| self.stream.read(scratch))? else {
+                break;
+            };
+            self.ended = length == 0;
+            self.received += length as u64;
+            read += length;
         }
         Ok(())
     }
@@ -109,16 +117,12 @@ impl End {
                 Length::Bytes(left) => usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len()),
                 Length::Endless => zeros.len(),
             };
-            match self.stream.write(&zeros[..most]) {
-                Ok(length) => {
-                    written += length;
-                    if let Length::Bytes(left) = &mut self.plan.left {
-                        *left -= length as u64;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let Some(length) = unless_blocked(|| self.stream.write(&zeros[..most]))? else {
+                break;
+            };
+            written += length;
+            if let Length::Bytes(left) = &mut self.plan.left {
+                *left -= length as u64;
             }
         }
         if self.plan.finish && !self.plan.wants_to_write() && !self.shut {

@@ -8,15 +8,15 @@ mod streams;
 use std::io;
 use std::sync::Arc;
 
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::PollFd;
 use sojourn_apps::{AppEvent, AppOutput, Transaction};
 use sojourn_backend::{kind_of, start_of};
-use sojourn_net::{Instant, Rng};
+use sojourn_net::{Duration, Instant, Rng};
 use sojourn_records::{AppRecord, FlowRecord};
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{Config, Traffic};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, poll_for};
 use crate::flows::{FIRST_PORT, Side, source_of};
 use crate::space::Space;
 use datagrams::Datagrams;
@@ -183,7 +183,7 @@ impl<'a> Hosts<'a> {
     /// Waits until a socket is ready or something is due.
     fn wait(&self, end: Instant) -> io::Result<()> {
         // A stop of the run takes effect within this time.
-        const LONGEST: u64 = 20_000_000;
+        const LONGEST: Duration = Duration::from_millis(20);
         let mut due = self.next_sample.min(end);
         due = due.min(self.measure_at.unwrap_or(Instant::MAX));
         let mut fds = Vec::new();
@@ -202,22 +202,12 @@ impl<'a> Hosts<'a> {
             }
             due = due.min(flow.stop.unwrap_or(Instant::MAX));
         }
-        let nanos = due
-            .saturating_since(self.clock.now())
-            .as_nanos()
-            .min(LONGEST);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: nanos.try_into().unwrap_or(0),
-        };
+        let time = due.saturating_since(self.clock.now());
         let mut fds: Vec<_> = fds
             .iter()
             .map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
             .collect();
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        poll_for(&mut fds, time.min(LONGEST))
     }
 
     /// Ends all flows at `end`, after what has arrived until then.

@@ -117,7 +117,11 @@ impl Streams {
             Traffic::App(config) => {
                 // The client asks for the data.
                 let app = App::Other(Arc::clone(config).build(rng));
-                (app, route.reversed(), config.tcp().cc.kind().name())
+                (
+                    app,
+                    route.reversed(),
+                    config.exchange().tcp.cc.kind().name(),
+                )
             }
             Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => return Ok(None),
         };

@@ -232,8 +232,7 @@ impl<P: Packet> Choke<P> {
     }
 
     fn uncount(&mut self, pkt: &P) {
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= pkt.size();
+        self.backlog.remove(pkt.size());
     }
 
     /// Closes the gaps at both ends and, when they are many, all of them.
@@ -265,8 +264,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             self.counts.pdrop += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         self.slots.push_back(Some(pkt));
     }
 

@@ -157,8 +157,7 @@ impl<P: Packet> Cake<P> {
         let size = pkt.size();
         tin.backlog -= size.0;
         self.longest.shrink(at.queue(), self.tins.as_slice());
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= size;
+        self.backlog.remove(size);
         Some((pkt, arrived))
     }
 
@@ -197,8 +196,7 @@ impl<P: Packet> Cake<P> {
         };
         tin.counts.acks += 1;
         tin.backlog -= ack.size().0;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= ack.size();
+        self.backlog.remove(ack.size());
         if self.params.ingress {
             self.charge_drop(at.tin, self.count.adjusted(ack.size()), now);
         }
@@ -288,8 +286,7 @@ impl<P: Packet> Cake<P> {
                 let sent = !dropped || flow.list.packets() == 1;
                 let pkt = self.pool.pop_sized(&mut flow.list, size);
                 tin.backlog -= size.0;
-                self.backlog.packets -= 1;
-                self.backlog.bytes -= size;
+                self.backlog.remove(size);
                 let counted = self.count.adjusted(size);
                 if sent || ingress {
                     tin.charge(counted, now);
@@ -354,8 +351,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         class.counts.packets += 1;
         class.counts.bytes += size.0;
         class.counts.longest = class.counts.longest.max(size.0);
-        self.backlog.packets += 1;
-        self.backlog.bytes += size;
+        self.backlog.add(size);
         self.pool.push(&mut class.flows[flow].list, now, pkt);
         class.flows.wake(flow, &mut self.rng);
         let at = At { tin, flow };

@@ -321,8 +321,7 @@ impl<P: Packet> Store<P> {
     fn push(&mut self, at: usize, list: &mut List, now: Instant, pkt: P) {
         let before = list.bytes();
         self.pool.push(list, now, pkt);
-        self.backlog.packets += 1;
-        self.backlog.bytes += list.bytes() - before;
+        self.backlog.add(list.bytes() - before);
         self.bytes[at] = list.bytes().0;
     }
 
@@ -330,8 +329,7 @@ impl<P: Packet> Store<P> {
     fn pop(&mut self, at: usize, list: &mut List) -> Option<(P, Instant)> {
         let before = list.bytes();
         let popped = self.pool.pop(list)?;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= before - list.bytes();
+        self.backlog.remove(before - list.bytes());
         self.bytes[at] = list.bytes().0;
         Some(popped)
     }

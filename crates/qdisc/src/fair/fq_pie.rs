@@ -216,8 +216,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
         }
         self.counters.accepted += 1;
-        self.backlog.packets += 1;
-        self.backlog.bytes += size;
+        self.backlog.add(size);
         self.pool.push(list, now, pkt);
         self.counters.new_flows += u64::from(self.turns.join(id));
     }
@@ -233,8 +232,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
                 continue;
             };
             let size = pkt.size();
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= size;
+            self.backlog.remove(size);
             control.on_dequeue(&self.law, now, arrived, list.bytes(), size);
             self.turns.charge(id, size);
             return Some(pkt);

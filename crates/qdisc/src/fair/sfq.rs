@@ -154,8 +154,7 @@ impl<P: Packet> Sfq<P> {
 
     /// Puts `pkt` at the end of its slot, whose place in the round stays.
     fn put(&mut self, at: u32, now: Instant, pkt: P) {
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         let list = &mut self.slots[at as usize].list;
         self.pool.push(list, now, pkt);
         self.lengths.change(at, list.packets());
@@ -205,8 +204,7 @@ impl<P: Packet> Sfq<P> {
         } else {
             self.pool.pop_newest(list)
         }?;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= pkt.size();
+        self.backlog.remove(pkt.size());
         self.lengths.change(at, list.packets());
         Some((pkt, arrived))
     }

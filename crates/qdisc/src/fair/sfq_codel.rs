@@ -162,8 +162,7 @@ impl<P: Packet> SfqCodel<P> {
         }
         self.fattest = fattest;
         if let Some((pkt, _)) = self.pool.pop_newest(&mut self.bins[fattest].list) {
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= pkt.size();
+            self.backlog.remove(pkt.size());
             self.counters.overlimit += 1;
             obs.on_drop(now, pkt, DropReason::Overlimit);
         }
@@ -243,8 +242,7 @@ impl<P: Packet> SfqCodel<P> {
     fn dodequeue(&mut self, at: usize, now: Instant) -> Option<(P, bool)> {
         let Bin { list, control, .. } = &mut self.bins[at];
         let (pkt, arrived) = self.pool.pop(list)?;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= pkt.size();
+        self.backlog.remove(pkt.size());
         self.maxpacket = self.maxpacket.max(pkt.size());
         let is_short = self.backlog.bytes <= self.maxpacket || list.packets() == 0;
         if now.since(arrived) < self.params.target || is_short {
@@ -333,8 +331,7 @@ impl<P: Packet> Qdisc<P> for SfqCodel<P> {
             self.drop_from_fattest(now, obs);
         }
         let at = self.classify(&pkt).index();
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         self.pool.push(&mut self.bins[at].list, now, pkt);
         if !self.bins[at].waits {
             self.join(at);

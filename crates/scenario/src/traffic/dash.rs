@@ -8,11 +8,11 @@ use sojourn_apps::DashConfig;
 use sojourn_net::{Rate, Rng};
 
 use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::{PARAMS, read_params, write_params};
+use super::tcp::PARAMS;
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::{Table, insert, list, size, time};
+use crate::value::{Table, insert, list, time};
 
 /// Bit rates from 300 kbit/s on, each twice the one below.
 const LADDER: &str = r#"["300kbit", "600kbit", "1200kbit", "2400kbit", "4800kbit"]"#;
@@ -71,15 +71,12 @@ impl Dash {
         {
             return Err(place.fail("must not exceed buffer"));
         }
-        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(DashConfig {
-            transport: transport::read(fields, &tcp)?,
-            tcp,
+            exchange: transport::read_exchange(fields)?,
             ladder: fields.value("ladder", ladder)?,
             segment,
             buffer,
             start: begin,
-            request: fields.size("request")?,
         })))
     }
 }
@@ -87,14 +84,12 @@ impl Dash {
 impl Source for Dash {
     fn write(&self, fields: &mut Table) {
         let config = &self.0;
-        transport::write(config.transport, fields);
-        write_params(config.tcp, fields);
+        transport::write_exchange(config.exchange, fields);
         let ladder = list(&config.ladder, |rate| rate.to_string().into());
         insert(fields, "ladder", Some(ladder));
         insert(fields, "segment", Some(time(config.segment)));
         insert(fields, "buffer", Some(time(config.buffer)));
         insert(fields, "begin", Some(time(config.start)));
-        insert(fields, "request", Some(size(config.request)));
     }
 
     fn plan(&self, _: Rng) -> Traffic {

@@ -8,11 +8,11 @@ use sojourn_apps::ResponsivenessConfig;
 use sojourn_net::Rng;
 
 use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::{PARAMS, read_params, write_params};
+use super::tcp::PARAMS;
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::Fields;
-use crate::value::{Table, insert, size};
+use crate::value::{Table, insert};
 
 /// The draft's MNP.
 const DEFAULT_CONNECTIONS: &str = "16";
@@ -57,14 +57,11 @@ impl Responsiveness {
                 place.fail("not allowed with load = false, which probes one idle connection")
             );
         }
-        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(ResponsivenessConfig {
-            transport: transport::read(fields, &tcp)?,
-            tcp,
+            exchange: transport::read_exchange(fields)?,
             connections: fields.integer("connections")?,
             load,
             tls: fields.flag("tls")?,
-            request: fields.size("request")?,
         })))
     }
 }
@@ -72,13 +69,11 @@ impl Responsiveness {
 impl Source for Responsiveness {
     fn write(&self, fields: &mut Table) {
         let config = &self.0;
-        transport::write(config.transport, fields);
-        write_params(config.tcp, fields);
+        transport::write_exchange(config.exchange, fields);
         let connections = config.load.then(|| config.connections.into());
         insert(fields, "connections", connections);
         insert(fields, "load", Some(config.load.into()));
         insert(fields, "tls", Some(config.tls.into()));
-        insert(fields, "request", Some(size(config.request)));
     }
 
     fn plan(&self, _: Rng) -> Traffic {

@@ -9,11 +9,11 @@ use sojourn_apps::RequestsConfig;
 use sojourn_net::Rng;
 
 use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::{PARAMS, read_params, write_params};
+use super::tcp::PARAMS;
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
-use crate::value::{Table, insert, size, time};
+use crate::value::{Table, insert, time};
 use crate::{amount, wait};
 
 /// Most servers of a client: some 30 MB of connections.
@@ -65,12 +65,9 @@ struct Rounds(Arc<RequestsConfig>);
 
 impl Rounds {
     fn read(fields: &Fields<'_>, servers: u32) -> Result<Self, ScenarioError> {
-        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(RequestsConfig {
-            transport: transport::read(fields, &tcp)?,
-            tcp,
+            exchange: transport::read_exchange(fields)?,
             servers,
-            request: fields.size("request")?,
             response: amount::read(&fields.need("bytes", "\"32kb\"")?)?,
             work: fields.time("work")?,
             think: fields.value("think", wait::read)?,
@@ -82,12 +79,10 @@ impl Rounds {
 impl Source for Rounds {
     fn write(&self, fields: &mut Table) {
         let config = &self.0;
-        transport::write(config.transport, fields);
-        write_params(config.tcp, fields);
+        transport::write_exchange(config.exchange, fields);
         let servers = (config.servers > 1).then(|| config.servers.into());
         insert(fields, SERVERS.name, servers);
         insert(fields, "bytes", Some(amount::write(config.response)));
-        insert(fields, "request", Some(size(config.request)));
         insert(fields, "work", Some(time(config.work)));
         insert(fields, "think", Some(wait::write(config.think)));
         insert(fields, "rounds", config.rounds.map(Into::into));

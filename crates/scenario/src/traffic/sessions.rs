@@ -8,11 +8,11 @@ use sojourn_apps::{SessionsConfig, Wait};
 use sojourn_net::{Duration, Rng};
 
 use super::block::{Context, Source, TrafficProperties, TrafficType};
-use super::tcp::{PARAMS, read_params, write_params};
+use super::tcp::PARAMS;
 use super::transport;
 use crate::error::ScenarioError;
 use crate::place::Fields;
-use crate::value::{Table, insert, size};
+use crate::value::{Table, insert};
 use crate::{amount, wait};
 
 /// Connections that a block may open per run: a table has one row per connection.
@@ -57,12 +57,9 @@ impl Sessions {
             )));
         }
         let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
-        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(SessionsConfig {
-            transport: transport::read(fields, &tcp)?,
-            tcp,
+            exchange: transport::read_exchange(fields)?,
             every,
-            request: fields.size("request")?,
             response: amount::read(&fields.need("bytes", example)?)?,
         })))
     }
@@ -71,11 +68,9 @@ impl Sessions {
 impl Source for Sessions {
     fn write(&self, fields: &mut Table) {
         let config = &self.0;
-        transport::write(config.transport, fields);
-        write_params(config.tcp, fields);
+        transport::write_exchange(config.exchange, fields);
         insert(fields, "every", Some(wait::write(config.every)));
         insert(fields, "bytes", Some(amount::write(config.response)));
-        insert(fields, "request", Some(size(config.request)));
     }
 
     fn plan(&self, _: Rng) -> Traffic {

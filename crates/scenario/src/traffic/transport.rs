@@ -1,13 +1,13 @@
 //! The transport of applications: `transport = "tcp"` or `"quic"`.
 
-use sojourn_apps::{Transport, quic_params};
+use sojourn_apps::{Exchange, Transport, quic_params};
 use sojourn_transport::SenderParams;
 
-use super::tcp::check_hystartpp;
+use super::tcp::{check_hystartpp, read_params, write_params};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
-use crate::value::{Table, insert};
+use crate::value::{Table, insert, size};
 
 /// The key that chooses it.
 pub(super) const KEY: Key = Key::optional(
@@ -31,9 +31,10 @@ pub(super) const REQUEST: Key =
 /// Keys that QUIC connections do not have.
 pub(super) const OF_TCP: [&str; 4] = ["on_ce", "after_idle", "pacing", "mss"];
 
-/// Reads the transport of connections with these parameters. Settings that QUIC does not have are
+/// Reads the connections and requests of an application. Settings that QUIC does not have are
 /// refused beside it.
-pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport, ScenarioError> {
+pub(super) fn read_exchange(fields: &Fields<'_>) -> Result<Exchange, ScenarioError> {
+    let tcp = read_params(fields)?;
     let transport = chosen(fields)?.unwrap_or_default();
     if transport == Transport::Quic {
         if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
@@ -52,8 +53,12 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
             return Err(place.fail("must be true over QUIC, since QUIC always uses TLS"));
         }
     }
-    check_slow_start(fields, tcp, transport)?;
-    Ok(transport)
+    check_slow_start(fields, &tcp, transport)?;
+    Ok(Exchange {
+        transport,
+        tcp,
+        request: fields.size("request")?,
+    })
 }
 
 /// Refuses parameters of a slow start that these connections do not use.
@@ -74,8 +79,15 @@ pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioE
     fields.option(KEY.name, |place| place.one_of("transport", &Transport::ALL))
 }
 
-/// Writes it, unless it is the default.
-pub(super) fn write(transport: Transport, fields: &mut Table) {
+/// Writes them; the transport, unless it is the default.
+pub(super) fn write_exchange(exchange: Exchange, fields: &mut Table) {
+    let Exchange {
+        transport,
+        tcp,
+        request,
+    } = exchange;
     let own = transport != Transport::default();
     insert(fields, KEY.name, own.then(|| transport.name().into()));
+    write_params(tcp, fields);
+    insert(fields, "request", Some(size(request)));
 }

@@ -105,9 +105,9 @@ impl Web {
             visits: fields.option("visits", Place::integer)?,
         };
         if let Some(place) = fields.get(transport::KEY.name)
-            && over.is_some_and(|over| over != config.transport())
+            && over.is_some_and(|over| over != config.exchange().transport)
         {
-            let (http, needed) = (config.http.name(), config.transport().name());
+            let (http, needed) = (config.http.name(), config.exchange().transport.name());
             return Err(place.fail(format!(
                 "http = \"{http}\" runs over {needed}; expected transport = \"{needed}\""
             )));
@@ -117,7 +117,7 @@ impl Web {
         } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
             return Err(place.fail("requires http = \"3\", which runs over QUIC"));
         }
-        transport::check_slow_start(fields, &config.tcp, config.transport())?;
+        transport::check_slow_start(fields, &config.tcp, config.exchange().transport)?;
         Ok(Self {
             page: name,
             config: Arc::new(config),

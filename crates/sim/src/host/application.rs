@@ -79,7 +79,7 @@ impl Application {
         } else {
             let params = SenderParams {
                 seed,
-                ..self.config.tcp()
+                ..self.config.exchange().tcp
             };
             let connection = Connection::two_way_tcp(user, &params, hosts);
             (connection, params.initial_window)

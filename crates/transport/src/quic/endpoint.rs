@@ -8,7 +8,7 @@ use super::rtt::RttEstimator;
 use super::space::{self, APP, Space};
 use super::streams::{Incoming, Outgoing};
 use super::wire::Datagram;
-use crate::delivery_rate::DeliveryRateSampler;
+use crate::delivery_rate::{DeliveryRateSampler, Totals};
 use crate::segment::Flags;
 
 /// The role of an end.
@@ -79,6 +79,14 @@ pub(super) struct Delivery {
     /// Ack-eliciting packets of application data delivered.
     pub(super) delivered: u64,
     pub(super) sampler: DeliveryRateSampler,
+}
+
+impl Delivery {
+    /// The sampler, and the totals that it takes, of which `lost` packets are counted elsewhere.
+    pub(super) fn parts(&mut self, lost: u64) -> (&mut DeliveryRateSampler, Totals) {
+        let delivered = self.delivered;
+        (&mut self.sampler, Totals { delivered, lost })
+    }
 }
 
 /// One end of a QUIC connection.

@@ -12,7 +12,6 @@ use super::wire::{
     most_ranges,
 };
 use crate::cc::Start;
-use crate::delivery_rate::Totals;
 use crate::segment::Flags;
 
 /// Connection IDs have 8 bytes, as in most stacks.
@@ -408,13 +407,10 @@ impl Endpoint {
     fn note_rate(&mut self, now: Instant) {
         let first = self.spaces[APP].eliciting == 0;
         let in_flight = self.packets_in_flight();
-        let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() else {
+        let Some(delivery) = self.delivery.as_deref_mut() else {
             return;
         };
-        let totals = Totals {
-            delivered: *delivered,
-            lost: self.counters.lost,
-        };
+        let (sampler, totals) = delivery.parts(self.counters.lost);
         if self.spaces[APP].last_eliciting.is_none() {
             let rtt = self.rtt.smoothed().as_micros();
             self.congestion.begin(&Start {

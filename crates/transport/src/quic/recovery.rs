@@ -18,12 +18,12 @@
 use sojourn_net::{Duration, Instant};
 
 use super::congestion::{Signal, tick};
-use super::endpoint::{Delivery, Endpoint, Role};
+use super::endpoint::{Endpoint, Role};
 use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, REQUEUED, Sent};
 use super::wire::Ack;
 use crate::cc::{self, EcnFeedback, Progress};
-use crate::delivery_rate::{Totals, WithoutRtt};
+use crate::delivery_rate::WithoutRtt;
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
@@ -166,13 +166,10 @@ impl Endpoint {
         ecn: Option<EcnFeedback>,
     ) {
         let in_flight = self.packets_in_flight();
-        let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() else {
+        let Some(delivery) = self.delivery.as_deref_mut() else {
             return;
         };
-        let totals = Totals {
-            delivered: *delivered,
-            lost: self.counters.lost,
-        };
+        let (sampler, totals) = delivery.parts(self.counters.lost);
         let newly_delivered = change.newly_delivered;
         let (min_rtt, without_rtt) = (self.rtt.min(), WithoutRtt::Valid);
         let newly_lost = totals.lost - change.prior_lost;

@@ -30,8 +30,7 @@ fn filled(flows: &[u32], seed: u64) -> Choke<TestPacket> {
     let mut choke = queue(params(), seed);
     for (id, &flow) in (0..).zip(flows) {
         choke.slots.push_back(Some(packet(id, flow)));
-        choke.backlog.packets += 1;
-        choke.backlog.bytes += Bytes(1_514);
+        choke.backlog.add(Bytes(1_514));
     }
     for _ in 0..1_000 {
         choke.law.sample(Instant::ZERO, flows.len() as u64);

@@ -4,12 +4,9 @@
 //! that finds no flow with packets joins no flow and is sent first: the fast path, for up to
 //! [`FAST_PATH`] packets at a time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use super::scheduler::{Flow, Pace, Place, Turns, signed};
+use super::scheduler::{Flow, Pace, Place, Throttled, Turns, signed};
 use crate::contract::{Backlog, Statistic};
 use crate::parts::pool::{List, Pool};
 use crate::parts::priority::{self, CONTROL, PRIOMAP};
@@ -88,8 +85,7 @@ pub(super) struct BandScheduler<P> {
     serving: u8,
     /// Links of all lists; a flow is in at most one of them.
     links: Vec<FlowId>,
-    /// Flows that wait apart, by the time at which they are due.
-    throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    throttled: Throttled,
     fast_path: List,
     /// Packets that took the fast path.
     fast: u64,
@@ -132,7 +128,7 @@ impl<P: Packet> BandScheduler<P> {
             }),
             serving: 0,
             links: vec![FlowId::NONE; number],
-            throttled: BinaryHeap::new(),
+            throttled: Throttled::default(),
             fast_path: List::EMPTY,
             fast: 0,
             seen: 0,
@@ -145,7 +141,7 @@ impl<P: Packet> BandScheduler<P> {
         vec![
             Statistic::count("flows", self.seen as u64),
             Statistic::count("inactive", (self.seen - self.active) as u64),
-            Statistic::count("throttled", self.throttled.len() as u64),
+            Statistic::count("throttled", self.throttled.len()),
             Statistic::count("band0_pkts", first.packets as u64),
             Statistic::count("band1_pkts", second.packets as u64),
             Statistic::count("band2_pkts", third.packets as u64),
@@ -198,8 +194,7 @@ impl<P: Packet> BandScheduler<P> {
     /// Appends `pkt` where [`BandScheduler::admit`] found that it is to wait.
     #[inline]
     pub(super) fn append(&mut self, way: Way, now: Instant, pkt: P) {
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         let Way::Flow(id) = way else {
             self.fast += 1;
             return self.pool.push(&mut self.fast_path, now, pkt);
@@ -238,7 +233,7 @@ impl<P: Packet> BandScheduler<P> {
     /// When the next of the flows that wait apart is due, if no other can send.
     #[inline]
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let Reverse((due, _)) = *self.throttled.peek()?;
+        let due = self.throttled.next_due()?;
         let listed = |band: &Band| band.new.first().or(band.old.first()).is_some();
         let others = self.fast_path.packets() > 0 || self.bands.iter().any(listed);
         (!others).then_some(due)
@@ -247,11 +242,7 @@ impl<P: Packet> BandScheduler<P> {
     /// Gives the flows that are due a place again.
     #[inline]
     pub(super) fn release(&mut self, now: Instant) {
-        while let Some(&Reverse((due, id))) = self.throttled.peek() {
-            if due > now {
-                break;
-            }
-            self.throttled.pop();
+        while let Some(id) = self.throttled.pop_due(now) {
             self.push_old(id);
         }
     }
@@ -292,8 +283,7 @@ impl<P: Packet> BandScheduler<P> {
             return None;
         }
         if let Some((pkt, arrived)) = self.pool.pop(&mut self.fast_path) {
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= pkt.size();
+            self.backlog.remove(pkt.size());
             return Some((None, pkt, arrived));
         }
         self.release(now);
@@ -312,7 +302,7 @@ impl<P: Packet> BandScheduler<P> {
             }
             if flow.due > now && flow.list.packets() > 0 {
                 list.pop(&self.links);
-                self.throttled.push(Reverse((flow.due, id)));
+                self.throttled.push(flow.due, id);
                 continue;
             }
             let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) else {
@@ -328,8 +318,7 @@ impl<P: Packet> BandScheduler<P> {
             let size = pkt.size();
             let ready = arrived.max(flow.due);
             self.active -= usize::from(flow.list.packets() == 0);
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= size;
+            self.backlog.remove(size);
             band.credit -= signed(size);
             flow.credit -= signed(size);
             if let Some(pace) = self.pace {

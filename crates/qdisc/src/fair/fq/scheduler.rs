@@ -57,12 +57,39 @@ pub(crate) struct Scheduler<P> {
     old: Round,
     /// Links of `new` and `old`; a flow is in at most one of them.
     links: Vec<FlowId>,
-    /// Throttled flows, ordered by the time at which they are due.
-    throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    throttled: Throttled,
     control: List,
     /// Number of known flows, and number of those that are detached.
     pub(super) seen: usize,
     pub(super) detached: usize,
+}
+
+/// Flows that wait apart, by the time at which they are due.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Throttled(BinaryHeap<Reverse<(Instant, FlowId)>>);
+
+impl Throttled {
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    pub(super) fn push(&mut self, due: Instant, id: FlowId) {
+        self.0.push(Reverse((due, id)));
+    }
+
+    #[inline]
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.0.peek().map(|&Reverse((due, _))| due)
+    }
+
+    /// Removes the first flow, if it is due.
+    #[inline]
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<FlowId> {
+        if self.next_due()? > now {
+            return None;
+        }
+        self.0.pop().map(|Reverse((_, id))| id)
+    }
 }
 
 /// A flow and its packets.
@@ -138,7 +165,7 @@ impl<P: Packet> Scheduler<P> {
             old: Round::EMPTY,
             links: vec![FlowId::NONE; number],
             initial_credit: flow_credit,
-            throttled: BinaryHeap::new(),
+            throttled: Throttled::default(),
             control: List::EMPTY,
             seen: 0,
             detached: 0,
@@ -150,7 +177,7 @@ impl<P: Packet> Scheduler<P> {
         vec![
             Statistic::count("flows", self.seen as u64),
             Statistic::count("inactive", self.detached as u64),
-            Statistic::count("throttled", self.throttled.len() as u64),
+            Statistic::count("throttled", self.throttled.len()),
         ]
     }
 
@@ -193,15 +220,13 @@ impl<P: Packet> Scheduler<P> {
             flow.place = Place::Listed;
             self.new.push(&mut self.links, id);
         }
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         self.pool.push(&mut flow.list, now, pkt);
     }
 
     /// Appends a control packet, which precedes the packets of all flows.
     pub(crate) fn append_control(&mut self, now: Instant, pkt: P) {
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.backlog.add(pkt.size());
         self.pool.push(&mut self.control, now, pkt);
     }
 
@@ -235,7 +260,7 @@ impl<P: Packet> Scheduler<P> {
     /// When the next throttled flow is due, if no other flow can send.
     #[inline]
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let Reverse((due, _)) = *self.throttled.peek()?;
+        let due = self.throttled.next_due()?;
         let others = self.new.first().is_some() || self.old.first().is_some();
         (!others && self.control.packets() == 0).then_some(due)
     }
@@ -243,11 +268,7 @@ impl<P: Packet> Scheduler<P> {
     /// Moves throttled flows that are due to the old flows.
     #[inline]
     pub(crate) fn release(&mut self, now: Instant) {
-        while let Some(&Reverse((due, id))) = self.throttled.peek() {
-            if due > now {
-                break;
-            }
-            self.throttled.pop();
+        while let Some(id) = self.throttled.pop_due(now) {
             self.old.push(&mut self.links, id);
         }
     }
@@ -255,8 +276,7 @@ impl<P: Packet> Scheduler<P> {
     /// Removes the newest packet of `flow`, which keeps its place.
     pub(crate) fn take_newest(&mut self, flow: FlowId) -> Option<P> {
         let (pkt, _) = self.pool.pop_newest(&mut self.flows[flow.index()].list)?;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= pkt.size();
+        self.backlog.remove(pkt.size());
         Some(pkt)
     }
 
@@ -265,8 +285,7 @@ impl<P: Packet> Scheduler<P> {
     #[inline]
     pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
         if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
-            self.backlog.packets -= 1;
-            self.backlog.bytes -= pkt.size();
+            self.backlog.remove(pkt.size());
             return Some((None, pkt, arrived));
         }
         self.release(now);
@@ -287,13 +306,12 @@ impl<P: Packet> Scheduler<P> {
             }
             if flow.due > now && flow.list.packets() > 0 {
                 list.pop(&self.links);
-                self.throttled.push(Reverse((flow.due, id)));
+                self.throttled.push(flow.due, id);
                 continue;
             }
             if let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) {
                 flow.credit -= signed(pkt.size());
-                self.backlog.packets -= 1;
-                self.backlog.bytes -= pkt.size();
+                self.backlog.remove(pkt.size());
                 return Some((Some(id), pkt, arrived.max(flow.due)));
             }
             list.pop(&self.links);
