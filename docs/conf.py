@@ -61,7 +61,7 @@ nitpick_ignore = [
     ("py:class", "sojourn._core.Scenario"),
     ("py:class", "sojourn.advice.advice.Question"),
     ("py:class", "sojourn.advice.candidates.Candidate"),
-    ("py:class", "sojourn.advice.grades.Scale"),
+    ("py:class", "sojourn.advice.measures.Scale"),
     ("py:class", "sojourn.agreement.comparison.FailedCheck"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.execute.executor.Executor"),

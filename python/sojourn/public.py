@@ -86,7 +86,7 @@ from sojourn.scenario import (
     Wifi,
 )
 from sojourn.scenario.presets import parking_lot
-from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.scenario.quantities import gbit, kbit, mbit, ms, s, us
 from sojourn.search.adversary import AdversaryResult, adversary
 from sojourn.search.sensitivity import SensitivityResult, sensitivity
 from sojourn.search.tune import TuneResult, tune

@@ -43,7 +43,7 @@ NAMES = {
     "result.validity": ["Finding", "Severity", "Validity"],
     "rfc7928_suite.api": ["Rfc7928Report", "rfc7928"],
     "scenario.presets": ["parking_lot"],
-    "scenario.units": ["gbit", "kbit", "mbit", "ms", "s", "us"],
+    "scenario.quantities": ["gbit", "kbit", "mbit", "ms", "s", "us"],
     "search.adversary": ["AdversaryResult", "adversary"],
     "search.sensitivity": ["SensitivityResult", "sensitivity"],
     "search.tune": ["TuneResult", "tune"],

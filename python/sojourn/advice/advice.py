@@ -1,5 +1,6 @@
 """Advice: compare candidates on an access link and recommend one."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +13,18 @@ from sojourn.advice import lines as writing
 from sojourn.advice.access import Access, access
 from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
 from sojourn.advice.experiment import experiment
-from sojourn.advice.grades import SCALES, Scale
-from sojourn.advice.measures import DOWN_MBIT, METRICS, UP_MBIT, Estimate, estimates, measures
+from sojourn.advice.measures import (
+    DOWN_MBIT,
+    METRICS,
+    SCALES,
+    UP_MBIT,
+    Estimate,
+    Scale,
+    estimates,
+    measures,
+)
 from sojourn.advice.router_config import Present, read
 from sojourn.advice.router_config import present as read_present
-from sojourn.advice.routers import too_slow
 from sojourn.arguments import Argument, ArgumentError, Plan, takes
 from sojourn.arguments.common import (
     SCENARIO,
@@ -193,6 +201,30 @@ class Advice:
         poor = ", ".join(one.metric.label for one in worst)
         weak = [f"{name} still has the worst grade in: {poor}"] if worst else []
         return [*weak, *_of_routers(self.recommended), *_of_link(self.question.access)]
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """A processor and the highest rate at which it was reported to shape."""
+
+    name: str
+    mbit_per_s: float
+    source: str
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("routers.toml").read_text(encoding="utf-8"))
+ROUTERS = tuple(Router(**table) for table in _TABLES["router"])
+
+
+def too_slow(bits_per_s: float) -> list[Router]:
+    """List the routers that cannot shape at a rate, the sum of both directions.
+
+    Examples
+    --------
+    >>> [router.mbit_per_s for router in too_slow(200e6)]
+    [98.0, 150.0]
+    """
+    return [router for router in ROUTERS if router.mbit_per_s * 1e6 < bits_per_s]
 
 
 def _of_routers(chosen: Candidate) -> list[str]:

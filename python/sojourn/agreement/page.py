@@ -1,17 +1,63 @@
-"""The HTML page that shows simulated and live runs: agreement, time series, distributions."""
+"""The HTML page that shows simulated and live runs: agreement, time series, distributions.
+
+Figures show the simulated and the live runs of one arm as two arms of one result.
+"""
 
 from collections.abc import Sequence
+from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from sojourn.agreement import wording
 from sojourn.agreement.comparison import INFORMATIONAL, TOLERANCES, FailedCheck, failed_checks
-from sojourn.agreement.overlay import Overlay
 from sojourn.report.figure import cdf_figures, rtt_figure, series_figures, table
 from sojourn.report.page import head, legend, provenance, section, style, validity
 from sojourn.result import Result, derived_files
+from sojourn.scenario import Scenario
+
+NAMES = ("simulated", "live")
+
+
+class Overlay(Result):
+    """One arm of two results, as the arms ``simulated`` and ``live``.
+
+    It cannot be saved, and has no differences between arms, because the runs are not paired.
+    """
+
+    def __init__(self, simulated: Result, live: Result, arm: str) -> None:
+        self._both = dict(zip(NAMES, (simulated, live), strict=True))
+        self._arm = arm
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """The provenance of the simulated result."""
+        return self._both[NAMES[0]].provenance
+
+    @property
+    def manifest_sha256(self) -> str | None:
+        """The digest of the simulated result."""
+        return self._both[NAMES[0]].manifest_sha256
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario."""
+        return self._both[NAMES[0]].scenario
+
+    @property
+    def arms(self) -> list[str]:
+        """The two results."""
+        return list(NAMES)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        frames = []
+        for of, result in self._both.items():
+            frame: pl.DataFrame = getattr(result, name)
+            frames.append(frame.filter(pl.col("arm") == self._arm).with_columns(arm=pl.lit(of)))
+        return pl.concat(frames, how="diagonal_relaxed").rechunk()
+
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run. Live "

@@ -11,8 +11,7 @@ from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import QUEUES, Candidate
-from sojourn.advice.grades import PING, SCALES, Scale
-from sojourn.advice.measures import DOWN_MBIT, PING_MS, UP_MBIT
+from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, SCALES, UP_MBIT, Scale
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.cli import completion, session
 from sojourn.cli.options import (

@@ -11,8 +11,7 @@ from sojourn.cli import tables
 from sojourn.cli.options import SELECTION, Force, Json, ReportFile, path
 from sojourn.cli.session import say
 from sojourn.exchange import exporting, importing
-from sojourn.exchange.measurement import per_run, products
-from sojourn.exchange.sidecar import Beside
+from sojourn.exchange.measurement import Beside, per_run, products
 from sojourn.report import measured as page
 from sojourn.result import Result, derived_files, formatting, metrics
 

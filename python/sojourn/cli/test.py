@@ -21,8 +21,7 @@ from sojourn.cli.sweep import executed
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.local import LocalExecutor
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import Judgement, failed
-from sojourn.expectations.junit import VERDICTS, junit
+from sojourn.expectations.judging import VERDICTS, Judgement, failed, junit
 from sojourn.result import budget, derived_files
 from sojourn.scenario import Scenario
 from sojourn.sweeps.execution import Execution

@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from sojourn.exchange.sidecar import Beside
+from sojourn.exchange.measurement import Beside
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.page import estimates, head, legend, provenance, section, style, validity
 from sojourn.report.view import ResultView, Section

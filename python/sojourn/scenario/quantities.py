@@ -1,4 +1,8 @@
-"""Numbers with a unit, as scenarios write them: rates, times, sizes, shares and plain numbers."""
+"""Numbers with a unit, as scenarios write them: rates, times, sizes, shares and plain numbers.
+
+Times, rates and sizes are strings with a unit, such as ``"5ms"`` or ``"20mbit"``, as in ``tc``. A
+bare number is never a time or a rate; :func:`s`, :func:`mbit` and others add the unit to a number.
+"""
 
 import math
 import re
@@ -120,3 +124,136 @@ def in_base_units(text: str | float) -> float:
     if found.kind == "time":
         return found.number / 1e9
     return found.number / 100 if found.kind == "%" else found.number
+
+
+def s(value: float) -> str:
+    """Write `value` seconds.
+
+    Parameters
+    ----------
+    value
+        Seconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> s(2.5)
+    '2.5s'
+    """
+    return _united(value, "s")
+
+
+def ms(value: float) -> str:
+    """Write `value` milliseconds.
+
+    Parameters
+    ----------
+    value
+        Milliseconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> ms(0.5)
+    '0.5ms'
+    """
+    return _united(value, "ms")
+
+
+def us(value: float) -> str:
+    """Write `value` microseconds.
+
+    Parameters
+    ----------
+    value
+        Microseconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> us(250)
+    '250us'
+    """
+    return _united(value, "us")
+
+
+def kbit(value: float) -> str:
+    """Write a rate of `value` thousand bits per second.
+
+    Parameters
+    ----------
+    value
+        10³ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> kbit(768)
+    '768kbit'
+    """
+    return _united(value, "kbit")
+
+
+def mbit(value: float) -> str:
+    """Write a rate of `value` million bits per second.
+
+    Parameters
+    ----------
+    value
+        10⁶ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> mbit(20)
+    '20mbit'
+    """
+    return _united(value, "mbit")
+
+
+def gbit(value: float) -> str:
+    """Write a rate of `value` billion bits per second.
+
+    Parameters
+    ----------
+    value
+        10⁹ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> gbit(1)
+    '1gbit'
+    """
+    return _united(value, "gbit")
+
+
+def _united(value: float, unit: str) -> str:
+    if not math.isfinite(value) or value < 0:
+        message = f"{value} {unit}: expected a finite number >= 0"
+        raise _core.ScenarioError(message)
+    return f"{value:.12g}{unit}"

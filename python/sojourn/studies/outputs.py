@@ -14,8 +14,9 @@ import polars as pl
 
 from sojourn import _core, files
 from sojourn.result import Result, derived_files
+from sojourn.result.latex import escaped
 from sojourn.result.validity import Severity
-from sojourn.studies import claims_latex, record, runtime, wording
+from sojourn.studies import record, runtime, wording
 from sojourn.studies.study import Scale
 from sojourn.studies.verdicts import NOT_RUN
 
@@ -119,7 +120,7 @@ def write(folder: Path, verdicts: Mapping[str, Any], seconds: Mapping[str, float
         record.FILE: as_json(verdicts).encode(),
         PARQUET: table.getvalue(),
         MARKDOWN: markdown(verdicts).encode(),
-        LATEX: claims_latex.written(verdicts, shown(verdicts)).encode(),
+        LATEX: latex(verdicts).encode(),
         runtime.FILE: runtime.written(seconds, scale).encode(),
     }
     for name, content in contents.items():
@@ -230,6 +231,65 @@ def markdown(verdicts: Mapping[str, Any]) -> str:
         lines += ["", "## Validity", ""]
         lines += [f"* {wording.problem(one)}" for one in verdicts["validity"]]
     return "\n".join(lines) + "\n"
+
+
+# Shares of the width of a line; the rest is the space between the columns.
+_WIDTHS = {
+    "claim": 0.07,
+    "statement": 0.21,
+    "quantity": 0.18,
+    "published": 0.11,
+    "measured": 0.11,
+    "verdict": 0.13,
+}
+
+
+def latex(verdicts: Mapping[str, Any]) -> str:
+    """Write the claims as a LaTeX table over several pages, with one row per condition."""
+    origin = f"{verdicts['study']}, {wording.scale(verdicts)}: {verdicts['command']}"
+    widths = "".join(rf"p{{{share}\linewidth}}" for share in _WIDTHS.values())
+    lines = [
+        derived_files.TABLE.mark.decode(),
+        f"% {_core.printable(origin)}",
+        f"% {_core.printable(wording.counted(verdicts['totals']))}",
+        r"% Requires \usepackage{booktabs,longtable}.",
+        rf"\begin{{longtable}}{{@{{}}{widths}@{{}}}}",
+        r"\toprule",
+        " & ".join(_WIDTHS) + r" \tabularnewline",
+        r"\midrule",
+        r"\endhead",
+        r"\bottomrule",
+        r"\endfoot",
+        *(row for claim in shown(verdicts) for row in _rows(claim)),
+        r"\end{longtable}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(claim: Mapping[str, Any]) -> list[str]:
+    """Write the conditions of a claim; the first row also names it."""
+    first = [claim["id"], claim["statement"]]
+    conditions = [
+        [wording.subject(line), wording.stated(line), wording.found(line)]
+        for line in claim["lines"]
+        if not line["weaker"]
+    ]
+    rows = []
+    for at, condition in enumerate(conditions or [["", "", ""]]):
+        about, verdict = (["", ""], "") if at else (first, claim["verdict"])
+        rows.append(_row([*about, *condition, verdict]))
+    return rows
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(_cell(text) for text in cells) + r" \tabularnewline"
+
+
+def _cell(text: str) -> str:
+    """Write a cell whose lines are not justified and break in names of metrics."""
+    if not text:
+        return ""
+    return r"\raggedright " + escaped(text).replace(r"\_", r"\_\allowbreak{}")
 
 
 # Larger files are not read, and are not outputs of a study.

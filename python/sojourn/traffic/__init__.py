@@ -7,6 +7,8 @@ from sojourn.traffic.applications import (
     Application,
     Dash,
     Incast,
+    Page,
+    PageObject,
     Request,
     RequestRounds,
     Responsiveness,
@@ -18,7 +20,6 @@ from sojourn.traffic.block import TrafficBlock
 from sojourn.traffic.connections import Quic, Tcp, TcpSender
 from sojourn.traffic.datagrams import Ping, Udp
 from sojourn.traffic.distributions import Exponential, Lognormal, Pareto
-from sojourn.traffic.page import Page, PageObject
 from sojourn.traffic.program import Program
 
 Traffic = (

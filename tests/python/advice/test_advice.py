@@ -11,12 +11,10 @@ import pytest
 import sojourn as sj
 from sojourn.advice import lines as writing
 from sojourn.advice.access import access
-from sojourn.advice.advice import Advice, AdvicePlan, Question, question
+from sojourn.advice.advice import ROUTERS, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate, candidates
-from sojourn.advice.grades import CALL, PAGE, PING, RPM, SCALES
-from sojourn.advice.measures import METRICS
+from sojourn.advice.measures import CALL, METRICS, PAGE, PING, RPM, SCALES
 from sojourn.advice.router_config import present
-from sojourn.advice.routers import ROUTERS
 from sojourn.scenario.link import layer
 from sojourn.scenario.presets import link_presets
 from support.router_files import SQM

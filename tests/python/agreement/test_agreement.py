@@ -24,7 +24,7 @@ from sojourn.agreement.comparison import (
     tolerance,
     verdict,
 )
-from sojourn.agreement.overlay import Overlay
+from sojourn.agreement.page import Overlay
 from sojourn.cli import stored
 from sojourn.cli.app import app
 from sojourn.plot import curves

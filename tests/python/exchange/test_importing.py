@@ -14,8 +14,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.exchange import importing, untrusted
-from sojourn.exchange.measurement import per_run
-from sojourn.exchange.sidecar import Beside
+from sojourn.exchange.measurement import Beside, per_run
 from sojourn.report import measured as page
 from support.flent_program import program
 from support.refusals import refused

@@ -12,8 +12,7 @@ import pytest
 import sojourn as sj
 from sojourn.cli.app import app
 from sojourn.expectations.expectation import capacities, expectation, expectations
-from sojourn.expectations.judging import Judgement, Measured, _least, failed, judge
-from sojourn.expectations.junit import VERDICTS
+from sojourn.expectations.judging import VERDICTS, Judgement, Measured, _least, failed, judge
 from sojourn.expressions import parse
 from sojourn.result.derived_files import check_replaced
 from sojourn.search.objectives import expression

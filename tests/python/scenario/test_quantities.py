@@ -1,4 +1,4 @@
-"""Quantities with their units."""
+"""Quantities with their units: numbers that get one, and what is refused."""
 
 import math
 
