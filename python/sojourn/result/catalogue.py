@@ -1,12 +1,15 @@
 """The catalogue of metrics: name, label, unit and definition of each.
 
 Metrics of runs, groups, classes, applications and links are declared and computed by the core, in
-`crates/lab/src/metrics`; here are those that only claims of studies use. The columns of a run
-depend on the scenario, so their declarations have a placeholder for the direction or the link.
+`crates/lab/src/metrics`; `study_metrics.toml` declares those that only claims of studies use. The
+columns of a run depend on the scenario, so their declarations have a placeholder for the direction
+or the link.
 """
 
 import json
+import tomllib
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, get_args
 
 from sojourn import _core
@@ -67,6 +70,12 @@ def of_link(name: str, link: str, separator: str = "_") -> str:
     return separator.join(part for part in (first, link, rest) if part)
 
 
+def _of_studies(scope: Scope) -> list[Metric]:
+    """Read the metrics that only claims of studies use."""
+    text = Path(__file__).with_name("study_metrics.toml").read_text(encoding="utf-8")
+    return [Metric(scope=scope, **row) for row in tomllib.loads(text)[scope]]
+
+
 _CORE = tuple(Metric(**row) for row in json.loads(_core.metric_catalogue()))
 _STUDY = (
     *(
@@ -80,91 +89,13 @@ _STUDY = (
         for metric in _CORE
         if metric.scope == "link"
     ),
-    Metric(
-        column="ack_rtt_{direction}_ms",
-        label="RTT {direction}",
-        unit="ms",
-        digits=1,
-        description="Mean of `ack_rtt_ms_mean` in `flows` over the TCP and QUIC flows of the "
-        "direction. Each in-order acknowledgement after *W* of data that was sent only once gives "
-        "a sample: the time since the newest of that data was sent.",
-        scope="study",
-    ),
-    Metric(
-        column="goodput_mbit_per_s",
-        label="goodput",
-        unit="Mbit/s",
-        digits=2,
-        description="Sum of `goodput_mbit_per_s` in `flows` over the TCP, QUIC and UDP flows. "
-        "Finite transfers count with 8 · `delivered_bytes` / (*D* − *W*).",
-        scope="study",
-    ),
-    Metric(
-        column="jain",
-        label="Jain",
-        unit="",
-        digits=3,
-        description="Jain's index over the goodputs of all TCP, QUIC and UDP flows.",
-        scope="study",
-    ),
-    Metric(
-        column="sojourn_ms_mean",
-        label="sojourn mean",
-        unit="ms",
-        digits=3,
-        description="Mean sojourn time at the link with the longest mean sojourn time.",
-        scope="study",
-    ),
-    Metric(
-        column="sojourn_ms_max",
-        label="sojourn max",
-        unit="ms",
-        digits=1,
-        description="Longest sojourn time at the link with the longest mean sojourn time.",
-        scope="study",
-    ),
-    Metric(
-        column="ack_rtt_rise_ms_best",
-        label="smallest RTT rise",
-        unit="ms",
-        digits=1,
-        description="Over the TCP and QUIC flows, smallest difference between `ack_rtt_ms_max` and "
-        "`base_rtt_ms` in `flows`.",
-        scope="study",
-    ),
-    Metric(
-        column="ack_rtt_rise_ms_worst",
-        label="largest RTT rise",
-        unit="ms",
-        digits=1,
-        description="Over the TCP and QUIC flows, largest difference between `ack_rtt_ms_max` and "
-        "`base_rtt_ms` in `flows`.",
-        scope="study",
-    ),
-)
-_STUDY_GROUP = (
-    Metric(
-        column="goodput_mbit_per_s",
-        label="goodput",
-        unit="Mbit/s",
-        digits=2,
-        description="Sum over the flows of the group, as for runs.",
-        scope="study_group",
-    ),
-    Metric(
-        column="share_percent",
-        label="share",
-        unit="%",
-        digits=1,
-        description="Share of the group in the goodput of all TCP, QUIC and UDP flows.",
-        scope="study_group",
-    ),
+    *_of_studies("study"),
 )
 
 METRICS = (
     *(metric for metric in _CORE if metric.scope == "run"),
     *_STUDY,
-    *_STUDY_GROUP,
+    *_of_studies("study_group"),
     *(metric for metric in _CORE if metric.scope != "run"),
 )
 

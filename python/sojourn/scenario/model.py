@@ -6,7 +6,7 @@ so that Python and TOML accept the same.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -300,20 +300,9 @@ class Scenario:
         Scenario
             The copy, checked again.
         """
-        return Scenario(
-            links=self.links if links is None else links,
-            traffic=self.traffic if traffic is None else traffic,
-            duration=self.duration if duration is None else duration,
-            warmup=self.warmup if warmup is None else warmup,
-            arms=self.arms if arms is None else arms,
-            replications=self.replications if replications is None else replications,
-            seed=self.seed if seed is None else seed,
-            sample=self.sample if sample is None else sample,
-            rtt=self.rtt if rtt is None else rtt,
-            name=self.name if name is None else name,
-            keep_events=self.keep_events if keep_events is None else keep_events,
-            pages=self.pages if pages is None else pages,
-        )
+        given = {key: value for key, value in locals().items() if value is not None}
+        del given["self"]
+        return replace(self, **given)
 
 
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:
@@ -326,20 +315,13 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
             _part(f"traffic[{index}]", group, Traffic, "a traffic object, such as Tcp")
             for index, group in enumerate(scenario.traffic)
         ],
-        "arms": [_arm(f"arms[{index}]", arm) for index, arm in enumerate(scenario.arms)],
+        "arms": [
+            _part(f"arms[{index}]", arm, Arm, "an Arm") for index, arm in enumerate(scenario.arms)
+        ],
     }
-    for name in (
-        "duration",
-        "warmup",
-        "replications",
-        "seed",
-        "sample",
-        "rtt",
-        "name",
-        "keep_events",
-    ):
+    for name in (one.name for one in fields(scenario) if one.init):
         value = getattr(scenario, name)
-        if value is not None:
+        if name not in {"links", "traffic", "arms", "pages"} and value is not None:
             document[name] = plain(name, value)
     if scenario.pages is not None:
         needs("pages", scenario.pages, Mapping, "a mapping from names to Pages")
@@ -355,14 +337,9 @@ def _link(place: str, link: Link | str) -> Any:
     return link if isinstance(link, str) else _part(place, link, Link, "a Link")
 
 
-def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
+def _part(place: str, part: Table | Arm, kinds: type | UnionType, what: str) -> Any:
     needs(place, part, kinds, what)
     return part.document(place)
-
-
-def _arm(place: str, arm: Arm) -> dict[str, Any]:
-    needs(place, arm, Arm, "an Arm")
-    return arm.document(place)
 
 
 def _negotiated(block: Mapping[str, Any]) -> dict[str, Any]:

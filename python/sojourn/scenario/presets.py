@@ -117,6 +117,7 @@ Preset = Annotated[
 START = "5s"
 # Starts are delayed by up to this, so that replications differ.
 JITTER = "50ms"
+_BEGIN: dict[str, Any] = {"start": START, "start_jitter": JITTER}
 PING_INTERVAL = "200ms"
 # The DSCPs of RRUL's transfers and UDP pings, with their names in flent.
 RRUL_MARKS = {"CS0": "BE", "CS1": "BK", "CS5": "CS5", "EF": "EF"}
@@ -259,19 +260,6 @@ def nearest(name: str) -> str | None:
     return same if _BULK.fullmatch(same) else near[0]
 
 
-def _rtt_fair(_: Rates) -> list[Traffic]:
-    return [
-        Tcp(
-            name="tcp up",
-            direction="up",
-            count=len(FAIRNESS_RTTS),
-            rtt=FAIRNESS_RTTS,
-            start=START,
-            start_jitter=JITTER,
-        )
-    ]
-
-
 def _udp_flood(rates: Rates) -> list[Traffic]:
     flood = _core.parse_rate_bits_per_s(rates.up) * FLOOD_PERCENT // 100
     return [
@@ -279,19 +267,9 @@ def _udp_flood(rates: Rates) -> list[Traffic]:
     ]
 
 
-def _web(http: Http) -> list[Traffic]:
-    name = {"2": "web", "1.1": "web_http1", "3": "web_http3"}[http]
-    return [
-        Web(
-            name=name,
-            direction="down",
-            page="large",
-            http=http,
-            think=Exponential(mean="5s"),
-            start=START,
-            start_jitter=JITTER,
-        )
-    ]
+def _web(name: str, http: Http) -> list[Traffic]:
+    think = Exponential(mean="5s")
+    return [Web(name=name, direction="down", page="large", http=http, think=think, **_BEGIN)]
 
 
 def _voip(_: Rates) -> list[Traffic]:
@@ -318,13 +296,7 @@ def _sessions(rates: Rates) -> list[Traffic]:
 def _rrul() -> list[Traffic]:
     """Compose flent's RRUL without its ICMP ping; flows have the names of flent's series."""
     loads = [
-        Tcp(
-            name=f"TCP {RRUL_SIDES[side]} {label}",
-            direction=side,
-            dscp=mark,
-            start=START,
-            start_jitter=JITTER,
-        )
+        Tcp(name=f"TCP {RRUL_SIDES[side]} {label}", direction=side, dscp=mark, **_BEGIN)
         for side in RRUL_SIDES
         for mark, label in RRUL_MARKS.items()
     ]
@@ -344,47 +316,29 @@ def _rrul() -> list[Traffic]:
 def _bulk(kind: str, direction: Direction, count: int) -> Tcp | Quic:
     name = f"{kind} {direction}"
     if kind == "quic":
-        return Quic(name=name, direction=direction, count=count, start=START, start_jitter=JITTER)
-    return Tcp(
-        name=name,
-        direction=direction,
-        count=count,
-        start=START,
-        start_jitter=JITTER,
-        cc="ledbat" if kind == "ledbat" else None,
-    )
+        return Quic(name=name, direction=direction, count=count, **_BEGIN)
+    cc = "ledbat" if kind == "ledbat" else None
+    return Tcp(name=name, direction=direction, count=count, cc=cc, **_BEGIN)
 
 
 # Every preset but those of _BULK, by name.
 _LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
     "rrul": lambda _: _rrul(),
     "rrul_be": lambda _: [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)],
-    "rtt_fair": _rtt_fair,
+    "rtt_fair": lambda _: [replace(_bulk("tcp", "up", len(FAIRNESS_RTTS)), rtt=FAIRNESS_RTTS)],
     "udp_flood": _udp_flood,
-    "web": lambda _: _web("2"),
-    "web_http1": lambda _: _web("1.1"),
-    "web_http3": lambda _: _web("3"),
-    "dash": lambda _: [
-        Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
-    ],
+    "web": lambda _: _web("web", "2"),
+    "web_http1": lambda _: _web("web_http1", "1.1"),
+    "web_http3": lambda _: _web("web_http3", "3"),
+    "dash": lambda _: [Dash(name="dash", direction="down", **_BEGIN)],
     "responsiveness": lambda _: [
-        Responsiveness(
-            name=f"responsiveness {side}", direction=side, start=START, start_jitter=JITTER
-        )
+        Responsiveness(name=f"responsiveness {side}", direction=side, **_BEGIN)
         for side in ("down", "up")
     ],
     "voip": _voip,
     "sessions": _sessions,
     "incast": lambda _: [
-        Incast(
-            name="incast",
-            direction="down",
-            servers=32,
-            bytes="32kb",
-            think="1s",
-            start=START,
-            start_jitter=JITTER,
-        )
+        Incast(name="incast", direction="down", servers=32, bytes="32kb", think="1s", **_BEGIN)
     ],
 }
 
