@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from sojourn.advice.measures import (
 )
 from sojourn.advice.router_config import Present, read
 from sojourn.advice.router_config import present as read_present
-from sojourn.arguments import Argument, ArgumentError, Plan, takes
+from sojourn.arguments import Argument, ArgumentError, Plan, common, takes
 from sojourn.arguments.common import (
     SCENARIO,
     Jobs,
@@ -261,32 +261,11 @@ class AdvicePlan(Plan):
 
     queues: Annotated[
         str | Sequence[str],
-        Argument(
-            help="Queues in tc syntax; quote a queue that has parameters, such as "
-            "'codel target 13ms'.",
-            more="``htb`` shapes all of them except ``cake``.",
-            option="QDISC",
-        ),
+        replace(common.QUEUES, more="``htb`` shapes all of them except ``cake``."),
     ] = QUEUES
     preset: Preset = None
-    link: Annotated[
-        str | None,
-        Argument(
-            help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
-            unset="those of the preset",
-            metavar="RATES",
-            heading=SCENARIO,
-        ),
-    ] = None
-    rtt: Annotated[
-        str | None,
-        Argument(
-            help="Round-trip time with empty queues.",
-            unset="that of the preset",
-            metavar="TIME",
-            heading=SCENARIO,
-        ),
-    ] = None
+    link: Annotated[str | None, replace(common.LINK, unset="those of the preset")] = None
+    rtt: Annotated[str | None, replace(common.RTT, unset="that of the preset")] = None
     layer: Annotated[
         str | None,
         Argument(

@@ -1,6 +1,7 @@
 """Arguments that several plans share."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn import _core
@@ -13,7 +14,22 @@ MAX_JOBS = 4096
 
 # Headings of the options in the help.
 SCENARIO, POINTS, RUNS, EXECUTION = "Scenario", "Points", "Runs", "Execution"
-OUTPUT = "Output"
+OUTPUT, CHECKS = "Output", "Checks"
+
+# Of a line; each plan says which default it has.
+LINK = Argument(
+    help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
+    metavar="RATES",
+    heading=SCENARIO,
+)
+RTT = Argument(help="Round-trip time with empty queues.", metavar="TIME", heading=SCENARIO)
+QDISC = Argument(help="Queue for both directions, in tc syntax.", metavar="QDISC", heading=SCENARIO)
+QUEUES = Argument(
+    help="Queues in tc syntax; quote a queue that has parameters, such as 'codel target 13ms'.",
+    option="QDISC",
+    completion="queues",
+)
+Ecn = Annotated[bool, Argument(help="Negotiate ECN on all connections.", heading=SCENARIO)]
 
 _VALUES = "a mapping from paths to values"
 Parameters = Annotated[
@@ -96,6 +112,47 @@ Jobs = Annotated[
         rare=True,
     ),
 ]
+Backend = Annotated[
+    str | None,
+    Argument(
+        help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
+        unset=_core.backend_names()[0],
+        known=tuple(_core.backend_names()),
+        metavar="PLACE",
+        heading=EXECUTION,
+        completion="backends",
+    ),
+]
+Fresh = Annotated[
+    bool,
+    Argument(
+        help="Execute all runs, also those that are stored or saved already.",
+        heading=EXECUTION,
+        rare=True,
+    ),
+]
+Pcap = Annotated[
+    Path | str | None,
+    Argument(
+        help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
+        "Wireshark reads; requires a single run.",
+        more="The packets of an interrupted run are in a file of the same name with the suffix "
+        "``.partial``.",
+        metavar="FILE",
+        heading=OUTPUT,
+        rare=True,
+    ),
+]
+Force = Annotated[
+    bool,
+    Argument(
+        help="Replace existing results and files of the same kind; a complete result is never "
+        "replaced by an incomplete one.",
+        heading=OUTPUT,
+        rare=True,
+    ),
+]
+Json = Annotated[bool, Argument(help="Print JSON instead of text.", heading=OUTPUT, rare=True)]
 Progress = Annotated[
     Callable[[int, int], object] | None,
     Argument(

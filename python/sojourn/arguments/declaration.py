@@ -3,6 +3,7 @@
 import difflib
 import functools
 import inspect
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
@@ -51,7 +52,8 @@ class Argument:
     example: object = None
     # The pattern of a text in the JSON Schema; the code that reads it has better messages.
     pattern: str | None = None
-    # Whether a list must have an item.
+    # The texts that are accepted, if they are not those of a Literal.
+    known: tuple[str, ...] = ()
     # Least number of items of a list.
     least_items: int = 0
     # The type in messages, such as "a list of objectives".
@@ -102,6 +104,11 @@ class Declared:
         )
 
     @property
+    def is_words(self) -> bool:
+        """Whether its items are words of the command line that are no options."""
+        return self.is_list and bool(self.option) and not self.option.startswith("-")
+
+    @property
     def is_mapping(self) -> bool:
         """Whether it is a mapping."""
         return any(get_origin(member) is Mapping for member in self.members)
@@ -110,7 +117,7 @@ class Declared:
     def choices(self) -> tuple[str, ...]:
         """The texts that it accepts, if it accepts only some."""
         found = [get_args(one) for one in self.members if get_origin(one) is Literal]
-        return tuple(found[0]) if found else ()
+        return tuple(found[0]) if found else self.argument.known
 
     @property
     def number(self) -> type[int] | type[float] | None:
@@ -134,6 +141,7 @@ class Declared:
         if value is None and NoneType in self.members:
             return
         self._check_type(value)
+        self._check_encoding(value)
         argument = self.argument
         if self.number is not None:
             low = argument.least is None or value >= argument.least
@@ -178,6 +186,13 @@ class Declared:
             if len(value) < self.argument.least_items:
                 rule = f"none given; expected at least one, such as {self.argument.example}"
                 raise ArgumentError(self.name, rule=rule)
+
+    def _check_encoding(self, value: Any) -> None:
+        """Refuse bytes of the command line that are not UTF-8."""
+        for text in (value,) if isinstance(value, str) else value if self.is_list else ():
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                shown = os.fsencode(text).decode(errors="replace")
+                raise ArgumentError(self.name, shown, "not UTF-8")
 
     def _refuse(self, value: object) -> None:
         raise ArgumentError(

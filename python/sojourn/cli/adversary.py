@@ -11,7 +11,7 @@ import typer
 from sojourn import _core, files
 from sojourn.arguments.common import OUTPUT
 from sojourn.cli import searching, session, spaces
-from sojourn.cli.options import Change, DryRun, Force, Json, path
+from sojourn.cli.options import Change, path
 from sojourn.cli.plans import Given, command
 from sojourn.cli.run import opened
 from sojourn.cli.searching import estimate
@@ -44,10 +44,7 @@ def adversary(
         ),
     ] = None,
     change: Change = None,
-    out: searching.Out = None,
-    force: Force = False,
-    json: Json = False,
-    dry_run: DryRun = False,
+    output: searching.Output,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
     if file is None and change:
@@ -61,11 +58,11 @@ def adversary(
                 "no FILE"
             )
             raise _core.ScenarioError(message)
-        scenario, _ = opened(file, change, replications=None, seed=None)
+        scenario, _ = opened(file, change)
     plan = given.plan(scenario, {})
     planned = prepared(plan)
     if worst is not None:
-        _check(worst, force=force)
+        _check(worst, force=output.force)
     words = shlex.join(["sojourn", *sys.argv[1:]])
     written: list[Path] = []
 
@@ -80,7 +77,7 @@ def adversary(
         lambda planned, runner: execute(planned, runner, command=words),
         kind=AdversaryResult,
         size=f"adversary: {counted(planned.trials, 'trial')}",
-        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
+        output=output,
         show=_show,
         document=_document,
         save=write,

@@ -3,31 +3,21 @@
 import json as js
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, question
-from sojourn.advice.candidates import QUEUES, Candidate
+from sojourn.advice.candidates import Candidate
 from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, SCALES, UP_MBIT, Scale
 from sojourn.advice.shaping import Shaping, rate
-from sojourn.cli import completion, session
-from sojourn.cli.options import (
-    Change,
-    DryRun,
-    Everything,
-    Force,
-    Fresh,
-    Json,
-    Out,
-    ReportFile,
-)
+from sojourn.cli import session
+from sojourn.cli.options import Change, DryRun, Fresh
 from sojourn.cli.plans import Given, command
 from sojourn.cli.run import with_changes
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.run import RunPlan
 from sojourn.result import budget, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
@@ -52,57 +42,33 @@ LABELS = {
 def advise(
     given: Given[AdvicePlan],
     *,
-    queues: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QDISC",
-            autocompletion=completion.queues,
-            help="Queues in tc syntax; quote a queue that has parameters, such as "
-            "'codel target 13ms'.",
-            show_default=", ".join(QUEUES),
-        ),
-    ] = None,
     change: Change = None,
     fresh: Fresh = False,
     dry_run: DryRun = False,
-    out: Out = None,
-    force: Force = False,
-    report: ReportFile = None,
-    json: Json = False,
-    everything: Everything = False,
+    output: session.Output,
 ) -> int:
     """Recommend a shaper for an access link, and print its configuration for tc and OpenWrt."""
-    planned = AdvicePlan(queues=queues or QUEUES, **given.options)
+    planned = AdvicePlan(**given.options)
     device = planned.interface or DEVICE
     asked = question(planned)
-    session.warn_of_bytes(planned.link or "", *planned.queues, *(change or ()))
-    asked = replace(
-        asked, scenario=with_changes(asked.scenario, change, replications=None, seed=None)
-    )
+    rates = (asked.access.sourced[key].value for key in ("down", "up"))
+    session.warn_of_bytes(*rates, *planned.queues, *(change or ()))
+    asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
         session.say_notes(list(asked.present.notes))
         session.say(asked.present.description)
 
     def show(result: Result) -> None:
         advice = Advice(asked, result)
-        _show(advice, device=device, as_json=json, everything=everything)
+        _show(advice, device=device, as_json=output.json, everything=output.everything)
 
     plan = session.Plan(
-        scenario=asked.scenario,
-        jobs=planned.jobs,
-        backend=None,
-        max_memory=planned.max_memory,
-        out=out,
-        force=force,
-        report=report,
-        json=json,
-        everything=everything,
-        strict=False,
-        fresh=fresh,
+        run=RunPlan(asked.scenario, jobs=planned.jobs, max_memory=planned.max_memory, fresh=fresh),
+        output=output,
         show=show,
     )
     if dry_run:
-        if not json:
+        if not output.json:
             _show_link(asked.access)
             _show_candidates(asked.compared)
         return session.describe(plan)

@@ -51,7 +51,7 @@ def agree(
     strict: Strict = False,
 ) -> int:
     """Run a scenario simulated and live, and compare the results."""
-    read = changed(file, change, replications=None, seed=None)
+    read = changed(file, change)
     planned = AgreePlan(scenario=read, **given.options)
     scenarios = scenarios_of(planned)
     jobs, scenario = planned.jobs, scenarios[LIVE]

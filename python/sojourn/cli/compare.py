@@ -9,32 +9,23 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError, Plan
+from sojourn.arguments import Argument, ArgumentError, Plan, common
 from sojourn.arguments.common import (
     OUTPUT,
     SCENARIO,
+    Backend,
+    Ecn,
+    Fresh,
     Jobs,
     MaxMemory,
     OwnReplications,
     OwnSeed,
 )
-from sojourn.cli import completion, expecting, session
-from sojourn.cli.options import (
-    RTT,
-    Backend,
-    Change,
-    DryRun,
-    Everything,
-    Expect,
-    Force,
-    Fresh,
-    Json,
-    Out,
-    ReportFile,
-    Strict,
-)
+from sojourn.cli import expecting, session
+from sojourn.cli.options import Change, DryRun, Expect, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.run import with_changes
+from sojourn.execute.run import RunPlan
 from sojourn.queues import Queue, qdisc
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.presets import Preset
@@ -48,20 +39,12 @@ LINK = "10mbit"
 class ComparePlan(Plan):
     """The scenario that is composed, and how its runs are executed."""
 
+    queues: Annotated[str | Sequence[str], common.QUEUES] = QUEUES
     preset: Preset = None
-    link: Annotated[
-        str | None,
-        Argument(
-            help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
-            unset=f"those of the preset, else {LINK}",
-            metavar="RATES",
-            heading=SCENARIO,
-        ),
-    ] = None
-    rtt: Annotated[
-        str,
-        Argument(help="Round-trip time with empty queues.", metavar="TIME", heading=SCENARIO),
-    ] = RTT
+    link: Annotated[str | None, replace(common.LINK, unset=f"those of the preset, else {LINK}")] = (
+        None
+    )
+    rtt: Annotated[str, common.RTT] = "50ms"
     traffic: Annotated[
         str,
         Argument(
@@ -82,9 +65,7 @@ class ComparePlan(Plan):
             completion="controls",
         ),
     ] = None
-    ecn: Annotated[bool, Argument(help="Negotiate ECN on all connections.", heading=SCENARIO)] = (
-        False
-    )
+    ecn: Ecn = False
     duration: Annotated[
         str, Argument(help="Duration of a run.", metavar="TIME", heading=SCENARIO)
     ] = "70s"
@@ -100,32 +81,18 @@ class ComparePlan(Plan):
     replications: OwnReplications = 10
     seed: OwnSeed = 1
     jobs: Jobs = None
+    on: Backend = None
     max_memory: MaxMemory = None
+    fresh: Fresh = False
 
 
 @command(ComparePlan)
 def compare(
     given: Given[ComparePlan],
     *,
-    queues: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QDISC",
-            autocompletion=completion.queues,
-            help="Queues in tc syntax; quote a queue that has parameters, such as "
-            "'codel target 13ms'.",
-            show_default=", ".join(QUEUES),
-        ),
-    ] = None,
     change: Change = None,
-    backend: Backend = None,
-    fresh: Fresh = False,
     dry_run: DryRun = False,
-    out: Out = None,
-    force: Force = False,
-    report: ReportFile = None,
-    json: Json = False,
-    everything: Everything = False,
+    output: session.Output,
     generate: Annotated[
         bool,
         typer.Option(
@@ -140,31 +107,28 @@ def compare(
 ) -> int:
     """Compare queues in both directions of an access link."""
     planned = ComparePlan(**given.options)
-    rates = _rates(planned.preset, planned.link)
-    session.warn_of_bytes(rates.down, rates.up, *(queues or ()), *(change or ()))
-    composed = _scenario(planned, rates, queues or QUEUES)
-    scenario = with_changes(composed, change, replications=None, seed=None)
+    rates = presets.line_rates(planned.preset, planned.link, LINK)
+    session.warn_of_bytes(rates.down, rates.up, *planned.queues, *(change or ()))
+    scenario = with_changes(_scenario(planned, rates), change)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
         return 0
     plan = session.Plan(
-        scenario=scenario,
-        jobs=planned.jobs,
-        backend=backend,
-        max_memory=planned.max_memory,
-        out=out,
-        force=force,
-        report=report,
-        json=json,
-        everything=everything,
+        run=RunPlan(
+            scenario,
+            jobs=planned.jobs,
+            on=planned.on,
+            max_memory=planned.max_memory,
+            fresh=planned.fresh,
+        ),
+        output=output,
         strict=strict,
-        fresh=fresh,
         expectations=tuple(expecting.all_expectations(expect)),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 
 
-def _scenario(plan: ComparePlan, rates: presets.Rates, queues: Sequence[str]) -> Scenario:
+def _scenario(plan: ComparePlan, rates: presets.Rates) -> Scenario:
     """Compose the scenario, with an arm per queue."""
     groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
     _check_duration(plan.duration, groups)
@@ -173,7 +137,7 @@ def _scenario(plan: ComparePlan, rates: presets.Rates, queues: Sequence[str]) ->
     return presets.access_link(
         rates=rates,
         groups=groups,
-        queues=_queues(queues),
+        queues=_queues(plan.queues),
         rtt=plan.rtt,
         duration=plan.duration,
         warmup=plan.warmup,
@@ -181,17 +145,6 @@ def _scenario(plan: ComparePlan, rates: presets.Rates, queues: Sequence[str]) ->
         seed=plan.seed,
         name=" ".join(filter(None, words)),
     )
-
-
-def _rates(preset: str | None, link: str | None) -> presets.Rates:
-    """Return the rates of the line, with the link layer of the preset."""
-    if preset is None:
-        return presets.link_rates(LINK if link is None else link)
-    of_preset = presets.preset_rates(preset)
-    if link is None:
-        return of_preset
-    own = presets.link_rates(link)
-    return replace(of_preset, down=own.down, up=own.up)
 
 
 def _check_duration(duration: str, groups: list[Traffic]) -> None:

@@ -1,17 +1,14 @@
 """Options that several commands share."""
 
-import os
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
-from sojourn import _core
 from sojourn.arguments import common
 from sojourn.arguments.common import (
+    CHECKS,
     EXECUTION,
     MAX_REPLICATIONS,
     OUTPUT,
@@ -20,15 +17,6 @@ from sojourn.arguments.common import (
 )
 from sojourn.cli import completion
 from sojourn.document import bounded
-
-# Errors that end with what is accepted need no more.
-EXPECTED = "; expected "
-
-
-def _known_backend(name: str | None) -> str | None:
-    """Refuse an unknown backend before anything else is done."""
-    _core.backend_concurrency(name)
-    return name
 
 
 def within(option: str, least: int, most: int | None = None) -> Callable[[int | None], int | None]:
@@ -42,32 +30,6 @@ def within(option: str, least: int, most: int | None = None) -> Callable[[int | 
     return check
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A value of the command line."""
-
-    option: str
-    value: str
-    expected: str
-
-    def __post_init__(self) -> None:
-        """Refuse bytes that are not UTF-8."""
-        if any(map(_is_surrogate, self.value)):
-            self.refuse("not UTF-8")
-
-    def refuse(self, problem: str) -> NoReturn:
-        """Raise the error that names the option, the problem and what is accepted."""
-        accepted = "" if EXPECTED in problem else f"{EXPECTED}{self.expected}"
-        value = shlex.quote(os.fsencode(self.value).decode(errors="replace"))
-        message = f"{self.option} {value}: {problem}{accepted}"
-        raise _core.ScenarioError(message) from None
-
-
-def _is_surrogate(character: str) -> bool:
-    """Return whether a character stands for a byte of the command line that is not UTF-8."""
-    return "\ud800" <= character <= "\udfff"
-
-
 def path(text: str) -> Path:
     """Convert an argument to a path; an empty one would be the working directory."""
     if not text:
@@ -76,8 +38,8 @@ def path(text: str) -> Path:
     return Path(text)
 
 
-# Headings of the options in the help.
-SELECTION, CHECKS = "Selection", "Checks"
+# Heading of the options in the help.
+SELECTION = "Selection"
 
 
 def declared(option: str, declaration: Any) -> Any:
@@ -95,19 +57,6 @@ def declared(option: str, declaration: Any) -> Any:
     )
 
 
-# The round-trip time of commands that compose the scenario.
-RTT = "50ms"
-
-Rtt = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME", help="Round-trip time with empty queues.", rich_help_panel=SCENARIO
-    ),
-]
-Ecn = Annotated[
-    bool,
-    typer.Option("--ecn", help="Negotiate ECN on all connections.", rich_help_panel=SCENARIO),
-]
 Change = Annotated[
     list[str] | None,
     typer.Option(
@@ -135,28 +84,8 @@ Replications = Annotated[int | None, declared("--replications", common.Replicati
 REPLICATION = within("--replication", 0, MAX_REPLICATIONS - 1)
 Jobs = Annotated[int | None, declared("--jobs", common.Jobs)]
 MaxMemory = Annotated[str | None, declared("--max-memory", common.MaxMemory)]
-Backend = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="PLACE",
-        callback=_known_backend,
-        autocompletion=completion.backends,
-        help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
-        show_default=_core.backend_names()[0],
-        rich_help_panel=EXECUTION,
-    ),
-]
-Fresh = Annotated[
-    bool,
-    typer.Option(
-        "--fresh",
-        help="Execute all runs, also those that an interrupted command has stored or that the "
-        "output directory already contains.",
-        rich_help_panel=EXECUTION,
-        hidden=True,
-    ),
-]
+Backend = Annotated[str | None, declared("--on", common.Backend)]
+Fresh = Annotated[bool, declared("--fresh", common.Fresh)]
 Full = Annotated[
     bool,
     typer.Option(
@@ -173,25 +102,7 @@ DryRun = Annotated[
         rich_help_panel=EXECUTION,
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        parser=path,
-        help="Directory to save the result in; created if needed, with its parents.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace existing results and files of the same kind; a complete result is never "
-        "replaced by an incomplete one.",
-        rich_help_panel=OUTPUT,
-        hidden=True,
-    ),
-]
+Force = Annotated[bool, declared("--force", common.Force)]
 ReportFile = Annotated[
     Path | None,
     typer.Option(
@@ -203,21 +114,7 @@ ReportFile = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-Pcap = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        parser=path,
-        help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
-        "Wireshark reads; requires a single run.",
-        rich_help_panel=OUTPUT,
-        hidden=True,
-    ),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print JSON instead of text.", rich_help_panel=OUTPUT, hidden=True),
-]
+Json = Annotated[bool, declared("--json", common.Json)]
 Everything = Annotated[
     bool,
     typer.Option(

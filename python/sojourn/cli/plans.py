@@ -74,6 +74,14 @@ class Given(OptionSpelling, Generic[PlanT]):
         build: Callable[..., PlanT] = self._plan
         return build(scenario=scenario, **values)
 
+    def check(self) -> None:
+        """Check each option, before any file is read."""
+        for name, value in self.options.items():
+            one = self._declared[name]
+            # A mapping is still a list of texts.
+            if not one.is_mapping:
+                one.check(value)
+
     def _entries(self, argument: str) -> dict[str, Any]:
         """Return the entries of a mapping: those of the file that options do not replace, first."""
         texts = self.options.get(argument, ())
@@ -157,27 +165,44 @@ def command(
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Let a command have the options of a plan before its own, and its errors name them.
 
-    Its function gets a :class:`Given`, then its own arguments. `table` is the name of the table of
-    scenario files with values of the plan.
+    Its function gets a :class:`Given`, then its own arguments; one whose type is a plan stands for
+    the options of this plan. `table` is the name of the table of scenario files with values of the
+    plan.
     """
-    options = [one for one in declared(plan) if one.option.startswith("-")]
+    options = _options(plan)
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        groups = {
+            one.name: one.annotation
+            for one in own
+            if isinstance(one.annotation, type) and issubclass(one.annotation, Plan)
+        }
+
         def wrapped(context: typer.Context, **values: Any) -> int:
-            given: Given[PlanT] = Given(plan, _options(context, options, values), table)
+            given: Given[PlanT] = Given(plan, _given(context, options, values), table)
             with spelled(given):
+                given.check()
+                for name, group in groups.items():
+                    values[name] = group(**_given(context, _options(group), values))
                 return function(given, **values)
 
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         context = inspect.Parameter(
             "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
         )
-        arguments = [one for one in own if _is_argument(one)]
-        parameters = [
-            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in arguments),
-            *map(_option, options),
-            *(one for one in own if one not in arguments),
+        words = [
+            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own if _is_argument(one)),
+            *(_argument(one) for one in options if not one.option.startswith("-")),
         ]
+        parameters = [
+            *words,
+            *(_option(one) for one in options if one.option.startswith("-")),
+        ]
+        for one in own:
+            if one.name in groups:
+                parameters += map(_option, _options(groups[one.name]))
+            elif not _is_argument(one):
+                parameters.append(one)
         wrapped.__name__, wrapped.__doc__ = function.__name__, function.__doc__
         wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [context, *parameters], return_annotation=int
@@ -187,7 +212,12 @@ def command(
     return decorate
 
 
-def _options(
+def _options(plan: type[Plan]) -> list[Declared]:
+    """Return the arguments of a plan that are options or words of the command line."""
+    return [one for one in declared(plan) if one.option.startswith("-") or one.is_words]
+
+
+def _given(
     context: typer.Context, options: list[Declared], values: dict[str, Any]
 ) -> dict[str, Any]:
     """Move the values of options of a plan that the user gave out of all values."""
@@ -204,6 +234,29 @@ def _is_argument(parameter: inspect.Parameter) -> bool:
     """Whether a parameter is an argument of the command line, not an option."""
     metadata = getattr(parameter.annotation, "__metadata__", ())
     return any(isinstance(one, typer.models.ArgumentInfo) for one in metadata)
+
+
+def _argument(one: Declared) -> inspect.Parameter:
+    """Return the words of the command line that are the items of an argument of a plan."""
+    argument = one.argument
+    default = ", ".join(one.default or ())
+    word = typer.Argument(
+        metavar=one.option,
+        help=argument.help,
+        show_default=argument.unset or default or True,
+        autocompletion=_completion(one),
+    )
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[list[str] | None, word],
+    )
+
+
+def _completion(one: Declared) -> Any:
+    name = one.argument.completion
+    return getattr(completion, name) if name else None
 
 
 def _option(one: Declared) -> inspect.Parameter:
@@ -225,9 +278,9 @@ def _option(one: Declared) -> inspect.Parameter:
         help=_help(one),
         rich_help_panel=argument.heading,
         hidden=argument.rare,
-        show_default=argument.unset or True,
+        show_default=_with_options(argument.unset or "") or True,
         parser=path if kind is Path else None,
-        autocompletion=getattr(completion, argument.completion) if argument.completion else None,
+        autocompletion=_completion(one),
     )
     # The table of the file may have values that no option gives, and the plan checks lists.
     is_required = one.is_required and not (argument.in_files or one.is_list)
@@ -243,8 +296,12 @@ def _option(one: Declared) -> inspect.Parameter:
     )
 
 
+def _with_options(text: str) -> str:
+    return PLACEHOLDER.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
+
+
 def _help(one: Declared) -> str:
-    text = PLACEHOLDER.sub(lambda found: f"--{found[1].replace('_', '-')}", one.argument.help)
+    text = _with_options(one.argument.help)
     if one.is_list or one.is_mapping:
         text += " Repeatable."
     # Brackets would be markup of rich.

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.arguments.common import EXECUTION, OUTPUT
-from sojourn.cli import completion, session, signals, stored
+from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT
+from sojourn.cli import session, signals, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import CHECKS, Change, Fresh, Json, path
+from sojourn.cli.options import Change, Fresh, Json, path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import Work, progress_bar
@@ -36,15 +36,6 @@ OUT = Path("results/rfc7928")
 def rfc7928(
     given: Given[Rfc7928Plan],
     *,
-    queues: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QDISC",
-            autocompletion=completion.queues,
-            help="Queues in tc syntax, or all; quote a queue that has parameters, such as "
-            "'codel target 13ms'.",
-        ),
-    ] = None,
     change: Change = None,
     fresh: Fresh = False,
     listed: Annotated[
@@ -79,8 +70,8 @@ def rfc7928(
     if listed:
         _list()
         return 0
-    session.warn_of_bytes(*(queues or ()), *(change or ()))
-    plan = Rfc7928Plan(queues=queues or (), **given.options)
+    plan = Rfc7928Plan(**{"queues": (), **given.options})
+    session.warn_of_bytes(*plan.queues, *(change or ()))
     planned = scenarios(plan, dict(assignment(text) for text in change or ()))
     run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []

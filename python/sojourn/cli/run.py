@@ -1,31 +1,14 @@
 """``sojourn run``: run a scenario file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sojourn import _core
 from sojourn.cli import expecting, session
-from sojourn.cli.options import (
-    Arm,
-    Backend,
-    Change,
-    DryRun,
-    Everything,
-    Expect,
-    Force,
-    Fresh,
-    Jobs,
-    Json,
-    MaxMemory,
-    Out,
-    Pcap,
-    Replications,
-    ReportFile,
-    ScenarioFile,
-    Seed,
-    Strict,
-)
+from sojourn.cli.options import Arm, Change, DryRun, Expect, ScenarioFile, Strict
+from sojourn.cli.plans import Given, command
+from sojourn.execute.run import RunPlan
 from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario, read_standard_input, split
@@ -36,83 +19,55 @@ from sojourn.scenario.paths import assignment, overridden
 STANDARD_INPUT = Path("-")
 
 
+@command(RunPlan)
 def run(
+    given: Given[RunPlan],
     *,
     file: ScenarioFile,
     change: Change = None,
     arm: Arm = None,
-    replications: Replications = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    backend: Backend = None,
-    max_memory: MaxMemory = None,
-    fresh: Fresh = False,
     dry_run: DryRun = False,
-    out: Out = None,
-    force: Force = False,
-    report: ReportFile = None,
-    pcap: Pcap = None,
-    json: Json = False,
-    everything: Everything = False,
+    output: session.Output,
     expect: Expect = None,
     strict: Strict = False,
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
-    scenario, tables = opened(file, change, replications=replications, seed=seed)
+    scenario, tables = opened(file, change)
     if arm is not None:
         scenario = only(scenario, arm)
     plan = session.Plan(
-        scenario=scenario,
-        jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-        out=out,
-        force=force,
-        report=report,
-        json=json,
-        everything=everything,
+        run=given.plan(scenario, {}),
+        output=output,
         strict=strict,
-        fresh=fresh,
-        pcap=pcap,
         expectations=tuple(expecting.all_expectations(expect, tables)),
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 
 
-def changed(
-    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
-) -> Scenario:
+def changed(file: Path, change: list[str] | None) -> Scenario:
     """Read a scenario file, apply the changes of the command line and print notes on them."""
-    return opened(file, change, replications=replications, seed=seed)[0]
+    return opened(file, change)[0]
 
 
-def opened(
-    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
-) -> tuple[Scenario, dict[str, Any]]:
+def opened(file: Path, change: list[str] | None) -> tuple[Scenario, dict[str, Any]]:
     """Read a scenario file as :func:`changed` does, with its tables that are no scenario."""
     text, scenario = scenario_file(file)
     session.warn_of_bytes(text, *(change or ()))
-    tables = split(text)[1]
-    return with_changes(scenario, change, replications=replications, seed=seed), tables
+    return with_changes(scenario, change), split(text)[1]
 
 
-def with_changes(
-    scenario: Scenario, change: list[str] | None, *, replications: int | None, seed: int | None
-) -> Scenario:
+def with_changes(scenario: Scenario, change: Sequence[str] | None) -> Scenario:
     """Apply the changes of the command line and print notes on them."""
-    if change:
-        changes = dict(assignment(text) for text in change)
-        _check_links(changes, scenario)
-        before, scenario = scenario, overridden(scenario, changes)
-        if "name" not in changes:
-            scenario = scenario.replace(name=f"{before.checked.name} ({', '.join(change)})")
-        for path in changes:
-            session.note_unreached(path, before.checked.arms_that_set(path))
-    if replications is not None:
-        scenario = scenario.replace(replications=replications)
-    if seed is not None:
-        scenario = scenario.replace(seed=seed)
-    return scenario
+    if not change:
+        return scenario
+    changes = dict(assignment(text) for text in change)
+    _check_links(changes, scenario)
+    changed = overridden(scenario, changes)
+    if "name" not in changes:
+        changed = changed.replace(name=f"{scenario.checked.name} ({', '.join(change)})")
+    for path in changes:
+        session.note_unreached(path, scenario.checked.arms_that_set(path))
+    return changed
 
 
 def _check_links(paths: Iterable[str], scenario: Scenario) -> None:

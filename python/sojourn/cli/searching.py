@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments.common import OUTPUT
+from sojourn.arguments import Argument, Plan
+from sojourn.arguments.common import EXECUTION, OUTPUT, Force, Json
 from sojourn.cli import places, session, signals, stored
-from sojourn.cli.options import path
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_note
@@ -29,25 +27,26 @@ from sojourn.sweeps import SweepInterrupted
 Planned = TypeVar("Planned", bound=PreparedSearch)
 Found = TypeVar("Found", bound=SearchResult)
 
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        parser=path,
-        rich_help_panel=OUTPUT,
-        help="Directory for the result; created if needed.",
-    ),
-]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+@dataclass(frozen=True, kw_only=True)
+class Output(Plan):
     """What is done with the result of a search."""
 
-    out: Path | None
-    force: bool
-    json: bool
-    dry_run: bool
+    out: Annotated[
+        Path | None,
+        Argument(
+            help="Directory for the result; created if needed.", metavar="DIR", heading=OUTPUT
+        ),
+    ] = None
+    force: Force = False
+    json: Json = False
+    dry_run: Annotated[
+        bool,
+        Argument(
+            help="Check the input and estimate runs, time and memory; run nothing.",
+            heading=EXECUTION,
+        ),
+    ] = False
 
 
 def conduct(

@@ -1,16 +1,12 @@
 """``sojourn sensitivity``: compute how much each parameter affects a metric."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from sojourn.arguments import ArgumentError
-from sojourn.arguments.common import POINTS
 from sojourn.cli import searching, spaces
-from sojourn.cli.options import Change, DryRun, Force, Json
+from sojourn.cli.options import Change
 from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
+from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search.sensitivity import SensitivityPlan, SensitivityResult, execute, prepared
@@ -27,31 +23,11 @@ def sensitivity(
     *,
     file: ScenarioOrPreset,
     change: Change = None,
-    link: Link = None,
-    rtt: Rtt = None,
-    queue: QueueOption = None,
-    out: searching.Out = None,
-    force: Force = False,
-    json: Json = False,
-    dry_run: DryRun = False,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            hidden=True,
-            metavar="CONDITION",
-            rich_help_panel=POINTS,
-            help="Not possible, because the indices need all points of their design.",
-        ),
-    ] = None,
+    line: Line,
+    output: searching.Output,
 ) -> int:
     """Compute how much each parameter affects metrics."""
-    if where:
-        rule = (
-            "not possible, because the indices of Sobol and Morris need all points of their "
-            "design; expected ranges in which all points meet the condition"
-        )
-        raise ArgumentError("where", where[0], rule)
-    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change)
+    origin = Origin(file=file, line=line, change=change)
     plan = given.plan(*origin.read())
     planned = prepared(plan)
     spaces.check_changes(change, planned.changed, "analysis")
@@ -61,7 +37,7 @@ def sensitivity(
         execute,
         kind=SensitivityResult,
         size=f"sensitivity: {counted(planned.points, 'point')}",
-        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
+        output=output,
         show=_show,
         document=_document,
     )

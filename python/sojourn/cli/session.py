@@ -13,18 +13,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from sojourn import _core
+from sojourn import _core, arguments
 from sojourn import report as reports
+from sojourn.arguments import Argument
+from sojourn.arguments.common import OUTPUT, Force, Json
 from sojourn.cli import expecting, signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
-from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3
 INVALID = 4
@@ -35,22 +37,46 @@ LEAST_CPU_S = 0.01
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Output(arguments.Plan):
+    """Where the result of a command is saved, and how it is printed."""
+
+    out: Annotated[
+        Path | None,
+        Argument(
+            help="Directory to save the result in; created if needed, with its parents.",
+            metavar="DIR",
+            heading=OUTPUT,
+        ),
+    ] = None
+    force: Force = False
+    report: Annotated[
+        Path | None,
+        Argument(
+            help="Write an HTML report to this file; its directory is created if needed, with its "
+            "parents.",
+            metavar="FILE",
+            heading=OUTPUT,
+        ),
+    ] = None
+    json: Json = False
+    everything: Annotated[
+        bool,
+        Argument(
+            help="Print all tables, rows and findings instead of the main ones.",
+            option="--all",
+            heading=OUTPUT,
+        ),
+    ] = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A scenario to run and where to save the result."""
+    """A scenario to run and what to do with the result."""
 
-    scenario: Scenario
-    jobs: int | None
-    backend: str | None
-    max_memory: str | None
-    out: Path | None
-    force: bool
-    report: Path | None
-    json: bool
-    everything: bool
-    strict: bool
-    fresh: bool
-    pcap: Path | None = None
+    run: RunPlan
+    output: Output
+    strict: bool = False
     expectations: tuple[Expectation, ...] = ()
     show: Callable[[Result], object] | None = None
 
@@ -102,17 +128,17 @@ def say_notes(notes: list[str]) -> None:
 
 def describe(plan: Plan) -> int:
     """Print the plan of the runs, their estimate, and where the result would be saved."""
-    checked = plan.scenario.checked
-    _core.check_backend(checked, plan.backend)
+    checked = plan.run.scenario.checked
+    _core.check_backend(checked, plan.run.on)
     _check_capture(plan)
-    expecting.check_names(plan.expectations, plan.scenario)
+    expecting.check_names(plan.expectations, plan.run.scenario)
     say_notes(checked.notes)
     estimate = budget.estimate(
-        checked, jobs=plan.jobs, max_memory=plan.max_memory, backend=plan.backend
+        checked, jobs=plan.run.jobs, max_memory=plan.run.max_memory, backend=plan.run.on
     )
     if estimate["refused"] is None:
         _warn_of_memory(plan)
-    if plan.json:
+    if plan.output.json:
         document = {
             "scenario": checked.name,
             "scenario_hash": checked.hash,
@@ -124,17 +150,17 @@ def describe(plan: Plan) -> int:
         print(json.dumps(document, indent=2))
         return _accepted(estimate)
     print(
-        f"{_core.printable(checked.name)}: {formatting.counted(plan.scenario.runs, 'run')} of "
+        f"{_core.printable(checked.name)}: {formatting.counted(plan.run.scenario.runs, 'run')} of "
         f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
         f"{checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
-    concurrent = min(jobs_at_once(plan.jobs, plan.backend), plan.scenario.runs)
+    concurrent = min(jobs_at_once(plan.run.jobs, plan.run.on), plan.run.scenario.runs)
     print(f"estimate: {_estimated(estimate, concurrent)}")
-    place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
+    place = "not saved (no --out)" if plan.output.out is None else f"{plan.output.out}"
     print(f"result: {_core.printable(place)}")
-    if plan.pcap is not None:
-        print(f"packets: {_core.printable(str(plan.pcap))}")
+    if plan.run.pcap is not None:
+        print(f"packets: {_core.printable(str(plan.run.pcap))}")
     return _accepted(estimate)
 
 
@@ -153,22 +179,22 @@ def _estimated(estimate: dict[str, Any], jobs: int) -> str:
 
 def _check_capture(plan: Plan) -> None:
     """Check that the packets can be captured, if they are to be."""
-    if plan.pcap is not None:
+    if plan.run.pcap is not None:
         captures.check(
-            plan.scenario.checked,
-            plan.pcap,
-            backend=plan.backend,
-            force=plan.force,
+            plan.run.scenario.checked,
+            plan.run.pcap,
+            backend=plan.run.on,
+            force=plan.output.force,
         )
 
 
 def _warn_of_memory(plan: Plan) -> None:
     """Say how much memory the tables of the runs need if that is much."""
-    needed = budget.large_bytes(plan.scenario.checked, jobs=plan.jobs, backend=plan.backend)
+    needed = budget.large_bytes(plan.run.scenario.checked, jobs=plan.run.jobs, backend=plan.run.on)
     # A user who sets --max-memory needs no warning.
-    if needed is None or plan.max_memory is not None:
+    if needed is None or plan.run.max_memory is not None:
         return
-    runs = formatting.counted(plan.scenario.runs, "run")
+    runs = formatting.counted(plan.run.scenario.runs, "run")
     say(
         f"warning: {runs} and their tables need up to {rounded(needed / 1e9):g} GB of memory; "
         "sojourn sweep keeps only one row per run"
@@ -198,33 +224,34 @@ def rounded(number: float) -> float:
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     _check_capture(plan)
-    expecting.check_names(plan.expectations, plan.scenario)
+    expecting.check_names(plan.expectations, plan.run.scenario)
     # Before any directory is created.
-    _core.check_backend(plan.scenario.checked, plan.backend)
-    budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    _core.check_backend(plan.run.scenario.checked, plan.run.on)
+    budget.check(plan.run.scenario.checked, jobs=plan.run.jobs, max_memory=plan.run.max_memory)
     resumed = None
-    if plan.out is not None and plan.out.is_dir() and not plan.fresh and plan.pcap is None:
+    out, scenario = plan.output.out, plan.run.scenario
+    if out is not None and out.is_dir() and not plan.run.fresh and plan.run.pcap is None:
         # Reserving the directory also finishes a commit that was interrupted.
-        with storage.claimed(plan.out, force=True):
-            if (finished := stored.saved_result(plan.scenario, plan.out, plan.backend)) is not None:
+        with storage.claimed(out, force=True):
+            if (finished := stored.saved_result(scenario, out, plan.run.on)) is not None:
                 return _show_again(finished, plan)
-            resumed = plan.scenario if stored.is_incomplete(plan.out) else None
+            resumed = scenario if stored.is_incomplete(out) else None
     _warn_of_memory(plan)
     with (
-        storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
-        derived_files.claimed(plan.report),
+        storage.claimed(plan.output.out, force=plan.output.force, resumed=resumed) as claim,
+        derived_files.claimed(plan.output.report),
     ):
-        say_notes(plan.scenario.checked.notes)
-        work = work_of(plan.scenario, jobs=plan.jobs, backend=plan.backend)
+        say_notes(plan.run.scenario.checked.notes)
+        work = work_of(plan.run.scenario, jobs=plan.run.jobs, backend=plan.run.on)
         with progress_bar(work) as progress:
             execution = stored.run(
-                plan.scenario,
-                jobs=plan.jobs,
+                plan.run.scenario,
+                jobs=plan.run.jobs,
                 progress=progress,
-                backend=plan.backend,
-                fresh=plan.fresh,
-                pcap=plan.pcap,
-                force=plan.force,
+                backend=plan.run.on,
+                fresh=plan.run.fresh,
+                pcap=plan.run.pcap,
+                force=plan.output.force,
             )
         saved, code = conclude(execution.result, plan, claim)
         code = code or _conclude_capture(execution, plan)
@@ -234,24 +261,25 @@ def execute(plan: Plan) -> int:
 
 def _conclude_capture(execution: stored.Execution, plan: Plan) -> int:
     """Say where the packets are; return the exit code."""
-    if plan.pcap is None:
+    if plan.run.pcap is None:
         return 0
     if execution.not_captured is not None:
         say(f"sojourn: {execution.not_captured}")
         return ENVIRONMENT
-    say(f"wrote packets to {plan.pcap}")
+    say(f"wrote packets to {plan.run.pcap}")
     return 0
 
 
 def _show_again(result: Result, plan: Plan) -> int:
     """Print a result that was complete before the command, and write its report."""
     runs = formatting.counted(result.total, "run")
-    say(f"{plan.out} contains the complete result of {runs}; {stored.FRESH} --force repeats them")
+    place = f"{plan.output.out} contains the complete result of {runs}"
+    say(f"{place}; {stored.FRESH} --force repeats them")
     _show(result, plan)
-    if plan.report is not None:
-        with derived_files.claimed(plan.report):
-            reports.write(result, plan.report)
-        say(f"wrote report to {plan.report}")
+    if plan.output.report is not None:
+        with derived_files.claimed(plan.output.report):
+            reports.write(result, plan.output.report)
+        say(f"wrote report to {plan.output.report}")
     return _verdict(result, plan)
 
 
@@ -278,19 +306,19 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
             saved = _save(result, plan, claim)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
-        if plan.out is None:
+        if plan.output.out is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
             is_there = result.finished and saved is Saved.AS_WANTED
-            text = f"saved {runs} to {plan.out}" if is_there else f"finished {runs}"
-        if plan.pcap is not None and captures.is_capture(captures.partial(plan.pcap)):
-            text = f"{text}; its packets are in {captures.partial(plan.pcap)}"
+            text = f"saved {runs} to {plan.output.out}" if is_there else f"finished {runs}"
+        if plan.run.pcap is not None and captures.is_capture(captures.partial(plan.run.pcap)):
+            text = f"{text}; its packets are in {captures.partial(plan.run.pcap)}"
         say(f"interrupted: {text}")
         return saved, signals.exit_code()
     if saved is not Saved.AS_WANTED:
         return saved, ENVIRONMENT
-    if plan.out is not None:
-        say(f"saved result to {plan.out}")
+    if plan.output.out is not None:
+        say(f"saved result to {plan.output.out}")
     return saved, 0
 
 
@@ -303,9 +331,10 @@ def _show(result: Result, plan: Plan) -> None:
     with tolerated():
         # Tables first: an unknown metric in an expectation does not hide them.
         measured = [expecting.of_result(result)] if plan.expectations else []
-        judgements = expecting.judged(plan.expectations, measured) if plan.json else []
-        tables.show(result, as_json=plan.json, everything=plan.everything, judgements=judgements)
-        if not plan.json:
+        json, everything = plan.output.json, plan.output.everything
+        judgements = expecting.judged(plan.expectations, measured) if json else []
+        tables.show(result, as_json=json, everything=everything, judgements=judgements)
+        if not json:
             expecting.show(expecting.judged(plan.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")
@@ -322,12 +351,12 @@ def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> Saved:
         except storage.NotSavedError as error:
             say(f"sojourn: {error}")
             saved = Saved.NOWHERE if error.place is None else Saved.ELSEWHERE
-    if plan.report is not None:
+    if plan.output.report is not None:
         try:
-            reports.write(result, plan.report)
+            reports.write(result, plan.output.report)
         except _core.ResultError as error:
             say(f"sojourn: {error}")
             # A result on a disk can have its report later.
             return Saved.NOWHERE if claim is None or saved is Saved.NOWHERE else Saved.ELSEWHERE
-        say(f"wrote report to {plan.report}")
+        say(f"wrote report to {plan.output.report}")
     return saved

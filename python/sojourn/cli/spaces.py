@@ -2,13 +2,14 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
+from sojourn.arguments import Plan, common, declared
 from sojourn.cli import session
 from sojourn.cli.options import path
 from sojourn.cli.run import scenario_file, with_changes
@@ -32,34 +33,24 @@ ScenarioOrPreset = Annotated[
         "rrul_be.",
     ),
 ]
-Link = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RATES",
-        rich_help_panel=PRESET,
-        help="Down/up rates of the line, such as 10/1mbit, or one rate for both directions.",
-        show_default=_LINK,
-    ),
-]
-Rtt = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        rich_help_panel=PRESET,
-        help="Round-trip time with empty queues.",
-        show_default=_RTT,
-    ),
-]
-QueueOption = Annotated[
-    str | None,
-    typer.Option(
-        "--qdisc",
-        metavar="QDISC",
-        rich_help_panel=PRESET,
-        help="Queue for both directions, in tc syntax.",
-        show_default=_QUEUE,
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(Plan):
+    """The line of a composed scenario."""
+
+    preset: Annotated[str | None, replace(presets.PRESET, heading=PRESET)] = None
+    link: Annotated[
+        str | None,
+        replace(common.LINK, heading=PRESET, unset=f"those of the preset, else {_LINK}"),
+    ] = None
+    rtt: Annotated[str | None, replace(common.RTT, heading=PRESET, unset=_RTT)] = None
+    qdisc: Annotated[str | None, replace(common.QDISC, heading=PRESET, unset=_QUEUE)] = None
+
+    def words(self) -> list[str]:
+        """Return the options of the command line."""
+        given = ((one.option, getattr(self, one.name)) for one in declared(Line))
+        return [word for name, value in given if value is not None for word in (name, value)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +58,7 @@ class Origin:
     """Where a scenario comes from."""
 
     file: Path
-    link: str | None = None
-    rtt: str | None = None
-    queue: str | None = None
+    line: Line
     change: Sequence[str] | None = None
 
     @property
@@ -79,9 +68,7 @@ class Origin:
 
     def words(self) -> list[str]:
         """Return the words of a command that has the same scenario, without ``-s``."""
-        pairs = (("--link", self.link), ("--rtt", self.rtt), ("--qdisc", self.queue))
-        options = [word for name, value in pairs if value is not None for word in (name, value)]
-        return [f"{self.file}", *options]
+        return [f"{self.file}", *self.line.words()]
 
     def changes_beside(self, paths: Iterable[str]) -> list[str]:
         """Return the values of ``-s`` that parameters with these paths do not replace."""
@@ -91,26 +78,29 @@ class Origin:
         """Read the file, or compose the preset, and apply the changes of the command line."""
         session.warn_of_bytes(*(self.change or ()))
         scenario, tables = self._preset() if self.is_preset else self._file()
-        changes = None if self.change is None else list(self.change)
-        return with_changes(scenario, changes, replications=None, seed=None), tables
+        return with_changes(scenario, self.change), tables
 
     def _file(self) -> tuple[Scenario, dict[str, Any]]:
-        found = None if self.link is None else presets.link_rates(self.link)
+        line = self.line
+        rated = line.preset is not None or line.link is not None
+        found = presets.line_rates(line.preset, line.link, _LINK) if rated else None
+        rates = found and f"-s links.down.rate={found.down} -s links.up.rate={found.up}"
         for option, changes in (
-            ("--link", found and f"-s links.down.rate={found.down} -s links.up.rate={found.up}"),
-            ("--rtt", self.rtt and f"-s rtt={self.rtt}"),
-            ("--qdisc", self.queue and _queues(self.queue)),
+            ("--preset", line.preset and rates),
+            ("--link", rates),
+            ("--rtt", line.rtt and f"-s rtt={line.rtt}"),
+            ("--qdisc", line.qdisc and _queues(line.qdisc)),
         ):
             if changes:
-                message = f"{option}: requires a preset; expected {changes}"
+                message = f"{option}: requires TRAFFIC instead of FILE; expected {changes}"
                 raise _core.ScenarioError(message)
         text, scenario = scenario_file(self.file)
         session.warn_of_bytes(text)
         return scenario, split(text)[1]
 
     def _preset(self) -> tuple[Scenario, dict[str, Any]]:
-        link, queue = self.link or _LINK, self.queue or _QUEUE
-        of = presets.link_rates(link)
+        line, queue = self.line, self.line.qdisc or _QUEUE
+        of = presets.line_rates(line.preset, line.link, _LINK)
         session.warn_of_bytes(of.down, of.up)
         try:
             groups = presets.traffic(f"{self.file}", of)
@@ -120,16 +110,17 @@ class Origin:
             instead = f": {error}" if near is None else f"; did you mean the preset {near}?"
             message = f"{self.file}: neither a file nor a preset{instead}"
             raise _core.ScenarioError(message) from None
+        default = "" if line.preset else _LINK
         scenario = presets.access_link(
             rates=of,
             groups=groups,
             queues={queue: qdisc(queue)},
-            rtt=self.rtt or _RTT,
+            rtt=line.rtt or _RTT,
             duration="70s",
             warmup="15s",
             replications=3,
             seed=1,
-            name=f"{self.file} {link}",
+            name=" ".join(filter(None, [f"{self.file}", line.preset, line.link or default])),
         )
         return without_arms(scenario), {}
 

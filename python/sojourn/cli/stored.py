@@ -50,7 +50,7 @@ def run(
     fresh: bool,
     backend: str | None = None,
     announce: Callable[[int, Scenario], object] | None = None,
-    pcap: Path | None = None,
+    pcap: Path | str | None = None,
     force: bool = False,
 ) -> Execution:
     """Run a scenario; store each run when it ends, unless its packets are captured.

@@ -27,7 +27,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset, without_arms
+from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset, without_arms
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import opened, place, store_of
 from sojourn.expectations.judging import failed
@@ -55,9 +55,7 @@ def sweep(
             help="Use only this arm. Repeatable.",
         ),
     ] = None,
-    link: Link = None,
-    rtt: Rtt = None,
-    queue: QueueOption = None,
+    line: Line,
     expect: Expect = None,
     metric: Annotated[
         list[str] | None,
@@ -81,7 +79,7 @@ def sweep(
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
-    scenario, tables = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change).read()
+    scenario, tables = Origin(file=file, line=line, change=change).read()
     plan = given.plan(_arms(scenario, arm), tables)
     where = place(plan.on)
     store = store_of(where, plan.shared)

@@ -20,6 +20,7 @@ from sojourn.cli.run import opened
 from sojourn.cli.sweep import executed
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.local import LocalExecutor
+from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import VERDICTS, Judgement, failed, junit
 from sojourn.result import budget, derived_files
@@ -107,7 +108,8 @@ def _test(
     file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
 ) -> Tests:
     """Read a scenario file with expectations, and its table [sweep] if it has one."""
-    scenario, tables = opened(file, change, replications=replications, seed=seed)
+    scenario, tables = opened(file, change)
+    scenario = RunPlan(scenario, replications=replications, seed=seed).scenario
     is_sweep = bool(tables.get("sweep"))
     try:
         expected = expecting.all_expectations(None, tables, groups=not is_sweep)

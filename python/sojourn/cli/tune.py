@@ -4,10 +4,10 @@ import shlex
 from typing import Any
 
 from sojourn.cli import searching
-from sojourn.cli.options import Change, DryRun, Force, Json
+from sojourn.cli.options import Change
 from sojourn.cli.plans import Given, command
 from sojourn.cli.searching import estimate
-from sojourn.cli.spaces import Link, Origin, QueueOption, Rtt, ScenarioOrPreset
+from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset
 from sojourn.cli.tables import print_note, print_table
 from sojourn.result.formatting import counted
 from sojourn.search.tune import TunePlan, TuneResult, execute, prepared
@@ -19,19 +19,14 @@ def tune(
     *,
     file: ScenarioOrPreset,
     change: Change = None,
-    link: Link = None,
-    rtt: Rtt = None,
-    queue: QueueOption = None,
-    out: searching.Out = None,
-    force: Force = False,
-    json: Json = False,
-    dry_run: DryRun = False,
+    line: Line,
+    output: searching.Output,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
 
     The table \[tune] of the file gives the values of options that are left out.
     """
-    origin = Origin(file=file, link=link, rtt=rtt, queue=queue, change=change)
+    origin = Origin(file=file, line=line, change=change)
     plan = given.plan(*origin.read())
     planned = prepared(plan)
     return searching.conduct(
@@ -40,7 +35,7 @@ def tune(
         execute,
         kind=TuneResult,
         size=f"tune: {counted(planned.trials, 'trial')}",
-        output=searching.Output(out=out, force=force, json=json, dry_run=dry_run),
+        output=output,
         show=lambda result: _show(result, _command(result, origin, plan.arm)),
         document=_document,
     )

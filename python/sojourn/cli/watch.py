@@ -5,10 +5,10 @@ import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NoReturn
 
 from sojourn import _core
-from sojourn.cli.options import Typed
+from sojourn.arguments import ArgumentError
 
 _METRICS = (
     ("sent_bytes", "counter", "Bytes taken from the queue."),
@@ -94,19 +94,22 @@ class Metrics:
     """Serves the last view in the text format of Prometheus."""
 
     def __init__(self, address: str) -> None:
-        typed = Typed("--metrics", address, f"ADDRESS:PORT or :PORT, PORT from 1 to {MAX_PORT}")
+        def refuse(problem: str) -> NoReturn:
+            rule = "{problem}; expected ADDRESS:PORT or :PORT, PORT from 1 to {most}"
+            raise ArgumentError("metrics", address, rule, problem=problem, most=MAX_PORT) from None
+
         host, colon, port = address.rpartition(":")
         if not colon or not port.isdecimal():
-            typed.refuse("no port")
+            refuse("no port")
         if not 1 <= int(port) <= MAX_PORT:
-            typed.refuse(f"port {port} is out of range")
+            refuse(f"port {port} is out of range")
         self._links: list[dict[str, Any]] = []
         try:
             self._server = _Server(host.strip("[]") or "127.0.0.1", int(port), self._handler())
         except OSError as error:
-            typed.refuse(f"cannot listen there: {error.strerror}")
+            refuse(f"cannot listen there: {error.strerror}")
         except UnicodeError:
-            typed.refuse(f"{host} is not a host name")
+            refuse(f"{host} is not a host name")
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

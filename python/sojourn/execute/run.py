@@ -9,7 +9,16 @@ from typing import Annotated
 
 from sojourn import _core
 from sojourn.arguments import Argument, Plan, takes
-from sojourn.arguments.common import EXECUTION, Jobs, MaxMemory, Progress, Seed
+from sojourn.arguments.common import (
+    Backend,
+    Fresh,
+    Jobs,
+    MaxMemory,
+    Pcap,
+    Progress,
+    Replications,
+    Seed,
+)
 from sojourn.execute import processes, runs
 from sojourn.result import budget, captures
 from sojourn.result.result import Result
@@ -44,19 +53,11 @@ class RunPlan(Plan):
 
     scenario: Annotated[Scenario, Argument(help="The scenario.", option="FILE")]
     _: KW_ONLY
+    replications: Replications = None
     seed: Seed = None
     jobs: Jobs = None
     progress: Progress = None
-    on: Annotated[
-        str | None,
-        Argument(
-            help=f"Where the runs are executed: {' or '.join(_core.backend_names())}.",
-            unset=_core.backend_names()[0],
-            metavar="PLACE",
-            heading=EXECUTION,
-            completion="backends",
-        ),
-    ] = None
+    on: Backend = None
     store: Annotated[
         str | Path | None,
         Argument(
@@ -66,24 +67,9 @@ class RunPlan(Plan):
             option="",
         ),
     ] = None
-    fresh: Annotated[
-        bool,
-        Argument(
-            help="Execute all runs, also those that are stored.",
-            option="",
-        ),
-    ] = False
     max_memory: MaxMemory = None
-    pcap: Annotated[
-        str | Path | None,
-        Argument(
-            help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
-            "Wireshark reads; requires a single run.",
-            more="The packets of an interrupted run are in a file of the same name with the "
-            "suffix ``.partial``.",
-            option="",
-        ),
-    ] = None
+    fresh: Fresh = False
+    pcap: Pcap = None
     force: Annotated[
         bool,
         Argument(
@@ -92,6 +78,13 @@ class RunPlan(Plan):
             option="",
         ),
     ] = False
+
+    def __post_init__(self) -> None:
+        """Check each argument; those of the scenario become part of it."""
+        super().__post_init__()
+        if self.replications is not None or self.seed is not None:
+            changed = self.scenario.replace(replications=self.replications, seed=self.seed)
+            object.__setattr__(self, "scenario", changed)
 
 
 @takes(RunPlan)
@@ -139,8 +132,7 @@ def run(plan: RunPlan) -> Result:
     >>> result.complete
     True
     """
-    scenario = plan.scenario if plan.seed is None else plan.scenario.replace(seed=plan.seed)
-    checked = scenario.checked
+    checked = plan.scenario.checked
     budget.check(checked, jobs=plan.jobs, max_memory=plan.max_memory)
     if plan.pcap is not None:
         captures.check(checked, plan.pcap, backend=plan.on, force=plan.force)

@@ -184,6 +184,7 @@ class Rfc7928Plan(Plan):
             help="Queues in tc syntax, or all; quote a queue that has parameters, such as "
             "'codel target 13ms'.",
             option="QDISC",
+            completion="queues",
         ),
     ]
     _: KW_ONLY

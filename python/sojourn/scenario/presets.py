@@ -101,16 +101,14 @@ def link_preset(name: str) -> LinkPreset:
 
 
 # An argument of functions that compose the scenario of an access line.
-Preset = Annotated[
-    str | None,
-    Argument(
-        help=f"Kind of access line: {', '.join(link_presets())}. Sets the values of the line that "
-        "other options do not set.",
-        metavar="NAME",
-        heading=SCENARIO,
-        completion="presets_of_lines",
-    ),
-]
+PRESET = Argument(
+    help=f"Kind of access line: {', '.join(link_presets())}. Sets the values of the line that "
+    "other options do not set.",
+    metavar="NAME",
+    heading=SCENARIO,
+    completion="presets_of_lines",
+)
+Preset = Annotated[str | None, PRESET]
 
 
 # As in flent, load starts 5 s after the pings.
@@ -160,8 +158,6 @@ def link_rates(text: str) -> Rates:
     >>> link_rates("10/1mbit")
     Rates(down='10mbit', up='1mbit', layer=None)
     """
-    if text.strip() in link_presets():
-        return preset_rates(text.strip())
     found = _LINK.fullmatch(text.strip())
     if found is None or not (found["down_unit"] or found["unit"]):
         rule = "expected down/up with a unit, such as 10/1mbit, or one rate"
@@ -177,7 +173,16 @@ def link_rates(text: str) -> Rates:
     return Rates(down=down, up=up)
 
 
-def preset_rates(name: str) -> Rates:
+def line_rates(preset: str | None, link: str | None, default: str) -> Rates:
+    """Return the rates of a line: those of `link`, of the preset, or else the default ones."""
+    own = link_rates(default if link is None else link)
+    if preset is None:
+        return own
+    of_preset = _preset_rates(preset)
+    return of_preset if link is None else replace(of_preset, down=own.down, up=own.up)
+
+
+def _preset_rates(name: str) -> Rates:
     """Return the rates and the link layer of a preset of a line."""
     values = link_preset(name).values
     down, up, layer_name = (values[key].value for key in ("down", "up", "layer"))

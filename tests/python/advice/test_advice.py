@@ -361,7 +361,7 @@ def test_a_wrong_command_line(sojourn: Command, options: list[str], parts: list[
 
 
 def test_compare_takes_the_rates_and_the_link_layer_of_a_preset(sojourn: Command) -> None:
-    done = sojourn("compare", "--link", "adsl", "--generate")
+    done = sojourn("compare", "--preset", "adsl", "--generate")
     links = sj.Scenario.from_toml(done.stdout).links
     up = links["up"]
     assert isinstance(up, sj.Link)

@@ -19,7 +19,6 @@ DIFFERENT = {
     "--on": "sweeps and searches also run on clusters",
     "--arm": "a sweep may have several; a search needs one",
     "--parameter": "the values of sweeps and those of searches",
-    "--where": "not possible with the designs of `sensitivity`",
     "--metric": "of a table, of what is printed, or of an analysis",
 }
 METAVAR = re.compile(r"[A-Z]+(?:[:=|/][A-Z]+)*")

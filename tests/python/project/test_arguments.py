@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 import sojourn as sj
+from sojourn.advice.advice import AdvicePlan
 from sojourn.arguments import ArgumentError, Declared, FileSpelling, declared, read_table, spelled
 from sojourn.cli.app import app
+from sojourn.cli.compare import ComparePlan
+from sojourn.cli.live import LivePlan
+from sojourn.execute.run import RunPlan
 from sojourn.search.adversary import AdversaryPlan
 from sojourn.search.sensitivity import SensitivityPlan
 from sojourn.search.tune import TunePlan
@@ -45,7 +49,12 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
         None,
         {"parameters": VALUES, "loser": "codel", "against": "pie"},
     ),
+    "run": (RunPlan, sj.run, "run", None, {}),
+    "compare": (ComparePlan, ComparePlan, "compare", None, {}),
+    "advise": (AdvicePlan, sj.advise, "advise", None, {}),
+    "live": (LivePlan, LivePlan, "live", None, {}),
 }
+WITH_FILE = ("sweep", "tune", "sensitivity", "run")
 
 
 def wrong(one: Declared) -> Iterator[Any]:
@@ -68,7 +77,9 @@ def wrong(one: Declared) -> Iterator[Any]:
         if argument.least_items:
             yield []
     else:
-        yield from (3.5, [3], True)
+        yield from (3.5, {"x": 3})
+        if bool not in one.members:
+            yield True
 
 
 # Modules whose texts have options of other programs, or commands that are written into documents.
@@ -111,7 +122,7 @@ def test_each_plan_has_ten_wrong_arguments(name: str) -> None:
 @pytest.mark.parametrize(("name", "one", "value"), CASES)
 def test_a_function_names_the_argument(name: str, one: Declared, value: object) -> None:
     _, function, _, _, others = PLANS[name]
-    scenario = {} if name == "adversary" else {"scenario": SCENARIO}
+    scenario = {"scenario": SCENARIO} if name in WITH_FILE else {}
     with pytest.raises(ArgumentError) as error:
         function(**{**scenario, **others, one.name: value})
     assert re.match(rf"{one.name}(: |=.+: )", f"{error.value}"), f"{error.value}"
@@ -135,7 +146,7 @@ def test_a_command_names_the_option(
     _, _, command, _, others = PLANS[name]
     file = tmp_path / "scenario.toml"
     file.write_text(TEXT, encoding="utf-8")
-    words = [command, *([] if name == "adversary" else [f"{file}"])]
+    words = [command, *([f"{file}"] if name in WITH_FILE else [])]
     by_name = {other.name: other for other in declared(PLANS[name][0])}
     for key, given in others.items():
         if key == one.name:
@@ -143,7 +154,7 @@ def test_a_command_names_the_option(
         text = "rtt=10ms,20ms" if isinstance(given, Mapping) else given
         words += [by_name[key].option, text]
     with pytest.raises(ArgumentError) as error:
-        app([*words, f"{one.option}={value}", "--dry-run"], standalone_mode=False)
+        app([*words, f"{one.option}={value}"], standalone_mode=False)
     assert re.match(rf"{one.option} .*: ", f"{error.value}"), f"{error.value}"
 
 

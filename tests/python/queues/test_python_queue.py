@@ -16,6 +16,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.execute.run import execute
 
 
 class TailDrop(sj.PythonQueue):
@@ -138,7 +139,7 @@ def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     twice = scenario(TailDrop, replications=2)
-    with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
+    with pytest.raises(sj.ScenarioError, match="on='x': unknown; expected"):
         sj.run(twice, jobs=2, on="x")
     asked: list[int] = []
     original = loky.get_reusable_executor
@@ -152,7 +153,7 @@ def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
         monkeypatch.setattr(_core, "backend_concurrency", lambda _name, limit=limit: limit)
         # The processes have the real registry: they refuse a name that this one accepts.
         with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
-            sj.run(twice, jobs=2, on="x")
+            execute(twice.checked, jobs=2, progress=None, backend="x", invocation=None)
         backend = _core.backend_names()[0]
         result = sj.run(twice, jobs=2, on=backend)
         assert result.provenance["backend"]["name"] == backend

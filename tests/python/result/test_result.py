@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 import sojourn as sj
 from sojourn import _core, report
 from sojourn.cli import session, tables
+from sojourn.execute.run import RunPlan
 from sojourn.result import catalogue
 from support.manifests import edit
 
@@ -153,8 +154,8 @@ def test_the_backend_is_passed_to_the_core(
     assert chosen == [name, None]
     assert named.provenance["backend"]["name"] == name
     assert_frame_equal(named.flows, default.flows)
-    names = ", ".join(_core.backend_names())
-    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {names}$'):
+    names = " or ".join(_core.backend_names())
+    with pytest.raises(sj.ScenarioError, match=f"^on='x': unknown; expected {names}$"):
         sj.run(short, on="x")
 
 
@@ -175,19 +176,7 @@ def test_a_failed_check_of_the_backend_is_an_error(
     assert errors == [text]
     assert read.validity.findings[0].text == text
     assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
-    plan = session.Plan(
-        scenario=read.scenario,
-        jobs=None,
-        backend=None,
-        out=None,
-        force=False,
-        report=None,
-        json=False,
-        max_memory=None,
-        everything=False,
-        strict=False,
-        fresh=False,
-    )
+    plan = session.Plan(run=RunPlan(read.scenario), output=session.Output())
     assert session.conclude(read, plan, None) == (session.Saved.AS_WANTED, 0)
     assert f"error: {text}" in capsys.readouterr().err
     assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)

@@ -101,8 +101,11 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("FILE", "--qdisc", "pie"), "--qdisc: requires a preset; expected -s links.down.qdisc="),
-        (("FILE", "--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
+        (
+            ("FILE", "--qdisc", "pie"),
+            "--qdisc: requires TRAFFIC instead of FILE; expected -s links.down.qdisc=",
+        ),
+        (("FILE", "--rtt", "9ms"), "--rtt: requires TRAFFIC instead of FILE; expected -s rtt=9ms"),
         (("tpc_1up",), "tpc_1up: neither a file nor a preset; did you mean the preset tcp_1up?"),
         (
             ("rrul", "--link", "10x"),

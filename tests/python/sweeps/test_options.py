@@ -92,11 +92,17 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
     [
         (
             ("--qdisc", "pie"),
-            "--qdisc: requires a preset; expected -s links.down.qdisc=pie -s links.up.qdisc=pie",
+            (
+                "--qdisc: requires TRAFFIC instead of FILE; expected -s links.down.qdisc=pie "
+                "-s links.up.qdisc=pie"
+            ),
         ),
         (
             ("--qdisc", "codel target 5ms"),
-            "--qdisc: requires a preset; expected -s 'links.down.qdisc=codel target 5ms' -s 'links",
+            (
+                "--qdisc: requires TRAFFIC instead of FILE; expected "
+                "-s 'links.down.qdisc=codel target 5ms' -s 'links"
+            ),
         ),
         (("--arm", "x"), "--arm x: the scenario has no arms"),
         (
@@ -107,10 +113,13 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
             ("-s", "links.*.qdisc=pie"),
             "links.*.qdisc: * is not possible here; expected links.down or links.up",
         ),
-        (("--rtt", "9ms"), "--rtt: requires a preset; expected -s rtt=9ms"),
+        (("--rtt", "9ms"), "--rtt: requires TRAFFIC instead of FILE; expected -s rtt=9ms"),
         (
             ("--link", "10/1mbit"),
-            "--link: requires a preset; expected -s links.down.rate=10mbit -s links.up.rate=1mbit",
+            (
+                "--link: requires TRAFFIC instead of FILE; expected -s links.down.rate=10mbit "
+                "-s links.up.rate=1mbit"
+            ),
         ),
         (
             ("-s", "rtt=5ms", "-p", "rtt=9ms"),
