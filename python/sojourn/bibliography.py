@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.errors import invalid_file
 
 # The key of Sojourn itself.
 TOOL = "sojourn"
@@ -275,12 +276,12 @@ def citation(fields: Mapping[str, Any], place: str) -> Work:
     texts = {name: _core.printable(" ".join(str(value).split())) for name, value in fields.items()}
     key, kind = texts.pop("key", ""), texts.pop("type", "misc")
     if not re.fullmatch(r"[\w:.+-]+", key) or not re.fullmatch(r"[A-Za-z]+", kind):
-        message = f"{place}: citation: expected a key and a type of letters and digits"
-        raise _core.ResultError(message)
+        raise invalid_file(place, "citation: expected a key and a type of letters and digits")
     for name, value in texts.items():
         if not (re.fullmatch(r"[A-Za-z_-]+", name) and _balanced(value)):
-            message = f"{place}: citation.{name}: expected a name of letters and balanced braces"
-            raise _core.ResultError(message)
+            raise invalid_file(
+                place, f"citation.{name}: expected a name of letters and balanced braces"
+            )
     return Work(key=key, kind=kind, fields=texts)
 
 

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from sojourn import _core
+from sojourn.errors import invalid
 
 PartKind = Literal["link", "traffic", "page", "arm"]
 
@@ -70,8 +71,7 @@ def typed(value: Any, *classes: type[Table]) -> Any:
     for cls in classes:
         if cls.tag is None or value.get(cls.tag[0]) == cls.tag[1]:
             return cls.from_document(value)
-    message = f"{dict(value)}: expected {' or '.join(cls.__name__ for cls in classes)}"
-    raise _core.ScenarioError(message)
+    raise invalid(dict(value), f"expected {' or '.join(cls.__name__ for cls in classes)}")
 
 
 def convert(part: Table, name: str, *classes: type[Table]) -> None:
@@ -99,8 +99,7 @@ def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None
 def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:
     """Check the type of a value."""
     if not isinstance(value, kinds):
-        message = f"{place}: expected {what}, not {described(value)}{hint(value)}"
-        raise _core.ScenarioError(message)
+        raise invalid(place, f"expected {what}, not {described(value)}{hint(value)}")
     for key in value if isinstance(value, Mapping) else ():
         needs(place, key, str, "string keys")
 
@@ -123,8 +122,7 @@ def bounded(place: str, value: int, least: int, most: int | None = None) -> None
 def plain(place: str, value: object) -> Any:
     """Convert a value to JSON: a queue and a path to a string, an object to a table."""
     if isinstance(value, float) and not math.isfinite(value):
-        message = f"{place}: expected a finite number, not {value}"
-        raise _core.ScenarioError(message)
+        raise invalid(place, f"expected a finite number, not {value}")
     # First: these are most values of large sweeps, and the checks below are slow.
     if value is None or isinstance(value, str | int | float):
         return value
@@ -140,19 +138,17 @@ def plain(place: str, value: object) -> Any:
         return {key: plain(f"{place}.{key}", part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(f"{place}[{index}]", part) for index, part in enumerate(value)]
-    message = (
-        f"{place}: expected a string, a number, a list or a table, not "
-        f"{described(value)}{hint(value)}"
+    raise invalid(
+        place,
+        f"expected a string, a number, a list or a table, not {described(value)}{hint(value)}",
     )
-    raise _core.ScenarioError(message)
 
 
 def word(name: str, value: str | float) -> str:
     """Write the value of a parameter as the one word that the core reads."""
     text = f"{value}"
     if not text or any(character.isspace() for character in text):
-        message = f'{name}: "{text}" is not a single value; expected a string without spaces'
-        raise _core.ScenarioError(message)
+        raise invalid(name, f'"{text}" is not a single value; expected a string without spaces')
     return text
 
 

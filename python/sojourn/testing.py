@@ -2,6 +2,7 @@
 
 from sojourn import _core
 from sojourn.document import needs, plain
+from sojourn.errors import invalid
 from sojourn.queues import Queue
 from sojourn.queues.python_queue import PythonQueue
 
@@ -44,8 +45,7 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     for name, value, lowest in (("cases", cases, 1), ("seed", seed, 0)):
         needs(name, value, int, "a whole number")
         if not lowest <= value <= largest:
-            message = f"{name}: {value} is out of range; expected {lowest} to {largest}"
-            raise _core.ScenarioError(message)
+            raise invalid(name, f"{value} is out of range; expected {lowest} to {largest}")
     text = plain("queue", queue)
     needs("queue", text, str, "a PythonQueue class, a queue object or a string")
     _core.check_qdisc(text, cases, seed)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sojourn import _core
+from sojourn.errors import invalid
 from sojourn.queues import qdisc
 from sojourn.scenario.link import Layer
 
@@ -83,5 +84,4 @@ def bits_per_s(text: str, place: str) -> int:
     try:
         return _core.parse_rate_bits_per_s(text)
     except _core.ScenarioError as error:
-        message = f"{place}: {error}"
-        raise _core.ScenarioError(message) from None
+        raise invalid(place, f"{error}") from None

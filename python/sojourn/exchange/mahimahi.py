@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
+from sojourn.errors import invalid_file
 from sojourn.exchange.measurement import MEASURED, Measurement
 from sojourn.exchange.selection import Product, Selection, named
 from sojourn.exchange.untrusted import content, damaged
@@ -154,8 +155,9 @@ def _of_arm(checked: _core.Scenario, arm: str) -> Table:
 def _trace(place: str, link: Table, duration_s: float) -> tuple[bytes, list[str]]:
     """Write the trace of a link; return it with notes on what it does not express."""
     if "medium" in link:
-        message = f"{place}: a trace cannot express a wireless link; its rate depends on the load"
-        raise _core.ResultError(message)
+        raise invalid_file(
+            place, "a trace cannot express a wireless link; its rate depends on the load"
+        )
     notes = [f"{place}: {text}" for text in _not_expressed(link)]
     if "trace" in link:
         at = 0
@@ -167,8 +169,9 @@ def _trace(place: str, link: Table, duration_s: float) -> tuple[bytes, list[str]
         frame = _charged(place, link)
         times = list(_opportunities(place, _rates(link, duration_s), frame))
     if not times or times[-1] == 0:
-        message = f"{place}: too slow for a trace; the link sends no full-sized packet in the run"
-        raise _core.ResultError(message)
+        raise invalid_file(
+            place, "too slow for a trace; the link sends no full-sized packet in the run"
+        )
     return "".join(f"{at}\n" for at in times).encode(), notes
 
 
@@ -222,11 +225,11 @@ def _opportunities(place: str, rates: list[tuple[float, float, int]], frame: int
     """Yield the times in ms at which a full-sized packet has been sent, at full load."""
     total = sum((end - begin) * rate for begin, end, rate in rates) / (8 * frame)
     if total > MAX_LINES:
-        message = (
-            f"{place}: the trace would have {total:.3g} lines, more than {MAX_LINES}; "
-            "a shorter duration gives a shorter trace"
+        raise invalid_file(
+            place,
+            f"the trace would have {total:.3g} lines, more than {MAX_LINES}; "
+            "a shorter duration gives a shorter trace",
         )
-        raise _core.ResultError(message)
     sent = 0.0
     number = 1
     for begin, end, rate in rates:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sojourn import _core, files
+from sojourn.errors import invalid_file
 
 # A flent file of an hour has some megabytes; a log of Mahimahi some tens per minute at 100 Mbit/s.
 MAX_FILE = 256 << 20
@@ -45,8 +46,7 @@ def _decompressed(path: str | Path, size: int) -> bytes:
     try:
         data = files.head(path, MAX_FILE + 1)
     except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(path, f"{error.strerror}") from None
     if len(data) > MAX_FILE:
         damaged(path, f"too large; expected at most {MAX_FILE} bytes")
     try:

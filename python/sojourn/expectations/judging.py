@@ -18,6 +18,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.deferred import Deferred
+from sojourn.errors import invalid
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
 from sojourn.result.derived_files import Kind
@@ -129,8 +130,7 @@ def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
     for one in expectations:
         for reference in one.metrics:
             if "." in reference.name and not groups:
-                message = f"{_place(one)}: {reference.name}: a sweep has no metrics of groups"
-                raise _core.ScenarioError(message)
+                raise invalid(_place(one), f"{reference.name}: a sweep has no metrics of groups")
             if "." not in reference.name:
                 check_possible(reference.name, place=_place(one))
 
@@ -190,8 +190,7 @@ def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
     """List the arms that an expectation is judged for; None: it names all its arms itself."""
     for arm in [*one.named_arms, *(one.arms or ())]:
         if arm not in known:
-            message = f'{_place(one)}: unknown arm "{arm}"; expected one of {", ".join(known)}'
-            raise _core.ScenarioError(message)
+            raise invalid(_place(one), f'unknown arm "{arm}"; expected one of {", ".join(known)}')
     if all(reference.arm is not None for reference in one.metrics):
         return [None]
     if one.arms is not None:
@@ -199,8 +198,7 @@ def _subjects(one: Expectation, known: Sequence[str]) -> list[str | None]:
     # An arm is not compared with itself.
     others = [arm for arm in known if arm not in one.named_arms]
     if not others:
-        message = f"{_place(one)}: no other arm to compare; arms: {', '.join(known)}"
-        raise _core.ScenarioError(message)
+        raise invalid(_place(one), f"no other arm to compare; arms: {', '.join(known)}")
     return list(others)
 
 
@@ -328,16 +326,13 @@ def _capacity(one: Expectation, reference: Reference, rates: Mapping[str, float 
         mentioned = [name for name in rates if f"_{name}_" in names]
         if len(mentioned) != 1:
             expected = " or ".join(f"{CAPACITY}_{name}" for name in rates)
-            message = f"{_place(one)}: {CAPACITY} of which link? expected {expected}"
-            raise _core.ScenarioError(message)
+            raise invalid(_place(one), f"{CAPACITY} of which link? expected {expected}")
         (link,) = mentioned
     if link not in rates:
-        message = f'{_place(one)}: unknown link "{link}"; expected one of {", ".join(rates)}'
-        raise _core.ScenarioError(message)
+        raise invalid(_place(one), f'unknown link "{link}"; expected one of {", ".join(rates)}')
     rate = rates[link]
     if rate is None:
-        message = f'{_place(one)}: link "{link}" has no constant rate; expected a number'
-        raise _core.ScenarioError(message)
+        raise invalid(_place(one), f'link "{link}" has no constant rate; expected a number')
     return rate
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, get_args
 
 from sojourn import _core
 from sojourn.document import Specified, described, hint, needs, word
+from sojourn.errors import invalid
 from sojourn.queues.python_queue import PythonQueue
 
 
@@ -69,8 +70,7 @@ def _part(name: str, leaf: object) -> str:
     """Write a leaf; one that has leaves of its own in parentheses."""
     spec = leaf.spec if isinstance(leaf, Specified) else None
     if not isinstance(spec, str):
-        message = f"{name}: expected a queue, not {described(leaf)}{hint(leaf)}"
-        raise _core.ScenarioError(message)
+        raise invalid(name, f"expected a queue, not {described(leaf)}{hint(leaf)}")
     return f"({spec})" if " / " in spec else spec
 
 

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from sojourn import _core
+from sojourn.errors import invalid
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 # Longer values are written as their SHA-256.
@@ -180,11 +180,11 @@ class _Reader:
             # Made by a program, as the methods of a dataclass are. Codes compare by value.
             self.opaque.append(function.__code__)
         else:
-            message = (
-                f"{cls.__name__}: the source of {function.__name__} cannot be read; "
-                "define the class in a file or a notebook"
+            raise invalid(
+                cls.__name__,
+                f"the source of {function.__name__} cannot be read; "
+                "define the class in a file or a notebook",
             )
-            raise _core.ScenarioError(message)
 
     def _global(self, name: str, value: object) -> None:
         """Read a global name; what may change while the program runs is known by itself only."""

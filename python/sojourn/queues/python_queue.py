@@ -4,6 +4,7 @@ import hashlib
 from random import Random
 
 from sojourn import _core
+from sojourn.errors import invalid
 from sojourn.queues.identity import Identity, identity
 
 # The classes that scenarios of this process may name.
@@ -13,19 +14,18 @@ _registered: dict[str, type] = {}
 def registered(name: str) -> tuple[type, str]:
     """Return the class that scenarios call `name`, and its source."""
     if name not in _registered:
-        message = (
-            f"{name}: the class is not loaded; define the class and pass it as the qdisc again"
+        raise invalid(
+            name, "the class is not loaded; define the class and pass it as the qdisc again"
         )
-        raise _core.ScenarioError(message)
     queue = _registered[name]
     source = _identity(queue).text
     if _name(queue, source) != name:
-        message = (
-            f"{name}: the class, or a value that it reads, has changed since the class was passed "
+        raise invalid(
+            name,
+            "the class, or a value that it reads, has changed since the class was passed "
             "as a qdisc; define variants as subclasses, keep state in the instance, and pass the "
-            "class again"
+            "class again",
         )
-        raise _core.ScenarioError(message)
     return queue, source
 
 
@@ -46,11 +46,10 @@ class _QueueType(type):
         """
         for method in ("enqueue", "dequeue"):
             if getattr(cls, method) is getattr(PythonQueue, method):
-                message = (
-                    f"{cls.__name__}: missing method {method}; a Python queue must define enqueue "
-                    "and dequeue"
+                raise invalid(
+                    cls.__name__,
+                    f"missing method {method}; a Python queue must define enqueue and dequeue",
                 )
-                raise _core.ScenarioError(message)
         own = _identity(cls)
         name = _name(cls, own.text)
         other = _registered.get(name, cls)
@@ -58,11 +57,11 @@ class _QueueType(type):
             others = _identity(other)
             # A class that has changed since is no longer what the name says.
             if others.text == own.text and not others.equals(own):
-                message = (
-                    f"{cls.__name__}: two different classes have this name and the same source; "
-                    "make the difference a class attribute, or name one of them differently"
+                raise invalid(
+                    cls.__name__,
+                    "two different classes have this name and the same source; "
+                    "make the difference a class attribute, or name one of them differently",
                 )
-                raise _core.ScenarioError(message)
         _core.register_python_queue(name, cls, own.text)
         _registered[name] = cls
         return name

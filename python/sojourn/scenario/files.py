@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from sojourn import _core, files
+from sojourn import files
+from sojourn.errors import invalid
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
 MAX_SCENARIO = 16_000_000
@@ -17,8 +18,7 @@ def read_scenario(path: str | Path) -> str:
     try:
         content = files.head(path, MAX_SCENARIO + 1)
     except files.NotRegularError as error:
-        message = f"{path}: {error.strerror}; expected a TOML file"
-        raise _core.ScenarioError(message) from None
+        raise invalid(path, f"{error.strerror}; expected a TOML file") from None
     return _text(content, f"{path}", "a TOML file")
 
 
@@ -29,14 +29,14 @@ def read_standard_input() -> str:
 
 def _text(content: bytes, place: str, expected: str) -> str:
     if len(content) > MAX_SCENARIO:
-        message = f"{place}: too large; expected {expected} of at most {MAX_SCENARIO} bytes"
-        raise _core.ScenarioError(message)
+        raise invalid(place, f"too large; expected {expected} of at most {MAX_SCENARIO} bytes")
     try:
         # Convert line ends as in text mode: a file may come from Windows.
         return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"{place}: not valid UTF-8 at byte {error.start}; expected {expected} in UTF-8"
-        raise _core.ScenarioError(message) from None
+        raise invalid(
+            place, f"not valid UTF-8 at byte {error.start}; expected {expected} in UTF-8"
+        ) from None
 
 
 # The headers of the tables by their name.
@@ -76,8 +76,7 @@ def split(text: str) -> tuple[str, dict[str, Any]]:
         is_separated = False
     if not is_separated:
         headers = " and ".join(HEADERS[name] for name in tables)
-        message = f"{' and '.join(tables)}: expected tables with headers, such as {headers}"
-        raise _core.ScenarioError(message)
+        raise invalid(" and ".join(tables), f"expected tables with headers, such as {headers}")
     return without, tables
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from sojourn import _core, markup
 from sojourn.arguments import ArgumentError
 from sojourn.document import Table, check, needs, plain
+from sojourn.errors import invalid
 from sojourn.queues import Queue
 from sojourn.scenario.files import read_scenario, split
 from sojourn.scenario.link import Link
@@ -274,8 +275,7 @@ class Scenario:
         try:
             return Scenario.from_toml(text, Path(path).parent)
         except _core.ScenarioError as error:
-            message = f"{path}: {error}"
-            raise _core.ScenarioError(message) from None
+            raise invalid(path, f"{error}") from None
 
     def replace(
         self,

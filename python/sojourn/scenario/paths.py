@@ -8,6 +8,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.document import plain
+from sojourn.errors import invalid
 from sojourn.scenario import Scenario
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+|\*)\]")
@@ -35,8 +36,7 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
     steps = _steps(path)
     found = [_written(matched) for matched in _matches(document, steps, f"{steps[0]}")]
     if not found:
-        message = f"{path}: nothing in the scenario matches; expected a path such as links.*.rate"
-        raise _core.ScenarioError(message)
+        raise invalid(path, "nothing in the scenario matches; expected a path such as links.*.rate")
     return found
 
 
@@ -168,8 +168,7 @@ def value_of(place: str, text: str) -> Value:
     except tomllib.TOMLDecodeError as error:
         if text.startswith("{"):
             expected = 'expected one such as {type = "wifi"}'
-            message = f"{place}: invalid TOML table; {expected}: {error}"
-            raise _core.ScenarioError(message) from None
+            raise invalid(place, f"invalid TOML table; {expected}: {error}") from None
         return text
     return value if isinstance(value, str | int | float | bool | list | dict) else text
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError
 from sojourn.arguments.common import SCENARIO
+from sojourn.errors import invalid
 from sojourn.queues import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.link import Layer, layer
@@ -211,8 +212,9 @@ def traffic(
     for option, wanted in (("cc", cc), ("ecn", ecn)):
         if wanted is not None and not any(_takes(group, option) for group in groups):
             given = f"cc {wanted}" if option == "cc" else "ecn"
-            message = f'{given}: no effect, since traffic "{name}" has no connection that uses it'
-            raise _core.ScenarioError(message)
+            raise invalid(
+                given, f'no effect, since traffic "{name}" has no connection that uses it'
+            )
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
     ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
     return [*groups, Ping(name=ping, direction="up", interval=PING_INTERVAL)]

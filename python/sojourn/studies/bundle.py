@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sojourn import _core, files
+from sojourn.errors import invalid_file
 from sojourn.result import Result, derived_files
 
 SUMS = "SHA256SUMS"
@@ -102,8 +103,7 @@ def bundle(
     source, target = Path(os.path.realpath(folder)), Path(os.path.realpath(file))
     write = _writer(file)
     if not source.is_dir():
-        message = f"{folder}: not a directory; expected the output directory of a study"
-        raise _core.ResultError(message)
+        raise invalid_file(folder, "not a directory; expected the output directory of a study")
     check(folder, file, force=force)
     name = source.name or "study"
     chosen = [source] if only is None else [Path(os.path.realpath(path)) for path in only]
@@ -114,8 +114,7 @@ def bundle(
     }
     scenarios = [_scenario(source, *one) for one in _results(kept, source)]
     if not scenarios:
-        message = f"{folder}: no results; expected the output directory of a study"
-        raise _core.ResultError(message)
+        raise invalid_file(folder, "no results; expected the output directory of a study")
     entries = {
         **kept,
         **{one.file: one.toml.encode() for one in scenarios if one.toml is not None},
@@ -161,8 +160,7 @@ def _regular(folder: Path) -> Iterator[Path]:
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         path = Path(entry.path)
         if not entry.name.isprintable() or "\\" in entry.name:
-            message = f"{path}: expected a name of printable characters without backslashes"
-            raise _core.ResultError(message)
+            raise invalid_file(path, "expected a name of printable characters without backslashes")
         if entry.name.startswith(_INTERNAL):
             continue
         mode = entry.stat(follow_symlinks=False).st_mode
@@ -172,8 +170,7 @@ def _regular(folder: Path) -> Iterator[Path]:
             yield path
         else:
             kind = "symbolic link" if stat.S_ISLNK(mode) else "special file"
-            message = f"{path}: is a {kind}; a bundle contains only regular files"
-            raise _core.ResultError(message)
+            raise invalid_file(path, f"is a {kind}; a bundle contains only regular files")
 
 
 def _results(kept: Mapping[str, Path], source: Path) -> list[tuple[str, str]]:
@@ -293,8 +290,7 @@ def _stream(content: _Content) -> Iterator[BinaryIO]:
         with files.opened(content, follow=False) as stream:
             yield stream
     except files.NotRegularError:
-        message = f"{content}: changed while it was read"
-        raise _core.ResultError(message) from None
+        raise invalid_file(content, "changed while it was read") from None
 
 
 class _Digested:
@@ -341,8 +337,9 @@ def _add(add: _Add, entry: str, content: _Content, digest: str) -> None:
         read = _Digested(stream)
         add(entry, size, _EXECUTABLE if entry == REPEAT else _MODE, read)
     if read.digest != digest:
-        message = f"{content if isinstance(content, Path) else entry}: changed while it was read"
-        raise _core.ResultError(message)
+        raise invalid_file(
+            content if isinstance(content, Path) else entry, "changed while it was read"
+        )
 
 
 def _writer(file: str | Path) -> Callable[[BinaryIO, str], Any]:
@@ -352,8 +349,7 @@ def _writer(file: str | Path) -> Callable[[BinaryIO, str], Any]:
         return _zip
     if name.endswith((".tar.gz", ".tgz")):
         return _tar
-    message = f"{file}: unknown archive format; expected .zip, .tar.gz or .tgz"
-    raise _core.ResultError(message)
+    raise invalid_file(file, "unknown archive format; expected .zip, .tar.gz or .tgz")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core
+from sojourn.errors import invalid_file
 
 FILE = "claims.csv"
 EVIDENCE = ("printed", "figure", "data", "text", "derived")
@@ -45,8 +45,7 @@ _COLUMNS = {
     **dict.fromkeys(
         ("id", "source", "evidence", "statement", "scenario", "arm", "group", "metric"), pl.String
     ),
-    "relation": pl.String,
-    "reference": pl.String,
+    **dict.fromkeys(("relation", "reference"), pl.String),
     "value": pl.Float64,
     "tolerance": pl.String,
     "reason": pl.String,
@@ -73,12 +72,12 @@ class Line:
     """One condition of a claim."""
 
     relation: str
-    weaker: bool
-    subject: Subject | None
-    reference: Subject | None
-    value: float | None
-    tolerance: float | None
     reason: str
+    weaker: bool = False
+    subject: Subject | None = None
+    reference: Subject | None = None
+    value: float | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +111,9 @@ def load(file: Path) -> list[Claim]:
         table = pl.read_csv(file, schema=_COLUMNS, comment_prefix="#")
     except (OSError, pl.exceptions.PolarsError) as error:
         first = str(error).partition("\n")[0]
-        message = f"{file}: cannot read claims: {first}; expected the columns {', '.join(_COLUMNS)}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(
+            file, f"cannot read claims: {first}; expected the columns {', '.join(_COLUMNS)}"
+        ) from None
     rows = [
         {key: value.strip() if isinstance(value, str) else value for key, value in row.items()}
         for row in table.iter_rows(named=True)
@@ -123,32 +123,26 @@ def load(file: Path) -> list[Claim]:
     ]
     names = [claim.name for claim in claims]
     if repeated := next((name for name in names if names.count(name) > 1), None):
-        message = f"{file}: claim {repeated}: its lines are not consecutive"
-        raise _core.ResultError(message)
+        raise invalid_file(file, f"claim {repeated}: its lines are not consecutive")
     return claims
 
 
 def _claim(file: Path, name: str | None, rows: list[dict[str, Any]]) -> Claim:
     first = rows[0]
     if not name:
-        message = f"{file}: a line has no id; expected the name of its claim"
-        raise _core.ResultError(message)
+        raise invalid_file(file, "a line has no id; expected the name of its claim")
     if first["evidence"] not in EVIDENCE:
         accepted = ", ".join(EVIDENCE)
         given = first["evidence"]
-        message = f'{file}: claim {name}: unknown evidence "{given}"; expected {accepted}'
-        raise _core.ResultError(message)
+        raise invalid_file(file, f'claim {name}: unknown evidence "{given}"; expected {accepted}')
     for column in ("source", "statement"):
         if not first[column]:
-            message = f"{file}: claim {name}: its first line has no {column}"
-            raise _core.ResultError(message)
+            raise invalid_file(file, f"claim {name}: its first line has no {column}")
     lines = [_line(f"{file}: claim {name}", row) for row in rows]
     if all(line.weaker for line in lines):
-        message = f"{file}: claim {name}: only lines with {DIRECTION}; expected one without"
-        raise _core.ResultError(message)
+        raise invalid_file(file, f"claim {name}: only lines with {DIRECTION}; expected one without")
     if len(lines) > 1 and any(line.relation in UNCOUNTED for line in lines):
-        message = f"{file}: claim {name}: a claim that is not counted has one line"
-        raise _core.ResultError(message)
+        raise invalid_file(file, f"claim {name}: a claim that is not counted has one line")
     return Claim(
         name=name,
         source=first["source"],
@@ -162,40 +156,29 @@ def _line(place: str, row: dict[str, Any]) -> Line:
     stated = row["relation"] or ""
     relation = stated.removeprefix(DIRECTION)
     if relation not in RELATIONS:
-        message = f'{place}: unknown relation "{stated}"; expected one of {", ".join(RELATIONS)}'
-        raise _core.ResultError(message)
+        raise invalid_file(
+            place, f'unknown relation "{stated}"; expected one of {", ".join(RELATIONS)}'
+        )
     reason = row["reason"] or ""
     if relation in UNCOUNTED:
         if not reason:
-            message = f"{place}: {relation} needs a reason"
-            raise _core.ResultError(message)
-        return Line(
-            relation=relation,
-            weaker=False,
-            subject=None,
-            reference=None,
-            value=None,
-            tolerance=None,
-            reason=reason,
-        )
+            raise invalid_file(place, f"{relation} needs a reason")
+        return Line(relation=relation, reason=reason)
     subject = _subject(place, row)
     reference = None if not row["reference"] else _reference(row["reference"], subject)
     value, weaker = row["value"], stated != relation
     if relation in INTERVALS:
         if reference is None:
-            message = f"{place}: {relation} needs a reference"
-            raise _core.ResultError(message)
+            raise invalid_file(place, f"{relation} needs a reference")
     elif value is None:
         if reference is None:
-            message = f"{place}: {relation} needs a value or a reference"
-            raise _core.ResultError(message)
+            raise invalid_file(place, f"{relation} needs a value or a reference")
         value = 1.0
     tolerance = None
     if relation == "equals":
         tolerance = _tolerance(place, row["tolerance"], value)
     elif row["tolerance"]:
-        message = f"{place}: tolerance with {relation}; expected it only with equals"
-        raise _core.ResultError(message)
+        raise invalid_file(place, f"tolerance with {relation}; expected it only with equals")
     return Line(
         relation=relation,
         weaker=weaker,
@@ -210,8 +193,7 @@ def _line(place: str, row: dict[str, Any]) -> Line:
 def _subject(place: str, row: dict[str, Any]) -> Subject:
     for column in ("scenario", "arm", "metric"):
         if not row[column]:
-            message = f"{place}: no {column}; expected its name"
-            raise _core.ResultError(message)
+            raise invalid_file(place, f"no {column}; expected its name")
     return Subject(row["scenario"], row["arm"], row["group"] or None, row["metric"])
 
 
@@ -251,8 +233,7 @@ def _tolerance(place: str, text: str | None, value: float) -> float:
         width = -1.0
     if width < 0 or percent:
         given = text or ""
-        message = (
-            f'{place}: invalid tolerance "{given}"; expected a number or a percentage such as 3%'
+        raise invalid_file(
+            place, f'invalid tolerance "{given}"; expected a number or a percentage such as 3%'
         )
-        raise _core.ResultError(message)
     return abs(value) * width / 100 if text and text.endswith("%") else width

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from sojourn import _core
+from sojourn.errors import invalid_file
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.studies import labels, series
@@ -164,8 +165,9 @@ def read_published(file: Path) -> pl.DataFrame:
         return table.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
     except (OSError, pl.exceptions.PolarsError) as error:
         first = str(error).partition("\n")[0]
-        message = f"{file}: cannot read published values: {first}; expected {', '.join(_COLUMNS)}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(
+            file, f"cannot read published values: {first}; expected {', '.join(_COLUMNS)}"
+        ) from None
 
 
 def claimed(claims: Sequence[Claim]) -> Mapping[Subject, tuple[float, float]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sojourn import _core
+from sojourn.errors import invalid_file
 from sojourn.studies import wording
 from sojourn.studies.manifest import Figure
 from sojourn.studies.study import Study
@@ -52,12 +52,12 @@ def _about(file: Path) -> tuple[str, str, str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"{file}: cannot read: {getattr(error, 'strerror', None) or error}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(
+            file, f"cannot read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     title, _, body = text.partition("\n")
     if not title.startswith("# "):
-        message = f"{file}: expected a title such as # NAME in the first line"
-        raise _core.ResultError(message)
+        raise invalid_file(file, "expected a title such as # NAME in the first line")
     introduction, mark, sections = f"\n{body}".partition("\n## ")
     return title, introduction, f"## {sections}" if mark else ""
 

@@ -4,17 +4,19 @@ The README and the page of a study are written from this record and from ``study
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sojourn import _core, files
+from sojourn import files
+from sojourn.errors import invalid_file
 from sojourn.studies.claims import Claim, Line, Subject
 from sojourn.studies.manifest import Assumption
 from sojourn.studies.study import Scale, Study, Varied
 from sojourn.studies.verdicts import (
     NOT_RUN,
     NOTHING,
+    Estimate,
     Judged,
     Measured,
     Verdict,
@@ -75,28 +77,31 @@ def texts(claim: Claim) -> dict[str, str]:
 
 
 def _line(one: Judged) -> dict[str, Any]:
-    line = one.line
-    subject, other = line.subject, one.reference or NOTHING
     return {
-        "scenario": subject and subject.scenario,
-        "arm": subject and subject.arm,
-        "group": subject and subject.group,
-        "metric": subject and subject.metric,
+        **_condition(one.line),
+        "n": one.estimate.n,
+        **_values(one.estimate),
+        **_values(one.reference or NOTHING, "reference_"),
+        "compared": rounded(one.compared),
+        "verdict": one.verdict,
+    }
+
+
+def _condition(line: Line) -> dict[str, Any]:
+    """Return what a record says about a condition, apart from verdict and values."""
+    about = dict.fromkeys(("scenario", "arm", "group", "metric"))
+    return {
+        **(about if line.subject is None else asdict(line.subject)),
         "relation": line.relation,
         "weaker": line.weaker,
         "reference": line.reference and str(line.reference),
         "value": line.value,
         "tolerance": rounded(line.tolerance),
-        "n": one.estimate.n,
-        "mean": rounded(one.estimate.mean),
-        "low": rounded(one.estimate.low),
-        "high": rounded(one.estimate.high),
-        "reference_mean": rounded(other.mean),
-        "reference_low": rounded(other.low),
-        "reference_high": rounded(other.high),
-        "compared": rounded(one.compared),
-        "verdict": one.verdict,
     }
+
+
+def _values(estimate: Estimate, side: str = "") -> dict[str, float | None]:
+    return {f"{side}{end}": rounded(getattr(estimate, end)) for end in ("mean", "low", "high")}
 
 
 def rounded(value: float | None) -> float | None:
@@ -134,33 +139,20 @@ def _presets(study: Study, measured: Measured) -> list[dict[str, Any]]:
 def _assumptions(
     study: Study, measured: Measured, varied: Sequence[Varied]
 ) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": assumption.name,
-            "text": assumption.text,
-            "claims": list(assumption.claims),
-            "variants": [
-                {
-                    "label": variant.label,
-                    "set": dict(variant.set),
-                    "plausible": variant.plausible,
-                    "claims": _varied(
-                        study,
-                        measured,
-                        assumption.claims,
-                        [
-                            one
-                            for one in varied
-                            if one.variant is variant and one.assumption is assumption
-                        ],
-                    ),
-                }
-                for variant in assumption.variant
-            ],
-        }
-        for assumption in study.description.assumption
-        if any(one.assumption is assumption for one in varied)
-    ]
+    found = []
+    for assumption in study.description.assumption:
+        runs = [one for one in varied if one.assumption is assumption]
+        if not runs:
+            continue
+        variants = []
+        for variant in assumption.variant:
+            of_variant = [one for one in runs if one.variant is variant]
+            claims = _varied(study, measured, assumption.claims, of_variant)
+            about = {"label": variant.label, "set": dict(variant.set)}
+            variants.append({**about, "plausible": variant.plausible, "claims": claims})
+        about = {"name": assumption.name, "text": assumption.text}
+        found.append({**about, "claims": list(assumption.claims), "variants": variants})
+    return found
 
 
 def _varied(
@@ -220,8 +212,7 @@ def load(file: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        message = f"{file}: cannot read verdicts: {error}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(file, f"cannot read verdicts: {error}") from None
     return found
 
 
@@ -262,9 +253,17 @@ def disagreements(study: Study, record: Record) -> list[str]:
     for claim in study.claims:
         if claim.name not in judged:
             found.append(f"claim {claim.name} was not judged")
-        elif list(_conditions(claim)) != [_stated(one) for one in judged[claim.name]["lines"]]:
+        elif not _is_same(claim, judged[claim.name]["lines"]):
             found.append(f"claim {claim.name} has changed since it was judged")
     return [*found, *_changed_runs(study, record)]
+
+
+def _is_same(claim: Claim, lines: Sequence[Record]) -> bool:
+    """Whether a claim has the conditions of its record."""
+    conditions = [] if claim.uncounted else [_condition(line) for line in claim.lines]
+    return len(conditions) == len(lines) and all(
+        condition.items() <= line.items() for condition, line in zip(conditions, lines, strict=True)
+    )
 
 
 def _changed_runs(study: Study, record: Record) -> Iterator[str]:
@@ -286,38 +285,6 @@ def _changed_runs(study: Study, record: Record) -> Iterator[str]:
             found = [(one["label"], one.get("set")) for one in recorded.get(assumption.name, [])]
             if stated != found:
                 yield f"assumption {assumption.name} has changed since the runs"
-
-
-_STATED = (
-    "scenario",
-    "arm",
-    "group",
-    "metric",
-    "relation",
-    "weaker",
-    "reference",
-    "value",
-    "tolerance",
-)
-
-
-def _stated(line: Record) -> tuple[Any, ...]:
-    return tuple(line[name] for name in _STATED)
-
-
-def _conditions(claim: Claim) -> Iterator[tuple[Any, ...]]:
-    for line in () if claim.uncounted else claim.lines:
-        yield (*_subject(line), line.relation, line.weaker, *_bounds(line))
-
-
-def _subject(line: Line) -> tuple[str | None, ...]:
-    one = line.subject
-    return (None,) * 4 if one is None else (one.scenario, one.arm, one.group, one.metric)
-
-
-def _bounds(line: Line) -> tuple[str | float | None, ...]:
-    reference = None if line.reference is None else str(line.reference)
-    return reference, line.value, rounded(line.tolerance)
 
 
 def differences(before: Record, after: Record, *, partial: bool = False) -> list[str]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sojourn import _core, files
+from sojourn import files
+from sojourn.errors import invalid_file
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 from sojourn.studies.study import Scale
@@ -90,8 +91,7 @@ def load(file: Path) -> dict[str, dict[str, float]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        message = f"{file}: cannot read times: {error}"
-        raise _core.ResultError(message) from None
+        raise invalid_file(file, f"cannot read times: {error}") from None
     return {scale: dict(found.get(scale, {})) for scale in ("quick", "full")}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sojourn import _core
+from sojourn.errors import invalid_file
 from sojourn.scenario import Arm, Scenario
 from sojourn.scenario.paths import overridden
 from sojourn.studies import claims, manifest
@@ -94,11 +95,9 @@ class Study:
         sweep = next((one for one in about.sweep.values() if name in one.points), None)
         file = self.folder / f"{sweep.scenario if sweep else name}.toml"
         if not file.is_file() or file.name == FILE:
-            message = (
-                f"{self.folder}: unknown scenario {name}; expected {file.name} or a point of a "
-                "sweep"
+            raise invalid_file(
+                self.folder, f"unknown scenario {name}; expected {file.name} or a point of a sweep"
             )
-            raise _core.ResultError(message)
         changes: list[Changes] = [sweep.points[name]] if sweep else []
         if scale == "quick":
             quick = sweep.quick if sweep else about.quick_of(name)
@@ -113,30 +112,29 @@ class Study:
                     continue
                 arms = scenarios[one.scenario].checked.arms
                 if one.arm not in arms:
-                    message = (
-                        f'{self.folder / claims.FILE}: claim {claim.name}: no arm "{one.arm}" in '
-                        f"{one.scenario}; expected one of {', '.join(arms)}"
+                    raise invalid_file(
+                        self.folder / claims.FILE,
+                        f'claim {claim.name}: no arm "{one.arm}" in '
+                        f"{one.scenario}; expected one of {', '.join(arms)}",
                     )
-                    raise _core.ResultError(message)
 
     def variants(self, scenarios: Mapping[str, Scenario]) -> Iterator[Varied]:
         """Build the scenarios that vary the assumptions."""
         named = {claim.name: claim for claim in self.claims}
         for assumption in self.description.assumption:
             if unknown := next((name for name in assumption.claims if name not in named), None):
-                message = (
-                    f"{self.folder / FILE}: assumption {assumption.name}: unknown claim {unknown}"
+                raise invalid_file(
+                    self.folder / FILE, f"assumption {assumption.name}: unknown claim {unknown}"
                 )
-                raise _core.ResultError(message)
             subjects = [one for name in assumption.claims for one in named[name].subjects]
             for number, variant in enumerate(assumption.variant, start=1):
                 for base in assumption.scenarios:
                     if base not in scenarios:
-                        message = (
-                            f"{self.folder / FILE}: assumption {assumption.name}: no claim or "
-                            f'figure needs a scenario "{base}"'
+                        raise invalid_file(
+                            self.folder / FILE,
+                            f"assumption {assumption.name}: no claim or "
+                            f'figure needs a scenario "{base}"',
                         )
-                        raise _core.ResultError(message)
                     needed = {one.arm for one in subjects if one.scenario == base}
                     scenario = _restricted(scenarios[base], assumption.arms or needed)
                     if assumption.replications is not None:

@@ -20,6 +20,7 @@ SOFT, HARD = 700, 1_000
 # missing here names its place.
 LAYERS = (
     "_core",
+    "errors",
     "deferred",
     "document",
     "arguments",
