@@ -70,7 +70,7 @@ class Argument:
     rare: bool = False
     # What the default None stands for, such as "one per processor".
     unset: str | None = None
-    # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.completion`.
+    # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.options`.
     completion: str | None = None
 
 

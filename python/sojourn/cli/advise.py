@@ -14,6 +14,7 @@ from sojourn.advice.shaping import Shaping, rate
 from sojourn.cli import session
 from sojourn.cli.options import Change, DryRun, Fresh
 from sojourn.cli.plans import Given, command
+from sojourn.cli.process import say
 from sojourn.cli.run import with_changes
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
@@ -56,7 +57,7 @@ def advise(
     asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
         session.say_notes(list(asked.present.notes))
-        session.say(asked.present.description)
+        say(asked.present.description)
 
     def show(result: Result) -> None:
         advice = Advice(asked, result)
@@ -72,7 +73,7 @@ def advise(
             _show_link(asked.access)
             _show_candidates(asked.compared)
         return session.describe(plan)
-    session.say(_announced(asked, planned.jobs, planned.max_memory))
+    say(_announced(asked, planned.jobs, planned.max_memory))
     return session.execute(plan)
 
 
@@ -184,16 +185,16 @@ def _signed(change: float) -> str:
 
 def _notes(advice: Advice, *, everything: bool) -> None:
     for text in advice.warnings:
-        session.say(f"warning: {text}")
+        say(f"warning: {text}")
     for notice in advice.result.provenance["notices"]:
-        session.say(f"notice: {notice}")
+        say(f"notice: {notice}")
     findings = advice.result.validity.findings
     shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
     for finding in shown:
-        session.say(f"{finding.severity}: {finding.text}")
+        say(f"{finding.severity}: {finding.text}")
     if len(shown) < len(findings):
         rest = formatting.counted(len(findings) - len(shown), "finding")
-        session.say(f"note: {rest} on validity not shown; --all prints all")
+        say(f"note: {rest} on validity not shown; --all prints all")
 
 
 def _document(advice: Advice, device: str) -> dict[str, Any]:

@@ -13,13 +13,12 @@ from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, AgreePlan
 from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
 from sojourn.arguments.common import OUTPUT
-from sojourn.cli import session, signals, stored, tables
+from sojourn.cli import process, session, stored, tables
 from sojourn.cli.options import Change, Force, Fresh, Json, ReportFile, ScenarioFile, Strict, path
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
+from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import changed
-from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 
@@ -129,7 +128,7 @@ def _interrupted(executions: list[stored.Execution], backend: str) -> int:
     last.end(kept=False)
     if earlier and not last.result.finished and last.invocation is not None:
         say(f"to continue: {stored.continuation()}")
-    return signals.exit_code()
+    return process.exit_code()
 
 
 def _show(agreement: Agreement, *, as_json: bool) -> None:

@@ -1,11 +1,16 @@
 """The command ``sojourn``: one module per subcommand, registered here."""
 
+import sys
 from typing import Annotated, Any
 
 import typer
+from typer.exceptions import TyperException
 
 from sojourn import _core
+from sojourn._core import DamagedResultError, ResultError, SojournError, UnavailableError
+from sojourn.cli import process
 from sojourn.cli.commands import Deferred, Group
+from sojourn.cli.process import close_stdout, open_missing, tolerate_stderr, tolerated
 
 # Subcommands by the heading of the help, in its order: name, module and function.
 COMMANDS = {
@@ -18,20 +23,20 @@ COMMANDS = {
         ("rfc7928", "rfc7928", "rfc7928"),
     ),
     "Search": (
-        ("tune", "tune", "tune"),
-        ("sensitivity", "sensitivity", "sensitivity"),
-        ("adversary", "adversary", "adversary"),
+        ("tune", "search", "tune"),
+        ("sensitivity", "search", "sensitivity"),
+        ("adversary", "search", "adversary"),
     ),
     "Measure with real packets": (
         ("live", "live", "live"),
         ("agree", "agree", "agree"),
-        ("doctor", "doctor", "doctor"),
+        ("doctor", "reference", "doctor"),
     ),
     "Results": (
-        ("report", "report", "report"),
-        ("stats", "stats", "stats"),
-        ("export", "export", "export"),
-        ("import", "importing", "import_"),
+        ("report", "results", "report"),
+        ("stats", "results", "stats"),
+        ("export", "results", "export"),
+        ("import", "results", "import_"),
         ("store", "store", "store"),
     ),
     "Papers": (
@@ -39,9 +44,9 @@ COMMANDS = {
         ("cite", "cite", "cite"),
     ),
     "Reference": (
-        ("qdiscs", "qdiscs", "qdiscs"),
-        ("ccs", "ccs", "ccs"),
-        ("schema", "schema", "schema"),
+        ("qdiscs", "reference", "qdiscs"),
+        ("ccs", "reference", "ccs"),
+        ("schema", "reference", "schema"),
     ),
 }
 # Words after the program are its arguments, even if they begin with a dash.
@@ -95,3 +100,44 @@ def _root(
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+USAGE = 2
+ENVIRONMENT = 3
+INVALID = 4
+
+
+def execute() -> int:
+    """Run the command line and return the exit code."""
+    open_missing()
+    tolerate_stderr()
+    try:
+        code = _command()
+        with tolerated():
+            pass
+    except (KeyboardInterrupt, process.Stopped):
+        close_stdout()
+        return _failed(process.message(), process.exit_code())
+    return code
+
+
+def _command() -> int:
+    try:
+        # The name in completion scripts and in help: `python -m sojourn` is no word of a shell.
+        code = app(standalone_mode=False, prog_name="sojourn")
+    except TyperException as error:
+        return _failed(error.format_message(), error.exit_code)
+    except DamagedResultError as error:
+        return _failed(str(error), INVALID)
+    except SojournError as error:
+        of_machine = isinstance(error, ResultError | UnavailableError)
+        return _failed(str(error), ENVIRONMENT if of_machine else USAGE)
+    except OSError as error:
+        place = "output" if error.filename is None else error.filename
+        return _failed(f"{place}: {error.strerror}", ENVIRONMENT)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(message: str, code: int) -> int:
+    print(f"sojourn: {_core.message(' '.join(message.split()))}", file=sys.stderr)
+    return code

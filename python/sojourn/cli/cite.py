@@ -12,8 +12,8 @@ from sojourn import _core, bibliography
 from sojourn.bibliography import Uses, Work
 from sojourn.cli import completion
 from sojourn.cli.options import Json
+from sojourn.cli.process import say
 from sojourn.cli.reproduce import SCENARIOS
-from sojourn.cli.session import say
 from sojourn.result import Result, derived_files
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario

@@ -18,8 +18,8 @@ from typer.main import get_command_from_info
 from typer.models import CommandInfo
 
 from sojourn import _core
-from sojourn.cli import signals
-from sojourn.cli.pipes import tolerated
+from sojourn.cli import process
+from sojourn.cli.process import tolerated
 
 # The heading of the options that print a help page.
 HELP = "Help"
@@ -113,7 +113,7 @@ class Group(TyperGroup):
         """Run the command; neither a closed pipe nor a signal ends it with a traceback."""
         try:
             # Not earlier: outside, Typer exits with code 130 whatever the signal was.
-            signals.ready()
+            process.ready()
             with tolerated():
                 return super().invoke(ctx)
         except (_core.ScenarioError, _core.ResultError) as error:
@@ -123,7 +123,7 @@ class Group(TyperGroup):
             raise
         except KeyboardInterrupt:
             # Typer would exit with code 130 and print nothing.
-            raise signals.Stopped from None
+            raise process.Stopped from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``."""
@@ -158,7 +158,7 @@ class Deferred(Command):
     def load(self) -> TyperCommand | TyperGroup:
         """Import the command."""
         if self._loaded is None:
-            with signals.loading():
+            with process.loading():
                 found = getattr(import_module(self._module), self._function)
             if isinstance(found, typer.Typer):
                 loaded: Any = typer.main.get_group(found)

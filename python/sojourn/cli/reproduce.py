@@ -14,7 +14,7 @@ import typer
 from sojourn import _core
 from sojourn import report as reports
 from sojourn.arguments.common import OUTPUT, SCENARIO
-from sojourn.cli import completion, signals, stored
+from sojourn.cli import completion, process, stored
 from sojourn.cli.options import (
     Force,
     Fresh,
@@ -26,8 +26,9 @@ from sojourn.cli.options import (
     Strict,
     path,
 )
+from sojourn.cli.process import say
 from sojourn.cli.progress import progress_bar, work_of
-from sojourn.cli.session import judged, say
+from sojourn.cli.session import judged
 from sojourn.cli.tables import print_table
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
@@ -165,7 +166,7 @@ def reproduce(
             records.append(verdicts)
             codes.append(code)
     except InterruptedStudyError:
-        return signals.exit_code()
+        return process.exit_code()
     if bundle is not None:
         written = [path for work in works for path in work.written]
         # The archive has no studies: those of the user are repeated scenario by scenario.

@@ -8,11 +8,11 @@ import typer
 
 from sojourn import _core
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT
-from sojourn.cli import session, signals, stored
+from sojourn.cli import process, session, stored
 from sojourn.cli.expecting import FAILED
 from sojourn.cli.options import Change, Fresh, Json, path
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
+from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.result import Result
@@ -87,7 +87,7 @@ def rfc7928(
             with tolerated():
                 if not json:
                     _show(report)
-            session.say(f"wrote report to {file}")
+            say(f"wrote report to {file}")
     run.discard()
     with tolerated():
         if json:
@@ -139,10 +139,8 @@ class _Runs:
 
 def _interrupted(run: _Runs, reports: list[Rfc7928Report], out: Path) -> int:
     written = f"; {len(reports)} reports are in {out}" if reports else ""
-    session.say(
-        f"interrupted: {run.done} runs are stored{written}; to continue: {stored.continuation()}"
-    )
-    return signals.exit_code()
+    say(f"interrupted: {run.done} runs are stored{written}; to continue: {stored.continuation()}")
+    return process.exit_code()
 
 
 def _list() -> None:

@@ -6,9 +6,6 @@ has stored, and the complete result that the output directory contains already.
 
 import json
 import re
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,8 +16,8 @@ from sojourn import _core, arguments
 from sojourn import report as reports
 from sojourn.arguments import Argument
 from sojourn.arguments.common import OUTPUT, Force, Json
-from sojourn.cli import expecting, signals, stored, tables
-from sojourn.cli.pipes import tolerated
+from sojourn.cli import expecting, process, stored, tables
+from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
@@ -88,18 +85,6 @@ class Saved(Enum):
     # On a disk, but not all of it where it was wanted.
     ELSEWHERE = auto()
     NOWHERE = auto()
-
-
-def say(text: str) -> None:
-    """Print a line to stderr, wrapped at words on a terminal.
-
-    Control characters are escaped, because names may come from an untrusted file.
-    """
-    line = _core.printable(text)
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-    print(line, file=sys.stderr)
 
 
 def warn_of_bytes(*texts: str) -> None:
@@ -314,7 +299,7 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
         if plan.run.pcap is not None and captures.is_capture(captures.partial(plan.run.pcap)):
             text = f"{text}; its packets are in {captures.partial(plan.run.pcap)}"
         say(f"interrupted: {text}")
-        return saved, signals.exit_code()
+        return saved, process.exit_code()
     if saved is not Saved.AS_WANTED:
         return saved, ENVIRONMENT
     if plan.output.out is not None:

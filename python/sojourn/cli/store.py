@@ -10,7 +10,7 @@ from sojourn import _core
 from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.options import SELECTION, Json
-from sojourn.cli.session import say
+from sojourn.cli.process import say
 from sojourn.execute import runs
 from sojourn.execute.runs import default_folder
 from sojourn.result.formatting import counted

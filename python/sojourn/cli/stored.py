@@ -3,17 +3,23 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
-from sojourn.cli import signals
+from sojourn.cli import process
+from sojourn.cli.process import say
 from sojourn.cli.progress import RunProgress
+from sojourn.execute.executor import jobs_at_once
+from sojourn.execute.places import Place
 from sojourn.execute.run import Interrupted, NotCapturedError, execute
 from sojourn.execute.runs import begin, default_folder, meter
+from sojourn.execute.stores import LocalRowStore
 from sojourn.result import Result, derived_files
+from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 
 FRESH = "--fresh"
@@ -65,7 +71,7 @@ def run(
     if invocation is not None and (finished := len(invocation.finished)):
         (announce or say_what_is_reused)(finished, scenario)
     if invocation is None:
-        signals.on_exit("interrupted", patient=True)
+        process.on_exit("interrupted", patient=True)
     else:
         if isinstance(progress, RunProgress):
             progress.stored(len(invocation.finished))
@@ -114,7 +120,7 @@ def announce_stored(finished: int, total: int) -> None:
     """Set the message for a signal that ends the command: the finished runs are stored."""
     stored = f"{finished} of {total} runs are stored"
     text = f"interrupted: {stored}; to continue: {continuation()}"
-    signals.on_exit(_core.printable(text), patient=False)
+    process.on_exit(_core.printable(text), patient=False)
 
 
 def continuation() -> str:
@@ -188,3 +194,30 @@ def is_incomplete(place: Path) -> bool:
 def _manifest(place: Path) -> Any:
     # The result itself is checked when it is loaded.
     return files.read_json(place / derived_files.MANIFEST, MAX_MANIFEST)
+
+
+def row_store(backend: str | None) -> LocalRowStore | None:
+    """Open the run store; if it is not usable, print a warning and return None."""
+    try:
+        return LocalRowStore(store=_core.RunStore(default_folder()), backend=backend)
+    except (_core.ResultError, RuntimeError) as error:
+        say(f"warning: {error}; runs are not stored")
+        return None
+
+
+def processors(on: object, at: Place, jobs: int | None) -> tuple[int | None, str]:
+    """Return the number of processors that execute runs, None if unknown, and their description."""
+    if at.scheduler is not None:
+        return None, f"on {on}"
+    count = jobs_at_once(jobs, at.backend)
+    return count, f"on {counted(count, 'processor')}"
+
+
+@contextmanager
+def announced(store: str | Path | None) -> Iterator[None]:
+    """Say afterwards if the runs have created the shared store, whose name may be a mistake."""
+    folder = None if store is None or "://" in f"{store}" else Path(store)
+    is_new = folder is not None and not folder.exists()
+    yield
+    if folder is not None and is_new and folder.exists():
+        say(f"created store {folder.absolute()}")

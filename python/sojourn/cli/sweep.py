@@ -2,8 +2,9 @@
 
 import bisect
 import itertools
+import json
 import json as js
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from sojourn import _core
 from sojourn.arguments.common import OUTPUT, SCENARIO
-from sojourn.cli import expecting, places, session, signals, spaces, stored, sweep_tables
+from sojourn.cli import expecting, process, session, spaces, stored
 from sojourn.cli.options import (
     Change,
     DryRun,
@@ -23,19 +24,22 @@ from sojourn.cli.options import (
     ReportFile,
     path,
 )
-from sojourn.cli.pipes import tolerated
 from sojourn.cli.plans import Given, command
+from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
 from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset, without_arms
+from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import opened, place, store_of
-from sojourn.expectations.judging import failed
-from sojourn.result import derived_files
+from sojourn.expectations.judging import Judgement, failed
+from sojourn.result import derived_files, formatting
+from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
-from sojourn.result.naming import check_possible, queued_links
+from sojourn.result.naming import check_possible, described, queued_links
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
+from sojourn.sweeps.estimates import KEYS, main_metrics
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import PreparedSweep, SweepPlan, execute, prepared
 
@@ -103,14 +107,14 @@ def sweep(
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
     scenarios = [batch.scenario for batch in planned.batches]
-    local = places.row_store(where.backend)
-    processors = places.processors(plan.on, where, plan.jobs)
+    local = stored.row_store(where.backend)
+    processors = stored.processors(plan.on, where, plan.jobs)
     with (
-        places.announced(plan.shared),
+        stored.announced(plan.shared),
         derived_files.claimed(report),
         opened(scenarios, where, store=store, local=local, jobs=plan.jobs) as at,
     ):
-        session.say(_announced(planned, estimate, processors))
+        say(_announced(planned, estimate, processors))
         execution = Execution(
             replications=planned.replications,
             executor=at.executor,
@@ -125,18 +129,16 @@ def sweep(
         measured = expecting.of_sweep(result, planned) if expected and not interrupted else []
         judgements = expecting.judged(expected, measured)
         with tolerated():
-            sweep_tables.show(
-                result, as_json=json, everything=everything, metrics=metric, judgements=judgements
-            )
+            show(result, as_json=json, everything=everything, metrics=metric, judgements=judgements)
             if not json:
                 expecting.show(judgements)
         _write(result, execution, out=out, report=report)
     for text in at.all_warnings(execution.failure):
-        session.say(f"warning: {text}")
+        say(f"warning: {text}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
-        session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
-        return signals.exit_code()
+        say(f"interrupted: {finished}; to continue: {stored.continuation()}")
+        return process.exit_code()
     return expecting.FAILED if failed(judgements) else 0
 
 
@@ -159,14 +161,14 @@ def _write(
 ) -> None:
     """Write the report; print what was reused, saved and written."""
     if execution.reused:
-        session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
+        say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
     if out is not None:
-        session.say(f"saved sweep to {out}")
+        say(f"saved sweep to {out}")
     if report is not None and not result.runs.is_empty():
         from sojourn.sweeps import page  # noqa: PLC0415 - slow to import, and often not needed
 
         page.write(result, report)
-        session.say(f"wrote report to {report}")
+        say(f"wrote report to {report}")
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def _reported(planned: PreparedSweep, execution: Execution, jobs: int | None) ->
     """Show the progress of a sweep, and set the message for a signal that ends the command."""
     if execution.store is None:
         # Finished runs would be lost.
-        signals.on_exit("interrupted", patient=True)
+        process.on_exit("interrupted", patient=True)
     with progress_bar(_work(planned, jobs)) as progress:
         execution.progress = _Announced(progress, execution)
         yield
@@ -260,7 +262,7 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
         document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
         print(js.dumps(document, indent=2))
         return 0
-    sweep_tables.show_points(planned)
+    show_points(planned)
     arms = planned.scenario.checked.arms
     bound = "" if planned.until is None else f" at first, at most {planned.most} per point and arm"
     print(
@@ -275,3 +277,78 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
         f"{session.rounded(estimate['saved_bytes'] / 1e3):,} kB in --out"
     )
     return 0
+
+
+# Rows that are printed without --all.
+MAX_ROWS = 60
+
+
+def show(
+    result: SweepResult,
+    *,
+    as_json: bool,
+    everything: bool,
+    metrics: Sequence[str] | None,
+    judgements: Sequence[Judgement] = (),
+) -> None:
+    """Print the points of a sweep with their metrics."""
+    columns = [result.column(name) for name in metrics] if metrics else result.metrics
+    if as_json:
+        expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
+        print(json.dumps({**document(result, columns), **expected}, indent=2))
+        return
+    found = described(columns) if metrics or everything else main_metrics(columns)
+    several = len(result.arms) > 1
+    head = [*result.parameters, *(["arm"] if several else []), "n"]
+    words = len(head) - 1
+    count = result.runs.select(KEYS).n_unique()
+    shown = result.first_points(
+        count if everything else MAX_ROWS, [metric.column for metric in found]
+    )
+    rows = [
+        [
+            *(f"{row[path]}" for path in result.parameters),
+            *([row["arm"]] if several else []),
+            f"{row['n']}",
+            *(_estimate(row, one) for one in found),
+        ]
+        for row in shown.iter_rows(named=True)
+    ]
+    title = f"{result.scenario.checked.name}: mean ± half of the 95 % interval"
+    print_table([*head, *(one.heading for one in found)], rows, title=title, words=words)
+    if len(rows) < count:
+        print_note(f"{count - len(rows)} more rows; --all prints them")
+
+
+def show_points(planned: PreparedSweep) -> None:
+    """Print the points of a sweep that was not executed."""
+    paths = planned.space.paths
+    rows = [[f"{point.values[path]}" for path in paths] for point in planned.points[:MAX_ROWS]]
+    name = planned.scenario.checked.name
+    print_table(paths, rows, title=f"{name}: points", words=len(paths))
+    if len(rows) < len(planned.points):
+        print_note(f"{len(planned.points) - len(rows)} more points; --json prints them")
+
+
+def document(result: SweepResult, columns: Sequence[str]) -> dict[str, Any]:
+    """Describe a sweep as JSON: each point with the estimates of its metrics."""
+    points = [
+        {
+            "point": row["point"],
+            "values": {path: row[path] for path in result.parameters},
+            "arm": row["arm"],
+            "n": row["n"],
+            "metrics": {
+                name: {"mean": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+                for name in columns
+            },
+        }
+        for row in result.points.iter_rows(named=True)
+    ]
+    keys = ("sojourn", "scenario_sha256", "paths", "space", "until", "complete")
+    return {**{key: result.manifest[key] for key in keys}, "points": points}
+
+
+def _estimate(row: dict[str, Any], metric: Metric) -> str:
+    name = metric.column
+    return formatting.estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], metric)

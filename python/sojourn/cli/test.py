@@ -11,12 +11,12 @@ import typer
 from sojourn import _core
 from sojourn.arguments import FileSpelling, read_table, spelled
 from sojourn.arguments.common import OUTPUT
-from sojourn.cli import expecting, session, signals, stored
+from sojourn.cli import expecting, process, session, stored
 from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Replications, Seed, path
-from sojourn.cli.pipes import tolerated
-from sojourn.cli.places import row_store
+from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
+from sojourn.cli.stored import row_store
 from sojourn.cli.sweep import executed
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.local import LocalExecutor
@@ -81,18 +81,18 @@ def test(
                     with tolerated():
                         expecting.show(judgements, title=f"{file}")
         except _InterruptedError:
-            session.say(f"interrupted; to continue: {stored.continuation()}")
-            return signals.exit_code()
+            say(f"interrupted; to continue: {stored.continuation()}")
+            return process.exit_code()
         if json:
             documents = {name: [one.document() for one in part] for name, part in found.items()}
             with tolerated():
                 print(js.dumps(documents, indent=2))
         if junit_file is not None:
             derived_files.write(junit_file, junit(found), None)
-            session.say(f"wrote verdicts to {junit_file}")
+            say(f"wrote verdicts to {junit_file}")
     every = [one for part in found.values() for one in part]
     if len(found) > 1:
-        session.say(expecting.summary(every))
+        say(expecting.summary(every))
     return expecting.FAILED if failed(every) else 0
 
 

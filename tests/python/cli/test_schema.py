@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 import sojourn as sj
 from sojourn.arguments import read_table
-from sojourn.cli.schema import document
+from sojourn.cli.reference import document
 from sojourn.expectations.expectation import expectations
 from sojourn.search import tune
 from sojourn.sweeps import run

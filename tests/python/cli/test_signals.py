@@ -139,16 +139,16 @@ def test_output_that_cannot_be_written_is_an_error_of_the_environment(
 
 BLOCKED = textwrap.dedent("""
     import sys
-    from sojourn.cli import signals
+    from sojourn.cli import process
 
-    signals.install()
+    process.install()
     from sojourn import _core
 
     text = 'duration = "20000s"\\nlinks.up = { rate = "1gbit", qdisc = "pfifo" }'
     text += '\\nlinks.down = "unlimited"\\ntraffic = [{ type = "tcp", direction = "up" }]'
     scenario = _core.Scenario.from_toml(text)
-    signals.on_exit("what is said", patient=sys.argv[1] == "patient")
-    signals.ready()
+    process.on_exit("what is said", patient=sys.argv[1] == "patient")
+    process.ready()
     print("ready", flush=True)
     _core.run_one(scenario, 0)  # Asks nobody whether to go on.
 """)

@@ -10,9 +10,8 @@ import pytest
 
 import sojourn as sj
 from sojourn.arguments import spelled
-from sojourn.cli.live import LivePlan, composed
+from sojourn.cli.live import LivePlan, Metrics, composed
 from sojourn.cli.plans import Given
-from sojourn.cli.watch import Metrics
 from support.stored import command
 
 RATES = "expected down/up with a unit, such as 10/1mbit, or one rate"

@@ -13,8 +13,8 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.cli import execute, signals
-from sojourn.cli.schema import document
+from sojourn.cli import app, process
+from sojourn.cli.reference import document
 from sojourn.result import catalogue, naming, validity
 from sojourn.scenario.files import NAMES
 from sojourn.studies.quantities import Quantities
@@ -264,8 +264,8 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
     section = text.partition("## Exit codes")[2].partition("## ")[0]
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
     assert documented == {
-        *(0, 1, execute.USAGE, execute.ENVIRONMENT, execute.INVALID),
-        *(signals.SIGNALLED + number for number in signals.NUMBERS),
+        *(0, 1, app.USAGE, app.ENVIRONMENT, app.INVALID),
+        *(process.SIGNALLED + number for number in process.NUMBERS),
     }
 
 

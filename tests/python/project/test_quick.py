@@ -106,6 +106,7 @@ def test_every_module_is_named_by_a_test() -> None:
     tests = {test for listed in covered.values() for test in listed}
     absent = [test for test in tests if not (ROOT / quick.TESTS / test).is_file()]
     assert absent == []
+    assert [module for module in covered if not (package / module).is_file()] == []
 
 
 def test_no_test_imports_another() -> None:

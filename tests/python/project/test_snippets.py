@@ -16,7 +16,7 @@ import typer
 
 import sojourn as sj
 from sojourn import _core, cli
-from sojourn.cli import signals
+from sojourn.cli import process
 from sojourn.cli.app import app
 from sojourn.scenario.files import split
 from sojourn.studies import claims, manifest, study
@@ -119,7 +119,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         (tmp_path / part).symlink_to(ROOT / part)
 
     # The signals of this process are for pytest.
-    monkeypatch.setattr(signals, "install", lambda: None)
+    monkeypatch.setattr(process, "install", lambda: None)
 
     def command(words: list[str]) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["sojourn", *words])

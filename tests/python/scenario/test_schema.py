@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 import sojourn as sj
 from corpus import corpus
 from sojourn import _core
-from sojourn.cli.schema import document as printed
+from sojourn.cli.reference import document as printed
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = ROOT / "docs/schema/scenario.schema.json"

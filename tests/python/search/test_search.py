@@ -8,7 +8,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import cli
-from sojourn.cli import signals
+from sojourn.cli import process
 from sojourn.search.dimensions import dimensions
 from sojourn.search.objectives import objective
 from sojourn.search.runner import fresh_seed
@@ -78,7 +78,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(signals, "install", lambda: None)
+    monkeypatch.setattr(process, "install", lambda: None)
     file = tmp_path / "searched.toml"
     file.write_text(TEXT + ARMS.replace('"links.up.qdisc" = "pfifo"', '"rtt" = "30ms"'))
     options = {
@@ -154,7 +154,7 @@ def test_wrong_arguments_are_refused_in_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(signals, "install", lambda: None)
+    monkeypatch.setattr(process, "install", lambda: None)
     words = [f"{searched_file}" if word == "F" else word for word in arguments]
     monkeypatch.setattr("sys.argv", ["sojourn", *words])
     assert cli.main() == 2

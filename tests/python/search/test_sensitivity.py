@@ -8,7 +8,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import cli
-from sojourn.cli import signals
+from sojourn.cli import process
 from sojourn.search import sensitivity
 from support.searched import TARGET, TEXT, XYZ, Known
 
@@ -87,7 +87,7 @@ def test_sensitivity_measures_runs(base: sj.Scenario) -> None:
 def test_the_command_prints_indices_and_noise(
     searched_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signals, "install", lambda: None)
+    monkeypatch.setattr(process, "install", lambda: None)
     target = "links.up.qdisc.target=loguniform(1ms,100ms)"
     words = ["sensitivity", f"{searched_file}", "-p", target, "--metric", "ping_ms_p99"]
     monkeypatch.setattr("sys.argv", ["sojourn", *words, "--method", "morris", "--samples", "2"])

@@ -1,10 +1,6 @@
-"""Shut the command down on Ctrl-C, SIGTERM and SIGHUP, within a second.
+"""Standard streams and signals: how a command ends that loses its reader or is interrupted."""
 
-The first signal raises ``KeyboardInterrupt``; the command then stops the runs and prints what it
-has stored. If this takes too long, for example in a long library call, a watchdog thread ends the
-process. A second signal ends the process immediately.
-"""
-
+import io
 import os
 import signal
 import sys
@@ -13,6 +9,82 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+STDERR = 2
+
+
+def open_missing() -> None:
+    """Replace standard streams that the parent process has closed by ``/dev/null``.
+
+    Otherwise the next file to be opened would get the descriptor of standard output.
+    """
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
+class _Discarding(io.RawIOBase):
+    """Standard error: what cannot be written, as on a full disk, is discarded."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return os.write(STDERR, data)
+        except OSError:
+            return memoryview(data).nbytes
+
+    def fileno(self) -> int:
+        return STDERR
+
+    def isatty(self) -> bool:
+        return os.isatty(STDERR)
+
+
+def tolerate_stderr() -> None:
+    """Continue without messages if standard error cannot be written.
+
+    The results and the exit code do not depend on whether anybody can read the messages.
+    """
+    # Tests and notebooks replace the stream.
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(_Discarding()),
+            encoding=sys.stderr.encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+        )
+
+
+@contextmanager
+def tolerated() -> Iterator[None]:
+    """Ignore a broken pipe on standard output: the reader needs no more."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        close_stdout()
+
+
+def close_stdout() -> None:
+    """Discard buffered and later output to standard output.
+
+    Without this, Python reports a closed pipe again when it flushes the output at exit.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
 
 # Time limit of the shutdown, so that Ctrl-C takes effect within a second.
 GRACE_S = 0.7
@@ -125,3 +197,22 @@ def _exit(number: int) -> None:
         os.write(2, f"{cursor}sojourn: {_State.message}\n".encode())
     finally:
         os._exit(SIGNALLED + number)
+
+
+def say(text: str) -> None:
+    """Print a line to stderr, wrapped at words on a terminal.
+
+    Control characters are escaped, because names may come from an untrusted file.
+    """
+    # Not loaded before Ctrl-C has a handler.
+    from sojourn import _core  # noqa: PLC0415
+
+    line = _core.printable(text)
+    if sys.stderr.isatty():
+        # Only terminals need them.
+        import shutil  # noqa: PLC0415
+        import textwrap  # noqa: PLC0415
+
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)

@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 
 import sojourn as sj
-from sojourn.cli.watch import Metrics
+from sojourn.cli.live import Metrics
 
 
 def free_port(address: str, family: socket.AddressFamily) -> int:

@@ -1,0 +1,227 @@
+"""``sojourn qdiscs``, ``ccs``, ``schema`` and ``doctor``: what this version and machine have."""
+
+import json as js
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import completion
+from sojourn.cli.options import Json
+from sojourn.cli.process import say
+from sojourn.cli.tables import print_table
+
+Entry = dict[str, Any]
+
+ECN = {
+    "optional": "optional",
+    "required": "required: negotiated without `ecn = true`",
+    "accurate": "required: Accurate ECN (RFC 9768), negotiated without `ecn = true`",
+}
+
+
+def show(
+    known: list[Entry],
+    name: str | None,
+    *,
+    parse: Callable[[str], str],
+    head: str,
+    title: str,
+    as_json: bool,
+) -> None:
+    """Print all entries, or the one called `name`.
+
+    `name` may be a specification with parameters; `parse` returns its canonical form and raises the
+    error for an unknown name. `head` is the heading of the names.
+    """
+    shown = known if name is None else _named(known, name, parse)
+    if as_json:
+        print(js.dumps(shown, indent=2))
+    elif isinstance(shown, list):
+        rows = [[entry["name"], entry["source"], entry["summary"]] for entry in shown]
+        print_table([head, "source", "summary"], rows, title=title, words=3)
+    else:
+        _describe(shown)
+
+
+def _named(known: list[Entry], name: str, parse: Callable[[str], str]) -> Entry:
+    entries = {entry["name"]: entry for entry in known}
+    return entries[name] if name in entries else entries[parse(name).split()[0]]
+
+
+def _describe(entry: Entry) -> None:
+    print(f"{entry['name']}: {entry['summary']}")
+    print(f"source: {entry['source']}")
+    if entry.get("reconstruction"):
+        print(f"reconstruction: {entry['reconstruction']}")
+    if entry.get("slow_starts"):
+        over = entry["quic_slow_start"]
+        default = "the first is the default"
+        if over is not None:
+            default += f" over TCP, {over} over QUIC"
+        print(f"slow_start: {', '.join(entry['slow_starts'])} ({default})")
+    if "ecn" in entry:
+        print(f"ecn: {ECN[entry['ecn']]}")
+    if entry.get("profiles"):
+        print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
+    parameters = entry["parameters"]
+    if not parameters:
+        return
+    rows = [
+        [item["key"], _unit(item), item["default"], item["meaning"], _range(item)]
+        for item in parameters
+    ]
+    head = ["parameter", "unit", "default", "meaning", "range"]
+    print_table(head, rows, title="parameters", words=len(head))
+    rows = [[item["key"], item["provenance"]] for item in parameters]
+    print_table(["parameter", "provenance"], rows, title="provenance", words=2)
+
+
+def _unit(item: Entry) -> str:
+    """Write the unit; that of a count says what it counts, if it is known."""
+    of: str = item.get("of", "") if item["unit"] == "count" else ""
+    return of or str(item["unit"])
+
+
+def _range(item: Entry) -> str:
+    """Write the allowed values; flags have none to list."""
+    return "" if item["unit"] == "flag" else str(item["range"])
+
+
+def qdiscs(
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="QDISC",
+            autocompletion=completion.queues,
+            help="Name of a queue.",
+            show_default="all",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """List the queues and their parameters."""
+    show(
+        js.loads(_core.qdisc_catalogue()),
+        name,
+        parse=_core.parse_qdisc,
+        head="queue",
+        title="queues",
+        as_json=as_json,
+    )
+    return 0
+
+
+def ccs(
+    *,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CONTROL",
+            autocompletion=completion.controls,
+            help="Name of a congestion control.",
+            show_default="all",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """List the congestion controls and their parameters."""
+    show(
+        js.loads(_core.cc_catalogue()),
+        name,
+        parse=_core.parse_cc,
+        head="control",
+        title="congestion controls",
+        as_json=as_json,
+    )
+    return 0
+
+
+Schema = dict[str, Any]
+
+
+def schema() -> int:
+    """Print the JSON Schema of scenario files."""
+    print(document(), end="")
+    return 0
+
+
+def document() -> str:
+    """Return the schema: that of the core, with the tables that the core does not read."""
+    found = js.loads(_core.scenario_schema())
+    found["properties"] |= _tables()
+    return js.dumps(found, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _tables() -> dict[str, Schema]:
+    # Slow to import.
+    from sojourn.arguments import table_schema  # noqa: PLC0415
+    from sojourn.search.tune import TunePlan  # noqa: PLC0415
+    from sojourn.sweeps.run import SweepPlan  # noqa: PLC0415
+
+    """Return the schemas of the tables ``[sweep]``, ``[tune]`` and ``[[expect]]``."""
+    return {
+        "sweep": table_schema(SweepPlan, "Points for `sojourn sweep`; not part of the scenario."),
+        "tune": table_schema(TunePlan, "Search of `sojourn tune`; not part of the scenario."),
+        "expect": {
+            "type": "array",
+            "description": "Expectations, which `sojourn test` judges; not part of the scenario.",
+            "items": _table(
+                "Expectation.",
+                {
+                    "that": _text("A comparison, such as ping_ms_p99 < 40."),
+                    "name": _text("Its name in reports."),
+                    "arm": _texts("Arms that it is about; by default all.", least=1),
+                },
+                required=("that",),
+            ),
+        },
+    }
+
+
+def _table(description: str, keys: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
+    found: Schema = {
+        "type": "object",
+        "description": description,
+        "additionalProperties": False,
+        "properties": keys,
+    }
+    return {**found, "required": list(required)} if required else found
+
+
+def _text(description: str, **more: str) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def _texts(description: str, *, least: int = 0, **more: str) -> Schema:
+    """Return the schema of a list of texts, which may be a single text."""
+    text = {"type": "string", **more}
+    items = {"type": "array", "items": text, "minItems": least}
+    return {"anyOf": [text, items], "description": description}
+
+
+HEAD = ("check", "finding", "verdict", "remedy")
+
+
+def doctor(*, json: Json = False) -> int:
+    """Check whether this machine supports live runs, and suggest remedies."""
+    from sojourn.cli.session import ENVIRONMENT  # noqa: PLC0415 - slow to import
+    from sojourn.host import checks, facts  # noqa: PLC0415 - of this command only
+
+    found = checks.assess(facts.read())
+    if json:
+        print(js.dumps([asdict(check) for check in found], indent=2))
+    else:
+        rows = [[one.name, one.finding, one.verdict, one.remedy] for one in found]
+        print_table(HEAD, rows, title="live runs on this machine", words=len(HEAD))
+    if checks.possible(found):
+        say("live runs are possible")
+        return 0
+    missing = ", ".join(
+        one.name for one in found if one.required and one.verdict is checks.Verdict.MISSING
+    )
+    say(f"live runs are not possible: {missing}")
+    return ENVIRONMENT

@@ -1,0 +1,303 @@
+"""``sojourn report``, ``stats``, ``export`` and ``import``: tables, pages and files of results."""
+
+import json as js
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn.arguments.common import OUTPUT
+from sojourn.cli import completion, tables
+from sojourn.cli.options import (
+    REPLICATION,
+    SELECTION,
+    Arm,
+    Folder,
+    Force,
+    Json,
+    ReportFile,
+    Strict,
+    path,
+)
+from sojourn.cli.process import say
+from sojourn.cli.session import judged
+from sojourn.exchange import exporting, importing
+from sojourn.exchange.measurement import Beside, per_run, products
+from sojourn.exchange.selection import Selection
+from sojourn.report import measured as page
+from sojourn.result import Result, derived_files, formatting, metrics, tc_stats
+from sojourn.sweeps import SweepResult
+from sojourn.sweeps.reports import write_report
+
+STANDARD_OUTPUT = Path("-")
+# The heading of the options for the content of the LaTeX table.
+TABLE = "LaTeX table"
+
+
+def report(
+    *,
+    folder: Folder,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=path,
+            help="File of the HTML report.",
+            show_default="DIR/report.html; none with --latex",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    latex: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=path,
+            help="Write the means of each arm as a LaTeX table to this file, such as delay.tex; - "
+            "for standard output.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="A metric, as in the JSON output of run. Repeatable.",
+            show_default="the main ones",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A traffic group, a class of a queue or a group of applications instead of the "
+            "whole run.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARM",
+            help="Paired differences from this arm instead of means.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    strict: Strict = False,
+) -> int:
+    """Write an HTML report or a LaTeX table of a saved result, or a report of a saved sweep."""
+    if latex is None and (metric or group is not None or baseline is not None):
+        message = "--metric, --group and --baseline choose the content of --latex"
+        raise typer.BadParameter(message)
+    if (folder / derived_files.SWEEP).exists():
+        if latex is not None:
+            message = (
+                f"--latex: {folder} contains a sweep; expected a result; points.parquet has the "
+                "means of the sweep"
+            )
+            raise typer.BadParameter(message)
+        swept, file = SweepResult.load(folder), _file(folder, out)
+        write_report(swept, file)
+        say(f"wrote report to {file}")
+        return 0
+    result = Result.load(folder)
+    if latex is not None:
+        text = result.to_latex(metric or None, group=group, baseline=baseline)
+        _write(latex, text, result)
+    if latex is None or out is not None:
+        file = _file(folder, out)
+        write_report(result, file)
+        say(f"wrote report to {file}")
+    return judged([result], strict=strict)
+
+
+def _file(folder: Path, out: Path | None) -> Path:
+    """Return the file of a report; by default in the directory."""
+    return derived_files.inside(folder, "report.html") if out is None else out
+
+
+def _write(file: Path, text: str, result: Result) -> None:
+    """Write a table, which replaces only a table."""
+    if file == STANDARD_OUTPUT:
+        print(text, end="")
+        return
+    with derived_files.claimed(file, derived_files.TABLE):
+        derived_files.write(file, text.encode(), result.manifest_sha256)
+    say(f"wrote table to {file}")
+
+
+def stats(
+    *,
+    folder: Folder,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARM",
+            help="Use only this arm.",
+            show_default="the first",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    replication: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            callback=REPLICATION,
+            help="Use only this replication, counted from 0.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = 0,
+    tc_json: Annotated[
+        bool,
+        typer.Option(
+            "--tc-json",
+            help="Print JSON in the format of tc -j -s qdisc.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+) -> int:
+    """Print the queue statistics of a saved run."""
+    result = Result.load(folder)
+    arm = arm or result.arms[0]
+    queues = tc_stats.queues(result, arm=arm, replication=replication)
+    tables.show_queues(queues, run=f"arm {arm}, replication {replication}", as_json=tc_json)
+    return 0
+
+
+_FORMATS = "; ".join(f"{name}: {one.summary}" for name, one in exporting.FORMATS.items())
+
+
+def _known(name: str) -> str:
+    """Refuse an unknown format before anything is read."""
+    if (reason := exporting.unknown(name)) is not None:
+        raise typer.BadParameter(reason)
+    return name
+
+
+def export(
+    *,
+    folder: Folder,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            callback=_known,
+            autocompletion=completion.formats,
+            help=f"Format of the files. {_FORMATS}.",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="Directory for the files; created if needed, with its parents.",
+            show_default="that of the result with the format appended, such as DIR-flent",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    force: Force = False,
+    arm: Arm = None,
+    replication: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            callback=REPLICATION,
+            help="Use only this replication, counted from 0.",
+            show_default="all",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+) -> int:
+    """Write a saved result in the format of another program."""
+    result = Result.load(folder)
+    selection = Selection(result=result, arm=arm, replication=replication)
+    products = exporting.prepared(selection, kind)
+    place = _beside(folder, kind) if out is None else out
+    paths = exporting.written(products, place, force=force)
+    for note in dict.fromkeys(note for product in products for note in product.notes):
+        say(f"note: {note}")
+    say(f"wrote {formatting.counted(len(paths), 'file')} to {place}")
+    return 0
+
+
+def _beside(folder: Path, kind: str) -> Path:
+    """Return the default directory of an export."""
+    whole = folder.resolve() if folder.name in {"", ".."} else folder
+    return whole.with_name(f"{whole.name}-{kind}")
+
+
+_NOTE = "measured from the start to the end of the load; – marks values missing from a file"
+
+
+def import_(
+    *,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            parser=path,
+            help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
+            "plain or compressed with gzip or bzip2. Files with the same title are runs of an arm.",
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the arm of all files.",
+            show_default="the title of each file",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="With --report: compare the measured runs with this saved result.",
+            rich_help_panel=SELECTION,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="Directory for the tables as Parquet files, with import.json, which states their "
+            "origin; created if needed, with its parents.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    force: Force = False,
+    report: ReportFile = None,
+    json: Json = False,
+) -> int:
+    """Read measurements of flent and Mahimahi, and compare them with a saved result."""
+    if (beside is None) != (report is None):
+        message = "--beside and --report must be given together"
+        raise typer.BadParameter(message)
+    measurements = importing.measured(paths, name)
+    simulated = None if beside is None else Result.load(beside)
+    with derived_files.claimed(report):
+        if out is not None:
+            exporting.written(products(measurements), out, force=force)
+        runs = per_run(measurements)
+        summary = metrics.summary(runs, metrics.metrics_of(runs))
+        if json:
+            print(js.dumps({"summary": summary.to_dicts(), "runs": runs.to_dicts()}, indent=2))
+        else:
+            arms = list(dict.fromkeys(one.arm for one in measurements))
+            tables.print_estimates(
+                summary, metrics.metrics_of(runs), arms=arms, title="measured runs"
+            )
+            print(_NOTE)
+        if out is not None:
+            count = formatting.counted(len(measurements), "measured run")
+            say(f"wrote {count} to {out}")
+        if simulated is not None and report is not None:
+            page.write(Beside(simulated, measurements), report)
+            say(f"wrote report to {report}")
+    return 0
