@@ -91,6 +91,50 @@ def by_point(
     return pl.DataFrame(columns, schema=schema, strict=False)
 
 
+def long(
+    points: pl.DataFrame, runs: pl.DataFrame, paths: Sequence[str], known: Sequence[Metric]
+) -> pl.DataFrame:
+    """Write a table of points with one row per point, arm and metric."""
+    names = [metric.column for metric in known]
+    counts = runs.group_by(KEYS, maintain_order=True).agg(pl.col(names).count())
+    parts = [
+        points.select(
+            pl.int_range(pl.len()).alias("row"),
+            *("point", *paths, "arm"),
+            metric=pl.lit(metric.column),
+            unit=pl.lit(metric.unit),
+            n=counts[metric.column].cast(pl.Int64),
+            mean=metric.column,
+            low=f"{metric.column}_low",
+            high=f"{metric.column}_high",
+        )
+        for metric in known
+    ]
+    return pl.concat(parts).sort("row", maintain_order=True).drop("row")
+
+
+def paired(
+    runs: pl.DataFrame,
+    paths: Sequence[str] | None,
+    known: Sequence[Metric],
+    baseline: str,
+    other: str,
+) -> pl.DataFrame:
+    """Average the paired differences of two arms, at each point with `paths`, else at all."""
+    point = pl.col("point")
+    if paths is None:
+        # Pairs have the same point, too.
+        first = pl.col("replication").max() + 1
+        pairs = runs.with_columns(replication=point * first + pl.col("replication"))
+        return metrics.difference(pairs, known, baseline, other)
+    of_points = runs.with_columns(group=point.cast(pl.String))
+    found = metrics.difference(of_points, known, baseline, other)
+    values = runs.select("point", *paths).unique("point", maintain_order=True)
+    found = found.with_columns(point=pl.col("group").cast(pl.Int64)).drop("group")
+    named = found.join(values, on="point", how="left", maintain_order="left")
+    return named.select("point", *paths, *(name for name in found.columns if name != "point"))
+
+
 def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[metrics.Interval]:
     """Compute means and intervals on all processors: the bootstrap does not hold the GIL.
 

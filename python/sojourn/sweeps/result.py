@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.result import metrics
-from sojourn.result.naming import metric_column
+from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
 from sojourn.sweeps import estimates, storage
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEYS = ("point", "arm", "replication")
+# What rows of tables are about.
+By = Literal["run", "point"]
 
 
 class SweepResult:
@@ -75,6 +77,87 @@ class SweepResult:
         two runs.
         """
         return estimates.by_point(self.runs, self.parameters, self.metrics, self._estimate)
+
+    def table(self, by: By = "run") -> pl.DataFrame:
+        """Return every metric of every run, or its mean at every point.
+
+        Parameters
+        ----------
+        by
+            What a row is about: ``"run"``, or ``"point"`` for an arm at a point.
+
+        Returns
+        -------
+        polars.DataFrame
+            The frame :attr:`runs`, or :attr:`points`.
+
+        Raises
+        ------
+        ResultError
+            `by` is neither.
+        """
+        return self.points if _is_by_point(by) else self.runs
+
+    def summary(self, by: By = "point") -> pl.DataFrame:
+        """Average every metric over the runs of each arm, at each point or at all.
+
+        Parameters
+        ----------
+        by
+            ``"point"``, or ``"run"`` for all runs of an arm, whose interval contains the spread
+            between points.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per point, arm and metric, or per arm and metric: ``point`` and the parameters
+            if by point, ``arm``, ``metric``, ``unit``, ``n``, ``mean``, and ``low`` and ``high``:
+            the 95 % interval, null for fewer than two runs.
+
+        Raises
+        ------
+        ResultError
+            `by` is unknown.
+        """
+        known = described(self.metrics)
+        if _is_by_point(by):
+            return estimates.long(self.points, self.runs, self.parameters, known)
+        return metrics.summary(self.runs, known)
+
+    def difference(self, baseline: str, other: str, by: By = "point") -> pl.DataFrame:
+        """Average the paired difference `other` - `baseline` of every metric.
+
+        Runs of two arms at the same point with the same seed are a pair. Each interval stands
+        alone: of many differences that are zero, one of twenty seems to be significant.
+
+        Parameters
+        ----------
+        baseline, other
+            Names of arms.
+        by
+            As for :meth:`summary`.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per point and metric, or per metric: ``point`` and the parameters if by point,
+            ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high`` and ``significant``:
+            whether the interval excludes 0. Metrics of a point without a pair are omitted.
+
+        Raises
+        ------
+        ResultError
+            An arm is unknown or has no finished run, or `by` is unknown.
+        """
+        by_point = _is_by_point(by)
+        metrics.check_arms(self.runs, baseline, other)
+        return estimates.paired(
+            self.runs,
+            self.parameters if by_point else None,
+            described(self.metrics),
+            baseline,
+            other,
+        )
 
     def first_points(self, count: int, names: Sequence[str]) -> pl.DataFrame:
         """Return the first rows of :attr:`points` with some metrics, without computing the others.
@@ -441,3 +524,11 @@ class SweepResult:
         return [
             path for path in [*self.parameters, "arm"] if path != x and table[path].n_unique() > 1
         ]
+
+
+def _is_by_point(by: str) -> bool:
+    """Check what rows are about; whether it is points."""
+    if by not in get_args(By):
+        message = f'by: unknown "{by}"; expected one of {", ".join(get_args(By))}'
+        raise _core.ResultError(message)
+    return by == "point"
