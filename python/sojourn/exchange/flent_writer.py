@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,17 +49,13 @@ class _Run:
     def add_goodput(self, flow: str, name: str) -> None:
         """Add the goodput of a flow, with its congestion window and smoothed RTT."""
         rows = self.result.flow_series.filter(self.of_run, pl.col("flow") == flow)
-        entries = []
-        for row in rows.iter_rows(named=True):
-            entry = {
-                "t": _at(row["t_s"]),
-                "val": row["goodput_mbit_per_s"],
-                "dur": self.step,
-                "tcp_cwnd": row["cwnd_packets"],
-                "tcp_rtt": row["srtt_ms"],
-            }
-            entries.append({key: value for key, value in entry.items() if value is not None})
-        self.raw[name] = entries
+        self.raw[name] = _entries(
+            rows,
+            val="goodput_mbit_per_s",
+            dur=pl.lit(self.step),
+            tcp_cwnd="cwnd_packets",
+            tcp_rtt="srtt_ms",
+        )
         self.add(name, self._on_grid(rows, "goodput_mbit_per_s"), MBITS)
 
     def _on_grid(self, rows: pl.DataFrame, column: str) -> list[float | None]:
@@ -89,24 +85,22 @@ class _Run:
     def add_queue(self, link: str) -> None:
         """Add the series of a queue, under the names that flent gives them."""
         name = f"qdisc_stats_{link}"
-        rows = self.samples.filter(pl.col("link") == link)
-        entries = []
-        for row in rows.iter_rows(named=True):
-            entry = {
-                "t": _at(row["t_s"]),
-                "backlog_bytes": row["backlog_bytes"],
-                "backlog_pkts": row["backlog_packets"],
-                "dropped": row["drops_overlimit"] + row["drops_aqm"],
-                "ecn_mark": row["marks_aqm"] + row["marks_ce_threshold"],
-                "sent_bytes": row["sent_bytes"],
-                "sent_pkts": row["sent_packets"],
-                "delay": row["sojourn_ms_mean"],
-            }
-            entries.append({key: value for key, value in entry.items() if value is not None})
-        self.raw[name] = entries
-        for key, unit in (("dropped", "packets"), ("ecn_mark", "packets")):
-            on_grid = dict(zip(rows["t_s"].to_list(), [one[key] for one in entries], strict=True))
-            self.add(f"{name}::{key}", [on_grid.get(at) for at in self.times], unit)
+        rows = self.samples.filter(pl.col("link") == link).with_columns(
+            dropped=pl.col("drops_overlimit") + pl.col("drops_aqm"),
+            ecn_mark=pl.col("marks_aqm") + pl.col("marks_ce_threshold"),
+        )
+        self.raw[name] = _entries(
+            rows,
+            backlog_bytes="backlog_bytes",
+            backlog_pkts="backlog_packets",
+            dropped="dropped",
+            ecn_mark="ecn_mark",
+            sent_bytes="sent_bytes",
+            sent_pkts="sent_packets",
+            delay="sojourn_ms_mean",
+        )
+        for key in ("dropped", "ecn_mark"):
+            self.add(f"{name}::{key}", self._on_grid(rows, key), "packets")
 
     def add_computed(self, fit: Fit) -> None:
         """Add the averages and sums that flent computes from other series."""
@@ -119,17 +113,23 @@ class _Run:
                 if fit.series.get(flow, "").startswith(prefix)
             ]
             of_sides += parts
-            self.add(f"{prefix} avg", [_mean(row) for row in zip(*parts, strict=True)], MBITS)
-            self.add(f"{prefix} sum", [_sum(row) for row in zip(*parts, strict=True)], MBITS)
+            self.add(f"{prefix} avg", _across(parts, _mean), MBITS)
+            self.add(f"{prefix} sum", _across(parts, sum), MBITS)
             if fit.test in {"tcp_nup", "tcp_ndown"}:
-                jain = [_jain(row) for row in zip(*parts, strict=True)]
-                self.add(f"{prefix} fairness", jain, "Idx")
+                self.add(f"{prefix} fairness", _across(parts, _jain), "Idx")
         if fit.test.startswith("rrul"):
-            self.add("TCP totals", [_sum(row) for row in zip(*of_sides, strict=True)], MBITS)
+            self.add("TCP totals", _across(of_sides, sum), MBITS)
             pings = [values for name, values in self.values.items() if name.startswith("Ping (ms)")]
             if pings:
-                average = [_mean(row) for row in zip(*pings, strict=True)]
-                self.add("Ping (ms) avg", average, MS)
+                self.add("Ping (ms) avg", _across(pings, _mean), MS)
+
+
+def _entries(rows: pl.DataFrame, **values: str | pl.Expr) -> list[dict[str, float]]:
+    """Return raw values of flent: those of each sample that are known."""
+    return [
+        {"t": _at(at)} | {key: value for key, value in row.items() if value is not None}
+        for at, row in zip(rows["t_s"], rows.select(**values).iter_rows(named=True), strict=True)
+    ]
 
 
 def _at(t_s: float) -> float:
@@ -137,22 +137,19 @@ def _at(t_s: float) -> float:
     return round(T0.timestamp() + t_s, 6)
 
 
-def _known(row: Sequence[float | None]) -> list[float]:
-    return [value for value in row if value is not None]
+def _across(
+    series: Sequence[list[float | None]], compute: Callable[[list[float]], float | None]
+) -> list[float | None]:
+    """Compute a number from the known values of all series at each time."""
+    rows = ([value for value in row if value is not None] for row in zip(*series, strict=True))
+    return [compute(row) if row else None for row in rows]
 
 
-def _mean(row: Sequence[float | None]) -> float | None:
-    values = _known(row)
-    return sum(values) / len(values) if values else None
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
-def _sum(row: Sequence[float | None]) -> float | None:
-    values = _known(row)
-    return sum(values) if values else None
-
-
-def _jain(row: Sequence[float | None]) -> float | None:
-    values = _known(row)
+def _jain(values: list[float]) -> float | None:
     squares = len(values) * sum(value * value for value in values)
     return sum(values) ** 2 / squares if squares else None
 
@@ -253,8 +250,8 @@ def _metadata(
 
 
 def _mean_of(values: Sequence[float | None]) -> dict[str, float]:
-    mean = _mean(values)
-    return {} if mean is None else {"MEAN_VALUE": mean}
+    known = [value for value in values if value is not None]
+    return {"MEAN_VALUE": _mean(known)} if known else {}
 
 
 def _origin(run: _Run, of: tuple[str, int]) -> dict[str, Any]:
