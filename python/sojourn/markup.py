@@ -1,7 +1,8 @@
-"""HTML of objects in notebooks: plain tables, every text escaped."""
+"""HTML of notebooks and pages: paragraphs and plain tables, every text escaped."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import Any
 
 
 def paragraph(text: str, *, strong: str = "") -> str:
@@ -16,19 +17,33 @@ def paragraph(text: str, *, strong: str = "") -> str:
     return f"<p>{head}{escape(text)}</p>"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table whose first column names its rows.
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    scoped: bool = False,
+    attributes: str = "",
+    of_cells: str = "",
+    content: Callable[[str], str] = escape,
+) -> str:
+    """Write a table whose first column names its rows; `content` writes the other cells.
 
     Examples
     --------
     >>> table(["arm", "n"], [["<fq>", "3"]])
     '<table><thead><tr><th>arm</th><th>n</th></tr></thead><tbody><tr><th>&lt;fq&gt;</th><td>3</td></tr></tbody></table>'
     """
-    heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    column, row = (' scope="col"', ' scope="row"') if scoped else ("", "")
+    heads = "".join(f"<th{column}{of_cells}>{escape(cell)}</th>" for cell in head)
     body = "".join(
-        f"<tr><th>{escape(row[0])}</th>"
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        f"<tr><th{row}>{escape(first)}</th>"
+        + "".join(f"<td{of_cells}>{content(cell)}</td>" for cell in others)
         + "</tr>"
-        for row in rows
+        for first, *others in rows
     )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table{attributes}><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def wide_table(head: Sequence[str], rows: Iterable[Sequence[str]], **style: Any) -> str:
+    """Write a table of a page, which scrolls if it is wider than the page."""
+    return f'<div class="wide">{table(head, rows, scoped=True, **style)}</div>'

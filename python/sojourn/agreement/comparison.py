@@ -90,19 +90,11 @@ OF_APPLICATIONS = (
     "rpm_mean",
 )
 SCHEMA = {
-    "arm": pl.String,
-    "group": pl.String,
-    "metric": pl.String,
-    "label": pl.String,
-    "unit": pl.String,
+    **dict.fromkeys(("arm", "group", "metric", "label", "unit"), pl.String),
     "n_simulated": pl.Int64,
     "simulated": pl.Float64,
     "n_live": pl.Int64,
-    "live": pl.Float64,
-    "difference": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "tolerance": pl.Float64,
+    **dict.fromkeys(("live", "difference", "low", "high", "tolerance"), pl.Float64),
     "verdict": pl.String,
     "valid": pl.Boolean,
 }

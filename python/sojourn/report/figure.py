@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from sojourn.markup import wide_table
 from sojourn.plot import curves
 from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
 from sojourn.report.heat_map import HeatMap
@@ -214,14 +215,4 @@ def _cell(text: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a table whose first column holds row headings."""
-    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{_cell(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return wide_table(head, rows, content=_cell)

@@ -1,6 +1,7 @@
 """The metrics of section 2 of RFC 7928, per run: all traffic, each class, each phase."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +27,8 @@ def measure(result: Result, case: Case) -> pl.DataFrame:
     classes = _classes(result, case)
     frames = [_whole(result, case, classes), classes, *_phases(result, case)]
     # Missing columns are null; the order is that of METRICS.
-    aligned = [
-        frame.with_columns(
-            pl.lit(None, dtype=kind).alias(name)
-            for name, kind in _SCHEMA.items()
-            if name not in frame.columns
-        ).select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
-        for frame in frames
-    ]
-    return pl.concat(aligned)
+    found = pl.concat([pl.DataFrame(schema=_SCHEMA), *frames], how="diagonal_relaxed")
+    return found.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
 
 
 def acted(result: Result, case: Case, arm: str, *, marks: bool) -> bool:
@@ -190,12 +184,12 @@ def _synchronisation(result: Result, case: Case) -> pl.DataFrame | None:
         for share in [_mean_share(events.sort("t_s"), window_s, len(names))]
     ]
     numbers = result.links["replication"].dtype
-    frame = pl.DataFrame(
-        rows,
-        schema={"arm": pl.String, "replication": pl.Int64, "synchronisation": pl.Float64},
-        orient="row",
-    )
-    return frame.with_columns(pl.col("replication").cast(numbers))
+    schema: dict[str, Any] = {
+        "arm": pl.String,
+        "replication": numbers,
+        "synchronisation": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _mean_share(events: pl.DataFrame, window_s: float, flows: int) -> float:

@@ -5,6 +5,7 @@ from html import escape
 
 import polars as pl
 
+from sojourn.markup import wide_table
 from sojourn.plot import curves, palette
 from sojourn.report import figure as figures
 from sojourn.report.chart import Chart, log_axis
@@ -122,18 +123,8 @@ def _verdicts(found: Characterisation) -> str:
 
 def _text_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a table of text, left-aligned and wrapped."""
-    cell = 'style="text-align:left;white-space:normal;max-width:34rem"'
-    heads = "".join(f'<th scope="col" {cell}>{escape(name)}</th>' for name in names)
-    body = "".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td {cell}>{escape(text)}</td>" for text in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    style = ' style="text-align:left;white-space:normal;max-width:34rem"'
+    return wide_table(names, rows, of_cells=style)
 
 
 def _section(found: Characterisation, number: str) -> str:

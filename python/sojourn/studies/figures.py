@@ -13,12 +13,13 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
-from sojourn import _core, files
+from sojourn import _core
 from sojourn.plot.figures import add_legend, add_note, encoded
 from sojourn.result import Result
 from sojourn.studies import panel_drawing, panels
 from sojourn.studies.claims import Subject
 from sojourn.studies.manifest import Figure
+from sojourn.studies.outputs import write_file
 from sojourn.studies.panel_drawing import Context
 from sojourn.studies.panels import Kept
 from sojourn.studies.study import FILE, Study
@@ -99,7 +100,7 @@ class Drawings:
             paths = {suffix: folder / f"{file_name(name)}{suffix}" for suffix in SUFFIXES}
             contents = {suffix: encoded(canvas, file, note) for suffix, file in paths.items()}
             for suffix, file in paths.items():
-                _write(file, contents[suffix])
+                write_file(file, contents[suffix])
             figure, single = kept[0].figure, all(self._runs.get(key) == 1 for key in shown)
             caption = panel_drawing.caption(figure.kind, marks, single=single)
             drawn.append(Drawn(figure=figure, svg=contents[".svg"].decode(), caption=caption))
@@ -256,12 +257,3 @@ def _columns(number: int, width: float) -> int:
     # A single column of many panels is too high.
     few = 3
     return even if even > 1 or number <= few else math.ceil(number / math.ceil(number / most))
-
-
-def _write(file: Path, content: bytes) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(file, content)
-    except OSError as error:
-        message = f"cannot write {file}: {error.strerror}"
-        raise _core.ResultError(message) from None

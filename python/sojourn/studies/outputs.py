@@ -26,23 +26,13 @@ LATEX = "claims.tex"
 # Begins every Markdown table of claims.
 TABLE_HEAD = "| claim | source | statement | published | measured | verdict |"
 _COLUMNS = {
-    "id": pl.String,
-    "verdict": pl.String,
-    "scenario": pl.String,
-    "arm": pl.String,
-    "group": pl.String,
-    "metric": pl.String,
+    **dict.fromkeys(("id", "verdict", "scenario", "arm", "group", "metric"), pl.String),
     "relation": pl.String,
     "weaker": pl.Boolean,
     "reference": pl.String,
-    "value": pl.Float64,
-    "tolerance": pl.Float64,
+    **dict.fromkeys(("value", "tolerance"), pl.Float64),
     "n": pl.Int64,
-    "mean": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "reference_mean": pl.Float64,
-    "compared": pl.Float64,
+    **dict.fromkeys(("mean", "low", "high", "reference_mean", "compared"), pl.Float64),
     "line_verdict": pl.String,
 }
 
@@ -124,12 +114,18 @@ def write(folder: Path, verdicts: Mapping[str, Any], seconds: Mapping[str, float
         runtime.FILE: runtime.written(seconds, scale).encode(),
     }
     for name, content in contents.items():
-        try:
-            files.replace(folder / name, content)
-        except OSError as error:
-            message = f"cannot write {folder / name}: {error.strerror}"
-            raise _core.ResultError(message) from None
+        write_file(folder / name, content)
     return [folder / name for name in contents]
+
+
+def write_file(file: Path, content: bytes) -> None:
+    """Write a file of a study, with its directory."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(file, content)
+    except OSError as error:
+        message = f"cannot write {file}: {error.strerror}"
+        raise _core.ResultError(message) from None
 
 
 def as_json(verdicts: Mapping[str, Any]) -> str:
@@ -140,26 +136,16 @@ def as_json(verdicts: Mapping[str, Any]) -> str:
 def _indented(value: Any, depth: int) -> str:
     """Write each element of tables and lists on its own line, down to tables of plain values."""
     compact = json.dumps(value, ensure_ascii=False)
-    elements = list(value.values() if isinstance(value, dict) else value or [])
-    if not any(isinstance(one, dict | list) and one for one in elements) and depth > 1:
+    if not value or not isinstance(value, dict | list):
         return compact
-    inner, outer = " " * (depth + 1), " " * depth
+    elements = value.values() if isinstance(value, dict) else value
+    if depth > 1 and not any(isinstance(one, dict | list) and one for one in elements):
+        return compact
+    lines = [_indented(one, depth + 1) for one in elements]
     if isinstance(value, dict):
-        lines = [f"{json.dumps(key)}: {_written(one, depth)}" for key, one in value.items()]
-        opening, closing = "{", "}"
-    else:
-        lines = [_written(one, depth) for one in value]
-        opening, closing = "[", "]"
-    if not lines:
-        return compact
-    joined = f",\n{inner}".join(lines)
-    return f"{opening}\n{inner}{joined}\n{outer}{closing}"
-
-
-def _written(value: Any, depth: int) -> str:
-    if isinstance(value, dict | list):
-        return _indented(value, depth + 1)
-    return json.dumps(value, ensure_ascii=False)
+        lines = [f"{json.dumps(key)}: {line}" for key, line in zip(value, lines, strict=True)]
+    inner, outer = "\n" + " " * (depth + 1), "\n" + " " * depth
+    return compact[0] + inner + f",{inner}".join(lines) + outer + compact[-1]
 
 
 def frame(verdicts: Mapping[str, Any]) -> pl.DataFrame:

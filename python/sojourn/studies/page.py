@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.bibliography import plain_text
+from sojourn.markup import wide_table
 from sojourn.report.page import head, sheet
 from sojourn.result import derived_files
 from sojourn.studies import outputs, wording
@@ -205,17 +206,7 @@ def _verdict(verdict: str, value: str = "") -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table of cells in HTML; the first column names the rows."""
-    heads = "".join(f'<th scope="col">{escape(one)}</th>' for one in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{one}</td>" for one in others)
-        + "</tr>"
-        for first, *others in rows
-    )
-    return (
-        f'<div class="wide"><table class="text"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return wide_table(head, rows, attributes=' class="text"', content=str)
 
 
 def _presets(record: Record) -> str:

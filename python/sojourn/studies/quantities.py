@@ -17,7 +17,7 @@ with group                                   metrics of :meth:`sojourn.Result.ta
 ===========================================  =====================================================
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from math import comb
 from statistics import median
@@ -71,36 +71,38 @@ class Quantities:
         accepted = ", ".join(known)
         return _core.ResultError(f"{subject}: no {what}; expected one of {accepted}")
 
-    @property
-    def _measured_s(self) -> float:
-        checked = self._result.scenario.checked
-        return checked.duration_s - checked.warmup_s
-
     @cached_property
     def of_runs(self) -> pl.DataFrame:
         """One row per run: ``arm``, ``replication`` and every quantity without a group."""
         result = self._result
-        runs = result.table()
-        for part in (
+        return _joined(
+            KEYS,
+            result.table(),
             metrics.of_links(result.table("link")),
             metrics.round_trips(result.flows),
-            _of_flows(result.flows, self._measured_s),
+            _of_flows(result.flows, _measured_s(result)),
             _of_longest_link(result.links),
             _rises(result.flows),
-        ):
-            new = [column for column in part.columns if column not in runs.columns]
-            runs = runs.join(part.select(*KEYS, *new), on=KEYS, how="left", maintain_order="left")
-        return runs
+        )
 
     @cached_property
     def _of_groups(self) -> pl.DataFrame:
         result = self._result
-        keys = [*KEYS, "group"]
-        groups = _shares(result.flows, self._measured_s)
-        for part in (result.table("group"), result.table("application")):
-            new = [column for column in part.columns if column not in groups.columns]
-            groups = groups.join(part.select(*keys, *new), on=keys, how="left")
-        return groups
+        shares = _shares(result.flows, _measured_s(result))
+        return _joined([*KEYS, "group"], shares, result.table("group"), result.table("application"))
+
+
+def _joined(keys: Sequence[str], table: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns of other tables; of columns with one name, the first counts."""
+    for other in others:
+        new = [column for column in other.columns if column not in table.columns]
+        table = table.join(other.select(*keys, *new), on=keys, how="left", maintain_order="left")
+    return table
+
+
+def _measured_s(result: Result) -> float:
+    checked = result.scenario.checked
+    return checked.duration_s - checked.warmup_s
 
 
 def _median(values: list[float]) -> Estimate:

@@ -9,7 +9,6 @@ sample interval.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -26,10 +25,7 @@ _PATTERN = re.compile(
     r"(?P<series>.+)_(?P<statistic>mean|min|max|peak|peak_s|p\d{1,2})"
     r"\[(?P<begin>[\d.]+),(?P<end>[\d.]+)\]"
 )
-_OF_FLOWS: Mapping[str, str] = {
-    "srtt_ms": "srtt_ms",
-    "cwnd_packets": "cwnd_packets",
-}
+_OF_FLOWS = ("srtt_ms", "cwnd_packets")
 # Bytes per packet that a link counts before the IP header.
 ETHERNET_HEADER = 14
 _OF_LINKS = re.compile(
@@ -125,7 +121,7 @@ def samples(
     if series == "goodput_mbit_per_s":
         return _summed(result, group)
     if series in _OF_FLOWS:
-        return _of_connections(result, _OF_FLOWS[series], group)
+        return _of_connections(result, series, group)
     match = _OF_LINKS.fullmatch(series)
     if match is None or match["link"] not in result.links["link"].unique().to_list():
         links = ", ".join(curves.link_names(result))
