@@ -14,6 +14,7 @@ mod amount;
 mod arms;
 mod compile;
 mod concerns;
+mod declare;
 mod decode;
 pub mod digest;
 mod encode;

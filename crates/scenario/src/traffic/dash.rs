@@ -2,65 +2,44 @@
 
 use std::sync::Arc;
 
-use crate::key::{Form, Key};
-use crate::plan::Traffic;
 use sojourn_apps::DashConfig;
-use sojourn_net::{Rate, Rng};
+use sojourn_net::{Duration, Rate};
 
-use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::PARAMS;
-use super::transport;
+use super::block::{TrafficProperties, TrafficType};
+use super::transport::{App, EXCHANGE, read_exchange};
+use crate::declare::{KeyValue, Keys, keys};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::value::{Table, insert, list, time};
+use crate::value::{Node, list};
 
-/// Bit rates from 300 kbit/s on, each twice the one below.
-const LADDER: &str = r#"["300kbit", "600kbit", "1200kbit", "2400kbit", "4800kbit"]"#;
-
-const KEYS: &[Key] = &[
-    transport::KEY,
-    Key::optional(
-        "ladder",
-        Form::List(1, &Form::RATE),
-        "Bit rates of the video, ascending.",
-    )
-    .or(LADDER),
-    Key::optional(
-        "segment",
-        Form::POSITIVE_TIME,
-        "Playback time of a segment.",
-    )
-    .or("4s"),
-    Key::optional(
-        "buffer",
-        Form::POSITIVE_TIME,
-        "Capacity of the buffer, in playback time.",
-    )
-    .or("30s"),
-    Key::optional(
-        "begin",
-        Form::POSITIVE_TIME,
-        "Buffer level at which playback begins; by default one segment.",
-    ),
-    transport::REQUEST,
-];
+keys! {
+    /// Settings of a DASH block.
+    #[derive(Clone, Debug)]
+    struct Dash {
+        /// Bit rates of the video, ascending.
+        // From 300 kbit/s on, each twice the one below.
+        ladder: Ladder = Form::List(1, &Form::RATE), default r#"["300kbit", "600kbit", "1200kbit", "2400kbit", "4800kbit"]"#;
+        /// Playback time of a segment.
+        segment: Duration = Form::POSITIVE_TIME, default "4s";
+        /// Capacity of the buffer, in playback time.
+        buffer: Duration = Form::POSITIVE_TIME, default "30s";
+        /// Buffer level at which playback begins; by default one segment.
+        begin: Option<Duration> = Form::POSITIVE_TIME;
+    }
+}
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "dash",
-    keys: &[KEYS, PARAMS],
+    keys: &[Dash::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("segments"),
-    read: |fields, _| Ok(Arc::new(Dash::read(fields)?)),
+    read: |fields, _| Ok(Arc::new(Dash::read(fields)?.app(fields)?)),
 };
 
-/// Settings of a DASH block.
-#[derive(Clone, Debug)]
-struct Dash(Arc<DashConfig>);
-
 impl Dash {
-    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let segment = fields.time("segment")?;
-        let buffer = fields.time("buffer")?;
-        let begin = fields.option("begin", Place::time)?.unwrap_or(segment);
+    fn app(mut self, fields: &Fields<'_>) -> Result<App<Self>, ScenarioError> {
+        let (segment, buffer) = (self.segment, self.buffer);
+        let begin = *self.begin.get_or_insert(segment);
         if let Some(place) = fields.get("buffer")
             && buffer < segment
         {
@@ -71,44 +50,41 @@ impl Dash {
         {
             return Err(place.fail("must not exceed buffer"));
         }
-        Ok(Self(Arc::new(DashConfig {
-            exchange: transport::read_exchange(fields)?,
-            ladder: fields.value("ladder", ladder)?,
+        let config = DashConfig {
+            exchange: read_exchange(fields)?,
+            ladder: self.ladder.0.clone(),
             segment,
             buffer,
             start: begin,
-        })))
-    }
-}
-
-impl Source for Dash {
-    fn write(&self, fields: &mut Table) {
-        let config = &self.0;
-        transport::write_exchange(config.exchange, fields);
-        let ladder = list(&config.ladder, |rate| rate.to_string().into());
-        insert(fields, "ladder", Some(ladder));
-        insert(fields, "segment", Some(time(config.segment)));
-        insert(fields, "buffer", Some(time(config.buffer)));
-        insert(fields, "begin", Some(time(config.start)));
-    }
-
-    fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(self.0.clone())
+        };
+        Ok(App {
+            keys: self,
+            config: Arc::new(config),
+        })
     }
 }
 
 /// Rates that grow.
-fn ladder(place: &Place<'_>) -> Result<Vec<Rate>, ScenarioError> {
-    let places = place.list()?;
-    let rates = places
-        .iter()
-        .map(Place::rate)
-        .collect::<Result<Vec<_>, _>>()?;
-    if rates.is_empty() {
-        return Err(place.fail("empty; expected at least one rate, such as [\"1mbit\"]"));
+#[derive(Clone, Debug)]
+struct Ladder(Vec<Rate>);
+
+impl KeyValue for Ladder {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let places = place.list()?;
+        let rates = places
+            .iter()
+            .map(Place::rate)
+            .collect::<Result<Vec<_>, _>>()?;
+        if rates.is_empty() {
+            return Err(place.fail("empty; expected at least one rate, such as [\"1mbit\"]"));
+        }
+        match rates.windows(2).position(|pair| pair[0] >= pair[1]) {
+            None => Ok(Self(rates)),
+            Some(n) => Err(places[n + 1].fail("must be greater than the previous rate")),
+        }
     }
-    match rates.windows(2).position(|pair| pair[0] >= pair[1]) {
-        None => Ok(rates),
-        Some(n) => Err(places[n + 1].fail("must be greater than the previous rate")),
+
+    fn write(&self) -> Option<Node> {
+        Some(list(&self.0, |rate| rate.to_string().into()))
     }
 }

@@ -3,92 +3,94 @@
 
 use std::sync::Arc;
 
-use crate::key::{Form, Key};
-use crate::plan::Traffic;
-use sojourn_apps::RequestsConfig;
-use sojourn_net::Rng;
+use sojourn_apps::{Amount, RequestsConfig, Wait};
+use sojourn_net::Duration;
 
-use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::PARAMS;
-use super::transport;
+use super::block::{TrafficProperties, TrafficType};
+use super::transport::{App, EXCHANGE, read_exchange};
+use crate::declare::{Keys, keys};
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
-use crate::value::{Table, insert, time};
-use crate::{amount, wait};
+use crate::key::{Form, Key};
+use crate::place::Fields;
+use crate::value::Table;
 
 /// Most servers of a client: some 30 MB of connections.
 const MOST_SERVERS: u32 = 10_000;
 
-/// Keys of both types.
-const KEYS: &[Key] = &[
-    transport::KEY,
-    Key::required("bytes", Form::AMOUNT, "Size of a response."),
-    transport::REQUEST,
-    Key::optional("work", Form::TIME, "Server processing time of a request.").or("0s"),
-    Key::optional("think", Form::WAIT, "Pause between rounds.").or("0s"),
-    Key::optional(
-        "rounds",
-        Form::Integer(1, u32::MAX as i64),
-        "Number of rounds.",
-    ),
-];
+keys! {
+    /// What is asked for, and how often.
+    #[derive(Clone, Copy, Debug)]
+    struct Rounds {
+        /// Size of a response.
+        bytes: Amount = Form::AMOUNT, required "\"32kb\"";
+        /// Server processing time of a request.
+        work: Duration = Form::TIME, default "0s";
+        /// Pause between rounds.
+        think: Wait = Form::WAIT, default "0s";
+        /// Number of rounds.
+        rounds: Option<u32> = Form::Integer(1, u32::MAX as i64);
+    }
+}
 
-/// The key that only `incast` has.
-const SERVERS: Key = Key::required(
-    "servers",
-    Form::Integer(2, MOST_SERVERS as i64),
-    "Number of servers queried simultaneously.",
-);
+keys! {
+    /// The key that only `incast` has.
+    #[derive(Clone, Copy, Debug)]
+    struct Servers {
+        /// Number of servers queried simultaneously.
+        servers: u32 = Form::Integer(2, MOST_SERVERS as i64), required "32";
+    }
+}
+
+/// The keys of both.
+#[derive(Clone, Copy, Debug)]
+struct Incast(Servers, Rounds);
+
+impl Keys for Incast {
+    const KEYS: &'static [Key] = Servers::KEYS;
+
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        Ok(Self(Servers::read(fields)?, Rounds::read(fields)?))
+    }
+
+    fn write(&self, fields: &mut Table) {
+        self.0.write(fields);
+        self.1.write(fields);
+    }
+}
 
 /// A client that asks one server.
 pub(super) const REQUEST: TrafficType = TrafficType {
     name: "request",
-    keys: &[KEYS, PARAMS],
+    keys: &[Rounds::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("responses"),
-    read: |fields, _| Ok(Arc::new(Rounds::read(fields, 1)?)),
+    read: |fields, _| {
+        let keys = Rounds::read(fields)?;
+        let config = Arc::new(keys.config(1, fields)?);
+        Ok(Arc::new(App { keys, config }))
+    },
 };
 
 /// A client that asks many servers at once.
 pub(super) const INCAST: TrafficType = TrafficType {
     name: "incast",
-    keys: &[KEYS, PARAMS, &[SERVERS]],
+    keys: &[Rounds::KEYS, EXCHANGE[0], EXCHANGE[1], Servers::KEYS],
     properties: TrafficProperties::transactions("rounds"),
     read: |fields, _| {
-        let servers = fields.need(SERVERS.name, "32")?.integer()?;
-        Ok(Arc::new(Rounds::read(fields, servers)?))
+        let keys = Incast::read(fields)?;
+        let config = Arc::new(keys.1.config(keys.0.servers, fields)?);
+        Ok(Arc::new(App { keys, config }))
     },
 };
 
-/// What is asked for, of whom and how often.
-#[derive(Clone, Debug)]
-struct Rounds(Arc<RequestsConfig>);
-
 impl Rounds {
-    fn read(fields: &Fields<'_>, servers: u32) -> Result<Self, ScenarioError> {
-        Ok(Self(Arc::new(RequestsConfig {
-            exchange: transport::read_exchange(fields)?,
+    fn config(self, servers: u32, fields: &Fields<'_>) -> Result<RequestsConfig, ScenarioError> {
+        Ok(RequestsConfig {
+            exchange: read_exchange(fields)?,
             servers,
-            response: amount::read(&fields.need("bytes", "\"32kb\"")?)?,
-            work: fields.time("work")?,
-            think: fields.value("think", wait::read)?,
-            rounds: fields.option("rounds", Place::integer)?,
-        })))
-    }
-}
-
-impl Source for Rounds {
-    fn write(&self, fields: &mut Table) {
-        let config = &self.0;
-        transport::write_exchange(config.exchange, fields);
-        let servers = (config.servers > 1).then(|| config.servers.into());
-        insert(fields, SERVERS.name, servers);
-        insert(fields, "bytes", Some(amount::write(config.response)));
-        insert(fields, "work", Some(time(config.work)));
-        insert(fields, "think", Some(wait::write(config.think)));
-        insert(fields, "rounds", config.rounds.map(Into::into));
-    }
-
-    fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(self.0.clone())
+            response: self.bytes,
+            work: self.work,
+            think: self.think,
+            rounds: self.rounds,
+        })
     }
 }

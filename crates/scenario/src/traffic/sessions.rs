@@ -2,46 +2,42 @@
 
 use std::sync::Arc;
 
-use crate::key::{Form, Key};
-use crate::plan::Traffic;
-use sojourn_apps::{SessionsConfig, Wait};
-use sojourn_net::{Duration, Rng};
+use sojourn_apps::{Amount, SessionsConfig, Wait};
+use sojourn_net::Duration;
 
-use super::block::{Context, Source, TrafficProperties, TrafficType};
-use super::tcp::PARAMS;
-use super::transport;
+use super::block::{Context, TrafficProperties, TrafficType};
+use super::transport::{App, EXCHANGE, read_exchange};
+use crate::declare::{Keys, keys};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::place::Fields;
-use crate::value::{Table, insert};
-use crate::{amount, wait};
 
 /// Connections that a block may open per run: a table has one row per connection.
 const MOST_CONNECTIONS: u64 = 10_000_000;
 
-const KEYS: &[Key] = &[
-    transport::KEY,
-    Key::required("every", Form::WAIT, "Interval between connections."),
-    Key::required("bytes", Form::AMOUNT, "Size of a response."),
-    transport::REQUEST,
-];
+keys! {
+    /// What is transferred, and how often.
+    #[derive(Clone, Copy, Debug)]
+    struct Sessions {
+        /// Interval between connections.
+        every: Wait = Form::WAIT, required "{ distribution = \"exponential\", mean = \"200ms\" }";
+        /// Size of a response.
+        bytes: Amount = Form::AMOUNT, required "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
+    }
+}
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "sessions",
-    keys: &[KEYS, PARAMS],
+    keys: &[Sessions::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("sessions"),
-    read: |fields, context| Ok(Arc::new(Sessions::read(fields, context)?)),
+    read: |fields, context| Ok(Arc::new(Sessions::read(fields)?.app(fields, context)?)),
 };
-
-/// What is transferred, and how often.
-#[derive(Clone, Debug)]
-struct Sessions(Arc<SessionsConfig>);
 
 impl Sessions {
     /// Every connection is kept, so their number is bounded.
-    fn read(fields: &Fields<'_>, context: &Context<'_>) -> Result<Self, ScenarioError> {
-        let example = "{ distribution = \"exponential\", mean = \"200ms\" }";
-        let place = fields.need("every", example)?;
-        let every = wait::read(&place)?;
+    fn app(self, fields: &Fields<'_>, context: &Context<'_>) -> Result<App<Self>, ScenarioError> {
+        let Self { every, bytes } = self;
+        let place = fields.need("every", "")?;
         if every == Wait::Fixed(Duration::ZERO) {
             return Err(place.fail("must be > 0"));
         }
@@ -56,24 +52,14 @@ impl Sessions {
                  {MOST_CONNECTIONS} connections"
             )));
         }
-        let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
-        Ok(Self(Arc::new(SessionsConfig {
-            exchange: transport::read_exchange(fields)?,
+        let config = SessionsConfig {
+            exchange: read_exchange(fields)?,
             every,
-            response: amount::read(&fields.need("bytes", example)?)?,
-        })))
-    }
-}
-
-impl Source for Sessions {
-    fn write(&self, fields: &mut Table) {
-        let config = &self.0;
-        transport::write_exchange(config.exchange, fields);
-        insert(fields, "every", Some(wait::write(config.every)));
-        insert(fields, "bytes", Some(amount::write(config.response)));
-    }
-
-    fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(self.0.clone())
+            response: bytes,
+        };
+        Ok(App {
+            keys: self,
+            config: Arc::new(config),
+        })
     }
 }

@@ -2,26 +2,31 @@
 
 use std::sync::Arc;
 
-use super::block::{Source, TrafficProperties, TrafficType};
-use crate::key::{Form, Key, insert_changed};
-use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_schema::ParameterError;
 use sojourn_transport::{AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SlowStart};
 
-use crate::amount;
+use super::block::{Source, TrafficProperties, TrafficType};
+use crate::declare::{KeyValue, Keys, keys, one_of};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::value::{Table, Value, insert};
+use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
+use crate::value::{Node, Table, Value};
 
-/// A slow-start exit heuristic that `cc` offers.
-pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
-    let chosen = place.one_of("slow_start heuristic", &SlowStart::ALL)?;
+/// Refuses a slow-start exit heuristic that `cc` does not offer.
+pub(super) fn check_slow_start_of(
+    fields: &Fields<'_>,
+    cc: CcSpec,
+    chosen: Option<SlowStart>,
+) -> Result<(), ScenarioError> {
+    let (Some(chosen), Some(place)) = (chosen, fields.get("slow_start")) else {
+        return Ok(());
+    };
     let cc = cc.kind();
     let known = cc.slow_starts();
     if known.contains(&chosen) {
-        return Ok(chosen);
+        return Ok(());
     }
     Err(place.fail(if known.is_empty() {
         format!("not supported by \"{cc}\", which exits slow start by its own rule")
@@ -33,12 +38,6 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, Sce
             known.join(", ")
         )
     }))
-}
-
-/// A congestion control with its parameters.
-pub(super) fn controller(place: &Place<'_>) -> Result<CcSpec, ScenarioError> {
-    let spec = place.text()?.parse();
-    spec.map_err(|error: ParameterError| place.fail(error.to_string()))
 }
 
 /// Refuses constants of HyStart++ where another heuristic is in use.
@@ -56,18 +55,18 @@ pub(super) fn check_hystartpp(
     }
 }
 
-/// What a connection transfers.
-pub(super) const BYTES: Key = Key::optional(
-    "bytes",
-    Form::AMOUNT,
-    "Bytes to transfer; by default endless.",
-);
-
-const KEYS: &[Key] = &[BYTES];
+keys! {
+    /// What a connection transfers.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Transfer {
+        /// Bytes to transfer; by default endless.
+        bytes: Option<Amount> = Form::AMOUNT;
+    }
+}
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
-    keys: &[KEYS, PARAMS],
+    keys: &[Transfer::KEYS, Params::KEYS],
     properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
@@ -75,14 +74,13 @@ pub(super) const TYPE: TrafficType = TrafficType {
 /// Settings of a TCP block.
 #[derive(Clone, Copy, Debug)]
 struct Tcp {
-    /// `None`: data without end.
-    bytes: Option<Amount>,
+    transfer: Transfer,
     params: SenderParams,
 }
 
 /// ECN mode of a connection.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EcnMode {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EcnMode {
     Off,
     Classic,
     Accurate,
@@ -91,101 +89,92 @@ enum EcnMode {
 /// `ecn` of connections that count marks (RFC 9768).
 const COUNTED: &str = "accurate";
 
-fn ecn_mode(place: &Place<'_>) -> Result<EcnMode, ScenarioError> {
-    match &place.node.value {
-        Value::Bool(false) => Ok(EcnMode::Off),
-        Value::Bool(true) => Ok(EcnMode::Classic),
-        Value::Text(text) if text == COUNTED => Ok(EcnMode::Accurate),
-        _ => {
-            let given = place.node.shown();
-            let rule = format!("unknown ECN mode {given}; expected true, false or \"{COUNTED}\"");
-            Err(place.fail(rule))
+impl KeyValue for EcnMode {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        match &place.node.value {
+            Value::Bool(false) => Ok(Self::Off),
+            Value::Bool(true) => Ok(Self::Classic),
+            Value::Text(text) if text == COUNTED => Ok(Self::Accurate),
+            _ => {
+                let given = place.node.shown();
+                Err(place.fail(format!(
+                    "unknown ECN mode {given}; expected true, false or \"{COUNTED}\""
+                )))
+            }
         }
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(match self {
+            Self::Off => false.into(),
+            Self::Classic => true.into(),
+            Self::Accurate => COUNTED.into(),
+        })
     }
 }
 
-/// Keys of whatever uses TCP.
-pub(super) const PARAMS: &[Key] = &[
-    Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
-    SLOW_START,
-    Key::optional(
-        "ecn",
-        Form::Either(&[Form::Flag, Form::Choice(|| vec![COUNTED])]),
-        "Negotiate ECN (RFC 3168), or Accurate ECN (RFC 9768).",
-    )
-    .or("false"),
-    Key::optional(
-        "on_ce",
-        Form::Choice(|| OnCe::ALL.map(OnCe::name).to_vec()),
-        "Response to an echoed CE mark.",
-    )
-    .or("reduce"),
-    Key::optional(
-        "mss",
-        Form::Integer(SMALLEST_MSS as i64, MSS as i64),
-        "Payload of a full-sized segment in bytes.",
-    )
-    .or("1448"),
-    Key::optional("initial_window", WINDOW, "Initial window in segments.").or("10"),
-    Key::optional(
-        "after_idle",
-        Form::Choice(|| AfterIdle::ALL.map(AfterIdle::name).to_vec()),
-        "Policy for the congestion window after an idle period.",
-    )
-    .or("decay"),
-    Key::optional("pacing", Form::Flag, "Pace segments over the round trip.").or("false"),
-];
+keys! {
+    /// Keys of whatever uses TCP.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Params {
+        /// Congestion control.
+        cc: CcSpec = Form::CONTROL, default "cubic";
+        /// Slow-start exit heuristic; by default that of the congestion control.
+        slow_start: Option<SlowStart> = one_of::<SlowStart>();
+        /// Negotiate ECN (RFC 3168), or Accurate ECN (RFC 9768).
+        ecn: EcnMode = Form::Either(&[Form::Flag, Form::Choice(|| vec![COUNTED])]), default "false";
+        /// Response to an echoed CE mark.
+        on_ce: OnCe = one_of::<OnCe>(), usual "reduce";
+        /// Payload of a full-sized segment in bytes.
+        mss: u16 = Form::Integer(SMALLEST_MSS as i64, MSS as i64), usual "1448";
+        /// Initial window in segments.
+        initial_window: u32 = WINDOW, default "10";
+        /// Policy for the congestion window after an idle period.
+        after_idle: AfterIdle = one_of::<AfterIdle>(), usual "decay";
+        /// Pace segments over the round trip.
+        pacing: bool = Form::Flag, usual "false";
+    }
+}
 
 /// An initial window.
 pub(super) const WINDOW: Form = Form::Integer(1, MAX_INITIAL_WINDOW as i64);
 
-pub(super) const SLOW_START: Key = Key::optional(
-    "slow_start",
-    Form::Choice(|| SlowStart::ALL.map(SlowStart::name).to_vec()),
-    "Slow-start exit heuristic; by default that of the congestion control.",
-);
-
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
-    let cc = fields.value("cc", controller)?;
-    let ecn = fields.value("ecn", ecn_mode)?;
+    let params = Params::read(fields)?;
+    check_slow_start_of(fields, params.cc, params.slow_start)?;
     Ok(SenderParams {
-        cc,
-        slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-        ecn: ecn != EcnMode::Off,
-        accurate_ecn: ecn == EcnMode::Accurate,
-        on_ce: fields.one_of("on_ce", "on_ce policy", &OnCe::ALL)?,
-        mss: fields.integer("mss")?,
-        initial_window: fields.integer("initial_window")?,
-        after_idle: fields.one_of("after_idle", "after_idle policy", &AfterIdle::ALL)?,
-        pacing: fields.flag("pacing")?,
+        cc: params.cc,
+        slow_start: params.slow_start,
+        ecn: params.ecn != EcnMode::Off,
+        accurate_ecn: params.ecn == EcnMode::Accurate,
+        on_ce: params.on_ce,
+        mss: params.mss,
+        initial_window: params.initial_window,
+        after_idle: params.after_idle,
+        pacing: params.pacing,
         ..SenderParams::default()
     })
 }
 
 /// Writes the keys of whatever uses TCP.
 pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
-    insert(fields, "cc", Some(params.cc.to_string().into()));
-    insert(
-        fields,
-        "slow_start",
-        params.slow_start.map(|s| s.name().into()),
-    );
-    let ecn = if params.accurate_ecn {
-        COUNTED.into()
-    } else {
-        params.ecn.into()
+    let ecn = match (params.ecn, params.accurate_ecn) {
+        (_, true) => EcnMode::Accurate,
+        (true, false) => EcnMode::Classic,
+        (false, false) => EcnMode::Off,
     };
-    insert(fields, "ecn", Some(ecn));
-    insert(fields, "initial_window", Some(params.initial_window.into()));
-    for (key, node) in [
-        ("on_ce", params.on_ce.name().into()),
-        ("mss", u32::from(params.mss).into()),
-        ("after_idle", params.after_idle.name().into()),
-        ("pacing", params.pacing.into()),
-    ] {
-        insert_changed(fields, PARAMS, key, node);
-    }
+    let keys = Params {
+        cc: params.cc,
+        slow_start: params.slow_start,
+        ecn,
+        on_ce: params.on_ce,
+        mss: params.mss,
+        initial_window: params.initial_window,
+        after_idle: params.after_idle,
+        pacing: params.pacing,
+    };
+    keys.write(fields);
 }
 
 impl Tcp {
@@ -193,7 +182,7 @@ impl Tcp {
         let params = read_params(fields)?;
         check_hystartpp(fields, params.cc, params.slow_start())?;
         Ok(Self {
-            bytes: fields.option("bytes", amount::read)?,
+            transfer: Transfer::read(fields)?,
             params,
         })
     }
@@ -202,13 +191,13 @@ impl Tcp {
 impl Source for Tcp {
     fn write(&self, fields: &mut Table) {
         write_params(self.params, fields);
-        insert(fields, "bytes", self.bytes.map(amount::write));
+        self.transfer.write(fields);
     }
 
     /// From `rng` comes how much is transferred.
     fn plan(&self, mut rng: Rng) -> Traffic {
         Traffic::Tcp {
-            bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
+            bytes: self.transfer.bytes.map(|amount| amount.draw(&mut rng)),
             params: self.params,
         }
     }

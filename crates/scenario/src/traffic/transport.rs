@@ -1,32 +1,34 @@
 //! The transport of applications: `transport = "tcp"` or `"quic"`.
 
-use sojourn_apps::{Exchange, Transport, quic_params};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use sojourn_apps::{ApplicationConfig, Exchange, Transport, quic_params};
+use sojourn_net::{Bytes, Rng};
 use sojourn_transport::SenderParams;
 
-use super::tcp::{check_hystartpp, read_params, write_params};
+use super::block::Source;
+use super::tcp;
+use crate::declare::{Keys, keys, one_of};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
-use crate::value::{Table, insert, size};
+use crate::plan::Traffic;
+use crate::value::Table;
 
-/// The key that chooses it.
-pub(super) const KEY: Key = Key::optional(
-    "transport",
-    Form::Choice(|| Transport::ALL.map(Transport::name).to_vec()),
-    "Transport of the connections.",
-);
+keys! {
+    /// The connections and requests of an application.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct Requests {
+        /// Transport of the connections.
+        transport: Option<Transport> = one_of::<Transport>();
+        /// Size of a request.
+        request: Bytes = Form::Size(1, 1 << 20), default "400b";
+    }
+}
 
-/// Whether connections use TLS, for applications that may do without.
-pub(super) const TLS: Key = Key::optional(
-    "tls",
-    Form::Flag,
-    "Begin connections with a TLS 1.3 handshake.",
-)
-.or("true");
-
-/// The size of a request: an HTTP request with its headers, at most 1 MiB.
-pub(super) const REQUEST: Key =
-    Key::optional("request", Form::Size(1, 1 << 20), "Size of a request.").or("400b");
+/// Keys of applications that send requests over connections.
+pub(super) const EXCHANGE: &[&[Key]] = &[Requests::KEYS, tcp::Params::KEYS];
 
 /// Keys that QUIC connections do not have.
 pub(super) const OF_TCP: [&str; 4] = ["on_ce", "after_idle", "pacing", "mss"];
@@ -34,8 +36,9 @@ pub(super) const OF_TCP: [&str; 4] = ["on_ce", "after_idle", "pacing", "mss"];
 /// Reads the connections and requests of an application. Settings that QUIC does not have are
 /// refused beside it.
 pub(super) fn read_exchange(fields: &Fields<'_>) -> Result<Exchange, ScenarioError> {
-    let tcp = read_params(fields)?;
-    let transport = chosen(fields)?.unwrap_or_default();
+    let Requests { transport, request } = Requests::read(fields)?;
+    let tcp = tcp::read_params(fields)?;
+    let transport = transport.unwrap_or_default();
     if transport == Transport::Quic {
         if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
             return Err(place.fail("is for TCP only; remove it, or set transport = \"tcp\""));
@@ -57,7 +60,7 @@ pub(super) fn read_exchange(fields: &Fields<'_>) -> Result<Exchange, ScenarioErr
     Ok(Exchange {
         transport,
         tcp,
-        request: fields.size("request")?,
+        request,
     })
 }
 
@@ -71,23 +74,31 @@ pub(super) fn check_slow_start(
         Transport::Tcp => tcp.slow_start(),
         Transport::Quic => quic_params(tcp).slow_start(),
     };
-    check_hystartpp(fields, tcp.cc, in_use)
+    tcp::check_hystartpp(fields, tcp.cc, in_use)
 }
 
-/// The transport that is given, if one is.
-pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioError> {
-    fields.option(KEY.name, |place| place.one_of("transport", &Transport::ALL))
+/// An application that sends requests over connections: its own keys, and the configuration that follows from all.
+#[derive(Debug)]
+pub(super) struct App<K> {
+    pub(super) keys: K,
+    /// Users of a block share it.
+    pub(super) config: Arc<dyn ApplicationConfig>,
 }
 
-/// Writes them; the transport, unless it is the default.
-pub(super) fn write_exchange(exchange: Exchange, fields: &mut Table) {
-    let Exchange {
-        transport,
-        tcp,
-        request,
-    } = exchange;
-    let own = transport != Transport::default();
-    insert(fields, KEY.name, own.then(|| transport.name().into()));
-    write_params(tcp, fields);
-    insert(fields, "request", Some(size(request)));
+impl<K: Keys + Debug + Send + Sync> Source for App<K> {
+    fn write(&self, fields: &mut Table) {
+        let Exchange {
+            transport,
+            tcp,
+            request,
+        } = self.config.exchange();
+        let transport = (transport != Transport::default()).then_some(transport);
+        Requests { transport, request }.write(fields);
+        tcp::write_params(tcp, fields);
+        self.keys.write(fields);
+    }
+
+    fn plan(&self, _: Rng) -> Traffic {
+        Traffic::App(Arc::clone(&self.config))
+    }
 }

@@ -2,88 +2,84 @@
 
 use std::sync::Arc;
 
-use super::block::{Source, TrafficProperties, TrafficType};
-use crate::key::{Form, Key};
-use crate::plan::Traffic;
 use sojourn_apps::{MAX_UDP_PAYLOAD, Spacing, UdpConfig};
-use sojourn_net::Rng;
+use sojourn_net::{Bytes, Rate, Rng};
 
-use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
-use crate::value::{Table, Value, insert, size};
+use super::block::{Source, TrafficProperties, TrafficType};
+use crate::declare::{Keys, choices, keys, one_of};
+use crate::key::Form;
+use crate::plan::Traffic;
+use crate::value::Table;
 
 /// The payload of a datagram.
 pub(super) const PAYLOAD: Form = Form::Size(1, MAX_UDP_PAYLOAD.0);
 
-const EVEN: &str = "even";
-const POISSON: &str = "poisson";
-const SPACINGS: [&str; 2] = [EVEN, POISSON];
+/// Gaps between datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gaps {
+    Even,
+    Poisson,
+}
 
-/// How datagrams are spaced: evenly, unless it says otherwise.
-fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
-    let even = Spacing::Even {
-        spread: fields.value("spread", Place::number)?,
-    };
-    if fields.one_of("spacing", "spacing", &SPACINGS)? == EVEN {
-        return Ok(even);
-    }
-    match fields.get("spread") {
-        Some(place) => Err(place.fail("not allowed with spacing = \"poisson\"")),
-        None => Ok(Spacing::Poisson),
+impl Gaps {
+    const ALL: [Self; 2] = [Self::Even, Self::Poisson];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Poisson => "poisson",
+        }
     }
 }
 
-const KEYS: &[Key] = &[
-    Key::required("rate", Form::RATE, "Rate of the payload."),
-    Key::optional("payload", PAYLOAD, "Payload of a datagram.").or("1448b"),
-    Key::optional(
-        "spread",
-        Form::Number(0.0, 1.0),
-        "Each gap is multiplied by a random factor between 1 - spread and 1 + spread.",
-    )
-    .or("0"),
-    Key::optional(
-        "spacing",
-        Form::Choice(|| SPACINGS.to_vec()),
-        "Gaps between datagrams: even, or exponential (poisson).",
-    )
-    .or("even"),
-];
+choices! {
+    Gaps: "spacing";
+}
+
+keys! {
+    /// Settings of a UDP block.
+    #[derive(Clone, Copy, Debug)]
+    struct Udp {
+        /// Rate of the payload.
+        rate: Rate = Form::RATE, required "\"1mbit\"";
+        /// Payload of a datagram.
+        payload: Bytes = PAYLOAD, default "1448b";
+        /// Each gap is multiplied by a random factor between 1 - spread and 1 + spread.
+        spread: Option<f64> = Form::Number(0.0, 1.0), default "0";
+        /// Gaps between datagrams: even, or exponential (poisson).
+        spacing: Gaps = one_of::<Gaps>(), usual "even";
+    }
+}
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "udp",
-    keys: &[KEYS],
+    keys: &[Udp::KEYS],
     properties: TrafficProperties::DATAGRAMS,
-    read: |fields, _| Ok(Arc::new(Udp::read(fields)?)),
+    read: |fields, _| {
+        let mut udp = Udp::read(fields)?;
+        if udp.spacing == Gaps::Poisson {
+            if let Some(place) = fields.get("spread") {
+                return Err(place.fail("not allowed with spacing = \"poisson\""));
+            }
+            udp.spread = None;
+        }
+        Ok(Arc::new(udp))
+    },
 };
-
-/// Settings of a UDP block.
-#[derive(Clone, Copy, Debug)]
-struct Udp(UdpConfig);
-
-impl Udp {
-    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        Ok(Self(UdpConfig {
-            rate: fields.need("rate", "\"1mbit\"")?.rate()?,
-            payload: fields.size("payload")?,
-            spacing: spacing(fields)?,
-        }))
-    }
-}
 
 impl Source for Udp {
     fn write(&self, fields: &mut Table) {
-        insert(fields, "rate", Some(self.0.rate.to_string().into()));
-        insert(fields, "payload", Some(size(self.0.payload)));
-        match self.0.spacing {
-            Spacing::Even { spread } => {
-                insert(fields, "spread", Some(Value::Float(spread).into()));
-            }
-            Spacing::Poisson => insert(fields, "spacing", Some(POISSON.into())),
-        }
+        Keys::write(self, fields);
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::datagrams(self.0)
+        Traffic::datagrams(UdpConfig {
+            rate: self.rate,
+            payload: self.payload,
+            spacing: match self.spread {
+                Some(spread) => Spacing::Even { spread },
+                None => Spacing::Poisson,
+            },
+        })
     }
 }

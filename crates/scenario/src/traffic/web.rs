@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::key::{Form, Key};
-use crate::plan::Traffic;
-use sojourn_apps::{ApplicationConfig, Http, Transport, WebConfig};
+use sojourn_apps::{ApplicationConfig, Http, Transport, Wait, WebConfig};
 use sojourn_net::Rng;
 
 use super::block::{Source, TrafficProperties, TrafficType};
-use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
-use super::tcp::{PARAMS, read_params, write_params};
-use super::transport::{self, OF_TCP};
+use super::quic::Session;
+use super::tcp::{read_params, write_params};
+use super::transport::{EXCHANGE, OF_TCP, Requests, check_slow_start};
+use crate::declare::{Keys, keys, one_of};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::page::{Pages, built_in_names, named};
-use crate::place::{Fields, Place};
-use crate::value::{Table, insert, size};
-use crate::wait;
-
-/// Keys that HTTP over TCP has no use for.
-const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
+use crate::place::Fields;
+use crate::plan::Traffic;
+use crate::value::Table;
 
 /// Refuses what HTTP/3 cannot have.
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
@@ -39,87 +36,78 @@ fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioErr
     Ok(())
 }
 
-const KEYS: &[Key] = &[
-    transport::KEY,
-    Key::required(
-        "page",
-        Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]),
-        "Name of a built-in page or of one of the scenario's pages.",
-    ),
-    Key::optional(
-        "http",
-        Form::Choice(|| Http::ALL.map(Http::name).to_vec()),
-        "Version of HTTP.",
-    )
-    .or("2"),
-    transport::TLS,
-    ZERO_RTT,
-    MAX_DATA,
-    MAX_STREAM_DATA,
-    transport::REQUEST,
-    Key::optional(
-        "think",
-        Form::WAIT,
-        "Time from the completion of a page load to the next visit.",
-    )
-    .or("1s"),
-    Key::optional(
-        "visits",
-        Form::Integer(1, u32::MAX as i64),
-        "Number of visits.",
-    ),
-];
+keys! {
+    /// Settings of a web block, except those of QUIC.
+    #[derive(Clone, Debug)]
+    struct Visits {
+        /// Name of a built-in page or of one of the scenario's pages.
+        page: String = Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]), required "\"large\"";
+        /// Version of HTTP.
+        http: Http = one_of::<Http>(), default "2";
+        /// Begin connections with a TLS 1.3 handshake.
+        tls: bool = Form::Flag, default "true";
+        /// Time from the completion of a page load to the next visit.
+        think: Wait = Form::WAIT, default "1s";
+        /// Number of visits.
+        visits: Option<u32> = Form::Integer(1, u32::MAX as i64);
+    }
+}
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "web",
-    keys: &[KEYS, PARAMS],
+    keys: &[Visits::KEYS, Session::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("pages"),
     read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
 };
 
 /// Settings of a web block.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Web {
-    page: String,
+    visits: Visits,
+    /// Of HTTP/3.
+    session: Option<Session>,
     /// Users of a block share it.
     config: Arc<WebConfig>,
 }
 
 impl Web {
     fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
-        let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
-        let over = transport::chosen(fields)?;
-        let http = match (over, fields.get("http")) {
-            (Some(Transport::Quic), None) => Http::Three,
-            _ => fields.one_of("http", "HTTP version", &Http::ALL)?,
-        };
+        let mut visits = Visits::read(fields)?;
+        let (_, page) = named(&fields.need("page", "")?, pages)?;
+        let Requests { transport, request } = Requests::read(fields)?;
+        if transport == Some(Transport::Quic) && fields.get("http").is_none() {
+            visits.http = Http::Three;
+        }
+        let session = Session::read(fields)?;
         let config = WebConfig {
             tcp: read_params(fields)?,
-            http,
-            tls: fields.flag("tls")?,
-            zero_rtt: fields.flag("zero_rtt")?,
-            flow: flow_control(fields)?,
-            request: fields.size("request")?,
+            http: visits.http,
+            tls: visits.tls,
+            zero_rtt: session.zero_rtt,
+            flow: session.flow(),
+            request,
             page,
-            think: fields.value("think", wait::read)?,
-            visits: fields.option("visits", Place::integer)?,
+            think: visits.think,
+            visits: visits.visits,
         };
-        if let Some(place) = fields.get(transport::KEY.name)
-            && over.is_some_and(|over| over != config.exchange().transport)
+        let needed = config.exchange().transport;
+        if let Some(place) = fields.get("transport")
+            && transport != Some(needed)
         {
-            let (http, needed) = (config.http.name(), config.exchange().transport.name());
+            let (http, needed) = (config.http.name(), needed.name());
             return Err(place.fail(format!(
                 "http = \"{http}\" runs over {needed}; expected transport = \"{needed}\""
             )));
         }
         if config.http == Http::Three {
             check_quic(fields, &config)?;
-        } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
+        } else if let Some(place) = Session::KEYS.iter().find_map(|key| fields.get(key.name)) {
             return Err(place.fail("requires http = \"3\", which runs over QUIC"));
         }
-        transport::check_slow_start(fields, &config.tcp, config.exchange().transport)?;
+        check_slow_start(fields, &config.tcp, needed)?;
         Ok(Self {
-            page: name,
+            visits,
+            session: (config.http == Http::Three).then_some(session),
             config: Arc::new(config),
         })
     }
@@ -127,21 +115,17 @@ impl Web {
 
 impl Source for Web {
     fn write(&self, fields: &mut Table) {
-        let config = &self.config;
-        write_params(config.tcp, fields);
-        insert(fields, "page", Some(self.page.as_str().into()));
-        insert(fields, "http", Some(config.http.name().into()));
-        insert(fields, "tls", Some(config.tls.into()));
-        if config.http == Http::Three {
-            insert(fields, "zero_rtt", Some(config.zero_rtt.into()));
-            write_flow_control(config.flow, fields);
+        let transport = None;
+        let request = self.config.request;
+        Requests { transport, request }.write(fields);
+        write_params(self.config.tcp, fields);
+        self.visits.write(fields);
+        if let Some(session) = self.session {
+            session.write(fields);
         }
-        insert(fields, "request", Some(size(config.request)));
-        insert(fields, "think", Some(wait::write(config.think)));
-        insert(fields, "visits", config.visits.map(Into::into));
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(self.config.clone())
+        Traffic::App(Arc::clone(&self.config) as _)
     }
 }
