@@ -41,7 +41,7 @@ macro_rules! keys {
     ) => {
         $(#[$meta])*
         $vis struct $name {
-            $($(#[doc = $doc])+ $vis $field: $type,)*
+            $(#[doc = concat!($($doc),+)] $vis $field: $type,)*
         }
 
         impl $crate::declare::Keys for $name {

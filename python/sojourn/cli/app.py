@@ -1,4 +1,4 @@
-"""The command ``sojourn``: one module per subcommand, registered here."""
+"""The command ``sojourn``: its subcommands and the modules that have them."""
 
 import sys
 from typing import Annotated, Any

@@ -3,10 +3,8 @@
 use arrow_schema::ArrowError;
 use sojourn_scenario::traffic_properties;
 
-use super::rows::{
-    Ordered, RunKey, Tables, Window, columns, mean, percent, percent_true, quantile, real, sum,
-    table_of_groups,
-};
+use super::formulas::{mean, percent, percent_true, quantile, real, sum};
+use super::rows::{Ordered, RunKey, Tables, Window, columns, table_of_groups};
 use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 

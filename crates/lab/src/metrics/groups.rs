@@ -3,10 +3,8 @@
 use arrow_schema::ArrowError;
 use sojourn_scenario::{Measured, TrafficProperties, traffic_properties};
 
-use super::rows::{
-    Ordered, RunKey, Tables, Window, columns, jain, mean, percent, percent_true, quantile, real,
-    sum, table_of_groups,
-};
+use super::formulas::{jain, mean, percent, percent_true, quantile, real, sum};
+use super::rows::{Ordered, RunKey, Tables, Window, columns, table_of_groups};
 use super::runs::TOTAL;
 use super::{Metric, Role};
 use crate::tables::{Table, TableKind};

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use arrow_array::{Float64Array, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field};
 
-use super::rows::{Ordered, RunKey, columns, key_columns, real, table};
+use super::formulas::real;
+use super::rows::{Ordered, RunKey, columns, key_columns, table};
 use crate::stats::mean;
 use crate::tables::Table;
 

@@ -2,7 +2,8 @@
 
 use arrow_schema::ArrowError;
 
-use super::rows::{Tables, Window, columns, percent, table_of_groups};
+use super::formulas::percent;
+use super::rows::{Tables, Window, columns, table_of_groups};
 use super::{Metric, Role};
 use crate::tables::{Table, TableKind};
 

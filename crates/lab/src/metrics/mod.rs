@@ -4,6 +4,7 @@
 mod applications;
 mod cells;
 mod classes;
+mod formulas;
 mod groups;
 mod latency;
 mod links;

@@ -10,8 +10,9 @@ use sojourn_scenario::plan::Traffic;
 use sojourn_scenario::{Scenario, TrafficProperties, traffic_properties};
 
 use super::cells::Cell;
+use super::formulas::jain;
 use super::latency::{Ping, above_base, induced, read_pings};
-use super::rows::{Ordered, RunKey, Tables, Window, columns, jain, key_columns, table};
+use super::rows::{Ordered, RunKey, Tables, Window, columns, key_columns, table};
 use super::{Declaration, Role};
 use crate::stats::quantile_of_sorted;
 use crate::tables::{Table, TableKind};

@@ -18,9 +18,9 @@ use crate::value::Table;
 const MOST_SERVERS: u32 = 10_000;
 
 keys! {
-    /// What is asked for, and how often.
+    /// What is requested, and how often.
     #[derive(Clone, Copy, Debug)]
-    struct Rounds {
+    struct Asking {
         /// Size of a response.
         bytes: Amount = Form::AMOUNT, required "\"32kb\"";
         /// Server processing time of a request.
@@ -43,13 +43,13 @@ keys! {
 
 /// The keys of both.
 #[derive(Clone, Copy, Debug)]
-struct Incast(Servers, Rounds);
+struct Incast(Servers, Asking);
 
 impl Keys for Incast {
     const KEYS: &'static [Key] = Servers::KEYS;
 
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        Ok(Self(Servers::read(fields)?, Rounds::read(fields)?))
+        Ok(Self(Servers::read(fields)?, Asking::read(fields)?))
     }
 
     fn write(&self, fields: &mut Table) {
@@ -61,10 +61,10 @@ impl Keys for Incast {
 /// A client that asks one server.
 pub(super) const REQUEST: TrafficType = TrafficType {
     name: "request",
-    keys: &[Rounds::KEYS, EXCHANGE[0], EXCHANGE[1]],
+    keys: &[Asking::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("responses"),
     read: |fields, _| {
-        let keys = Rounds::read(fields)?;
+        let keys = Asking::read(fields)?;
         let config = Arc::new(keys.config(1, fields)?);
         Ok(Arc::new(App { keys, config }))
     },
@@ -73,7 +73,7 @@ pub(super) const REQUEST: TrafficType = TrafficType {
 /// A client that asks many servers at once.
 pub(super) const INCAST: TrafficType = TrafficType {
     name: "incast",
-    keys: &[Rounds::KEYS, EXCHANGE[0], EXCHANGE[1], Servers::KEYS],
+    keys: &[Asking::KEYS, EXCHANGE[0], EXCHANGE[1], Servers::KEYS],
     properties: TrafficProperties::transactions("rounds"),
     read: |fields, _| {
         let keys = Incast::read(fields)?;
@@ -82,7 +82,7 @@ pub(super) const INCAST: TrafficType = TrafficType {
     },
 };
 
-impl Rounds {
+impl Asking {
     fn config(self, servers: u32, fields: &Fields<'_>) -> Result<RequestsConfig, ScenarioError> {
         Ok(RequestsConfig {
             exchange: read_exchange(fields)?,

@@ -39,7 +39,7 @@ fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioErr
 keys! {
     /// Settings of a web block, except those of QUIC.
     #[derive(Clone, Debug)]
-    struct Visits {
+    struct Browsing {
         /// Name of a built-in page or of one of the scenario's pages.
         page: String = Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]), required "\"large\"";
         /// Version of HTTP.
@@ -55,7 +55,7 @@ keys! {
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "web",
-    keys: &[Visits::KEYS, Session::KEYS, EXCHANGE[0], EXCHANGE[1]],
+    keys: &[Browsing::KEYS, Session::KEYS, EXCHANGE[0], EXCHANGE[1]],
     properties: TrafficProperties::transactions("pages"),
     read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
 };
@@ -63,7 +63,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
 /// Settings of a web block.
 #[derive(Debug)]
 struct Web {
-    visits: Visits,
+    browsing: Browsing,
     /// Of HTTP/3.
     session: Option<Session>,
     /// Users of a block share it.
@@ -72,23 +72,23 @@ struct Web {
 
 impl Web {
     fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
-        let mut visits = Visits::read(fields)?;
+        let mut browsing = Browsing::read(fields)?;
         let (_, page) = named(&fields.need("page", "")?, pages)?;
         let Requests { transport, request } = Requests::read(fields)?;
         if transport == Some(Transport::Quic) && fields.get("http").is_none() {
-            visits.http = Http::Three;
+            browsing.http = Http::Three;
         }
         let session = Session::read(fields)?;
         let config = WebConfig {
             tcp: read_params(fields)?,
-            http: visits.http,
-            tls: visits.tls,
+            http: browsing.http,
+            tls: browsing.tls,
             zero_rtt: session.zero_rtt,
             flow: session.flow(),
             request,
             page,
-            think: visits.think,
-            visits: visits.visits,
+            think: browsing.think,
+            visits: browsing.visits,
         };
         let needed = config.exchange().transport;
         if let Some(place) = fields.get("transport")
@@ -106,7 +106,7 @@ impl Web {
         }
         check_slow_start(fields, &config.tcp, needed)?;
         Ok(Self {
-            visits,
+            browsing,
             session: (config.http == Http::Three).then_some(session),
             config: Arc::new(config),
         })
@@ -119,7 +119,7 @@ impl Source for Web {
         let request = self.config.request;
         Requests { transport, request }.write(fields);
         write_params(self.config.tcp, fields);
-        self.visits.write(fields);
+        self.browsing.write(fields);
         if let Some(session) = self.session {
             session.write(fields);
         }
