@@ -70,7 +70,7 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 	$(BIN)/sojourn reproduce all --full --force --out target/studies-full
 	$(BIN)/python tools/studies.py --write target/studies-full --scale full
 
-test-quick: $(PACKAGES) ## Check what has changed since the branch left main: run it after every change.
+test-quick: $(PACKAGES) ## Check and test the files that differ from main; run it after every change.
 	@$(BIN)/python tools/quick.py
 
 test: check ## Run all checks, all tests and the build of the documentation.
@@ -133,7 +133,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 count: ## Count files and lines of the Python package and the crates; exit code 1 if a limit is missed.
 	@$(PYTHON) tools/count.py
 
-duplicates: ## Count repeated places of at least six lines with jscpd, which npm downloads; tests and generated files do not count.
+duplicates: ## Count duplicated blocks of at least six lines with jscpd (downloaded by npm), except in tests and generated files.
 	@$(PYTHON) tools/duplicates.py
 
 schema: setup ## Write the JSON Schema of scenario files, docs/schema/scenario.schema.json.
@@ -146,13 +146,13 @@ generate: ## Write all generated files again: docs, Python classes, seeds, schem
 	@$(BIN)/python tools/metrics_doc.py
 	@$(PYTHON) tools/generate.py
 
-new-queue: $(PACKAGES) ## Create the skeleton of a queue discipline: make new-queue NAME=foo; minutes.
+new-queue: $(PACKAGES) ## Create the skeleton of a queue discipline: make new-queue NAME=foo; takes minutes.
 	@test -n "$(NAME)" || { echo 'make new-queue NAME=foo: a name in lower case'; exit 2; }
 	@$(BIN)/python tools/new.py queue $(NAME)
 	@$(MAKE) --no-print-directory generate
 	@echo "$(NAME) is ready: sojourn run --help, and make test-quick after a change"
 
-new-cc: $(PACKAGES) ## Create the skeleton of a congestion control: make new-cc NAME=foo; minutes.
+new-cc: $(PACKAGES) ## Create the skeleton of a congestion control: make new-cc NAME=foo; takes minutes.
 	@test -n "$(NAME)" || { echo 'make new-cc NAME=foo: a name in lower case'; exit 2; }
 	@$(BIN)/python tools/new.py control $(NAME)
 	@$(MAKE) --no-print-directory generate
@@ -274,7 +274,7 @@ docs: setup ## Build the documentation site in target/site.
 		--conf-dir docs --doctree-dir target/doctrees . target/site
 	@echo 'documentation: target/site/index.html'
 
-user-strings: setup ## List every text that a user may read, for a review of the language.
+user-strings: setup ## List all texts that users read, for a language review.
 	@$(BIN)/python tools/user_strings.py
 
 clean: ## Remove all build products; results are kept.

@@ -156,7 +156,7 @@ Json = Annotated[bool, Argument(help="Print JSON instead of text.", heading=OUTP
 Progress = Annotated[
     Callable[[int, int], object] | None,
     Argument(
-        help="Called with the number of finished runs and that of all runs.",
+        help="Called with the number of finished runs and the total number of runs.",
         option="",
     ),
 ]

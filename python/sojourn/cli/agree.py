@@ -49,7 +49,7 @@ def agree(
     json: Json = False,
     strict: Strict = False,
 ) -> int:
-    """Run a scenario simulated and live, and compare the results."""
+    """Run a scenario both simulated and live, and compare the results."""
     read = changed(file, change)
     planned = AgreePlan(scenario=read, **given.options)
     scenarios = scenarios_of(planned)

@@ -77,7 +77,7 @@ app = typer.Typer(
     "is possible, 4 damaged result or, with --strict, validity error, 129 SIGHUP, 130 Ctrl-C, "
     "143 SIGTERM. Finished runs are stored in $SOJOURN_STORE, by default "
     "$XDG_STATE_HOME/sojourn/runs or ~/.local/state/sojourn/runs, until their result is "
-    "complete: the same command continues an interrupted one.",
+    "complete. To continue an interrupted command, run it again.",
 )
 
 

@@ -1,4 +1,4 @@
-"""``sojourn cite``: print BibTeX of Sojourn and of the works behind what was used."""
+"""``sojourn cite``: print BibTeX entries for Sojourn and for the sources of a result."""
 
 import difflib
 import json as text_json
@@ -94,7 +94,7 @@ def cite(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Print BibTeX of Sojourn and of the works and RFCs behind what was used."""
+    """Print BibTeX entries for Sojourn and for the sources of a result, scenario or queue."""
     cited = _Cited()
     for text in what or ():
         _add(text, cited)

@@ -284,7 +284,7 @@ def live(
     output: session.Output,
     strict: Strict = False,
 ) -> int:
-    """Run a program behind a queue, with real packets, in network namespaces of its own.
+    """Run a program behind a queue, with real packets, in separate network namespaces.
 
     A nonzero exit code of the program becomes the exit code of the command. The summary goes to
     standard error; with --json it goes to standard output, and the output of the program to

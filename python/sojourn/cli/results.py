@@ -70,8 +70,8 @@ def report(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A traffic group, a class of a queue or a group of applications instead of the "
-            "whole run.",
+            help="Report on a traffic group, a class of a queue or a group of applications instead "
+            "of the whole run.",
             rich_help_panel=TABLE,
         ),
     ] = None,
@@ -85,7 +85,7 @@ def report(
     ] = None,
     strict: Strict = False,
 ) -> int:
-    """Write an HTML report or a LaTeX table of a saved result, or a report of a saved sweep."""
+    """Write an HTML report of a saved result or sweep, or a LaTeX table of a result."""
     if latex is None and (metric or group is not None or baseline is not None):
         message = "--metric, --group and --baseline choose the content of --latex"
         raise typer.BadParameter(message)
@@ -240,14 +240,14 @@ def import_(
             metavar="FILE",
             parser=path,
             help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
-            "plain or compressed with gzip or bzip2. Files with the same title are runs of an arm.",
+            "plain or compressed with gzip or bzip2. Files with the same title form one arm.",
         ),
     ],
     name: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of the arm of all files.",
+            help="Name of the arm that all files form.",
             show_default="the title of each file",
             rich_help_panel=SELECTION,
         ),
@@ -275,7 +275,7 @@ def import_(
     report: ReportFile = None,
     json: Json = False,
 ) -> int:
-    """Read measurements of flent and Mahimahi, and compare them with a saved result."""
+    """Read flent and Mahimahi measurements, and compare them with a saved result."""
     if (beside is None) != (report is None):
         message = "--beside and --report must be given together"
         raise typer.BadParameter(message)

@@ -66,7 +66,7 @@ def rfc7928(
         ),
     ] = False,
 ) -> int:
-    """Characterise queues by the scenarios of RFC 7928, compared with drop-tail."""
+    """Characterise queues with the scenarios of RFC 7928, compared with drop-tail."""
     if listed:
         _list()
         return 0

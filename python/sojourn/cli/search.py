@@ -208,7 +208,7 @@ def tune(
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
 
-    The table \[tune] of the file gives the values of options that are left out.
+    Options that are not given take their values from the table \[tune] of the file.
     """
     origin = Origin(file=file, line=line, change=change)
     plan = given.plan(*origin.read())

@@ -226,7 +226,7 @@ def scenarios(plan: Rfc7928Plan, changes: Mapping[str, Value] | None = None) -> 
 
 @takes(Rfc7928Plan)
 def rfc7928(plan: Rfc7928Plan) -> list[Rfc7928Report]:
-    """Characterise queues by the scenarios of RFC 7928, each compared with drop-tail.
+    """Characterise queues with the scenarios of RFC 7928, each compared with drop-tail.
 
     Returns
     -------

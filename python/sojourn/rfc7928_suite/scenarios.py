@@ -1,4 +1,4 @@
-"""The scenarios of RFC 7928 for a queue, by section; ``suite.toml`` describes them."""
+"""The scenarios that test one queue, by section of RFC 7928; ``suite.toml`` describes them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

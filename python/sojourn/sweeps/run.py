@@ -91,7 +91,7 @@ class SweepPlan(ExecutionPlan):
     max_replications: Annotated[
         int | None,
         Argument(
-            help="Most runs per point and arm with {until}.",
+            help="Maximum number of runs per point and arm with {until}.",
             unset="ten times as many as without",
             least=1,
             most=MAX_REPLICATIONS,
