@@ -18,7 +18,7 @@ from sojourn.search.adversary import (
     adversary,
     read,
 )
-from sojourn.search.regret import times
+from sojourn.search.objectives import times
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "qdiscs" / "worst-cases.md"

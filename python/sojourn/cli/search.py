@@ -26,7 +26,7 @@ from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
-from sojourn.search import regret
+from sojourn.search import objectives
 from sojourn.search import sensitivity as analyses
 from sojourn.search import tune as tuning
 from sojourn.search.adversary import AdversaryPlan, AdversaryResult
@@ -472,8 +472,8 @@ def _show_adversary(result: AdversaryResult) -> None:
         title=f"{worst.arm} against {worst.against}: regret in {worst.score}, mean [95 % interval] "
         "with new seeds",
     )
-    if worst.score == regret.SCORE:
-        factor = regret.times(worst.regret)
+    if worst.score == objectives.SCORE:
+        factor = objectives.times(worst.regret)
         power = f"the power (goodput / ping p99) of {worst.arm}"
         print_note(f"{power} is smaller by a factor of {factor}")
     _show_states(result, "the score was not measured")

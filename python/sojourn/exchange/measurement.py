@@ -16,8 +16,7 @@ from sojourn import _core
 from sojourn.exchange.selection import Product
 from sojourn.result import Result, metrics
 from sojourn.result.catalogue import By
-from sojourn.result.kinds import CARRIES_DATA
-from sojourn.result.metrics import KEYS, OF_GROUPS, of_tables
+from sojourn.result.metrics import CARRIES_DATA, KEYS, OF_GROUPS, of_tables
 from sojourn.scenario import Scenario
 
 FORMAT, VERSION = "sojourn-measurement", 1

@@ -10,7 +10,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn import _core
-from sojourn.plot import curves, palette, ticks
+from sojourn.plot import curves, style
 from sojourn.plot.quantities import Numbers, Quantity, Samples
 from sojourn.result import Result
 
@@ -123,7 +123,7 @@ def _side_by_side(
     found = quantity.samples()
     shown = [arm for arm in arms if arm in found]
     for place, arm in enumerate(shown):
-        one(place, palette.colour(result.arms.index(arm)), found[arm])
+        one(place, style.colour(result.arms.index(arm)), found[arm])
     axes.set_xticks(range(len(shown)), shown)
     if len(shown) > _LEVEL_NAMES:
         axes.tick_params(axis="x", labelrotation=90)
@@ -159,8 +159,8 @@ def _lines(axes: Axes, lines: Sequence[curves.Curve], result: Result) -> None:
             line.x,
             line.y,
             label=line.arm,
-            color=palette.colour(index),
-            linestyle=_DASHES[index // len(palette.COLOURS) % len(_DASHES)],
+            color=style.colour(index),
+            linestyle=_DASHES[index // len(style.COLOURS) % len(_DASHES)],
             linewidth=1.3,
         )
 
@@ -180,7 +180,7 @@ class _RoundTicks(LogLocator):
     def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
         """Return the ticks of a range, of which a reversed axis gives the larger end first."""
         low, high = sorted((vmin, vmax))
-        return ticks.logarithmic(max(low, curves.SMALLEST_MS), high)
+        return style.logarithmic(max(low, curves.SMALLEST_MS), high)
 
 
 def plain_log(axis: Axis) -> None:

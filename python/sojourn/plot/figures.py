@@ -4,24 +4,90 @@ Every function returns the figure and shows nothing; a notebook displays the fig
 returns. :func:`save` writes it with its provenance in the metadata of the file.
 """
 
+import contextlib
+import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import cast
 
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends import backend_pgf
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.plot import curves, drawing, palette, pgf, quantities
+from sojourn.plot import curves, drawing, quantities, style
 from sojourn.plot.drawing import Kind
-from sojourn.result import Result, derived_files
+from sojourn.result import Result, derived_files, latex
 from sojourn.result.metrics import check_arms
+
+# Programs that can measure text, in the order in which they are tried.
+_PROGRAMS = ("pdflatex", "lualatex", "xelatex")
+_NEEDS_TEX = (
+    "PGF needs TeX to measure text; install TeX Live with pdflatex and the LaTeX packages pgf and "
+    "underscore, or save the figure as .pdf and include it with \\includegraphics"
+)
+
+
+def written(figure: Figure, path: str | Path, origin: str) -> bytes:
+    r"""Write a figure as PGF."""
+    failures = []
+    for program in _programs():
+        try:
+            picture = _picture(figure, program)
+        except (RuntimeError, ValueError, OSError, backend_pgf.LatexError) as error:
+            failures.append(_first_line(error, program))
+            continue
+        comment = f"% Figure by Sojourn: {_core.printable(origin)}\n"
+        return comment.encode() + picture
+    message = f"cannot write {path}: {'; '.join([*failures[:1], _NEEDS_TEX])}"
+    raise _core.ResultError(message)
+
+
+def _programs() -> list[str]:
+    """List the installed programs; the one that matplotlib is set to comes last."""
+    names = dict.fromkeys((*_PROGRAMS, rcParams["pgf.texsystem"]))
+    return [name for name in names if shutil.which(name) is not None]
+
+
+def _picture(figure: Figure, program: str) -> bytes:
+    data = BytesIO()
+    # Without the fonts of matplotlib, text takes those of the document.
+    with rc_context({"pgf.texsystem": program, "pgf.rcfonts": False}), _escaping():
+        figure.savefig(data, format="pgf")
+    return data.getvalue()
+
+
+@contextlib.contextmanager
+def _escaping() -> Iterator[None]:
+    """Escape texts for LaTeX, which the backend of matplotlib leaves to its user."""
+    original = backend_pgf._tex_escape  # noqa: SLF001 - there is no other place
+
+    def escape(text: str) -> str:
+        # Tick labels are formulas of matplotlib; dollar signs of users are escaped.
+        if text.startswith(r"$\mathdefault{"):
+            return text.replace("−", r"\ensuremath{-}")
+        return latex.escaped(text.replace(r"\$", "$"))
+
+    backend_pgf._tex_escape = escape  # noqa: SLF001
+    try:
+        yield
+    finally:
+        backend_pgf._tex_escape = original  # noqa: SLF001
+
+
+def _first_line(error: Exception, program: str) -> str:
+    """Summarise the failure of a program: the line that TeX marks as an error."""
+    lines = str(error).splitlines()
+    marked = (line[1:].strip() for line in lines if line.startswith("!"))
+    text = next(marked, lines[0] if lines else type(error).__name__)
+    return f"{program}: {_core.printable(text)}"
+
 
 # Columns of a legend, and its height in inches for which every figure has room.
 _COLUMNS = 4
@@ -97,7 +163,7 @@ def plot_ellipse(
         side = quantity.name.removeprefix("goodput_")
         for ellipse in curves.ellipses(result, side, group):
             if ellipse.arm in shown:
-                drawing.draw_ellipse(axes, ellipse, palette.colour(result.arms.index(ellipse.arm)))
+                drawing.draw_ellipse(axes, ellipse, style.colour(result.arms.index(ellipse.arm)))
         drawing.latency_axis(axes)
         axes.set_ylabel(drawing.wrapped(quantity.label, drawing.LETTERS))
     return _finished(figure, panels, result, ax)
@@ -284,7 +350,7 @@ def encoded(figure: Figure, path: Path, about: str) -> bytes:
     }
     suffix = path.suffix.lower()
     if suffix == ".pgf":
-        return pgf.written(figure, path, about)
+        return written(figure, path, about)
     metadata = kinds.get(suffix)
     if metadata is None:
         message = f"{path}: unknown figure format; expected .png, .svg, .pdf or .pgf"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sojourn.plot import palette, ticks
+from sojourn.plot import style
 
 # Drawn this large, text is legible both in two columns on a desk and in one on a phone.
 WIDTH = 460
@@ -46,7 +46,7 @@ class Axis:
         """Return the round values within the range, or those with names."""
         if self.names:
             return [float(place) for place in range(len(self.names))]
-        between = ticks.logarithmic if self.logarithmic else ticks.linear
+        between = style.logarithmic if self.logarithmic else style.linear
         return between(self.low, self.high)
 
     def text(self, value: float) -> str:
@@ -96,24 +96,24 @@ class Chart:
 
     def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a line of arm number `arm`."""
-        place = f'class="s{palette.slot(arm)}" points="{self._points(points)}"'
+        place = f'class="s{style.slot(arm)}" points="{self._points(points)}"'
         self._mark(arm, f"<polyline {place}>{_title(name)}</polyline>")
 
     def area(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a filled outline of arm number `arm`."""
-        place = f'class="f{palette.slot(arm)}" points="{self._points(points)}"'
+        place = f'class="f{style.slot(arm)}" points="{self._points(points)}"'
         self._mark(arm, f"<polygon {place}>{_title(name)}</polygon>")
 
     def dot(self, arm: int, name: str, point: tuple[float, float], *, radius: float) -> None:
         """Draw a dot of arm number `arm`."""
         x, y = self._pixel(*point)
-        place = f'class="d{palette.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
+        place = f'class="d{style.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
         self._mark(arm, f"<circle {place}>{_title(name)}</circle>")
 
     def whisker(self, arm: int, name: str, x: float, ends: tuple[float, float]) -> None:
         """Draw an interval of arm number `arm` as a vertical line."""
         (at, low), (_, high) = (self._pixel(x, end) for end in ends)
-        place = f'class="s{palette.slot(arm)}" d="M{at:.1f} {low:.1f}V{high:.1f}"'
+        place = f'class="s{style.slot(arm)}" d="M{at:.1f} {low:.1f}V{high:.1f}"'
         self._mark(arm, f"<path {place}>{_title(name)}</path>")
 
     def svg(self) -> str:

@@ -6,9 +6,8 @@ from importlib import resources
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.plot import palette
+from sojourn.plot import style as plot_style
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
-from sojourn.report.findings import findings
 from sojourn.report.script import security
 from sojourn.report.view import ResultView, Row, Section, view
 from sojourn.result import Result, derived_files, formatting
@@ -91,20 +90,20 @@ def style(result: Result) -> str:
 
 def style_of(arms: int) -> str:
     """Return the style sheet of a page whose figures show a number of arms."""
-    light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS))
-    dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS_ON_DARK))
+    light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(plot_style.COLOURS))
+    dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(plot_style.COLOURS_ON_DARK))
     rules = [
         f":root {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
     ]
-    for index in range(len(palette.COLOURS)):
+    for index in range(len(plot_style.COLOURS)):
         rules.append(f".s{index} {{ stroke: var(--c{index}); }}")
         rules.append(f".f{index} {{ stroke: var(--c{index}); fill: var(--c{index}); }}")
         rules.append(f".d{index} {{ fill: var(--c{index}); }}")
     for index in range(arms):
         rules.append(f"body:has(#arm{index}:not(:checked)) .a{index} {{ display: none; }}")
-        if palette.dash(index):
-            rules.append(f".a{index} polyline {{ stroke-dasharray: {palette.dash(index)}; }}")
+        if plot_style.dash(index):
+            rules.append(f".a{index} polyline {{ stroke-dasharray: {plot_style.dash(index)}; }}")
     return sheet() + "\n".join(rules)
 
 
@@ -289,7 +288,7 @@ def _arm(result: Result, section: Section, arm: str) -> str:
     cells = [
         _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
     ]
-    hue = palette.slot(result.arms.index(arm))
+    hue = plot_style.slot(result.arms.index(arm))
     return (
         f'<th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
         f"<td>{section.runs(arm)}</td>{''.join(cells)}"
@@ -319,7 +318,7 @@ def legend_of(names: Sequence[str], what: str) -> str:
     """Write the boxes that show and hide what figures show under these names."""
     items = "".join(
         f'<label><input type="checkbox" id="arm{index}" checked>'
-        f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(name)}</label>'
+        f'<i style="background:var(--c{plot_style.slot(index)})"></i>{escape(name)}</label>'
         for index, name in enumerate(names)
     )
     return (
@@ -351,3 +350,50 @@ def provenance(result: Result) -> str:
         "<details open><summary>Scenario</summary>"
         f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )
+
+
+def findings(shown: ResultView) -> list[str]:
+    """Describe the main results in sentences."""
+    extremes = (_extremes(shown, metric) for metric in shown.whole.metrics)
+    sentences = [sentence for sentence in extremes if sentence is not None]
+    return sentences + [_against(shown, arm) for arm in shown.others]
+
+
+def _extremes(shown: ResultView, metric: Metric) -> str | None:
+    estimates = shown.whole.estimates
+    rows = [estimates.get((arm, metric.column)) for arm in shown.arms]
+    known = [row for row in rows if row is not None and row["mean"] is not None]
+    known.sort(key=lambda row: row["mean"])
+    if metric.role != "headline" or len(known) < 2:  # noqa: PLR2004 - extremes take two
+        return None
+    ends = [known[0], known[-1]]
+    least, most = (
+        f"{formatting.estimate(row['mean'], row['low'], row['high'], metric)} {metric.unit} "
+        f"({row['arm']})"
+        for row in ends
+    )
+    name = metric.label[0].upper() + metric.label[1:]
+    if least.split(" (")[0] == most.split(" (")[0]:
+        return f"{name} is {least.split(' (')[0]} in all arms."
+    return f"{name} ranges from {least} to {most}."
+
+
+def _against(shown: ResultView, arm: str) -> str:
+    clear, unclear = [], []
+    for section in shown.sections:
+        group = "" if section.name is None else f"{section.name}: "
+        for metric in section.metrics:
+            row = section.differences.get((arm, metric.column))
+            if metric.role not in {"headline", "compared"} or row is None:
+                continue
+            text = formatting.change(row, metric)
+            if "*" in text:
+                clear.append(f"{group}{metric.label} {text.replace('*', '')} {metric.unit}".strip())
+            elif row["mean"] is not None:
+                unclear.append(f"{group}{metric.label}")
+    sentence = f"{arm} compared with {shown.baseline}: " + (
+        ", ".join(clear) if clear else "no clear difference"
+    )
+    if clear and unclear:
+        sentence += f"; no clear difference in {', '.join(unclear)}"
+    return sentence + "."

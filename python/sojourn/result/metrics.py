@@ -9,9 +9,46 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result.catalogue import By, Metric, of_link, shown
-from sojourn.result.kinds import CARRIES_DATA, HAS_CONNECTION
-from sojourn.result.latency import in_polars, stream
 from sojourn.result.naming import described
+
+
+def averaged(pings: pl.DataFrame) -> pl.DataFrame:
+    """Average the pings of every run as flent does for its series *Ping (ms) avg*."""
+    return in_polars(_core.averaged_pings(stream(pings)), like=pings)
+
+
+def stream(frame: pl.DataFrame) -> bytes:
+    """Write a table of runs as an Arrow IPC stream."""
+    return frame.write_ipc_stream(None).getvalue()
+
+
+def in_polars(table: _core.Table, *, like: pl.DataFrame) -> pl.DataFrame:
+    """Convert a table of runs to polars, with replications of the type that `like` has."""
+    frame = pl.DataFrame(table)
+    return frame.with_columns(pl.col("replication").cast(like.schema["replication"]))
+
+
+_TYPES = _core.traffic_types()
+
+
+def _is_any(kinds: list[str]) -> pl.Expr:
+    return pl.col("kind").is_in(kinds)
+
+
+# Flows that are a connection, with a congestion window.
+HAS_CONNECTION = _is_any([name for name, of in _TYPES.items() if of["has_connection"]])
+# Flows whose goodput counts, those of unknown types included.
+CARRIES_DATA = ~_is_any([name for name, of in _TYPES.items() if not of["carries_data"]])
+# Flows whose rate the scenario sets, whatever the network does.
+HAS_CONSTANT_RATE = _is_any([name for name, of in _TYPES.items() if of["constant_rate"]])
+# Flows that groups of flows have metrics of.
+IS_MEASURED_AS_FLOW = _is_any([name for name, of in _TYPES.items() if of["measured"] == "group"])
+
+
+def transactions(kind: str) -> str | None:
+    """Return what the transactions of a type of traffic are called, such as ``"pages"``."""
+    return _TYPES[kind]["transactions"]
+
 
 KEYS = ("arm", "replication")
 

@@ -15,7 +15,6 @@ from sojourn.result import (
     latex,
     metrics,
     notebook,
-    observations,
     stationarity,
     validity,
 )
@@ -150,7 +149,7 @@ class Result(ResultTables):
             facts=self.provenance.get("validity", ()),
             concerns=checked.concerns,
             drifts=self._drifts(),
-            sparse=observations.sparse(
+            sparse=validity.sparse(
                 self.flows, self.pings, self.transactions, warmup_s=checked.warmup_s
             ),
         )

@@ -10,8 +10,7 @@ from statistics import fmean
 
 import polars as pl
 
-from sojourn.result.kinds import HAS_CONNECTION, HAS_CONSTANT_RATE, IS_MEASURED_AS_FLOW
-from sojourn.result.metrics import KEYS
+from sojourn.result.metrics import HAS_CONNECTION, HAS_CONSTANT_RATE, IS_MEASURED_AS_FLOW, KEYS
 from sojourn.result.student import p_value
 
 # Probability of at least one false alarm in a stationary result, divided among its tests.

@@ -6,7 +6,7 @@ from html import escape
 import polars as pl
 
 from sojourn.markup import wide_table
-from sojourn.plot import curves, palette
+from sojourn.plot import curves, style
 from sojourn.report import figure as figures
 from sojourn.report.chart import Chart, log_axis
 from sojourn.report.page import head, style_of
@@ -150,7 +150,7 @@ def _section(found: Characterisation, number: str) -> str:
 
 def _legend(measurements: Sequence[Measurement]) -> str:
     items = "".join(
-        f'<span><i style="background:var(--c{palette.slot(index)})"></i>{escape(arm)}</span> '
+        f'<span><i style="background:var(--c{style.slot(index)})"></i>{escape(arm)}</span> '
         for index, arm in enumerate(measurements[0].arms)
     )
     return f'<p class="note">{items}</p>'

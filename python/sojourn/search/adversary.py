@@ -17,9 +17,8 @@ from sojourn.queues import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
-from sojourn.search.objectives import objective
+from sojourn.search.objectives import SCORE, Contest, Regret, contest, objective
 from sojourn.search.plan import MAX_RUNS, SEARCH_PARAMETERS, Trials, TrialSearch, conditions
-from sojourn.search.regret import SCORE, Contest, Regret, contest
 from sojourn.search.runner import Runner, executed, fresh_seed
 from sojourn.search.search_result import SearchResult
 from sojourn.search.trials import Costs, tried

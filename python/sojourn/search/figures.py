@@ -4,7 +4,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.plot import palette
+from sojourn.plot import style
 from sojourn.plot.drawing import add_grid, wrapped
 from sojourn.plot.figures import Plot
 
@@ -27,13 +27,13 @@ def pareto(
     before = front.filter(pl.col("trial").is_null())
     chosen = members.filter(pl.col("trial") == best)
     drawn = [
-        (members, palette.colour(0), "o", "front, new seeds (95 % interval)"),
-        (chosen, palette.colour(1), "D", f"proposed: trial {best}"),
+        (members, style.colour(0), "o", "front, new seeds (95 % interval)"),
+        (chosen, style.colour(1), "D", f"proposed: trial {best}"),
     ]
     if y is not None:
-        drawn.append((before, palette.colour(2), "s", "original, new seeds"))
+        drawn.append((before, style.colour(2), "s", "original, new seeds"))
     elif before[x][0] is not None:
-        axes.axhline(before[x][0], color=palette.colour(2), label="original, new seeds")
+        axes.axhline(before[x][0], color=style.colour(2), label="original, new seeds")
     for frame, colour, marker, label in drawn:
         axes.errorbar(
             frame[first],
@@ -71,7 +71,7 @@ def bars(table: pl.DataFrame, label: str) -> Figure:
             of_metric["value"],
             height=0.9 * width,
             xerr=_ends(of_metric, "value", low="low", high="high"),
-            color=palette.colour(index),
+            color=style.colour(index),
             error_kw={"elinewidth": 1},
             label=metric,
         )

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
-from sojourn.plot import drawing, palette
+from sojourn.plot import drawing, style
 from sojourn.studies import labels
 from sojourn.studies.claims import Subject
 from sojourn.studies.manifest import Sweep
@@ -26,14 +26,14 @@ from sojourn.studies.verdicts import NOTHING, Estimate, Measured
 # The palette of all plots without yellow, hard to see on white, then colours of the scheme "muted"
 # of P. Tol, "Colour Schemes" (2021), then yellow.
 COLOURS = (
-    *palette.COLOURS[:-1],
+    *style.COLOURS[:-1],
     "#882255",
     "#44AA99",
     "#999933",
     "#AA4499",
     "#661100",
     "#888888",
-    palette.COLOURS[-1],
+    style.COLOURS[-1],
 )
 GREY = "#555555"
 # How published values are drawn.

@@ -15,9 +15,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.plot import curves
-from sojourn.result import Result, latency
-from sojourn.result.kinds import HAS_CONNECTION
-from sojourn.result.metrics import KEYS
+from sojourn.result import Result, metrics
+from sojourn.result.metrics import HAS_CONNECTION, KEYS
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate
 
@@ -117,7 +116,7 @@ def samples(
     if series == "ping_ms":
         return curves.ping_times(result, group)
     if series == "ping_avg_ms":
-        return latency.averaged(curves.pings(result, group))
+        return metrics.averaged(curves.pings(result, group))
     if series == "goodput_mbit_per_s":
         return _summed(result, group)
     if series in _OF_FLOWS:

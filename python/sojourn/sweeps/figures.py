@@ -7,7 +7,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sojourn.plot import palette
+from sojourn.plot import style
 from sojourn.plot.drawing import add_grid, plain_log, wrapped
 from sojourn.plot.figures import Plot
 from sojourn.result.catalogue import Metric
@@ -78,14 +78,14 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
         positions = [x.position(value) for value in data[x.path]]
         data = data.with_columns(_at=pl.Series(positions, dtype=pl.Float64)).sort("_at")
         means, low, high = (data[f"{column}{end}"] for end in ("", "_low", "_high"))
-        turn = index // len(palette.COLOURS)
+        turn = index // len(style.COLOURS)
         # A single run has no interval.
         below, above = (means - low).fill_null(0.0), (high - means).fill_null(0.0)
         axes.errorbar(
             data["_at"],
             means,
             yerr=(below.to_numpy(), above.to_numpy()),
-            color=palette.colour(index),
+            color=style.colour(index),
             # Names have no order, so no line joins them.
             linestyle=_DASHES[turn % len(_DASHES)] if x.numbers else "none",
             marker=_MARKERS[index % len(_MARKERS)],
@@ -112,7 +112,7 @@ def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
         of_arm = runs.filter(pl.col("arm") == arm).drop_nulls(column)
         samples = [of_arm.filter(pl.col(x.path) == value)[column].to_list() for value in x.values]
         places = [n + (index - (len(arms) - 1) / 2) * width for n in range(len(x.values))]
-        colour = palette.colour(index)
+        colour = style.colour(index)
         drawn = axes.boxplot(
             samples,
             positions=places,

@@ -10,8 +10,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.report.page import head, legend_of, section, style_of, tooltip
-from sojourn.report.script import element, sorting
-from sojourn.report.sortable import Heading, Value, sortable
+from sojourn.report.script import Heading, Value, element, sortable, sorting
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.sweeps import comparisons, panels

@@ -19,11 +19,10 @@ from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.sweeps import storage
-from sojourn.sweeps.execution import Execution
+from sojourn.sweeps.execution import LEAST_RUNS, Execution, Until, until
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
 from sojourn.sweeps.space import Point, Space, points, space
-from sojourn.sweeps.until import LEAST_RUNS, Until, until
 
 # Bound of the replications with `until`, relative to those of the scenario.
 _MORE = 10

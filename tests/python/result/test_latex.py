@@ -243,7 +243,7 @@ def test_a_text_that_tex_cannot_typeset_is_named(
     result: sj.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tex("pgf", "underscore")
-    monkeypatch.setattr("sojourn.plot.pgf._PROGRAMS", ("pdflatex",))
+    monkeypatch.setattr("sojourn.plot.figures._PROGRAMS", ("pdflatex",))
     monkeypatch.setitem(rcParams, "pgf.texsystem", "pdflatex")
     figure = sj.plot_cdf(result)
     figure.axes[0].set_title("待ち行列")

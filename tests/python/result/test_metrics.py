@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from sojourn.result import latency, metrics
+from sojourn.result import metrics
 from sojourn.result.validity import Severity, assess
 
 
@@ -133,7 +133,7 @@ def test_induced_latency_interpolates_and_averages_the_series_as_flent_does() ->
     induced, _ = latencies(pl.concat([first, second]), warmup_s=0.0)
     points = [10.0, (10.0 + 30.0) / 2, (30.0 + 50.0) / 2]
     assert induced == pytest.approx(sum(points) / 3 - 10.0)
-    series = latency.averaged(pl.concat([first, second]))
+    series = metrics.averaged(pl.concat([first, second]))
     assert series["value"].to_list() == pytest.approx(points)
     assert series["t_s"].to_list() == pytest.approx([0.0, 0.2, 0.4])
 

@@ -9,7 +9,7 @@ import pytest
 import sojourn as sj
 from sojourn import report
 from sojourn.queues import qdisc
-from sojourn.result import observations, stationarity
+from sojourn.result import stationarity, validity
 from sojourn.scenario import presets
 from support.manifests import edit
 
@@ -242,8 +242,8 @@ def test_percentiles_of_few_observations_are_found() -> None:
         schema={"arm": pl.String, "replication": pl.Int64, "t_s": pl.Float64, "rtt_ms": pl.Float64}
     )
 
-    def found(runs: int, per_run: int) -> list[observations.Sparse]:
-        return observations.sparse(flows, pings, transactions(runs, per_run), warmup_s=5.0)
+    def found(runs: int, per_run: int) -> list[validity.Sparse]:
+        return validity.sparse(flows, pings, transactions(runs, per_run), warmup_s=5.0)
 
     (few,) = found(8, 2)
     assert (few.name, few.percent, few.arms) == ("users: duration p95", 95, ["a"])
@@ -253,10 +253,10 @@ def test_percentiles_of_few_observations_are_found() -> None:
     assert found(5, 20) == []
     # Means of 5 1/3 and 19 29/30.
     uneven = pl.concat([transactions(3, 5), transactions(1, 1)])
-    (few,) = observations.sparse(flows, pings, uneven, warmup_s=5.0)
+    (few,) = validity.sparse(flows, pings, uneven, warmup_s=5.0)
     assert (few.least_per_run, few.least) == ("5.3", 16)
     almost = pl.concat([transactions(29, 20), transactions(30, 19).filter(replication=29)])
-    (few,) = observations.sparse(flows, pings, almost, warmup_s=5.0)
+    (few,) = validity.sparse(flows, pings, almost, warmup_s=5.0)
     assert (few.least_per_run, few.least) == ("19.9", 599)
 
 

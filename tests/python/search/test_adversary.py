@@ -16,7 +16,7 @@ from sojourn.search import adversary
 from sojourn.search.adversary import NeverLosesError, read
 from sojourn.search.dimensions import dimensions
 from sojourn.search.minimising import Candidate, minimised
-from sojourn.search.regret import contest
+from sojourn.search.objectives import contest
 from sojourn.search.runner import fresh_seed
 from sojourn.sweeps.parameters import parameters
 from support.searched import ARMS, TEXT, XYZ, Known

@@ -9,7 +9,7 @@ from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Judgement
 from sojourn.result import student
 from sojourn.sweeps import comparisons, estimates
-from sojourn.sweeps.until import LEAST_RUNS, until
+from sojourn.sweeps.execution import LEAST_RUNS, until
 
 RUNS = 6
 

@@ -9,8 +9,8 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
+from sojourn.execute.local import ThreadExecutor
 from sojourn.execute.runs import Row, Run
-from sojourn.execute.threads import ThreadExecutor
 from sojourn.result import metrics
 from sojourn.sweeps.estimates import by_point
 from sojourn.sweeps.execution import Execution

@@ -14,9 +14,9 @@ import sojourn as sj
 from sojourn.result import student
 from sojourn.scenario.files import split
 from sojourn.sweeps import storage
+from sojourn.sweeps.execution import until
 from sojourn.sweeps.parameters import parameters
 from sojourn.sweeps.space import points, space
-from sojourn.sweeps.until import until
 from support.shell import Command, environment
 from support.stored import COMMAND, segments
 from support.swept import ARMS, RATES, TEXT, parameter
