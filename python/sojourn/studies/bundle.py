@@ -323,10 +323,8 @@ _Add = Callable[[str, int, int, _Digested], None]
 
 def _digest(content: _Content) -> str:
     with _stream(content) as stream:
-        read = _Digested(stream)
-        for _ in read.blocks():
-            pass
-    return read.digest
+        # Every binary stream that is opened here has readinto().
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _add(add: _Add, entry: str, content: _Content, digest: str) -> None:

@@ -276,7 +276,12 @@ def _sweep(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) ->
         for number, group in enumerate(kept.groups):
             colour = context.colour(arm)
             subjects = [Subject(key, arm, group, kept.panel.metric) for key in places]
-            _curve(axes, subjects, places, context, (colour, context.dash(arm, number)))
+            means = sorted(
+                ((places[one.scenario], context.measured.get(one, NOTHING)) for one in subjects),
+                key=lambda mean: mean[0],
+            )
+            line: dict[str, Any] = {"color": colour, "ls": context.dash(arm, number), "lw": 1.3}
+            _intervals(axes, means, marker="o", ms=3, elinewidth=0.9, capsize=2, **line)
             for subject in subjects:
                 if subject in context.claimed:
                     x, (value, tolerance) = places[subject.scenario], context.claimed[subject]
@@ -296,21 +301,6 @@ def _diamonds(
     axes.errorbar(
         x, y, tolerance, ls="", marker="D", ms=4, mfc="white", color=colour, lw=0.9, zorder=3
     )
-
-
-def _curve(
-    axes: Axes,
-    subjects: Sequence[Subject],
-    places: Mapping[str, float],
-    context: Context,
-    style: tuple[str, tuple[int, tuple[float, ...]]],
-) -> None:
-    """Draw the measured values of an arm in a sweep, with their intervals."""
-    colour, dash = style
-    points = [(places[one.scenario], context.measured.get(one, NOTHING)) for one in subjects]
-    points.sort(key=lambda point: point[0])
-    line: dict[str, Any] = {"color": colour, "ls": dash, "marker": "o", "ms": 3, "lw": 1.3}
-    _intervals(axes, points, elinewidth=0.9, capsize=2, **line)
 
 
 def _ellipse(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
@@ -333,15 +323,10 @@ def _points(table: pl.DataFrame) -> list[tuple[float, float]]:
 def stated_crosses(kept: Kept, context: Context) -> list[tuple[str, float, float]]:
     """List the arms of which claims state the induced latency and the goodput."""
     (scenario,) = kept.names
+    metrics = ("induced_latency_ms", f"goodput_{kept.direction}_mbit_per_s")
     found = []
     for arm in kept.all_arms:
-        x, y = (
-            context.claimed.get(Subject(scenario, arm, group, metric))
-            for metric, group in (
-                ("induced_latency_ms", None),
-                (f"goodput_{kept.direction}_mbit_per_s", None),
-            )
-        )
+        x, y = (context.claimed.get(Subject(scenario, arm, None, metric)) for metric in metrics)
         if x is not None and y is not None:
             found.append((arm, x[0], y[0]))
     return found

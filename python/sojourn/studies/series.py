@@ -51,15 +51,11 @@ def parse(metric: str) -> Window | None:
     Window(series='srtt_ms', statistic='p50', begin_s=5.0, end_s=30.0)
     >>> parse("jain")
     """
-    match = _PATTERN.fullmatch(metric)
-    if match is None:
+    if (match := _PATTERN.fullmatch(metric)) is None:
         return None
-    return Window(
-        series=match["series"],
-        statistic=match["statistic"],
-        begin_s=float(match["begin"]),
-        end_s=float(match["end"]),
-    )
+    begin_s, end_s = float(match["begin"]), float(match["end"])
+    name, statistic = match["series"], match["statistic"]
+    return Window(series=name, statistic=statistic, begin_s=begin_s, end_s=end_s)
 
 
 def estimate(result: Result, window: Window, subject: Subject) -> Estimate:
