@@ -312,8 +312,8 @@ class AdvicePlan(Plan):
     interface: Annotated[
         str | None,
         Argument(
-            help="Network device towards the modem, whose shaper {present} has and for which the "
-            "configuration is written.",
+            help="Network device towards the modem: the shaper in {present} and the printed "
+            "configuration are for this device.",
             unset=DEVICE,
             metavar="DEVICE",
             heading=SCENARIO,

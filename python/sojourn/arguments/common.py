@@ -126,7 +126,7 @@ Backend = Annotated[
 Fresh = Annotated[
     bool,
     Argument(
-        help="Execute all runs, also those that are stored or saved already.",
+        help="Execute all runs, including those already stored or saved.",
         heading=EXECUTION,
         rare=True,
     ),

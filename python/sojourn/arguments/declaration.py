@@ -299,7 +299,7 @@ def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
     """Insert the section on parameters before that on returned values."""
     lines = ["Parameters", "----------"]
     for one in sorted(arguments, key=lambda one: bool(one.field.kw_only)):
-        default = "" if one.argument.unset is None else f"By default {one.argument.unset}."
+        default = "" if one.argument.unset is None else f"By default, {one.argument.unset}."
         words = " ".join(filter(None, [one.argument.help, one.argument.more, default]))
         text = PLACEHOLDER.sub(r"`\1`", words)
         lines.append(one.name)

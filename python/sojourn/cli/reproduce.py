@@ -97,7 +97,7 @@ def reproduce(
             metavar="DIR",
             parser=path,
             help="Directory that contains the studies.",
-            show_default="that of the installed package",
+            show_default="the one in the installed package",
             rich_help_panel=SCENARIO,
             hidden=True,
         ),

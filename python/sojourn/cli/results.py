@@ -194,7 +194,7 @@ def export(
             metavar="DIR",
             parser=path,
             help="Directory for the files; created if needed, with its parents.",
-            show_default="that of the result with the format appended, such as DIR-flent",
+            show_default="the result's directory with the format appended, such as DIR-flent",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

@@ -175,7 +175,7 @@ def collect(
         ),
     ] = "7d",
 ) -> int:
-    """Remove the runs of executions that ended some time ago; they can no longer be continued.
+    """Remove the runs of old executions, which then cannot be continued.
 
     In the run store of the user, every command also removes runs that are 30 days old. In a shared
     store, only this command removes runs; it uses the clock of the store.

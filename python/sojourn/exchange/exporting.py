@@ -92,8 +92,8 @@ FORMATS: Mapping[str, Format] = {
         files=mahimahi.files,
     ),
     "pcapng": Format(
-        summary="the packets of a simulated run, which is repeated by the same build; those of a "
-        "live run are recorded with pcap",
+        summary="the packets of a simulated run, which the same build executes again; record a "
+        "live run with pcap",
         files=packets.captures,
     ),
 }

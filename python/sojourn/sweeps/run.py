@@ -56,7 +56,7 @@ class SweepPlan(ExecutionPlan):
     sampling: Annotated[
         str | None,
         Argument(
-            help="How samples are drawn from ranges, lhs:64 (Latin hypercube) or sobol:64.",
+            help="Sampling method and number of samples: lhs:64 (Latin hypercube) or sobol:64.",
             more="The ranges are the parameters whose values are ``'uniform(low,high)'``, "
             "``'loguniform(low,high)'`` or ``'integers(low,high)'``. Requires scipy.",
             pattern=r"^\s*(lhs|sobol):[1-9]\d{0,6}\s*$",
@@ -91,7 +91,7 @@ class SweepPlan(ExecutionPlan):
         int | None,
         Argument(
             help="Maximum number of runs per point and arm with {until}.",
-            unset="ten times as many as without",
+            unset="ten times the replications without it",
             least=1,
             most=MAX_REPLICATIONS,
             metavar="N",
