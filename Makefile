@@ -92,7 +92,7 @@ test-full: test golden studies kills sweep-kills live-kills ## Run make test, go
 kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills in Rust and 500 in Python.
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-lab --test kill
-	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/result/test_kills.py
+	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/execute/test_kills.py
 
 sweep-kills: setup ## Kill a sweep of 500 runs 200 times: the command, and workers of a cluster.
 	SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet --timeout 3600 tests/python/sweeps/test_kills.py

@@ -137,11 +137,6 @@ def test_a_simplified_scenario_meets_the_condition() -> None:
         ("tune", ("--where", "rtt > 1mbit"), '--where "rtt > 1mbit": compares a time with a rate'),
         ("tune", ("--where", "rttt > 1ms"), '--where "rttt > 1ms": unknown name rttt; expected a'),
         ("adversary", ("--where", "rtt"), "--where rtt: not true or false; expected a"),
-        (
-            "sensitivity",
-            ("--where", "rtt > 2ms"),
-            '--where "rtt > 2ms": not possible, because the indices of Sobol and Morris need all',
-        ),
     ],
 )
 def test_a_wrong_condition_is_refused(
@@ -151,7 +146,6 @@ def test_a_wrong_condition_is_refused(
     file.write_text(TEXT + (ARMS if command == "adversary" else ""), encoding="utf-8")
     options = {
         "tune": ("--objective", "min drops"),
-        "sensitivity": ("--metric", "drops"),
         "adversary": ("--loser", "a", "--against", "b"),
     }[command]
     with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
