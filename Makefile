@@ -20,7 +20,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -41,13 +41,13 @@ _WORKERS_S = 30.0
 # Attempts to start the workers on this machine: another program may end them meanwhile.
 _STARTS = 3
 # Workers of this machine that a task may end before Dask gives up.
-ATTEMPTS = 4
+WORKERS_PER_TASK = 4
 # Repetitions of a run whose row the store does not return.
-_REPEATS = 3
+_MISSING_ROW_REPEATS = 3
 # Interval between attempts to read rows from a store that cannot be read, and the longest time for
 # which that may last: a restart of a server takes less.
-RETRY_S = 5.0
-PATIENCE_S = 60.0
+STORE_RETRY_S = 5.0
+STORE_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class DaskExecutor:
         from distributed import Client, LocalCluster  # noqa: PLC0415
 
         settings = {
-            "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+            "distributed.scheduler.allowed-failures": WORKERS_PER_TASK - 1,
             # The profiler interrupts each worker 100 times per second.
             "distributed.worker.profile.enabled": False,
         }
@@ -214,8 +214,8 @@ class _Tasks:
         self._waiting = waiting
         self._ended = as_completed(loop=client.loop)
         self._tasks: dict[Future, _Submitted] = {}
-        # Runs of tasks whose workers ended: one of them may end its worker each time.
-        self._lost: deque[_Job] = deque()
+        # Runs of tasks that ended their workers: one of them may be the cause.
+        self._suspects: deque[_Job] = deque()
 
     def rows(self) -> Iterator[Sequence[Row]]:
         """Yield the rows of finished runs."""
@@ -231,16 +231,19 @@ class _Tasks:
 
     def _fill(self) -> bool:
         """Submit enough tasks that no worker is idle; return whether there is any."""
-        if self._lost:
-            if not self._tasks:
-                # The next runs wait, so that no other run is blamed.
-                self._submit(_Submitted([self._lost[0]], alone=True))
+        if self._suspects:
+            self._repeat_alone()
             return True
         with self._of.errors():
             threads = max(sum(self._client.nthreads().values()), 1)
         while len(self._tasks) < _AHEAD * threads and (jobs := self._waiting.take(threads)):
             self._submit(_Submitted(jobs))
         return bool(self._tasks)
+
+    def _repeat_alone(self) -> None:
+        """Repeat the next suspect once no task is left, so that no other run is blamed."""
+        if not self._tasks:
+            self._submit(_Submitted([self._suspects[0]], alone=True))
 
     def _take(self, future: "Future") -> Iterator[Sequence[Row]]:
         """Yield the rows of a task that has ended."""
@@ -251,10 +254,10 @@ class _Tasks:
             if of.alone:
                 message = f"{of.jobs[0].run.name}: {error}"
                 raise _core.QueueError(message) from error
-            self._lost.extend(of.jobs)
+            self._suspects.extend(of.jobs)
             return
         if of.alone:
-            self._lost.popleft()
+            self._suspects.popleft()
         found = self._found(done, of)
         yield [(job.run, found[job.key]) for job in of.jobs if job.key in found]
         if done.failed is not None:
@@ -304,22 +307,22 @@ class _Tasks:
         if done.data is not None:
             return dict(batch.decode(done.batch, done.data)[0])
         rows = self._of.store.rows_of(of.jobs[0].run.scenario)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + STORE_PATIENCE_S
         while True:
             try:
                 rows.load(done.batch)
             except _core.ResultError:
                 if time.monotonic() >= deadline:
                     raise
-                time.sleep(RETRY_S)
+                time.sleep(STORE_RETRY_S)
             else:
                 break
         read = {job.key: rows.find(job.key) for job in of.jobs}
         found = {key: row for key, row in read.items() if row is not None}
-        if len(found) < len(read) and done.failed is None and of.repeats >= _REPEATS:
+        if len(found) < len(read) and done.failed is None and of.repeats >= _MISSING_ROW_REPEATS:
             message = (
-                f"store {rows.damaged[-1]}, also after {_REPEATS} repetitions; expected "
-                "a store that all workers access at the same place"
+                f"store {rows.damaged[-1]}, also after {_MISSING_ROW_REPEATS} repetitions; "
+                "expected a store that all workers access at the same place"
             )
             raise _core.ResultError(message)
         return found

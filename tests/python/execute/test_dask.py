@@ -326,7 +326,7 @@ class Ending(Last):
 def test_a_run_that_ends_its_workers_is_named(
     base: sj.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "ATTEMPTS", 1)
+    monkeypatch.setattr(dask, "WORKERS_PER_TASK", 1)
     scenario = base.replace(
         links={**base.links, "up": sj.Link(rate="2mbit", qdisc=Ending)}, replications=1
     )
@@ -395,7 +395,7 @@ def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dask, "RETRY_S", 0.05)
+    monkeypatch.setattr(dask, "STORE_RETRY_S", 0.05)
     store = Unreadable(monkeypatch, 7)
     found = sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
     assert store.times == 0
@@ -408,8 +408,8 @@ def test_a_store_that_cannot_be_read_for_a_moment_is_read_later(
 def test_a_store_that_stays_unreadable_ends_the_sweep(
     base: sj.Scenario, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask, "RETRY_S", 0.05)
-    monkeypatch.setattr(dask, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(dask, "STORE_RETRY_S", 0.05)
+    monkeypatch.setattr(dask, "STORE_PATIENCE_S", 0.3)
     store = Unreadable(monkeypatch, 1_000_000)
     with pytest.raises(_core.ResultError, match="store s3://team: connection reset"):
         sj.sweep(base, GIVEN, on=workers.address, shared=tmp_path)
