@@ -10,25 +10,25 @@ use crate::traffic::{Block, Direction, Way};
 /// The run of `spec` that is number `replication`; all variants of one number share their seed.
 pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
     let mut config = Config {
-        seed: seed(spec.seed, replication),
-        duration: spec.duration,
-        measure_from: spec.warmup,
-        sample: spec.sample,
+        seed: seed(spec.run.seed, replication),
+        duration: spec.run.duration,
+        measure_from: spec.run.warmup,
+        sample: spec.run.sample,
         links: spec.links.real.iter().map(Link::config).collect(),
         flows: Vec::new(),
-        keep_events: spec.keep_events,
+        keep_events: spec.run.keep_events,
     };
     let amounts = Rng::new(config.seed).fork("amount");
     let mut flows = Vec::new();
     for block in &spec.traffic {
-        for n in 0..block.count {
-            let rtt = block.flow_rtt(n, spec.rtt);
+        for n in 0..block.keys.count {
+            let rtt = block.flow_rtt(n, spec.run.rtt);
             let own = amounts.fork(&block.flow_name(n));
             config
                 .flows
                 .push(flow(block, n, rtt, &spec.links.real, own));
             flows.push(FlowLabel {
-                group: block.name.clone(),
+                group: block.name().to_owned(),
                 kind: block.kind.name(),
                 direction: match block.way {
                     Way::Direction(direction) => Some(direction.name()),
@@ -49,7 +49,7 @@ pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
     };
     if let Some((mut n, key)) = numbered("flows[") {
         for (at, block) in spec.traffic.iter().enumerate() {
-            if n < block.count {
+            if n < block.keys.count {
                 let key = match (key, &block.way) {
                     ("forward" | "reverse", Way::Direction(_)) => "direction",
                     ("forward", _) => "path",
@@ -58,7 +58,7 @@ pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
                 };
                 return format!("traffic[{at}].{key}");
             }
-            n -= block.count;
+            n -= block.keys.count;
         }
     }
     let link =
@@ -83,10 +83,10 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link], rng: Rng) -> FlowC
         name: block.flow_name(n),
         forward,
         reverse,
-        start: block.start,
-        start_jitter: block.start_jitter,
-        stop: block.stop,
-        dscp: block.dscp,
+        start: block.keys.start,
+        start_jitter: block.keys.start_jitter,
+        stop: block.keys.stop,
+        dscp: block.keys.dscp,
         client: block.client(),
         traffic: block.kind.plan(rng),
     }

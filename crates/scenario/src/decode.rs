@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use sojourn_net::Duration;
 
+use crate::declare::{Keys, Name, keys};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::link::{Links, UNLIMITED};
@@ -16,49 +17,31 @@ use crate::{link, page, traffic};
 /// The largest seed.
 pub const MAX_SEED: i64 = i64::MAX;
 
-pub(crate) const KEYS: &[Key] = &[
-    Key::optional("name", Form::NAME, "Name of the scenario in reports.").or("scenario"),
-    Key::required(
-        "duration",
-        Form::POSITIVE_TIME,
-        "Simulated duration of a run.",
-    ),
-    Key::optional(
-        "warmup",
-        Form::TIME,
-        "Warm-up: totals exclude the time before this; series cover the whole run.",
-    )
-    .or("0s"),
-    Key::optional(
-        "replications",
-        Form::Integer(1, 100_000),
-        "Runs per arm; replication k of every arm draws the same random numbers.",
-    )
-    .or("1"),
-    Key::optional(
-        "seed",
-        Form::Integer(0, MAX_SEED),
-        "Seed for all random numbers.",
-    )
-    .or("1"),
-    Key::optional(
-        "sample",
-        Form::POSITIVE_TIME,
-        "Sample interval of the series.",
-    )
-    .or("100ms"),
-    Key::optional(
-        "rtt",
-        Form::TIME,
-        "Default base round-trip time of traffic.",
-    )
-    .or("0s"),
-    Key::optional(
-        "keep_events",
-        Form::Flag,
-        "Record every drop, mark and loss in the table events.",
-    )
-    .or("false"),
+keys! {
+    /// The keys of a scenario that have a single value.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Run {
+        /// Name of the scenario in reports.
+        name: Name = Form::NAME, default "scenario";
+        /// Simulated duration of a run.
+        duration: Duration = Form::POSITIVE_TIME, required "\"60s\"";
+        /// Warm-up: totals exclude the time before this; series cover the whole run.
+        warmup: Duration = Form::TIME, default "0s";
+        /// Runs per arm; replication k of every arm draws the same random numbers.
+        replications: u32 = Form::Integer(1, 100_000), default "1";
+        /// Seed for all random numbers.
+        seed: i64 = Form::Integer(0, MAX_SEED), default "1";
+        /// Sample interval of the series.
+        sample: Duration = Form::POSITIVE_TIME, default "100ms";
+        /// Default base round-trip time of traffic.
+        rtt: Duration = Form::TIME, default "0s";
+        /// Record every drop, mark and loss in the table events.
+        keep_events: bool = Form::Flag, default "false";
+    }
+}
+
+/// The keys of a scenario that have tables.
+const PARTS: &[Key] = &[
     Key::required(
         "links",
         Form::ByName(&link::FORM),
@@ -81,6 +64,14 @@ pub(crate) const KEYS: &[Key] = &[
     ),
 ];
 
+pub(crate) const KEYS: &[Key] = &{
+    const SINGLE: usize = Run::KEYS.len();
+    let mut all = [PARTS[0]; SINGLE + PARTS.len()];
+    all.split_at_mut(SINGLE).0.copy_from_slice(Run::KEYS);
+    all.split_at_mut(SINGLE).1.copy_from_slice(PARTS);
+    all
+};
+
 const ARM_KEYS: &[Key] = &[
     Key::required("name", Form::NAME, "Name of the arm in reports."),
     Key::optional(
@@ -97,10 +88,9 @@ const MOST_ROWS: u64 = 100_000_000;
 pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     let place = Place::root(root);
     let top = place.fields(KEYS)?;
-    let duration = top.need("duration", "\"60s\"")?.time()?;
-    let warmup = top.time("warmup")?;
+    let run = Run::read(&top)?;
     if let Some(place) = top.get("warmup")
-        && warmup >= duration
+        && run.warmup >= run.duration
     {
         let rule = format!(
             "{} is too long; expected less than the duration",
@@ -110,16 +100,9 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     }
     let links = link::read(&top)?;
     let pages = page::pages(&top)?;
-    let traffic = traffic::blocks(&top, &links, &pages, duration)?;
+    let traffic = traffic::blocks(&top, &links, &pages, run.duration)?;
     let spec = Spec {
-        name: top.value("name", Place::name)?,
-        duration,
-        warmup,
-        replications: top.integer("replications")?,
-        seed: top.integer("seed")?,
-        sample: top.time("sample")?,
-        rtt: top.time("rtt")?,
-        keep_events: top.flag("keep_events")?,
+        run,
         links,
         pages,
         traffic,
@@ -178,10 +161,10 @@ fn flatten(
 
 /// Refuses a sampling interval that would fill the memory.
 fn check_rows(spec: &Spec, top: &Fields<'_>) -> Result<(), ScenarioError> {
-    let flows: u64 = spec.traffic.iter().map(|b| u64::from(b.count)).sum();
+    let flows: u64 = spec.traffic.iter().map(|b| u64::from(b.keys.count)).sum();
     let series = flows + spec.links.real.len() as u64;
-    let rows = u128::from(spec.duration.as_nanos()) * u128::from(series);
-    if rows <= u128::from(MOST_ROWS) * u128::from(spec.sample.as_nanos()) {
+    let rows = u128::from(spec.run.duration.as_nanos()) * u128::from(series);
+    if rows <= u128::from(MOST_ROWS) * u128::from(spec.run.sample.as_nanos()) {
         return Ok(());
     }
     let least_ms = rows.div_ceil(u128::from(MOST_ROWS) * 1_000_000);
@@ -220,15 +203,7 @@ pub(crate) fn name_unlimited(tree: &mut Node) {
 /// One variant of a scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
-    pub(crate) name: String,
-    pub(crate) duration: Duration,
-    pub(crate) warmup: Duration,
-    pub(crate) replications: u32,
-    pub(crate) seed: i64,
-    pub(crate) sample: Duration,
-    /// Base RTT of traffic that names none.
-    pub(crate) rtt: Duration,
-    pub(crate) keep_events: bool,
+    pub(crate) run: Run,
     pub(crate) links: Links,
     pub(crate) pages: Pages,
     pub(crate) traffic: Vec<Block>,

@@ -3,10 +3,10 @@
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.
 
+use crate::declare::Keys as _;
 use crate::decode::{Arm, Spec};
-use crate::key::insert_changed;
-use crate::traffic::{self, Block, Rtt, Way};
-use crate::value::{Node, Table, Value, insert, list, table, time};
+use crate::traffic::Block;
+use crate::value::{Node, Table, Value, insert, list, table};
 
 /// The canonical tree.
 pub(crate) fn spec(spec: &Spec) -> Node {
@@ -21,17 +21,10 @@ pub(crate) fn spec(spec: &Spec) -> Node {
 /// The canonical tree of the scenario that the arms begin from.
 pub(crate) fn without_arms(spec: &Spec) -> Table {
     let mut top = table([
-        ("name", spec.name.as_str().into()),
-        ("duration", time(spec.duration)),
-        ("warmup", time(spec.warmup)),
-        ("replications", spec.replications.into()),
-        ("seed", Value::Int(spec.seed).into()),
-        ("sample", time(spec.sample)),
-        ("rtt", time(spec.rtt)),
-        ("keep_events", spec.keep_events.into()),
         ("links", Value::Table(spec.links.table()).into()),
-        ("traffic", list(&spec.traffic, block)),
+        ("traffic", list(&spec.traffic, Block::node)),
     ]);
+    spec.run.write(&mut top);
     let pages = spec.pages.iter();
     let pages: Table = pages
         .map(|(name, page)| (name.clone(), page.tree.clone()))
@@ -39,38 +32,6 @@ pub(crate) fn without_arms(spec: &Spec) -> Table {
     let any = !pages.is_empty();
     insert(&mut top, "pages", any.then(|| Value::Table(pages).into()));
     top
-}
-
-fn block(block: &Block) -> Node {
-    let mut fields = table([
-        ("type", block.kind.name().into()),
-        ("name", block.name.as_str().into()),
-        ("count", block.count.into()),
-        ("start", time(block.start)),
-        ("start_jitter", time(block.start_jitter)),
-    ]);
-    match &block.way {
-        Way::Direction(direction) => {
-            insert(&mut fields, "direction", Some(direction.name().into()));
-        }
-        Way::Path { path, back } => {
-            let names = |names: &Vec<String>| list(names, |name| name.as_str().into());
-            insert(&mut fields, "path", Some(names(path)));
-            insert(&mut fields, "return", Some(names(back)));
-        }
-    }
-    insert(&mut fields, "stop", block.stop.map(time));
-    let rtt = match &block.rtt {
-        Rtt::Common => None,
-        Rtt::Own(rtt) => Some(time(*rtt)),
-        Rtt::Each(rtts) => Some(list(rtts, |rtt| time(*rtt))),
-    };
-    insert(&mut fields, "rtt", rtt);
-    let dscp = block.dscp.to_string().into();
-    insert_changed(&mut fields, traffic::COMMON, "dscp", dscp);
-    insert(&mut fields, "host", block.host.map(|n| u32::from(n).into()));
-    block.kind.write(&mut fields);
-    Value::Table(fields).into()
 }
 
 fn arm(arm: &Arm) -> Node {

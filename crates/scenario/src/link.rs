@@ -4,179 +4,96 @@ mod line;
 mod medium;
 mod trace;
 
-use crate::key::{Form, Key};
-use crate::plan::{Change, LinkConfig, RadioConfig, Shaper};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
+use crate::declare::{KeyValue, Keys, Percent, keys, one_of, words};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::specification::qdisc;
-use crate::value::{Node, Table, Value, insert, size, table, time};
-use line::Layer;
-use line::Line;
-use trace::Traced;
+use crate::plan::{LinkConfig, Shaper, Trace};
+use crate::value::{Node, Table, Value, size};
+use line::{Chain, Deviation, Jitter, Loss, MPU, Mpu, Overhead};
+use medium::Medium;
 pub(crate) use trace::embed;
 pub use trace::trace_mean_rate;
+use trace::{Changes, Traced};
 
-pub(crate) const KEYS: &[Key] = &[
-    Key::optional(
-        "rate",
-        Form::RATE,
-        "Bit rate, over Ethernet frames (14 B header, no FCS) plus link-layer overhead.",
-    ),
-    Key::optional(
-        "trace",
-        Form::Either(&[Form::Def("text"), Form::Table(trace::KEYS)]),
-        "Path of a Mahimahi capacity trace, relative to the scenario file; replaces rate.",
-    ),
-    Key::required("qdisc", Form::QDISC, "Queue of the link."),
-    Key::optional(
-        "delay",
-        Form::TIME,
-        "Propagation delay after the transmitter.",
-    )
-    .or("0s"),
-    Key::optional(
-        "overhead",
-        Form::Def("overhead"),
-        "Bytes added to each frame, or a link layer by its tc name.",
-    ),
-    Key::optional(
-        "mpu",
-        line::MPU,
-        "Minimum size of a frame, overhead included.",
-    ),
-    Key::optional(
-        "framing",
-        Form::Choice(|| Framing::WORDS.to_vec()),
-        "Framing of the link layer.",
-    ),
-    Key::optional(
-        "burst",
-        Form::Either(&[Form::Choice(|| vec![HTB]), Form::Size(1, LARGEST_BURST)]),
-        "Enforce the rate with a token bucket of this size; htb: 1 ms at the rate plus 1600 B.",
-    ),
-    Key::optional(
-        "bucket",
-        Form::Choice(|| DISCIPLINES.to_vec()),
-        "With burst: a packet leaves while there are tokens (htb, the default), or once there are enough for it (tbf).",
-    ),
-    Key::optional(
-        "loss",
-        Form::Either(&[Form::PERCENT, Form::Table(line::CHAIN_KEYS)]),
-        "Share of packets lost on the wire, or a Gilbert-Elliott model.",
-    ),
-    Key::optional(
-        "duplicate",
-        Form::PERCENT,
-        "Share of packets duplicated on the wire.",
-    )
-    .or("0%"),
-    Key::optional(
-        "jitter",
-        Form::Either(&[Form::POSITIVE_TIME, Form::Table(line::JITTER_KEYS)]),
-        "Jitter: variation of the propagation delay.",
-    ),
-    Key::optional(
-        "changes",
-        Form::List(1, &Form::Table(trace::CHANGE_KEYS)),
-        "Changes of rate and delay during the run.",
-    ),
-    Key::optional(
-        "medium",
-        Form::Table(medium::KEYS),
-        "Makes the link wireless; links whose medium has the same name share it.",
-    ),
-];
-
-/// The bucket of an `htb` class.
-const HTB: &str = "htb";
-
-/// The token bucket disciplines, by their Linux names.
-const DISCIPLINES: [&str; 2] = [HTB, TBF];
-const TBF: &str = "tbf";
-
-/// An idle link may gather this much credit; beyond, a bucket is no shaper.
-const LARGEST_BURST: u64 = 1 << 30;
+keys! {
+    /// The keys of a link.
+    #[derive(Clone, Debug)]
+    pub(crate) struct LinkKeys {
+        /// Bit rate, over Ethernet frames (14 B header, no FCS) plus link-layer overhead.
+        rate: Option<Rate> = Form::RATE;
+        /// Path of a Mahimahi capacity trace, relative to the scenario file; replaces rate.
+        trace: Option<Traced> = Form::Either(&[Form::Def("text"), Form::Table(Traced::KEYS)]);
+        /// Queue of the link.
+        qdisc: QdiscSpec = Form::QDISC, required "\"fq_codel\"";
+        /// Propagation delay after the transmitter.
+        delay: Duration = Form::TIME, default "0s";
+        /// Bytes added to each frame, or a link layer by its tc name.
+        overhead: Option<Overhead> = Form::Def("overhead");
+        /// Minimum size of a frame, overhead included.
+        mpu: Option<Mpu> = MPU;
+        /// Framing of the link layer.
+        framing: Option<Framing> = Form::Choice(|| Framing::WORDS.to_vec());
+        /// Enforce the rate with a token bucket of this size; htb: 1 ms at the rate plus 1600 B.
+        burst: Option<Burst> = Form::Either(&[Form::Choice(|| vec![HTB]), Form::Size(1, LARGEST_BURST)]);
+        /// With burst: a packet leaves while there are tokens (htb, the default), or once there are enough for it (tbf).
+        bucket: Option<Bucket> = one_of::<Bucket>();
+        /// Share of packets lost on the wire, or a Gilbert-Elliott model.
+        loss: Option<Loss> = Form::Either(&[Form::PERCENT, Form::Table(Chain::KEYS)]);
+        /// Share of packets duplicated on the wire.
+        duplicate: Percent = Form::PERCENT, usual "0%";
+        /// Jitter: variation of the propagation delay.
+        jitter: Option<Jitter> = Form::Either(&[Form::POSITIVE_TIME, Form::Table(Deviation::KEYS)]);
+        /// Changes of rate and delay during the run.
+        changes: Option<Changes> = Form::List(1, &Form::Table(trace::Change::KEYS));
+        /// Makes the link wireless; links whose medium has the same name share it.
+        medium: Option<Medium> = Form::Table(Medium::KEYS);
+    }
+}
 
 /// A bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,
-    pace: Pace,
-    pub(crate) qdisc: QdiscSpec,
-    delay: Duration,
-    layer: Layer,
-    bucket: Option<Bucket>,
-    line: Line,
-    changes: Vec<Change>,
-    radio: Option<RadioConfig>,
+    pub(crate) keys: LinkKeys,
 }
 
-/// How fast a link is.
-#[derive(Clone, Debug)]
-enum Pace {
-    Rate(Rate),
-    Trace(Traced),
+/// The bucket of an `htb` class.
+const HTB: &str = "htb";
+
+words! {
+    /// When a packet may leave a token bucket, by the Linux name of the discipline.
+    enum Bucket: "token bucket" { Htb = "htb", Tbf = "tbf" }
 }
 
-/// The bucket of a link that is a shaper and no wire.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    burst: Burst,
-    discipline: Discipline,
-}
-
-/// When a packet may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Discipline {
-    Htb,
-    Tbf,
-}
+/// An idle link may gather this much credit; beyond, a bucket is no shaper.
+const LARGEST_BURST: u64 = 1 << 30;
 
 /// The size of a bucket.
 #[derive(Clone, Copy, Debug)]
-enum Burst {
+pub(crate) enum Burst {
     /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
     Htb,
     /// This much.
     Bytes(Bytes),
 }
 
-impl Bucket {
-    fn read(fields: &Fields<'_>) -> Result<Option<Self>, ScenarioError> {
-        let burst = fields.option("burst", |p| match &p.node.value {
-            Value::Text(text) if text == HTB => Ok(Burst::Htb),
-            _ => p.size().map(Burst::Bytes),
-        })?;
-        let all = [Discipline::Htb, Discipline::Tbf];
-        let discipline = fields.option("bucket", |p| p.one_of("token bucket", &all))?;
-        if let (Some(place), None) = (fields.get("bucket"), &burst) {
-            return Err(place.fail("needs the size of the bucket; set burst"));
+impl KeyValue for Burst {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        match &place.node.value {
+            Value::Text(text) if text == HTB => Ok(Self::Htb),
+            _ => place.size().map(Self::Bytes),
         }
-        Ok(burst.map(|burst| Self {
-            burst,
-            discipline: discipline.unwrap_or(Discipline::Htb),
-        }))
     }
 
-    fn write(self, fields: &mut Table) {
-        let burst = match self.burst {
-            Burst::Htb => HTB.into(),
-            Burst::Bytes(bytes) => size(bytes),
-        };
-        insert(fields, "burst", Some(burst));
-        let named = self.discipline == Discipline::Tbf;
-        insert(fields, "bucket", named.then(|| TBF.into()));
-    }
-
-    fn shaper(self, rate: Rate) -> Shaper {
-        let burst = self.burst.bytes(rate);
-        match self.discipline {
-            Discipline::Htb => Shaper::Bucket { burst },
-            Discipline::Tbf => Shaper::Tbf { burst },
-        }
+    fn write(&self) -> Option<Node> {
+        Some(match self {
+            Self::Htb => HTB.into(),
+            Self::Bytes(bytes) => size(*bytes),
+        })
     }
 }
 
@@ -284,93 +201,75 @@ pub(crate) fn name_pattern() -> String {
 
 impl Link {
     fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let fields = place.fields(KEYS)?;
-        let speed = Pace::read(&fields)?;
-        Ok(Self {
-            name: name.to_owned(),
-            qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
-            delay: fields.time("delay")?,
-            layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
-            pace: speed,
-            bucket: Bucket::read(&fields)?,
-            line: Line::read(&fields)?,
-            changes: fields.option("changes", trace::read)?.unwrap_or_default(),
-            radio: fields.option("medium", medium::read)?,
-        })
+        let fields = place.fields(LinkKeys::KEYS)?;
+        check_pace(&fields)?;
+        let mut keys = LinkKeys::read(&fields)?;
+        let usual = Overhead::usual(keys.trace.is_some());
+        keys.overhead.get_or_insert(usual);
+        if let (Some(place), None) = (fields.get("bucket"), &keys.burst) {
+            return Err(place.fail("needs the size of the bucket; set burst"));
+        }
+        keys.bucket = keys.bucket.filter(|bucket| *bucket != Bucket::Htb);
+        if let Some(traced) = &mut keys.trace {
+            traced.file.get_or_insert_default();
+        }
+        let name = name.to_owned();
+        Ok(Self { name, keys })
     }
 
     /// The times of its trace, which the link holds in memory.
     pub(crate) fn opportunities(&self) -> usize {
-        match &self.pace {
-            Pace::Rate(_) => 0,
-            Pace::Trace(traced) => traced.trace.times_ms().len(),
-        }
+        let trace = self.keys.trace.as_ref();
+        trace.map_or(0, |traced| traced.gaps_ms.times_ms().len())
     }
 
     /// Whether a packet takes no time on its wire.
     pub(crate) fn is_immediate(&self) -> bool {
-        self.delay == Duration::ZERO
+        self.keys.delay == Duration::ZERO
     }
 
     /// Its canonical table.
     pub(crate) fn node(&self) -> Node {
-        let mut fields = table([
-            self.pace.entry(),
-            ("qdisc", self.qdisc.to_string().into()),
-            ("delay", time(self.delay)),
-        ]);
-        self.layer.write(&mut fields);
-        if let Some(bucket) = self.bucket {
-            bucket.write(&mut fields);
-        }
-        self.line.write(&mut fields);
-        if !self.changes.is_empty() {
-            insert(&mut fields, "changes", Some(trace::node(&self.changes)));
-        }
-        insert(&mut fields, "medium", self.radio.as_ref().map(medium::node));
+        let mut fields = Table::new();
+        self.keys.write(&mut fields);
         Value::Table(fields).into()
     }
 
     /// The link in a plan.
     pub(crate) fn config(&self) -> LinkConfig {
-        let (rate, trace) = match &self.pace {
-            Pace::Rate(rate) => (*rate, None),
-            Pace::Trace(traced) => (traced.trace.mean_rate(), Some(traced.trace.clone())),
-        };
+        let keys = &self.keys;
+        let trace = keys.trace.as_ref().map(|traced| traced.gaps_ms.clone());
+        let mean = || trace.as_ref().map(Trace::mean_rate);
+        let rate = keys.rate.or_else(mean);
+        let rate = rate.expect("a link has a rate or a trace");
+        let changes = keys.changes.iter().flat_map(|changes| &changes.0);
         LinkConfig {
-            shaper: self
-                .bucket
-                .map_or(Shaper::Serial, |bucket| bucket.shaper(rate)),
-            encapsulation: self.layer.encapsulation(),
-            delay: self.delay,
-            line: self.line.config(),
-            changes: self.changes.clone(),
+            shaper: match (keys.burst.map(|burst| burst.bytes(rate)), keys.bucket) {
+                (None, _) => Shaper::Serial,
+                (Some(burst), Some(Bucket::Tbf)) => Shaper::Tbf { burst },
+                (Some(burst), _) => Shaper::Bucket { burst },
+            },
+            encapsulation: keys.encapsulation(),
+            delay: keys.delay,
+            line: keys.line(),
+            changes: changes.map(trace::Change::config).collect(),
+            radio: keys.medium.as_ref().map(Medium::config),
             trace,
-            radio: self.radio.clone(),
-            ..LinkConfig::new(self.name.clone(), rate, self.qdisc.clone())
+            ..LinkConfig::new(self.name.clone(), rate, keys.qdisc.clone())
         }
     }
 }
 
-impl Pace {
-    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let Some(trace) = fields.get("trace") else {
-            let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
-            return Ok(Self::Rate(rate));
-        };
-        for key in ["rate", "burst", "bucket"] {
-            if let Some(place) = fields.get(key) {
-                let rule = format!("cannot be combined with trace; remove {key} or trace");
-                return Err(place.fail(rule));
-            }
-        }
-        Traced::read(&trace).map(Self::Trace)
+/// Requires a rate, or a trace and nothing that is for rates only.
+fn check_pace(fields: &Fields<'_>) -> Result<(), ScenarioError> {
+    if fields.get("trace").is_none() {
+        return fields.need("rate", "\"10mbit\"").map(drop);
     }
-
-    fn entry(&self) -> (&'static str, Node) {
-        match self {
-            Self::Rate(rate) => ("rate", rate.to_string().into()),
-            Self::Trace(traced) => ("trace", traced.node()),
-        }
+    let beside = ["rate", "burst", "bucket"];
+    match beside.iter().find_map(|key| Some((key, fields.get(key)?))) {
+        Some((key, place)) => Err(place.fail(format!(
+            "cannot be combined with trace; remove {key} or trace"
+        ))),
+        None => Ok(()),
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use sojourn_apps::{Object, Page};
+use sojourn_apps::{Amount, Object, Page};
+use sojourn_net::Duration;
 
-use crate::amount;
+use crate::declare::{KeyValue, Keys, Name, keys, tables};
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
-use crate::value::{Node, Table, Value, insert, time};
+use crate::value::{Node, Table, Value};
 
 /// The pages that come with Sojourn; their files tell their origin.
 const BUILT_IN: [(&str, &str); 3] = [
@@ -77,11 +78,9 @@ fn built_in(name: &str) -> Option<&'static str> {
 /// An object as it stands, before its copies are made.
 struct Entry<'a> {
     place: Place<'a>,
-    name: String,
-    count: u32,
+    keys: ObjectKeys,
     after: Vec<Place<'a>>,
-    template: Object,
-    tree: Node,
+    origin: u32,
 }
 
 fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
@@ -91,8 +90,11 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for place in list.list()? {
         let entry = entry(place, &mut origins)?;
-        if entries.iter().any(|other| other.name == entry.name) {
-            let rule = format!("duplicate object name \"{}\"", entry.name);
+        if entries
+            .iter()
+            .any(|other| other.keys.name == entry.keys.name)
+        {
+            let rule = format!("duplicate object name \"{}\"", entry.keys.name.0);
             return Err(entry.place.fail(rule));
         }
         entries.push(entry);
@@ -106,7 +108,8 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
         }
         None => list.fail(e.rule),
     })?;
-    let trees = entries.into_iter().map(|entry| entry.tree).collect();
+    let objects = entries.iter().map(|entry| &entry.keys);
+    let trees = objects.filter_map(KeyValue::write).collect();
     let tree = Table::from([("objects".to_owned(), Value::List(trees).into())]);
     Ok(PageModel {
         page,
@@ -114,39 +117,32 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
     })
 }
 
-pub(crate) const OBJECT_KEYS: &[Key] = &[
-    Key::required("name", Form::NAME, "Name of the object."),
-    Key::required("bytes", Form::AMOUNT, "Size of the object."),
-    Key::optional(
-        "count",
-        Form::Integer(1, MOST_OBJECTS as i64),
-        "Number of copies of the object.",
-    )
-    .or("1"),
-    Key::optional(
-        "after",
-        Form::List(0, &Form::NAME),
-        "Objects that must be complete before this one is requested.",
-    ),
-    Key::optional(
-        "delay",
-        Form::TIME,
-        "Client processing time before the request.",
-    )
-    .or("0s"),
-    Key::optional("work", Form::TIME, "Server processing time.")
-        .or("0s")
-        .formerly("think"),
-    Key::optional(
-        "origin",
-        Form::NAME,
-        "Name of the server; each server has its own connections.",
-    ),
-];
+keys! {
+    /// The keys of an object.
+    #[derive(Clone, Debug)]
+    pub(crate) struct ObjectKeys {
+        /// Name of the object.
+        name: Name = Form::NAME, required "\"document\"";
+        /// Size of the object.
+        bytes: Amount = Form::AMOUNT, required "\"15kb\"";
+        /// Number of copies of the object.
+        count: u32 = Form::Integer(1, MOST_OBJECTS as i64), default "1";
+        /// Objects that must be complete before this one is requested.
+        after: Option<Vec<String>> = Form::List(0, &Form::NAME);
+        /// Client processing time before the request.
+        delay: Duration = Form::TIME, default "0s";
+        /// Server processing time.
+        work: Duration = Form::TIME, default "0s" formerly "think";
+        /// Name of the server; each server has its own connections.
+        origin: Option<Name> = Form::NAME;
+    }
+}
+
+tables! { ObjectKeys }
 
 const KEYS: &[Key] = &[Key::required(
     "objects",
-    Form::List(1, &Form::Table(OBJECT_KEYS)),
+    Form::List(1, &Form::Table(ObjectKeys::KEYS)),
     "Objects of the page.",
 )];
 
@@ -159,44 +155,19 @@ pub(crate) fn built_in_names() -> Vec<&'static str> {
 }
 
 fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, ScenarioError> {
-    let fields = place.fields(OBJECT_KEYS)?;
-    let name = fields.need("name", "\"document\"")?.name()?;
-    let bytes = amount::read(&fields.need("bytes", "\"15kb\"")?)?;
-    let count: u32 = fields.integer("count")?;
-    let after = fields.get("after").map_or(Ok(Vec::new()), |p| p.list())?;
-    let delay = fields.time("delay")?;
-    let work = fields.time("work")?;
-    let host = fields.option("origin", Place::name)?.unwrap_or_default();
-    let mut tree = Table::new();
-    insert(&mut tree, "name", Some(name.as_str().into()));
-    insert(&mut tree, "bytes", Some(amount::write(bytes)));
-    insert(&mut tree, "count", Some(count.into()));
-    let waits = after.iter().map(|p| p.text().map(Node::from));
-    let waits = waits.collect::<Result<Vec<_>, _>>()?;
-    insert(&mut tree, "after", Some(Value::List(waits).into()));
-    insert(&mut tree, "delay", Some(time(delay)));
-    insert(&mut tree, "work", Some(time(work)));
-    let named = !host.is_empty();
-    insert(&mut tree, "origin", named.then(|| host.as_str().into()));
+    let fields = place.fields(ObjectKeys::KEYS)?;
+    let mut keys: ObjectKeys = Keys::read(&fields)?;
+    keys.after.get_or_insert_default();
+    let host = keys.origin.clone().map(|name| name.0).unwrap_or_default();
     let known = origins.iter().position(|known| *known == host);
     let origin = known.unwrap_or_else(|| {
         origins.push(host);
         origins.len() - 1
     });
-    let origin = u32::try_from(origin).unwrap_or(u32::MAX);
     Ok(Entry {
-        name: name.clone(),
-        count,
-        after,
-        template: Object {
-            name,
-            bytes,
-            after: Vec::new(),
-            delay,
-            work,
-            origin,
-        },
-        tree: Value::Table(tree).into(),
+        after: fields.get("after").map_or(Ok(Vec::new()), |p| p.list())?,
+        origin: u32::try_from(origin).unwrap_or(u32::MAX),
+        keys,
         place,
     })
 }
@@ -206,18 +177,18 @@ fn copies(
     list: &Place<'_>,
     entries: &[Entry<'_>],
 ) -> Result<(Vec<Object>, Vec<usize>), ScenarioError> {
-    let total: u64 = entries.iter().map(|e| u64::from(e.count)).sum();
+    let total: u64 = entries.iter().map(|e| u64::from(e.keys.count)).sum();
     if total > u64::from(MOST_OBJECTS) {
         let rule = format!("too many objects: {total}; expected at most {MOST_OBJECTS}");
         return Err(list.fail(rule));
     }
     let firsts = entries.iter().scan(0, |next, entry| {
         let first = *next;
-        *next += entry.count;
+        *next += entry.keys.count;
         Some(first)
     });
     let firsts: Vec<u32> = firsts.collect();
-    let names: Vec<_> = entries.iter().map(|e| e.name.as_str()).collect();
+    let names: Vec<_> = entries.iter().map(|e| e.keys.name.0.as_str()).collect();
     let (mut objects, mut of) = (Vec::new(), Vec::new());
     for (n, entry) in entries.iter().enumerate() {
         let mut after = Vec::new();
@@ -227,12 +198,17 @@ fn copies(
                 let instead = instead_of(name, &names);
                 return Err(place.fail(format!("unknown object \"{name}\"; {instead}")));
             };
-            after.extend(firsts[at]..firsts[at] + entries[at].count);
+            after.extend(firsts[at]..firsts[at] + entries[at].keys.count);
         }
-        for _ in 0..entry.count {
+        let keys = &entry.keys;
+        for _ in 0..keys.count {
             objects.push(Object {
+                name: keys.name.0.clone(),
+                bytes: keys.bytes,
                 after: after.clone(),
-                ..entry.template.clone()
+                delay: keys.delay,
+                work: keys.work,
+                origin: entry.origin,
             });
             of.push(n);
         }
@@ -242,8 +218,6 @@ fn copies(
 
 #[cfg(test)]
 mod tests {
-    use sojourn_net::Duration;
-
     use super::*;
     use crate::text;
 

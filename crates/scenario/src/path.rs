@@ -2,6 +2,7 @@
 //!
 //! Arms and `-s` on the command line take the same paths.
 
+use crate::declare::Keys as _;
 use crate::decode;
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key};
@@ -134,7 +135,7 @@ fn below_form(form: Form, step: &mut Step) -> Vec<Form> {
 fn keys_of(form: Form) -> Vec<Key> {
     match form {
         Form::Table(keys) => keys.to_vec(),
-        Form::Def("link") => link::KEYS.to_vec(),
+        Form::Def("link") => link::LinkKeys::KEYS.to_vec(),
         Form::Def("page") => keys_of(page::FORM),
         Form::Def("traffic") => traffic::keys().flat_map(|(_, keys)| keys).collect(),
         _ => Vec::new(),

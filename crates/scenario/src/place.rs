@@ -341,16 +341,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A boolean, or the default of its key.
-    pub(crate) fn flag(&self, key: &str) -> Result<bool, ScenarioError> {
-        self.value(key, Place::flag)
-    }
-
-    /// A whole number in the range of its key, or the default.
-    pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Result<T, ScenarioError> {
-        self.value(key, Place::integer)
-    }
-
     /// A time in the range of its key, or the default.
     pub(crate) fn time(&self, key: &str) -> Result<Duration, ScenarioError> {
         self.value(key, Place::time)
@@ -359,11 +349,6 @@ impl<'a> Fields<'a> {
     /// A size in the range of its key, or the default.
     pub(crate) fn size(&self, key: &str) -> Result<Bytes, ScenarioError> {
         self.value(key, Place::size)
-    }
-
-    /// A percentage, or the default of its key.
-    pub(crate) fn percent(&self, key: &str) -> Result<f64, ScenarioError> {
-        self.value(key, Place::percent)
     }
 
     /// The item of `all` at the position of the text among those of its key, or of the default.

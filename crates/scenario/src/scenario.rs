@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::declare::Keys as _;
 use crate::plan::{Config, Plan};
 use sojourn_net::Duration;
 use sojourn_qdisc::is_external;
@@ -26,8 +27,8 @@ use crate::{arms, compile, decode, encode, link, load, page, text, traffic};
 pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     let tables = [
         ("scenario", decode::KEYS.to_vec()),
-        ("link", link::KEYS.to_vec()),
-        ("page object", page::OBJECT_KEYS.to_vec()),
+        ("link", link::LinkKeys::KEYS.to_vec()),
+        ("page object", page::ObjectKeys::KEYS.to_vec()),
     ];
     let tables = tables.into_iter().chain(traffic::keys());
     tables.map(|(table, keys)| (table, names(&keys))).collect()
@@ -220,7 +221,7 @@ impl Scenario {
 
     /// What it is called.
     pub fn name(&self) -> &str {
-        &self.base.name
+        &self.base.run.name.0
     }
 
     /// The names of the arms; one, `default`, if the scenario has none.
@@ -242,7 +243,7 @@ impl Scenario {
     /// What nobody published of the queues in it and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
-        let queues = links.flat_map(|link| link.qdisc.provenance());
+        let queues = links.flat_map(|link| link.keys.qdisc.provenance());
         let all: BTreeSet<_> = queues
             .filter_map(|queue| Some(format!("{}: {}", queue.name, queue.reconstruction?)))
             .collect();
@@ -259,7 +260,7 @@ impl Scenario {
     /// Names of the queues from outside Sojourn, sorted.
     pub fn external_queues(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
-        let texts: Vec<_> = links.map(|link| link.qdisc.to_string()).collect();
+        let texts: Vec<_> = links.map(|link| link.keys.qdisc.to_string()).collect();
         // A leaf of a classful queue may be one, in parentheses even.
         let words = texts
             .iter()
@@ -286,9 +287,10 @@ impl Scenario {
                 let delayed =
                     links.any(|l| crossed.contains(&l.name.as_str()) && !l.is_immediate());
                 if !delayed
-                    && (0..block.count).any(|n| block.flow_rtt(n, spec.rtt) == Duration::ZERO)
+                    && (0..block.keys.count)
+                        .any(|n| block.flow_rtt(n, spec.run.rtt) == Duration::ZERO)
                 {
-                    immediate.insert(&block.name);
+                    immediate.insert(block.name());
                 }
                 for name in crossed {
                     idle.remove(name);
@@ -308,22 +310,22 @@ impl Scenario {
 
     /// How many runs each arm gets.
     pub fn replications(&self) -> u32 {
-        self.base.replications
+        self.base.run.replications
     }
 
     /// What the seeds of the replications derive from.
     pub fn seed(&self) -> u64 {
-        self.base.seed.unsigned_abs()
+        self.base.run.seed.unsigned_abs()
     }
 
     /// How long a run lasts, unless an arm says otherwise.
     pub fn duration(&self) -> Duration {
-        self.base.duration
+        self.base.run.duration
     }
 
     /// From when on totals count, unless an arm says otherwise.
     pub fn warmup(&self) -> Duration {
-        self.base.warmup
+        self.base.run.warmup
     }
 
     /// The configuration of the run that is replication `replication` of arm number `arm`.

@@ -11,6 +11,7 @@ use sojourn_schema::Unit;
 use sojourn_schema::json::{any_of, reference, schema as parameter_schema};
 use sojourn_transport::CcKind;
 
+use crate::declare::Keys as _;
 use crate::key::{Form, Key, Presence};
 use crate::value::time_text;
 use crate::{amount, arms, decode, link, page, text, traffic, wait};
@@ -60,7 +61,7 @@ fn definitions() -> Map<String, Value> {
 
 /// A link has a rate or follows a trace.
 fn link() -> Map<String, Value> {
-    let mut link = table(link::KEYS);
+    let mut link = table(link::LinkKeys::KEYS);
     let rules = json!([{ "required": ["rate"] }, { "required": ["trace"] }]);
     link.insert("oneOf".to_owned(), rules);
     link
@@ -97,7 +98,7 @@ fn set() -> Value {
             }
         }
     }
-    for key in link::KEYS {
+    for key in link::LinkKeys::KEYS {
         patterns.insert(format!(r"^links\.[^.]+\.{}$", key.name), property(key));
     }
     let mut values: BTreeMap<&str, Vec<Value>> = BTreeMap::new();

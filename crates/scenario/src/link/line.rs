@@ -1,162 +1,149 @@
 //! Impairments behind a link: `loss`, `duplicate` and `jitter`.
 
+use sojourn_net::{Bytes, Duration};
 use sojourn_qdisc::{Framing, LinkLayer};
 
+use super::LinkKeys;
+use crate::declare::{KeyValue, Percent, choices, keys, one_of, tables, words};
 use crate::error::{ScenarioError, instead_of};
-use crate::key::{Form, Key};
-use crate::place::{Fields, Place};
-use crate::plan::{Distribution, Encapsulation, GilbertElliott, Jitter, LineConfig, Loss, Order};
-use crate::value::{Node, Table, Value, insert, table, time};
+use crate::key::Form;
+use crate::place::{Place, choice};
+use crate::plan::{self, Distribution, Encapsulation, GilbertElliott, LineConfig, Order};
+use crate::value::{Node, Value};
 
-const CHAIN: &str = "gilbert-elliott";
-pub(super) const CHAIN_KEYS: &[Key] = &[
-    Key::required("model", Form::Choice(|| vec![CHAIN]), "Loss model."),
-    Key::required(
-        "to_bad",
-        Form::PERCENT,
-        "Probability, per packet, of a transition from the good state to the bad state.",
-    ),
-    Key::required(
-        "to_good",
-        Form::PERCENT,
-        "Probability, per packet, of a transition from the bad state to the good state.",
-    ),
-    Key::optional(
-        "in_bad",
-        Form::PERCENT,
-        "Loss probability in the bad state.",
-    )
-    .or("100%"),
-    Key::optional(
-        "in_good",
-        Form::PERCENT,
-        "Loss probability in the good state.",
-    )
-    .or("0%"),
-];
-pub(super) const JITTER_KEYS: &[Key] = &[
-    Key::required(
-        "spread",
-        Form::POSITIVE_TIME,
-        "Scale of the deviation: its maximum if uniform, its standard deviation if normal, a scale factor if pareto or paretonormal.",
-    ),
-    Key::optional(
-        "distribution",
-        Form::Choice(|| Distribution::ALL.map(Distribution::name).to_vec()),
-        "Distribution of the deviation.",
-    )
-    .or("uniform"),
-    Key::optional(
-        "order",
-        Form::Choice(|| Order::ALL.map(Order::name).to_vec()),
-        "Packet order: kept, or free to reorder.",
-    )
-    .or("kept"),
-];
-
-/// The wire behind a link; shares are percentages, as they were written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    loss: Loss,
-    duplicate: f64,
-    jitter: Option<Jitter>,
+keys! {
+    /// Losses in bursts.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Chain {
+        /// Loss model.
+        model: Model = one_of::<Model>(), required "\"gilbert-elliott\"";
+        /// Probability, per packet, of a transition from the good state to the bad state.
+        to_bad: Percent = Form::PERCENT, required "\"1%\"";
+        /// Probability, per packet, of a transition from the bad state to the good state.
+        to_good: Percent = Form::PERCENT, required "\"25%\"";
+        /// Loss probability in the bad state.
+        in_bad: Percent = Form::PERCENT, default "100%";
+        /// Loss probability in the good state.
+        in_good: Percent = Form::PERCENT, default "0%";
+    }
 }
 
-impl Line {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        Ok(Self {
-            loss: fields.option("loss", read_loss)?.unwrap_or(Loss::None),
-            duplicate: fields.percent("duplicate")?,
-            jitter: fields.option("jitter", read_jitter)?,
-        })
+keys! {
+    /// Variation of the delay.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Deviation {
+        /// Scale of the deviation: its maximum if uniform, its standard deviation if normal, a scale factor if pareto or paretonormal.
+        spread: Duration = Form::POSITIVE_TIME, required "\"5ms\"";
+        /// Distribution of the deviation.
+        distribution: Distribution = one_of::<Distribution>(), default "uniform";
+        /// Packet order: kept, or free to reorder.
+        order: Order = one_of::<Order>(), default "kept";
+    }
+}
+
+words! {
+    /// A model of losses.
+    enum Model: "loss model" { GilbertElliott = "gilbert-elliott" }
+}
+
+choices! {
+    Distribution: "distribution";
+    Order: "jitter order";
+}
+
+tables! { Chain Deviation }
+
+/// A share of all packets, or a table that names a model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loss {
+    Random(Percent),
+    Bursts(Chain),
+}
+
+impl KeyValue for Loss {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        match place.node.value {
+            Value::Table(_) => KeyValue::read(place).map(Self::Bursts),
+            _ => KeyValue::read(place).map(Self::Random),
+        }
     }
 
-    pub(super) fn write(&self, fields: &mut Table) {
-        let loss = match self.loss {
-            Loss::None => None,
-            Loss::Random(share) => Some(percent(share)),
-            Loss::GilbertElliott(chain) => Some(
-                Value::Table(table([
-                    ("model", CHAIN.into()),
-                    ("to_bad", percent(chain.to_bad)),
-                    ("to_good", percent(chain.to_good)),
-                    ("in_bad", percent(chain.in_bad)),
-                    ("in_good", percent(chain.in_good)),
-                ]))
-                .into(),
-            ),
-        };
-        insert(fields, "loss", loss);
-        let twice = (self.duplicate > 0.0).then(|| percent(self.duplicate));
-        insert(fields, "duplicate", twice);
-        let jitter = self.jitter.map(|jitter| {
-            Value::Table(table([
-                ("spread", time(jitter.spread)),
-                ("distribution", jitter.distribution.name().into()),
-                ("order", jitter.order.name().into()),
-            ]))
-            .into()
-        });
-        insert(fields, "jitter", jitter);
-    }
-
-    pub(super) fn config(&self) -> LineConfig {
-        LineConfig {
-            loss: match self.loss {
-                Loss::None => Loss::None,
-                Loss::Random(share) => Loss::Random(share / 100.0),
-                Loss::GilbertElliott(chain) => Loss::GilbertElliott(GilbertElliott {
-                    to_bad: chain.to_bad / 100.0,
-                    to_good: chain.to_good / 100.0,
-                    in_bad: chain.in_bad / 100.0,
-                    in_good: chain.in_good / 100.0,
-                }),
-            },
-            duplicate: self.duplicate / 100.0,
-            jitter: self.jitter,
+    fn write(&self) -> Option<Node> {
+        match self {
+            Self::Random(share) if share.0 > 0.0 => share.write(),
+            Self::Random(_) => None,
+            Self::Bursts(chain) => chain.write(),
         }
     }
 }
 
-/// A share of all packets, or a table that names a model.
-fn read_loss(place: &Place<'_>) -> Result<Loss, ScenarioError> {
-    if !matches!(place.node.value, Value::Table(_)) {
-        return place.percent().map(|share| match share {
-            share if share > 0.0 => Loss::Random(share),
-            _ => Loss::None,
-        });
-    }
-    let fields = place.fields(CHAIN_KEYS)?;
-    let model = fields.need("model", "\"gilbert-elliott\"")?;
-    model.one_of("loss model", &[CHAIN])?;
-    Ok(Loss::GilbertElliott(GilbertElliott {
-        to_bad: fields.need("to_bad", "\"1%\"")?.percent()?,
-        to_good: fields.need("to_good", "\"25%\"")?.percent()?,
-        in_bad: fields.percent("in_bad")?,
-        in_good: fields.percent("in_good")?,
-    }))
-}
-
 /// A time, or a table.
-fn read_jitter(place: &Place<'_>) -> Result<Jitter, ScenarioError> {
-    let plain = |spread| Jitter {
-        spread,
-        distribution: Distribution::Uniform,
-        order: Order::Kept,
-    };
-    if !matches!(place.node.value, Value::Table(_)) {
-        return place.time().map(plain);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jitter(Deviation);
+
+impl KeyValue for Jitter {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        if matches!(place.node.value, Value::Table(_)) {
+            return KeyValue::read(place).map(Self);
+        }
+        let spread = place.time()?;
+        Ok(Self(Deviation {
+            spread,
+            distribution: Distribution::Uniform,
+            order: Order::Kept,
+        }))
     }
-    let fields = place.fields(JITTER_KEYS)?;
-    Ok(Jitter {
-        spread: fields.need("spread", "\"5ms\"")?.time()?,
-        distribution: fields.one_of("distribution", "distribution", &Distribution::ALL)?,
-        order: fields.one_of("order", "jitter order", &Order::ALL)?,
-    })
+
+    fn write(&self) -> Option<Node> {
+        self.0.write()
+    }
 }
 
-fn percent(share: f64) -> Node {
-    format!("{share}%").into()
+impl LinkKeys {
+    /// What is behind the link.
+    pub(super) fn line(&self) -> LineConfig {
+        let share = |percent: Percent| percent.0 / 100.0;
+        LineConfig {
+            loss: match self.loss {
+                Some(Loss::Random(random)) if random.0 > 0.0 => plan::Loss::Random(share(random)),
+                Some(Loss::Random(_)) | None => plan::Loss::None,
+                Some(Loss::Bursts(chain)) => plan::Loss::GilbertElliott(GilbertElliott {
+                    to_bad: share(chain.to_bad),
+                    to_good: share(chain.to_good),
+                    in_bad: share(chain.in_bad),
+                    in_good: share(chain.in_good),
+                }),
+            },
+            duplicate: share(self.duplicate),
+            jitter: self.jitter.map(|Jitter(table)| plan::Jitter {
+                spread: table.spread,
+                distribution: table.distribution,
+                order: table.order,
+            }),
+        }
+    }
+
+    /// What is counted of a frame.
+    pub(super) fn encapsulation(&self) -> Encapsulation {
+        let named = match self.overhead {
+            Some(Overhead::Named { layer, tags, .. }) => Encapsulation {
+                // At most 48 B and the tags: it fits.
+                overhead: layer.overhead.cast_signed() + tags - ETHERNET_HEADER,
+                mpu: layer.mpu,
+                framing: layer.framing,
+            },
+            Some(Overhead::Bytes(overhead)) => Encapsulation {
+                overhead,
+                ..Encapsulation::ETHERNET
+            },
+            None => Encapsulation::ETHERNET,
+        };
+        Encapsulation {
+            mpu: self.mpu.map_or(named.mpu, |Mpu(bytes)| bytes),
+            framing: self.framing.unwrap_or(named.framing),
+            ..named
+        }
+    }
 }
 
 /// What every packet is counted with already; names count from the IP packet.
@@ -168,16 +155,34 @@ const MAHIMAHI: i16 = 4 - ETHERNET_HEADER;
 /// The form of `mpu`: at most a full frame.
 pub(super) const MPU: Form = Form::Size(0, 1_514);
 
-/// The link layer as it was given.
-#[derive(Clone, Debug)]
-pub(super) struct Layer {
-    overhead: Overhead,
-    mpu: Option<u16>,
-    framing: Option<Framing>,
+/// A size that no frame is counted below.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mpu(u16);
+
+impl KeyValue for Mpu {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        place.size_as().map(Self)
+    }
+
+    fn write(&self) -> Option<Node> {
+        Bytes(self.0.into()).write()
+    }
 }
 
+impl KeyValue for Framing {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let known = choice(place, "framing", Framing::WORDS)?;
+        Framing::named(Framing::WORDS[known]).ok_or_else(|| place.fail("unknown framing"))
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(self.word().into())
+    }
+}
+
+/// The link layer as it was given.
 #[derive(Clone, Debug)]
-enum Overhead {
+pub(crate) enum Overhead {
     /// Added to an Ethernet frame without check sequence.
     Bytes(i16),
     /// By the words of `tc`.
@@ -188,54 +193,12 @@ enum Overhead {
     },
 }
 
-impl Layer {
-    pub(super) fn read(fields: &Fields<'_>, traced: bool) -> Result<Self, ScenarioError> {
-        let usual = if traced { MAHIMAHI } else { 0 };
-        let named = |name: &&str| Framing::named(name);
-        let framings: Vec<_> = Framing::WORDS.iter().filter_map(named).collect();
-        Ok(Self {
-            overhead: fields
-                .option("overhead", Overhead::read)?
-                .unwrap_or(Overhead::Bytes(usual)),
-            mpu: fields.option("mpu", Place::size_as)?,
-            framing: fields.option("framing", |p| p.one_of("framing", &framings))?,
-        })
-    }
-
-    pub(super) fn write(&self, fields: &mut Table) {
-        let overhead = match &self.overhead {
-            Overhead::Bytes(bytes) => format!("{bytes}b"),
-            Overhead::Named { words, .. } => words.clone(),
-        };
-        insert(fields, "overhead", Some(overhead.into()));
-        let mpu = self.mpu.map(|mpu| format!("{mpu}b").into());
-        insert(fields, "mpu", mpu);
-        let framing = self.framing.map(|framing| framing.word().into());
-        insert(fields, "framing", framing);
-    }
-
-    pub(super) fn encapsulation(&self) -> Encapsulation {
-        let named = match &self.overhead {
-            Overhead::Bytes(overhead) => Encapsulation {
-                overhead: *overhead,
-                ..Encapsulation::ETHERNET
-            },
-            Overhead::Named { layer, tags, .. } => Encapsulation {
-                // At most 48 B and the tags: it fits.
-                overhead: layer.overhead.cast_signed() + tags - ETHERNET_HEADER,
-                mpu: layer.mpu,
-                framing: layer.framing,
-            },
-        };
-        Encapsulation {
-            mpu: self.mpu.unwrap_or(named.mpu),
-            framing: self.framing.unwrap_or(named.framing),
-            ..named
-        }
-    }
-}
-
 impl Overhead {
+    /// That of a link that names none.
+    pub(super) const fn usual(traced: bool) -> Self {
+        Self::Bytes(if traced { MAHIMAHI } else { 0 })
+    }
+
     fn bytes(place: &Place<'_>) -> Result<Self, ScenarioError> {
         let bytes = place.signed_size()?;
         if bytes < -ETHERNET_HEADER {
@@ -243,7 +206,9 @@ impl Overhead {
         }
         Ok(Self::Bytes(bytes))
     }
+}
 
+impl KeyValue for Overhead {
     /// A size, or the name of a link layer with `ether-vlan` behind it or not.
     fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
         let Value::Text(text) = &place.node.value else {
@@ -279,5 +244,12 @@ impl Overhead {
             layer,
             tags,
         })
+    }
+
+    fn write(&self) -> Option<Node> {
+        match self {
+            Self::Bytes(bytes) => Some(format!("{bytes}b").into()),
+            Self::Named { words, .. } => words.write(),
+        }
     }
 }

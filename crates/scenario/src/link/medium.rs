@@ -1,128 +1,118 @@
 //! Wireless links: `medium`.
 
-use crate::key::{Form, Key};
-use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
 use sojourn_net::Rate;
 
+use crate::declare::{KeyValue, Keys, Name, choices, keys, one_of, tables, words, written};
 use crate::error::ScenarioError;
+use crate::key::Form;
 use crate::place::Place;
-use crate::value::{Node, Value, insert, list, table, time};
+use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
+use crate::value::{Node, Value, time};
 
-pub(super) const KEYS: &[Key] = &[
-    Key::required(
-        "type",
-        Form::Choice(|| TYPES.to_vec()),
-        "Type of the medium.",
-    ),
-    Key::optional(
-        "name",
-        Form::NAME,
-        "Name of the medium; links with the same name share it.",
-    )
-    .or("air"),
-    Key::optional(
-        "standard",
-        Form::Choice(|| Standard::ALL.map(Standard::name).to_vec()),
-        "WiFi standard: sets the largest aggregate and the preamble.",
-    )
-    .or("802.11n"),
-    Key::optional(
-        "driver",
-        Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]),
-        "Limit of the driver queue, in packets or airtime.",
-    )
-    .or(PACKETS_WITHOUT_LIMIT),
-    Key::optional(
-        "stations",
-        Form::List(0, &Form::Table(STATION_KEYS)),
-        "Stations with a rate of their own.",
-    ),
-    Key::optional(
-        "sharing",
-        Form::Choice(|| Sharing::ALL.map(Sharing::name).to_vec()),
-        "How the stations share the radio: equal turns or equal airtime.",
-    )
-    .or("turns"),
-];
-const STATION_KEYS: &[Key] = &[
-    Key::required(
-        "host",
-        Form::Integer(0, Client::MOST as i64),
-        "Number of the station, the host of its traffic.",
-    ),
-    Key::required("rate", Form::RATE, "PHY rate of this station."),
-];
-const TYPES: [&str; 1] = ["wifi"];
-/// Packets that drivers held before their queues were limited.
-const PACKETS_WITHOUT_LIMIT: &str = "1000p";
+keys! {
+    /// A wireless medium.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Medium {
+        /// Type of the medium.
+        r#type: Type = one_of::<Type>(), required "\"wifi\"";
+        /// Name of the medium; links with the same name share it.
+        name: Name = Form::NAME, default "air";
+        /// WiFi standard: sets the largest aggregate and the preamble.
+        standard: Standard = one_of::<Standard>(), default "802.11n";
+        /// Limit of the driver queue, in packets or airtime.
+        // What drivers held before their queues were limited.
+        driver: DriverLimit = Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]), default "1000p";
+        /// Stations with a rate of their own.
+        stations: Option<Stations> = Form::List(0, &Form::Table(Station::KEYS));
+        /// How the stations share the radio: equal turns or equal airtime.
+        sharing: Sharing = one_of::<Sharing>(), default "turns";
+    }
+}
+
+keys! {
+    /// A station with a rate of its own.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Station {
+        /// Number of the station, the host of its traffic.
+        host: u8 = Form::Integer(0, Client::MOST as i64), required "1";
+        /// PHY rate of this station.
+        rate: Rate = Form::RATE, required "\"6500kbit\"";
+    }
+}
+
+words! {
+    /// A type of medium.
+    enum Type: "medium" { Wifi = "wifi" }
+}
+
+choices! {
+    Standard: "WiFi standard";
+    Sharing: "sharing mode";
+}
+
+tables! { Medium Station }
+
+/// Stations, none of them twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Stations(Vec<Station>);
 
 const MOST_PACKETS: u32 = 1_000_000;
 
-/// Reads the table.
-pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
-    let fields = place.fields(KEYS)?;
-    let kind = fields.need("type", "\"wifi\"")?;
-    kind.one_of("medium", &TYPES)?;
-    Ok(RadioConfig {
-        medium: fields.value("name", Place::name)?,
-        standard: fields.one_of("standard", "WiFi standard", &Standard::ALL)?,
-        driver: fields.value("driver", driver)?,
-        stations: fields.option("stations", stations)?.unwrap_or_default(),
-        sharing: fields.one_of("sharing", "sharing mode", &Sharing::ALL)?,
-    })
+impl Medium {
+    pub(super) fn config(&self) -> RadioConfig {
+        let stations = self.stations.iter().flat_map(|stations| &stations.0);
+        RadioConfig {
+            medium: self.name.0.clone(),
+            standard: self.standard,
+            driver: self.driver,
+            stations: stations
+                .map(|station| (station.host, station.rate))
+                .collect(),
+            sharing: self.sharing,
+        }
+    }
 }
 
 /// `1000p`, or a time on the air.
-fn driver(place: &Place<'_>) -> Result<DriverLimit, ScenarioError> {
-    let packets = match &place.node.value {
-        Value::Text(text) => text.trim().strip_suffix('p').map(str::parse::<u32>),
-        _ => None,
-    };
-    match packets {
-        Some(Ok(n)) if (1..=MOST_PACKETS).contains(&n) => Ok(DriverLimit::Packets(n)),
-        Some(_) => {
-            let right = format!("1p to {MOST_PACKETS}p, or airtime such as \"5ms\"");
-            Err(place.out_of_range(&right))
+impl KeyValue for DriverLimit {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let packets = match &place.node.value {
+            Value::Text(text) => text.trim().strip_suffix('p').map(str::parse::<u32>),
+            _ => None,
+        };
+        match packets {
+            Some(Ok(n)) if (1..=MOST_PACKETS).contains(&n) => Ok(Self::Packets(n)),
+            Some(_) => {
+                let right = format!("1p to {MOST_PACKETS}p, or airtime such as \"5ms\"");
+                Err(place.out_of_range(&right))
+            }
+            None => place.time().map(Self::Airtime),
         }
-        None => place.time().map(DriverLimit::Airtime),
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(match self {
+            Self::Packets(n) => format!("{n}p").into(),
+            Self::Airtime(limit) => time(*limit),
+        })
     }
 }
 
-fn stations(place: &Place<'_>) -> Result<Vec<(u8, Rate)>, ScenarioError> {
-    let mut stations: Vec<(u8, Rate)> = Vec::new();
-    for place in place.list()? {
-        let fields = place.fields(STATION_KEYS)?;
-        let host = fields.need("host", "1")?;
-        let number: u8 = host.integer()?;
-        if stations.iter().any(|&(known, _)| known == number) {
-            return Err(host.fail(format!("duplicate host {number}")));
+impl KeyValue for Stations {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let mut stations: Vec<Station> = Vec::new();
+        for place in place.list()? {
+            let station: Station = KeyValue::read(&place)?;
+            if stations.iter().any(|known| known.host == station.host) {
+                let host = place.fields(Station::KEYS)?.need("host", "1")?;
+                return Err(host.fail(format!("duplicate host {}", station.host)));
+            }
+            stations.push(station);
         }
-        stations.push((number, fields.need("rate", "\"6500kbit\"")?.rate()?));
+        Ok(Self(stations))
     }
-    Ok(stations)
-}
 
-/// The table as it is written.
-pub(super) fn node(radio: &RadioConfig) -> Node {
-    let driver = match radio.driver {
-        DriverLimit::Packets(n) => format!("{n}p").into(),
-        DriverLimit::Airtime(limit) => time(limit),
-    };
-    let mut fields = table([
-        ("type", TYPES[0].into()),
-        ("name", radio.medium.as_str().into()),
-        ("standard", radio.standard.name().into()),
-        ("driver", driver),
-        ("sharing", radio.sharing.name().into()),
-    ]);
-    let stations = list(&radio.stations, |&(host, rate)| {
-        Value::Table(table([
-            ("host", u32::from(host).into()),
-            ("rate", rate.to_string().into()),
-        ]))
-        .into()
-    });
-    let some = !radio.stations.is_empty();
-    insert(&mut fields, "stations", some.then_some(stations));
-    Value::Table(fields).into()
+    fn write(&self) -> Option<Node> {
+        (!self.0.is_empty()).then(|| written(&self.0))
+    }
 }

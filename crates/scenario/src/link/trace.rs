@@ -8,36 +8,31 @@ use std::path::Path;
 
 use sojourn_net::{Duration, Rate};
 
+use crate::declare::{KeyValue, Keys, keys, tables, written};
 use crate::error::ScenarioError;
 use crate::input::{MAX_TRACE, read_text};
-use crate::key::{Form, Key};
+use crate::key::Form;
 use crate::place::Place;
-use crate::plan::{Change, Trace};
-use crate::value::{Node, Table, Value, insert, list, table, time};
+use crate::plan::{self, Trace};
+use crate::value::{Node, Value};
 
 /// Opportunities a trace may have: days of the fastest cellular link.
 const MOST: usize = 10_000_000;
 /// Maximum number of opportunities in all traces of a scenario, including those set by arms: 80 MB.
 pub(super) const MOST_OF_ALL: usize = 2 * MOST;
-pub(super) const KEYS: &[Key] = &[
-    Key::optional(
-        "file",
-        Form::Def("text"),
-        "File from which the trace was read.",
-    ),
-    Key::required(
-        "gaps_ms",
-        Form::Def("text"),
-        "Gaps between delivery opportunities of 1504 B, in milliseconds, such as \"1 2x10\": 1 ms, then ten gaps of 2 ms.",
-    ),
-];
 
-/// A trace and where it came from.
-#[derive(Clone, Debug)]
-pub(super) struct Traced {
-    file: String,
-    pub(super) trace: Trace,
+keys! {
+    /// A trace and where it came from.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Traced {
+        /// File from which the trace was read.
+        file: Option<String> = Form::Def("text");
+        /// Gaps between delivery opportunities of 1504 B, in milliseconds, such as "1 2x10": 1 ms, then ten gaps of 2 ms.
+        gaps_ms: Trace = Form::Def("text"), required "\"1 2x10\"";
+    }
 }
+
+tables! { Traced Change }
 
 /// Puts what files hold in the place of their names, wherever `tree` names a trace; the names are
 /// relative to `folder`.
@@ -89,11 +84,13 @@ fn embed_below(
                     Ok(trace) => trace,
                     Err(rule) => return Err(fail(rule)),
                 };
-                *left = match left.checked_sub(trace.trace.times_ms().len()) {
+                *left = match left.checked_sub(trace.gaps_ms.times_ms().len()) {
                     Some(left) => left,
                     None => return Err(fail(too_many())),
                 };
-                child.value = trace.value();
+                if let Some(table) = KeyValue::write(&trace) {
+                    child.value = table.value;
+                }
             }
             _ => embed_below(&path, child, folder, left)?,
         }
@@ -124,8 +121,8 @@ fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
     }
     let trace = Trace::new(times).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
     Ok(Traced {
-        file: file.to_owned(),
-        trace,
+        file: Some(file.to_owned()),
+        gaps_ms: trace,
     })
 }
 
@@ -161,26 +158,15 @@ pub fn trace_mean_rate(gaps_ms: &str) -> Result<Rate, ScenarioError> {
     Ok(trace.mean_rate())
 }
 
-impl Traced {
-    /// Reads what [`embed`] has put there.
-    pub(super) fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let fields = place.fields(KEYS)?;
-        let gaps = fields.need("gaps_ms", "\"1 2x10\"")?;
-        let trace = read_gaps(gaps.text()?).map_err(|rule| gaps.fail(rule))?;
-        Ok(Self {
-            file: fields
-                .option("file", |p| p.text().map(str::to_owned))?
-                .unwrap_or_default(),
-            trace,
-        })
+impl KeyValue for Trace {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        read_gaps(place.text()?).map_err(|rule| place.fail(rule))
     }
 
-    /// The table that holds all of it.
-    fn value(&self) -> Value {
+    fn write(&self) -> Option<Node> {
         let mut gaps = String::new();
         let mut last = 0;
         let differences: Vec<_> = self
-            .trace
             .times_ms()
             .iter()
             .map(|&time| time - std::mem::replace(&mut last, time))
@@ -192,64 +178,65 @@ impl Traced {
                 n => write!(gaps, "{space}{}x{n}", same[0]),
             };
         }
-        let fields: Table = table([
-            ("file", self.file.as_str().into()),
-            ("gaps_ms", gaps.into()),
-        ]);
-        Value::Table(fields)
-    }
-
-    pub(super) fn node(&self) -> Node {
-        self.value().into()
+        Some(gaps.into())
     }
 }
 
-pub(super) const CHANGE_KEYS: &[Key] = &[
-    Key::required("at", Form::POSITIVE_TIME, "Time of the change."),
-    Key::optional("rate", Form::RATE, "New rate."),
-    Key::optional("delay", Form::TIME, "New delay."),
-];
-
-/// Reads the list, in which each comes after the one before.
-pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
-    let mut before = Duration::ZERO;
-    let mut changes = Vec::new();
-    let places = place.list()?;
-    if places.is_empty() {
-        return Err(place.fail("empty; expected at least one change (or omit the key)"));
+keys! {
+    /// A change of a link during the run.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Change {
+        /// Time of the change.
+        at: Duration = Form::POSITIVE_TIME, required "\"10s\"";
+        /// New rate.
+        rate: Option<Rate> = Form::RATE;
+        /// New delay.
+        delay: Option<Duration> = Form::TIME;
     }
-    for place in places {
-        let fields = place.fields(CHANGE_KEYS)?;
-        let at_place = fields.need("at", "\"10s\"")?;
-        let at = at_place.time()?;
-        if at <= before {
-            let rule = format!(
-                "{} is not after the previous change; expected ascending times",
-                at_place.node.shown()
-            );
-            return Err(at_place.fail(rule));
-        }
-        before = at;
-        let (rate, delay) = (
-            fields.option("rate", Place::rate)?,
-            fields.option("delay", Place::time)?,
-        );
-        if rate.is_none() && delay.is_none() {
-            let rule = "no change; expected rate = \"5mbit\", delay = \"20ms\" or both";
-            return Err(place.fail(rule));
-        }
-        changes.push(Change { at, rate, delay });
-    }
-    Ok(changes)
 }
 
-/// The list as it is written.
-pub(super) fn node(changes: &[Change]) -> Node {
-    list(changes, |change| {
-        let mut fields = table([("at", time(change.at))]);
-        let rate = change.rate.map(|rate| rate.to_string().into());
-        insert(&mut fields, "rate", rate);
-        insert(&mut fields, "delay", change.delay.map(time));
-        Value::Table(fields).into()
-    })
+impl Change {
+    pub(super) const fn config(&self) -> plan::Change {
+        plan::Change {
+            at: self.at,
+            rate: self.rate,
+            delay: self.delay,
+        }
+    }
+}
+
+/// Changes, each after the one before.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes(pub(super) Vec<Change>);
+
+impl KeyValue for Changes {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let mut before = Duration::ZERO;
+        let mut changes = Vec::new();
+        let places = place.list()?;
+        if places.is_empty() {
+            return Err(place.fail("empty; expected at least one change (or omit the key)"));
+        }
+        for place in places {
+            let change: Change = KeyValue::read(&place)?;
+            if change.at <= before {
+                let at = place.fields(Change::KEYS)?.need("at", "\"10s\"")?;
+                return Err(at.fail(format!(
+                    "{} is not after the previous change; expected ascending times",
+                    at.node.shown()
+                )));
+            }
+            before = change.at;
+            if change.rate.is_none() && change.delay.is_none() {
+                let rule = "no change; expected rate = \"5mbit\", delay = \"20ms\" or both";
+                return Err(place.fail(rule));
+            }
+            changes.push(change);
+        }
+        Ok(Self(changes))
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(written(&self.0))
+    }
 }

@@ -3,43 +3,98 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use sojourn_net::{Dscp, Duration, Rng};
+use sojourn_net::{Dscp, DscpError, Duration, Rng};
 
+use crate::declare::{KeyValue, Keys as _, Name, choices, keys, one_of};
 use crate::error::ScenarioError;
-use crate::key::Key;
+use crate::key::{Form, Key};
 use crate::link::{Links, UNLIMITED};
 use crate::page::Pages;
 use crate::place::{Fields, Place};
 use crate::plan::{Client, Traffic};
-use crate::value::Table;
+use crate::value::{Node, Table, Value};
 
 /// Maximum number of flows in all blocks. Checking a scenario needs 0.5 kB per flow and arm.
 pub(super) const MOST_FLOWS: u32 = 100_000;
 
+keys! {
+    /// Keys of all traffic.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Common {
+        /// Type of traffic.
+        r#type: String = Form::Def("text"), required "\"tcp\"";
+        /// Name of the group; its flows are numbered.
+        name: Option<Name> = Form::NAME;
+        /// up: data crosses the link named up, responses the link named down; down: the reverse.
+        direction: Option<Direction> = one_of::<Direction>();
+        /// Links that data crosses, in order; replaces direction.
+        path: Option<Vec<String>> = Form::List(0, &Form::Def("text"));
+        /// Links that responses cross, in order; used with path.
+        r#return: Option<Vec<String>> = Form::List(0, &Form::Def("text"));
+        /// Number of flows.
+        count: u32 = Form::Integer(1, MOST_FLOWS as i64), default "1";
+        /// When the flows start.
+        start: Duration = Form::TIME, default "0s";
+        /// Maximum random delay of each start.
+        start_jitter: Duration = Form::TIME, default "0s";
+        /// When the flows stop.
+        stop: Option<Duration> = Form::POSITIVE_TIME;
+        /// Base round-trip time, or a list with one per flow; by default the scenario's.
+        rtt: Option<Rtt> = Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]);
+        /// DSCP of all packets, in both directions.
+        dscp: Dscp = Form::Def("dscp"), usual "CS0";
+        /// Host that the flows belong to, for queues that share capacity among hosts.
+        host: Option<u8> = Form::Integer(0, Client::MOST as i64);
+    }
+}
+
 /// Flows that differ in nothing but their names, random streams and perhaps RTTs.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    pub(crate) name: String,
+    pub(crate) keys: Common,
     pub(crate) way: Way,
-    pub(crate) count: u32,
-    pub(crate) start: Duration,
-    pub(crate) start_jitter: Duration,
-    pub(crate) stop: Option<Duration>,
-    pub(crate) rtt: Rtt,
-    pub(crate) dscp: Dscp,
-    pub(crate) host: Option<u8>,
     pub(crate) kind: Kind,
 }
 
 /// The base RTT of the flows of a block.
 #[derive(Clone, Debug)]
 pub(crate) enum Rtt {
-    /// The scenario's.
-    Common,
     /// The same for all.
     Own(Duration),
     /// One for each.
     Each(Vec<Duration>),
+}
+
+impl KeyValue for Rtt {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        match place.node.value {
+            Value::List(_) => KeyValue::read(place).map(Self::Each),
+            _ => place.time().map(Self::Own),
+        }
+    }
+
+    fn write(&self) -> Option<Node> {
+        match self {
+            Self::Own(rtt) => rtt.write(),
+            Self::Each(rtts) => rtts.write(),
+        }
+    }
+}
+
+/// A name in quotes or a plain number.
+impl KeyValue for Dscp {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let read = match &place.node.value {
+            Value::Text(name) => name.parse(),
+            Value::Int(number) => number.to_string().parse(),
+            _ => Err(DscpError),
+        };
+        read.map_err(|e: DscpError| place.fail(format!("invalid DSCP {}; {e}", place.node.shown())))
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(self.to_string().into())
+    }
 }
 
 /// Through which links a flow passes.
@@ -74,10 +129,27 @@ impl Direction {
     }
 }
 
+choices! {
+    Direction: "direction";
+}
+
 impl Block {
+    /// The name of the group; empty until it has one.
+    pub(crate) fn name(&self) -> &str {
+        self.keys.name.as_ref().map_or("", |name| &name.0)
+    }
+
+    /// Its canonical table.
+    pub(crate) fn node(&self) -> Node {
+        let mut fields = Table::new();
+        self.keys.write(&mut fields);
+        self.kind.write(&mut fields);
+        Value::Table(fields).into()
+    }
+
     /// Whose its flows are.
     pub(crate) fn client(&self) -> Option<Client> {
-        self.host.map(|number| Client {
+        self.keys.host.map(|number| Client {
             number,
             receives: matches!(self.way, Way::Direction(Direction::Down)),
         })
@@ -97,19 +169,19 @@ impl Block {
 
     /// What flow number `n` of the block is called.
     pub(crate) fn flow_name(&self, n: u32) -> String {
-        if self.count == 1 {
-            self.name.clone()
+        if self.keys.count == 1 {
+            self.name().to_owned()
         } else {
-            format!("{}/{}", self.name, n + 1)
+            format!("{}/{}", self.name(), n + 1)
         }
     }
 
     /// The base RTT of flow number `n` of the block.
     pub(crate) fn flow_rtt(&self, n: u32, common: Duration) -> Duration {
-        match &self.rtt {
-            Rtt::Common => common,
-            Rtt::Own(rtt) => *rtt,
-            Rtt::Each(rtts) => rtts[n as usize],
+        match &self.keys.rtt {
+            None => common,
+            Some(Rtt::Own(rtt)) => *rtt,
+            Some(Rtt::Each(rtts)) => rtts[n as usize],
         }
     }
 }
@@ -271,7 +343,7 @@ pub(super) fn way(
         fields.get("return"),
     ) {
         (Some(direction), None, None) => {
-            let chosen = direction.one_of("direction", &Direction::ALL)?;
+            let chosen = KeyValue::read(&direction)?;
             if Direction::NAMES.iter().all(|name| !names.contains(name)) {
                 return Err(direction.fail(format!(
                     "no link is named \"up\" or \"down\"; set path to a list of links (defined links: {})",

@@ -17,74 +17,19 @@ mod web;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use sojourn_net::{Dscp, DscpError, Duration};
+use sojourn_net::Duration;
 
+use crate::declare::{KeyValue, Keys as _, Name};
 use crate::error::ScenarioError;
-use crate::key::{Form, Key};
+use crate::key::Key;
 use crate::link::Links;
 use crate::page::Pages;
 use crate::place::{Fields, Place, choice};
-use crate::plan::Client;
 use crate::value::Value;
-use block::{Context, MOST_FLOWS, TrafficType, check_way, way};
+use block::{Common, Context, MOST_FLOWS, TrafficType, check_way, way};
 
-pub(crate) use block::{Block, Direction, Rtt, Way};
+pub(crate) use block::{Block, Direction, Way};
 pub use block::{Measured, TrafficProperties};
-
-/// Keys of all traffic.
-pub(crate) const COMMON: &[Key] = &[
-    Key::required("type", Form::Def("text"), "Type of traffic."),
-    Key::optional(
-        "name",
-        Form::NAME,
-        "Name of the group; its flows are numbered.",
-    ),
-    Key::optional(
-        "direction",
-        Form::Choice(|| Direction::NAMES.to_vec()),
-        "up: data crosses the link named up, responses the link named down; down: the reverse.",
-    ),
-    Key::optional(
-        "path",
-        Form::List(0, &Form::Def("text")),
-        "Links that data crosses, in order; replaces direction.",
-    ),
-    Key::optional(
-        "return",
-        Form::List(0, &Form::Def("text")),
-        "Links that responses cross, in order; used with path.",
-    ),
-    Key::optional(
-        "count",
-        Form::Integer(1, MOST_FLOWS as i64),
-        "Number of flows.",
-    )
-    .or("1"),
-    Key::optional("start", Form::TIME, "When the flows start.").or("0s"),
-    Key::optional(
-        "start_jitter",
-        Form::TIME,
-        "Maximum random delay of each start.",
-    )
-    .or("0s"),
-    Key::optional("stop", Form::POSITIVE_TIME, "When the flows stop."),
-    Key::optional(
-        "rtt",
-        Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]),
-        "Base round-trip time, or a list with one per flow; by default the scenario's.",
-    ),
-    Key::optional(
-        "dscp",
-        Form::Def("dscp"),
-        "DSCP of all packets, in both directions.",
-    )
-    .or("CS0"),
-    Key::optional(
-        "host",
-        Form::Integer(0, Client::MOST as i64),
-        "Host that the flows belong to, for queues that share capacity among hosts.",
-    ),
-];
 
 /// Every type of traffic, each declared in its own file.
 const TYPES: &[TrafficType] = &[
@@ -113,7 +58,7 @@ pub(crate) fn properties() -> impl Iterator<Item = (&'static str, TrafficPropert
 }
 
 fn keys_of(chosen: &TrafficType) -> Vec<Key> {
-    [&[COMMON], chosen.keys].concat().concat()
+    [&[Common::KEYS], chosen.keys].concat().concat()
 }
 
 /// Reads all blocks and gives those a name that have none.
@@ -151,54 +96,40 @@ fn block(
     let names: Vec<_> = TYPES.iter().map(|known| known.name).collect();
     let chosen = &TYPES[choice(&type_place, "traffic type", &names)?];
     let fields = place.fields(&keys_of(chosen))?;
-    let count = fields.integer("count")?;
+    let count = fields.value("count", KeyValue::read)?;
+    let way = way(place, &fields, links)?;
+    check_rtts(&fields, count)?;
+    let mut keys = Common::read(&fields)?;
+    if keys.path.is_some() {
+        keys.r#return.get_or_insert_default();
+    }
     let context = Context {
         pages,
         count,
         duration,
     };
     let block = Block {
-        name: fields.option("name", Place::name)?.unwrap_or_default(),
-        way: way(place, &fields, links)?,
-        count,
-        start: fields.time("start")?,
-        start_jitter: fields.time("start_jitter")?,
-        stop: fields.option("stop", Place::time)?,
-        rtt: rtt(&fields, count)?,
-        dscp: fields.value("dscp", dscp)?,
-        host: fields.option("host", Place::integer)?,
+        way,
         kind: chosen.settings(&fields, &context)?,
+        keys,
     };
     check_times(&block, &fields, duration)?;
     check_way(&block.way, block.kind.is_answered(), &fields, links)?;
     Ok(block)
 }
 
-/// A name in quotes or a plain number.
-fn dscp(place: &Place<'_>) -> Result<Dscp, ScenarioError> {
-    let read = match &place.node.value {
-        Value::Text(name) => name.parse(),
-        Value::Int(number) => number.to_string().parse(),
-        _ => Err(DscpError),
-    };
-    read.map_err(|e: DscpError| place.fail(format!("invalid DSCP {}; {e}", place.node.shown())))
-}
-
-fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {
+/// Refuses a list of RTTs that has not one for each flow.
+fn check_rtts(fields: &Fields<'_>, count: u32) -> Result<(), ScenarioError> {
     let Some(place) = fields.get("rtt") else {
-        return Ok(Rtt::Common);
+        return Ok(());
     };
-    let Value::List(given) = &place.node.value else {
-        return place.time().map(Rtt::Own);
-    };
-    if given.len() != count as usize {
-        let given = given.len();
-        let rule = format!("{given} values; expected {count}, one per flow");
-        return Err(place.fail(rule));
+    match &place.node.value {
+        Value::List(rtts) if rtts.len() != count as usize => {
+            let given = rtts.len();
+            Err(place.fail(format!("{given} values; expected {count}, one per flow")))
+        }
+        _ => Ok(()),
     }
-    let rtts = place.list()?;
-    let rtts = rtts.iter().map(Place::time).collect::<Result<_, _>>()?;
-    Ok(Rtt::Each(rtts))
 }
 
 fn check_times(
@@ -207,15 +138,15 @@ fn check_times(
     duration: Duration,
 ) -> Result<(), ScenarioError> {
     if let Some(place) = fields.get("start")
-        && block.start >= duration
+        && block.keys.start >= duration
     {
         let given = place.node.shown();
         return Err(place.fail(format!(
             "{given} is not before the end of the run; expected less than the duration"
         )));
     }
-    if let (Some(place), Some(stop)) = (fields.get("stop"), block.stop)
-        && stop <= block.start
+    if let (Some(place), Some(stop)) = (fields.get("stop"), block.keys.stop)
+        && stop <= block.keys.start
     {
         let given = place.node.shown();
         return Err(place.fail(format!(
@@ -226,10 +157,10 @@ fn check_times(
 }
 
 fn name_the_nameless(blocks: &mut [Block]) {
-    let mut taken: BTreeSet<String> = blocks.iter().map(|b| b.name.clone()).collect();
+    let mut taken: BTreeSet<String> = blocks.iter().map(|b| b.name().to_owned()).collect();
     // Where the search for each name goes on: thousands of blocks may share one.
     let mut next: BTreeMap<String, u32> = BTreeMap::new();
-    for block in blocks.iter_mut().filter(|b| b.name.is_empty()) {
+    for block in blocks.iter_mut().filter(|b| b.name().is_empty()) {
         let plain = match block.way {
             Way::Direction(direction) => {
                 format!("{} {}", block.kind.name(), direction.name())
@@ -238,7 +169,7 @@ fn name_the_nameless(blocks: &mut [Block]) {
         };
         let number = next.entry(plain.clone()).or_insert(1);
         // Ends: only finitely many names are taken.
-        block.name = loop {
+        let name = loop {
             let name = match *number {
                 1 => plain.clone(),
                 n => format!("{plain} {n}"),
@@ -248,6 +179,7 @@ fn name_the_nameless(blocks: &mut [Block]) {
                 break name;
             }
         };
+        block.keys.name = Some(Name(name));
     }
 }
 
@@ -258,7 +190,7 @@ fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), ScenarioErr
         error.path.push_str(".name");
         Err(error)
     };
-    let total: u64 = blocks.iter().map(|b| u64::from(b.count)).sum();
+    let total: u64 = blocks.iter().map(|b| u64::from(b.keys.count)).sum();
     if total > u64::from(MOST_FLOWS) {
         let place = &places[places.len() - 1];
         let mut error = place.fail(format!(
@@ -267,10 +199,10 @@ fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), ScenarioErr
         error.path.push_str(".count");
         return Err(error);
     }
-    let groups: BTreeSet<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
+    let groups: BTreeSet<&str> = blocks.iter().map(Block::name).collect();
     let mut seen = BTreeSet::new();
     for (block, place) in blocks.iter().zip(places) {
-        let name = &block.name;
+        let name = block.name();
         if !seen.insert(name) {
             return fail(place, format!("duplicate traffic name \"{name}\""));
         }
@@ -286,14 +218,14 @@ fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), ScenarioErr
 
 /// Other traffic with the name of a flow of `block`: flow k of a block of many is `name/k`.
 fn clash<'a>(block: &Block, names: &BTreeSet<&'a str>) -> Option<&'a str> {
-    let prefix = format!("{}/", block.name);
+    let prefix = format!("{}/", block.name());
     let below = names.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
     below
         .copied()
-        .take_while(|name| block.count > 1 && name.starts_with(&prefix))
+        .take_while(|name| block.keys.count > 1 && name.starts_with(&prefix))
         .find(|name| {
             let number = name[prefix.len()..].parse::<u32>();
-            number.is_ok_and(|n| (1..=block.count).contains(&n))
+            number.is_ok_and(|n| (1..=block.keys.count).contains(&n))
         })
 }
 
