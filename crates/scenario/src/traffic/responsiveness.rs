@@ -43,15 +43,15 @@ impl Responsiveness {
                 place.fail("not allowed with load = false, which probes one idle connection")
             );
         }
-        if !self.load {
-            self.connections = None;
-        }
         let config = ResponsivenessConfig {
             exchange: read_exchange(fields)?,
             connections: self.connections.unwrap_or(1),
             load: self.load,
             tls: self.tls,
         };
+        if !self.load {
+            self.connections = None;
+        }
         Ok(App {
             keys: self,
             config: Arc::new(config),
