@@ -16,12 +16,15 @@ __all__ = [
     "Capture",
     "Claim",
     "DamagedResultError",
+    "Folder",
     "Invocation",
     "Measurements",
     "Meter",
+    "NotRegularError",
     "Outcome",
     "Packet",
     "QueueError",
+    "Replacement",
     "ResultError",
     "RunStore",
     "Scenario",
@@ -29,6 +32,7 @@ __all__ = [
     "SojournError",
     "Table",
     "UnavailableError",
+    "add_derived",
     "averaged_pings",
     "backend_concurrency",
     "backend_names",
@@ -50,6 +54,8 @@ __all__ = [
     "max_seed",
     "message",
     "metric_catalogue",
+    "open_committed",
+    "open_regular",
     "parameters_at",
     "parse_cc",
     "parse_qdisc",
@@ -89,6 +95,9 @@ class QueueError(SojournError):
 
 class UnavailableError(SojournError):
     """The machine lacks something that a live run needs; the message says what to do about it."""
+
+class NotRegularError(OSError):
+    """A path is a directory, a pipe, a device, or a symbolic link that may not be followed."""
 
 @final
 class Packet:
@@ -347,6 +356,54 @@ class RunStore:
 
     def begin_rows(self, meter: Meter) -> Invocation:
         """Begin an execution that stores rows of a meter, or continue the last interrupted one."""
+
+@final
+class Folder:
+    """A directory that no other process writes to until the ``with`` statement ends.
+
+    Failures are ``OSError``.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> Self: ...
+    def __enter__(self) -> Self:
+        """Lock the directory, which is created if needed, and complete an interrupted commit."""
+
+    def __exit__(self, *_exception: object) -> None:
+        """Unlock the directory; remove it if it was created and is empty."""
+
+    def is_vacant(self) -> bool:
+        """Whether nothing is in the directory but files of the protocol."""
+
+    def check(self, names: Sequence[str]) -> None:
+        """Check that files of these names can be committed."""
+
+    def commit(
+        self, files: Sequence[tuple[str, bytes]], *, remove: Sequence[str], manifest: str
+    ) -> None:
+        """Write files, all or none, and remove others with them.
+
+        `manifest` is the digest of the new manifest: reports and figures of another one are
+        removed, unless they were modified since.
+        """
+
+@final
+class Replacement:
+    """Replaces a file atomically by what is written to another one in the ``with`` statement.
+
+    Failures are ``OSError``.
+    """
+
+    def __new__(
+        cls, path: str | PathLike[str], *, rest: str | PathLike[str] | None = None
+    ) -> Self: ...
+    def __enter__(self) -> Path:
+        """Create the file to write, with the permissions of the one that it will replace."""
+
+    def __exit__(self, exception: object, _value: object, _traceback: object) -> None:
+        """Put the new content into its place, synced to disk.
+
+        After an exception, the file is as before; what was written gets the name `rest`, if given.
+        """
 
 @final
 class Meter:
@@ -692,4 +749,16 @@ def run_program(
     `capture` receives the packets. Return the outcome, whose scenario has the duration that the run
     took, the exit code of the program (None if it was still running), and whether a signal ended
     the run.
+    """
+
+def add_derived(path: str | PathLike[str], manifest: str, sha256: str) -> None:
+    """Add a report or figure to the index of its directory."""
+
+def open_committed(directory: str | PathLike[str], name: str) -> int:
+    """Open a file of a directory, even after an unfinished commit, and return its descriptor."""
+
+def open_regular(path: str | PathLike[str], *, follow: bool = True) -> int:
+    """Open a regular file to read it, and return its descriptor.
+
+    Raises :class:`NotRegularError` for anything else, and for a symbolic link if `follow` is false.
     """

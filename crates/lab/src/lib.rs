@@ -6,7 +6,6 @@
 
 mod budget;
 mod capture;
-mod derived;
 mod frame;
 mod inventory;
 mod invocation;

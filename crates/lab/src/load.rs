@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 use sojourn_scenario::digest::sha256_hex;
-use sojourn_store::{find, read_regular};
+use sojourn_store::read_committed;
 
 use crate::frame::{MANIFEST, MOST_MANIFEST, ResultError};
 use crate::manifest::Manifest;
@@ -86,7 +86,7 @@ fn load_as(directory: &Path, manifest: &[u8], most_bytes: u64) -> Result<Outcome
 }
 
 fn read_manifest(directory: &Path) -> Result<Vec<u8>, ResultError> {
-    let found = read_file(directory, MANIFEST, MOST_MANIFEST);
+    let found = read_committed(directory, MANIFEST, MOST_MANIFEST);
     found.map_err(|e| match e.kind() {
         ErrorKind::NotFound if directory.is_dir() => ResultError::new(
             directory,
@@ -100,15 +100,6 @@ fn read_manifest(directory: &Path) -> Result<Vec<u8>, ResultError> {
         }
         _ => unreadable(&directory.join(MANIFEST), &e),
     })
-}
-
-/// Reads a file that may be in the directory of a commit.
-fn read_file(directory: &Path, name: &str, most: u64) -> io::Result<Vec<u8>> {
-    match read_regular(&find(directory, name), most) {
-        // It may have been moved to its place since it was found.
-        Err(e) if e.kind() == ErrorKind::NotFound => read_regular(&directory.join(name), most),
-        other => other,
-    }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> ResultError {
@@ -130,7 +121,7 @@ fn load_table(
 ) -> Result<Table, ResultError> {
     let name = kind.file_name();
     let path = directory.join(&name);
-    let bytes = read_file(directory, &name, left.saturating_add(OVERHEAD));
+    let bytes = read_committed(directory, &name, left.saturating_add(OVERHEAD));
     let bytes = bytes.map_err(|e| match e.kind() {
         ErrorKind::NotFound => ResultError::damaged(&path, "is missing from the result"),
         _ => unreadable(&path, &e),

@@ -13,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 use sojourn_scenario::digest::hex;
 use sojourn_store::{Disk, Files, Folder, Output, Staging, read_regular};
 
-use crate::derived::obsolete;
 use crate::frame::{MANIFEST, MOST_MANIFEST, Present, ResultError, present};
 use crate::outcome::Outcome;
 use crate::tables::{Table, TableKind};
@@ -177,7 +176,7 @@ impl Outcome {
             return Err(ResultError::new(directory, rule));
         }
         let committed = claim.folder.commit(|staging| {
-            let digest = self.write_to(staging, directory)?;
+            let digest = self.write_to(staging)?;
             match present {
                 Some(present)
                     if claim.replace == Replace::Nothing
@@ -195,7 +194,7 @@ impl Outcome {
     }
 
     /// Returns the digest of the manifest.
-    fn write_to(&self, staging: &Staging<'_>, directory: &Path) -> io::Result<String> {
+    fn write_to(&self, staging: &Staging<'_>) -> io::Result<String> {
         let mut digests = Map::new();
         for kind in TableKind::ALL {
             let table = self.table(kind);
@@ -206,10 +205,7 @@ impl Outcome {
         }
         let (text, digest) = self.manifest().to_json_with(digests);
         staging.write(MANIFEST, text.as_bytes())?;
-        let obsolete = obsolete(directory, &digest);
-        if !obsolete.is_empty() {
-            staging.remove(&obsolete)?;
-        }
+        staging.remove(Vec::new(), &digest)?;
         Ok(digest)
     }
 }

@@ -103,6 +103,7 @@ const EDGES: [(&str, &[&str]); 18] = [
             "sojourn-lab",
             "sojourn-sim",
             "sojourn-live",
+            "sojourn-store",
         ],
     ),
     ("sojourn-extension", &["sojourn-py"]),

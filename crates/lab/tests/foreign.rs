@@ -55,7 +55,12 @@ fn pipes_and_devices_are_refused_without_waiting() {
                 device => link(device, &path),
             }
             let message = damage(place.path());
-            let expected = format!("{name}: is not a regular file");
+            let what = if replaced == "directory" {
+                "a directory"
+            } else {
+                "not a regular file"
+            };
+            let expected = format!("{name}: is {what}");
             assert!(message.ends_with(&expected), "{replaced}: {message}");
         }
     }

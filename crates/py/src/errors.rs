@@ -2,7 +2,7 @@
 
 use pyo3::PyErr;
 use pyo3::create_exception;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyOSError};
 use sojourn_backend::{BackendError, UnknownBackend};
 use sojourn_lab::{
     ResultError as FolderError, ScenarioError as InvalidScenario, StatsError, message,
@@ -46,6 +46,13 @@ create_exception!(
     UnavailableError,
     SojournError,
     "The machine lacks something that a live run needs; the message says what to do about it."
+);
+
+create_exception!(
+    sojourn._core,
+    NotRegularError,
+    PyOSError,
+    "A path is a directory, a pipe, a device, or a symbolic link that may not be followed."
 );
 
 /// The failures of functions called from Python.

@@ -14,6 +14,7 @@ mod run;
 mod run_store;
 mod scenario;
 mod statistics;
+mod storage;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -34,6 +35,8 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run_store::PyRunStore>()?;
     module.add_class::<run_store::PyInvocation>()?;
     module.add_class::<scenario::PyScenario>()?;
+    module.add_class::<storage::PyFolder>()?;
+    module.add_class::<storage::PyReplacement>()?;
     let py = module.py();
     let errors = [
         py.get_type::<errors::SojournError>(),
@@ -42,6 +45,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<errors::DamagedResultError>(),
         py.get_type::<errors::QueueError>(),
         py.get_type::<errors::UnavailableError>(),
+        py.get_type::<errors::NotRegularError>(),
     ];
     errors.iter().try_for_each(|error| add_type(module, error))
 }
@@ -94,5 +98,8 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;
-    module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)
+    module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)?;
+    module.add_function(wrap_pyfunction!(storage::add_derived_file, module)?)?;
+    module.add_function(wrap_pyfunction!(storage::open_committed_file, module)?)?;
+    module.add_function(wrap_pyfunction!(storage::open_regular_file, module)?)
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 ///
 /// Read operations are not included, because a failed read loses no data.
 pub trait Files: Debug + Send + Sync {
-    /// Creates a file that does not exist.
+    /// Creates a file that does not exist; only its owner may open a private one.
     ///
     /// # Errors
     /// If the file exists or cannot be created.
-    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+    fn create_new(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>>;
 
     /// Creates a directory and its parents; it may exist.
     ///
@@ -58,7 +58,8 @@ pub trait Files: Debug + Send + Sync {
     /// If the directory cannot be opened or synchronised.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Locks a file, which is created if needed; `None` if another process holds the lock.
+    /// Locks a file, which is created if needed; `None` if another process holds the lock. It does not
+    /// follow a symbolic link, nor wait for the reader of a pipe.
     ///
     /// The operating system releases the lock when the process ends for any reason.
     ///
@@ -66,16 +67,24 @@ pub trait Files: Debug + Send + Sync {
     /// If the file cannot be opened, or the file system has no locks.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
-    /// Locks an existing directory; `None` if another process holds the lock.
+    /// Locks an existing file or directory; `None` if another process holds the lock.
     ///
     /// # Errors
-    /// As [`Files::try_lock`], and [`ErrorKind::NotFound`] if another process has removed the
-    /// directory.
-    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>>;
+    /// As [`Files::try_lock`], and [`ErrorKind::NotFound`] if another process has removed it.
+    fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>>;
+}
+
+/// Who may open a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever the process lets open its files.
+    Usual,
+    /// Only the owner.
+    Private,
 }
 
 /// A file being written.
-pub trait Output: Write + Debug + Send {
+pub trait Output: Write + Debug + Send + Sync {
     /// Syncs the content to disk, so that it survives a power loss.
     ///
     /// # Errors
@@ -86,8 +95,22 @@ pub trait Output: Write + Debug + Send {
 /// A lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    /// Closing the file releases the lock.
-    _file: File,
+    /// Closing the file releases the lock; `None` on a file system without locks.
+    _file: Option<File>,
+}
+
+impl Lock {
+    /// Turns the error that the file system has no locks into a lock that excludes nobody.
+    pub(crate) fn where_supported(locked: io::Result<Option<Self>>) -> io::Result<Option<Self>> {
+        match locked {
+            Err(e)
+                if e.kind() == ErrorKind::Unsupported || e.raw_os_error() == Some(libc::ENOLCK) =>
+            {
+                Ok(Some(Self { _file: None }))
+            }
+            other => other,
+        }
+    }
 }
 
 /// The file system of the operating system.
@@ -95,8 +118,14 @@ pub struct Lock {
 pub struct Disk;
 
 impl Files for Disk {
-    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        Ok(Box::new(File::create_new(path)?))
+    fn create_new(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if access == Access::Private {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        Ok(Box::new(options.open(path)?))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -138,6 +167,11 @@ impl Files for Disk {
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            libc::O_NOFOLLOW | libc::O_NONBLOCK,
+        );
         loop {
             match lock_opened(options.open(path)?, path) {
                 // The former holder has removed the file: create it again.
@@ -147,7 +181,7 @@ impl Files for Disk {
         }
     }
 
-    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+    fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>> {
         lock_opened(File::open(path)?, path)
     }
 }
@@ -156,7 +190,7 @@ impl Files for Disk {
 /// removed file excludes nobody, because other processes lock its successor.
 fn lock_opened(file: File, path: &Path) -> io::Result<Option<Lock>> {
     match file.try_lock() {
-        Ok(()) if is_at(&file, path)? => Ok(Some(Lock { _file: file })),
+        Ok(()) if is_at(&file, path)? => Ok(Some(Lock { _file: Some(file) })),
         Ok(()) => Err(ErrorKind::NotFound.into()),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
@@ -175,6 +209,15 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 #[cfg(not(unix))]
 fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
+}
+
+/// The parent of a relative path of one name has no name.
+pub(crate) fn named(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
 }
 
 impl Output for File {

@@ -8,18 +8,20 @@
 //!    of the directory, after it the new ones.
 //! 3. Each file of [`COMMIT`] is moved to the directory, and [`COMMIT`] is removed.
 //!
-//! A process that dies in step 3 leaves [`COMMIT`]. Readers look there first ([`find`]), and the
-//! next [`Folder::claim`] repeats the step, which is idempotent.
+//! A process that dies in step 3 leaves [`COMMIT`]. Readers look there first ([`open_committed`]), and
+//! the next [`Folder::claim`] repeats the step, which is idempotent.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::files::{Files, Lock, Output};
-use crate::regular::read_regular;
+use crate::clock::{PATIENCE, wait_for};
+use crate::derived;
+use crate::files::{Access, Files, Lock, Output, named};
+use crate::regular::{Links, open_regular, read_opened, read_regular};
 
 /// Prefix of the names of all files of this protocol.
 const HIDDEN: &str = ".sojourn";
@@ -35,8 +37,9 @@ const MOST_REMOVALS: u64 = 1 << 20;
 const PROBE: &str = ".sojourn-probe";
 /// What [`Folder::probe`] writes.
 const PROBED: &str = ".sojourn-probed";
-/// The file that is moved last, so that it never describes files that have not been moved yet.
-const LAST: &str = "manifest.json";
+/// Extension of the files that are moved last: a manifest never describes files that have not been moved
+/// yet.
+const LAST: &str = "json";
 /// How often to create and lock a directory that other processes remove at the same time.
 const ATTEMPTS: u32 = 100;
 /// The root of a file system may contain it; it does not count as content.
@@ -46,7 +49,7 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// directory.
 ///
 /// A commit may take place between this call and the opening of the file.
-pub fn find(directory: &Path, name: &str) -> PathBuf {
+fn find(directory: &Path, name: &str) -> PathBuf {
     let committed = directory.join(COMMIT);
     // A link could lead to files of another directory.
     let is_real = fs::symlink_metadata(&committed).is_ok_and(|found| found.is_dir());
@@ -58,7 +61,38 @@ pub fn find(directory: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// A directory that no other process writes to until this value is dropped.
+/// Opens a file of a directory, even after an unfinished commit, and while a writer moves it.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub fn open_committed(directory: &Path, name: &str) -> io::Result<File> {
+    open_found(directory, name, find)
+}
+
+fn open_found(
+    directory: &Path,
+    name: &str,
+    mut find: impl FnMut(&Path, &str) -> PathBuf,
+) -> io::Result<File> {
+    match open_regular(&find(directory, name), Links::Follow) {
+        // A commit may have moved it since it was found.
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            open_regular(&find(directory, name), Links::Follow)
+        }
+        other => other,
+    }
+}
+
+/// Reads a file of at most `most` bytes as [`open_committed`] does.
+///
+/// # Errors
+/// Those of [`open_committed`] and [`read_regular`].
+pub fn read_committed(directory: &Path, name: &str, most: u64) -> io::Result<Vec<u8>> {
+    read_opened(open_committed(directory, name)?, most)
+}
+
+/// A directory that no other process writes to until this value is dropped; on a file system without
+/// locks, several processes can have it.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -96,6 +130,17 @@ impl Folder {
         };
         folder.recover()?;
         Ok(folder)
+    }
+
+    /// As [`Folder::claim`], but waits while another process has the directory, for ten seconds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] if another process keeps it, and the errors of the file system.
+    pub fn claim_waiting(files: &Arc<dyn Files>, path: &Path) -> io::Result<Self> {
+        wait_for(PATIENCE, || match Self::claim(Arc::clone(files), path) {
+            Err(e) if e.kind() == ErrorKind::ResourceBusy => Ok(None),
+            other => other.map(Some),
+        })
     }
 
     /// The directory.
@@ -153,7 +198,7 @@ impl Folder {
             let new = self.path.join(NEW);
             let committed = self.path.join(PROBE);
             self.files.create_dir_all(&new)?;
-            let mut output = self.files.create_new(&new.join(PROBED))?;
+            let mut output = self.files.create_new(&new.join(PROBED), Access::Usual)?;
             output.write_all(b"probe\n")?;
             output.sync()?;
             self.files.rename(&new, &committed)?;
@@ -204,6 +249,7 @@ impl Folder {
             let rule = format!("{e}; the files are complete in {COMMIT}, the next save moves them");
             io::Error::new(e.kind(), rule)
         })?;
+        derived::tidy(self.files.as_ref(), &self.path);
         Ok(value)
     }
 
@@ -257,8 +303,10 @@ impl Folder {
             }
             self.files.remove_file(&list)?;
         }
-        let last = names.remove(&OsString::from(LAST)).then(|| LAST.into());
-        for name in names.into_iter().chain(last) {
+        let (last, first): (Vec<_>, Vec<_>) = names
+            .into_iter()
+            .partition(|name| Path::new(name).extension().is_some_and(|end| end == LAST));
+        for name in first.into_iter().chain(last) {
             let place = self.path.join(&name);
             self.files.rename(&committed.join(&name), &place)?;
         }
@@ -292,7 +340,7 @@ impl Staging<'_> {
     /// Those of the file system.
     pub fn create(&self, name: &str) -> io::Result<Box<dyn Output>> {
         let path = self.folder.path.join(NEW).join(name);
-        self.folder.files.create_new(&path)
+        self.folder.files.create_new(&path, Access::Usual)
     }
 
     /// Writes a file and synchronises it.
@@ -305,11 +353,16 @@ impl Staging<'_> {
         output.sync()
     }
 
-    /// Files of the directory that the commit removes.
+    /// Files that the commit removes: `names`, and the reports and figures of another manifest than
+    /// that with the digest `manifest`.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn remove(&self, names: &[String]) -> io::Result<()> {
+    pub fn remove(&self, mut names: Vec<String>, manifest: &str) -> io::Result<()> {
+        names.extend(derived::obsolete(&self.folder.path, manifest));
+        if names.is_empty() {
+            return Ok(());
+        }
         self.write(REMOVALS, names.join("\n").as_bytes())
     }
 }
@@ -329,7 +382,7 @@ fn lock_directory(files: &dyn Files, path: &Path) -> io::Result<(Vec<PathBuf>, O
     let created: Vec<_> = missing.map(Path::to_owned).collect();
     let lock = files
         .create_dir_all(path)
-        .and_then(|()| files.try_lock_dir(path))
+        .and_then(|()| Lock::where_supported(files.try_lock_existing(path)))
         .inspect_err(|_| remove_unused(files, &created))?;
     Ok((created, lock))
 }
@@ -337,15 +390,6 @@ fn lock_directory(files: &dyn Files, path: &Path) -> io::Result<(Vec<PathBuf>, O
 /// Whether a path exists; dangling symbolic links count.
 fn exists(path: &Path) -> bool {
     fs::symlink_metadata(named(path)).is_ok()
-}
-
-/// The parent of a relative path of one name has no name.
-fn named(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    }
 }
 
 /// Whether a name has no directory part.
@@ -366,7 +410,7 @@ fn names(directory: &Path) -> io::Result<BTreeSet<OsString>> {
 /// The lock is needed: a directory that another process has claimed is empty until its first commit.
 fn remove_unused(files: &dyn Files, directories: &[PathBuf]) {
     for directory in directories {
-        let removed = match files.try_lock_dir(directory) {
+        let removed = match files.try_lock_existing(directory) {
             Ok(Some(_lock)) => files.remove_dir(directory),
             Ok(None) => return,
             Err(e) => Err(e),
@@ -380,4 +424,41 @@ fn remove_unused(files: &dyn Files, directories: &[PathBuf]) {
 /// Whether a directory does not exist after an attempt to remove or lock it.
 fn is_gone(attempt: io::Result<()>) -> bool {
     attempt.map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Disk;
+
+    #[test]
+    fn a_file_is_read_while_a_writer_moves_it() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path();
+        fs::create_dir(path.join(COMMIT)).unwrap();
+        fs::write(path.join(COMMIT).join("table"), "new").unwrap();
+        let mut finds = 0;
+        let opened = open_found(path, "table", |directory, name| {
+            let found = find(directory, name);
+            finds += 1;
+            // Finishes the commit, as the writer does.
+            drop(Folder::claim(Arc::new(Disk), directory).unwrap());
+            found
+        });
+        assert_eq!(read_opened(opened.unwrap(), 3).unwrap(), b"new");
+        assert_eq!(finds, 2);
+        let missing = open_committed(path, "other").unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_commit_is_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let (victim, path) = (place.path().join("victim"), place.path().join("result"));
+        fs::create_dir_all(&path).unwrap();
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("table"), "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, path.join(COMMIT)).unwrap();
+        assert_eq!(find(&path, "table"), path.join("table"));
+    }
 }

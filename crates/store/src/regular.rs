@@ -1,31 +1,58 @@
 //! Reads untrusted files: only regular files, and only up to a given size.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+
+/// What happens if a path is a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// The file that it refers to is opened.
+    Follow,
+    /// It is refused.
+    Refuse,
+}
+
+/// Opens a regular file to read it.
+///
+/// Pipes and devices are rejected before they are opened, because opening or reading them may block,
+/// have side effects or not end. The messages of the errors of this module begin with a verb,
+/// because callers put the name of the file before them.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] if it is not a regular file, and the errors of opening.
+pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
+    let found = match links {
+        Links::Follow => fs::metadata(path)?,
+        Links::Refuse => fs::symlink_metadata(path)?,
+    };
+    check_regular(found.file_type())?;
+    let file = open(path, links)?;
+    // The path may refer to another file by now.
+    check_regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
 
 /// Reads a regular file of at most `most` bytes; symbolic links are followed.
 ///
-/// Pipes and devices are rejected before they are opened, because reading them may block or not end.
-/// The messages of the following errors begin with a verb, because callers put the name of the file
-/// before them.
-///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, [`io::ErrorKind::FileTooLarge`] if
-/// it is too large, and the errors of opening and reading.
+/// [`ErrorKind::FileTooLarge`] if it is too large, and those of [`open_regular`] and of reading.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Checked before opening, because opening some devices has side effects.
-    check(&fs::metadata(path)?, most)?;
-    let file = open(path)?;
-    // The path may refer to another file by now.
-    let metadata = file.metadata()?;
-    check(&metadata, most)?;
+    read_opened(open_regular(path, Links::Follow)?, most)
+}
+
+/// As [`read_regular`], of a file that is open.
+pub(crate) fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_large(most));
+    }
     let mut bytes = Vec::new();
     // A sparse file may have any length: a failed allocation must not abort the process.
-    let reserved = bytes.try_reserve_exact(usize::try_from(metadata.len()).unwrap_or(usize::MAX));
+    let reserved = bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX));
     reserved.map_err(|_| {
-        let rule = format!("{} bytes do not fit into memory", metadata.len());
-        io::Error::new(io::ErrorKind::OutOfMemory, rule)
+        let rule = format!("{length} bytes do not fit into memory");
+        io::Error::new(ErrorKind::OutOfMemory, rule)
     })?;
     // The file may grow, and those of /proc state no length.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -36,27 +63,33 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-fn check(metadata: &fs::Metadata, most: u64) -> io::Result<()> {
-    if !metadata.is_file() {
-        let rule = "is not a regular file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, rule));
-    }
-    if metadata.len() > most {
-        return Err(too_large(most));
-    }
-    Ok(())
+pub(crate) fn check_regular(found: FileType) -> io::Result<()> {
+    let rule = if found.is_file() {
+        return Ok(());
+    } else if found.is_dir() {
+        "is a directory"
+    } else if found.is_symlink() {
+        "is a symbolic link"
+    } else {
+        "is not a regular file"
+    };
+    Err(io::Error::new(ErrorKind::InvalidInput, rule))
 }
 
 fn too_large(most: u64) -> io::Error {
     let rule = format!("is too large; expected at most {most} bytes");
-    io::Error::new(io::ErrorKind::FileTooLarge, rule)
+    io::Error::new(ErrorKind::FileTooLarge, rule)
 }
 
 /// Opens with `O_NONBLOCK`, in case the file has been replaced by a pipe.
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, links: Links) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let refused = (links == Links::Refuse).then_some(libc::O_NOFOLLOW);
+        options.custom_flags(libc::O_NONBLOCK | refused.unwrap_or_default());
+    }
     options.open(path)
 }

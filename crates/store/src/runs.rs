@@ -5,7 +5,6 @@
 //! listed or removed. Without this lock, a new segment could be mistaken for one of a dead process
 //! before its writer has locked it.
 
-mod clock;
 mod format;
 mod segment;
 mod writer;
@@ -17,19 +16,15 @@ use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::clock::{Pause, age, now_ms, sleep};
 pub use self::format::{Key, Kind, MAX_PAYLOAD};
 use self::segment::Scanned;
 pub use self::segment::{Record, Segment};
 pub use self::writer::{COMMIT_INTERVAL, Writer};
+use crate::clock::{PATIENCE, age, now_ms, wait_for};
 use crate::files::{Files, Lock};
 
 /// Segments of dead processes are removed at this age.
 pub const KEPT: Duration = Duration::from_hours(30 * 24);
-
-/// How long to wait for another process to release the directory: listing 100,000 runs takes a
-/// fraction of a second.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 const EXTENSION: &str = "runs";
 
@@ -145,20 +140,7 @@ impl RunStore {
     /// Waits for the lock on the directory.
     fn lock(&self) -> io::Result<Lock> {
         let path = self.folder.join("lock");
-        let patience = Pause::of(PATIENCE);
-        // Ends after PATIENCE.
-        loop {
-            match self.files.try_lock(&path)? {
-                Some(lock) => return Ok(lock),
-                None if patience.is_over() => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "is locked by another process",
-                    ));
-                }
-                None => sleep(Duration::from_millis(5)),
-            }
-        }
+        wait_for(PATIENCE, || self.files.try_lock(&path))
     }
 }
 

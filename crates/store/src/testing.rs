@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::files::{Disk, Files, Lock, Output};
+use crate::files::{Access, Disk, Files, Lock, Output};
 
 /// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +76,9 @@ fn injected() -> io::Error {
 }
 
 impl Files for Faulty {
-    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+    fn create_new(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>> {
         self.check()?;
-        let output = Disk.create_new(path)?;
+        let output = Disk.create_new(path, access)?;
         let faulty = self.clone();
         Ok(Box::new(FaultyOutput { output, faulty }))
     }
@@ -123,9 +123,9 @@ impl Files for Faulty {
         Disk.try_lock(path)
     }
 
-    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+    fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>> {
         self.check()?;
-        Disk.try_lock_dir(path)
+        Disk.try_lock_existing(path)
     }
 }
 

@@ -4,13 +4,15 @@ use std::fs;
 use std::io::Write as _;
 
 use sojourn_store::testing::{Fault, Faulty};
-use sojourn_store::{Disk, Files};
+use sojourn_store::{Access, Disk, Files};
 
 #[test]
 fn a_single_fault_fails_one_operation() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::new(Fault::Once, 1);
-    let mut output = files.create_new(&folder.path().join("a")).unwrap();
+    let mut output = files
+        .create_new(&folder.path().join("a"), Access::Usual)
+        .unwrap();
     assert!(output.write_all(b"1234").is_err());
     assert!(files.failed());
     output.write_all(b"5678").unwrap();
@@ -24,7 +26,7 @@ fn a_death_leaves_half_of_a_write_and_nothing_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
     let files = Faulty::new(Fault::Death, 1);
-    let mut output = files.create_new(&a).unwrap();
+    let mut output = files.create_new(&a, Access::Usual).unwrap();
     assert!(output.write_all(b"1234").is_err());
     assert!(output.sync().is_err());
     assert!(files.rename(&a, &b).is_err());

@@ -1,13 +1,17 @@
 //! Directories that several writers claim.
 
+#![expect(clippy::disallowed_methods, reason = "real threads take real time")]
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use sojourn_store::{Disk, Files, Folder, Lock, Output};
+use sojourn_store::testing::{Fault, Faulty};
+use sojourn_store::{Access, Disk, Files, Folder, Lock, Output};
 
 #[test]
 fn whoever_has_a_directory_has_the_one_at_its_path_alone() {
@@ -47,8 +51,8 @@ enum Contended {
 }
 
 impl Files for Contended {
-    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        Disk.create_new(path)
+    fn create_new(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>> {
+        Disk.create_new(path, access)
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -83,7 +87,7 @@ impl Files for Contended {
         Disk.try_lock(path)
     }
 
-    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+    fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>> {
         match self {
             Self::Removed(times) => {
                 let less = |left: usize| left.checked_sub(1);
@@ -101,7 +105,7 @@ impl Files for Contended {
                 }
             }
         }
-        Disk.try_lock_dir(path)
+        Disk.try_lock_existing(path)
     }
 }
 
@@ -146,4 +150,39 @@ fn a_directory_that_cannot_be_created_is_an_error() {
     assert_eq!(claim(&place.path().join("file")), ErrorKind::AlreadyExists);
     std::os::unix::fs::symlink("nowhere", place.path().join("link")).unwrap();
     assert_eq!(claim(&place.path().join("link")), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn a_claim_can_wait_for_the_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Files> = Arc::new(Disk);
+    let held = Folder::claim(Arc::clone(&disk), place.path()).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| Folder::claim_waiting(&disk, place.path()).map(drop));
+        thread::sleep(Duration::from_millis(30));
+        assert!(!waiting.is_finished());
+        drop(held);
+        waiting.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn manifests_are_moved_last() {
+    let place = tempfile::tempdir().unwrap();
+    let commit = place.path().join(".sojourn-commit");
+    fs::create_dir(&commit).unwrap();
+    for name in ["a.json", "b.parquet", "c.toml"] {
+        fs::write(commit.join(name), "new").unwrap();
+    }
+    // A commit that another process has left, and which ends again after a file.
+    for at in 0..20 {
+        let files = Arc::new(Faulty::new(Fault::Forever, at));
+        let _ = Folder::claim(files, place.path());
+        let moved = |name: &str| place.path().join(name).exists();
+        if moved("a.json") {
+            assert!(moved("b.parquet") && moved("c.toml"), "{at}");
+        }
+    }
+    drop(Folder::claim(Arc::new(Disk), place.path()).unwrap());
+    assert!(!commit.exists() && place.path().join("a.json").exists());
 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-use sojourn_store::read_regular;
+use sojourn_store::{Links, open_regular, read_regular};
 
 fn refused(path: &Path, most: u64) -> (ErrorKind, String) {
     let error = read_regular(path, most).unwrap_err();
@@ -37,10 +37,18 @@ fn links_are_followed_and_anything_but_a_file_is_refused() {
     let made = Command::new("mkfifo").arg(at("pipe")).status().unwrap();
     assert!(made.success());
     std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
-    let expected = (ErrorKind::InvalidInput, "is not a regular file".to_owned());
-    for name in ["pipe", "zero", "."] {
+    for (name, rule) in [
+        ("pipe", "is not a regular file"),
+        ("zero", "is not a regular file"),
+        (".", "is a directory"),
+    ] {
+        let expected = (ErrorKind::InvalidInput, rule.to_owned());
         assert_eq!(refused(&at(name), u64::MAX), expected, "{name}");
     }
+    let error = open_regular(&at("link"), Links::Refuse).unwrap_err();
+    assert_eq!(error.to_string(), "is a symbolic link");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(open_regular(&at("file"), Links::Refuse).is_ok());
 }
 
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 import json as js
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from sojourn import _core, files
+from sojourn import _core
 from sojourn.arguments import Argument, Plan
 from sojourn.arguments.common import EXECUTION, OUTPUT, Force, Json
 from sojourn.cli import process, spaces, stored
@@ -447,7 +448,20 @@ def _check(worst: Path, *, force: bool) -> None:
     if worst.exists() and not force:
         message = f"--worst {worst}: exists; expected --force or another file"
         raise _core.ResultError(message)
-    files.check_writable_file(worst)
+    problem = None
+    if worst.is_symlink() or (worst.exists() and not worst.is_file()):
+        problem = "it exists and is not a regular file"
+    elif not worst.parent.is_dir():
+        problem = f"{worst.parent} is not a directory"
+    else:
+        try:
+            with tempfile.TemporaryFile(dir=worst.parent):
+                pass
+        except OSError as error:
+            problem = f"{worst.parent}: {error.strerror}"
+    if problem is not None:
+        message = f"cannot write {worst}: {problem}"
+        raise _core.ResultError(message)
 
 
 def _document_of_adversary(result: AdversaryResult) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture
     of_body: OSError | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing_by_name(target, rest=kept) as temporary:
+        with _core.Replacement(target, rest=kept) as temporary:
             capture = _core.Capture(temporary)
             try:
                 yield capture

@@ -11,7 +11,6 @@ import polars as pl
 
 from sojourn import _core, markup
 from sojourn.result import (
-    derived_files,
     latex,
     metrics,
     notebook,
@@ -239,7 +238,6 @@ class Result(ResultTables):
             The directory cannot be written, or contains other files or another result.
         """
         self._manifest_sha256 = self._outcome.save(str(directory), force)
-        derived_files.tidy(directory)
         if self._invocation is not None and self.complete:
             self._invocation.discard()
 

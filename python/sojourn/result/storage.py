@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.result import derived_files
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
@@ -36,7 +35,6 @@ def claimed(
         yield claim
     finally:
         claim.release()
-        derived_files.tidy(path)
 
 
 def save(result: Result, claim: _core.Claim) -> None:

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from sojourn import files
+from sojourn import _core, files
 from sojourn.errors import invalid
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
@@ -17,7 +17,7 @@ def read_scenario(path: str | Path) -> str:
     """Read the text of a scenario file."""
     try:
         content = files.head(path, MAX_SCENARIO + 1)
-    except files.NotRegularError as error:
+    except _core.NotRegularError as error:
         raise invalid(path, f"{error.strerror}; expected a TOML file") from None
     return _text(content, f"{path}", "a TOML file")
 

@@ -4,17 +4,19 @@ A directory contains the files of one result or those of another one, never of b
 has the digests of the other files.
 """
 
+import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sojourn import _core, files, folder
+from sojourn import _core, files
 from sojourn.arguments import OutputError
 
 # A point of a sweep has less than 1 kB in a manifest; tables have about 100 bytes per run.
@@ -54,14 +56,13 @@ class Layout:
     is_described: Callable[[dict[str, Any]], bool] = lambda _: True
     # Raises a ResultError if a manifest in the directory must not be replaced without force.
     check_replaced: Callable[[Path, dict[str, Any], Mapping[str, Any]], None] = lambda *_: None
-    # Called with the directory and the SHA-256 of its new manifest, while the directory is locked.
-    after_commit: Callable[[Path, str], None] = lambda *_: None
 
     def check(self, directory: str | Path, manifest: Mapping[str, Any], *, force: bool) -> None:
         """Check that a result may be saved in a directory, and that it can be written."""
         place = Path(directory)
-        self._check_content(place, manifest, force=force)
-        files.check_writable(place, place)
+        with _claimed(place) as folder:
+            self._check_content(folder, place, manifest, force=force)
+            folder.check([self.manifest, *map(_file_of, self.tables), *self.texts])
 
     def save(
         self,
@@ -83,19 +84,15 @@ class Layout:
         whole = {**manifest, "files": digests}
         text = json.dumps(whole, indent=1, ensure_ascii=False).encode()
         digest = hashlib.sha256(text).hexdigest()
-        try:
-            with folder.locked(place):
-                # Another process may have saved a result in the meantime.
-                found = self._check_content(place, manifest, force=force)
-                if found is not None and not force:
-                    self.check_replaced(place, found, manifest)
-                folder.commit(place, {**contents, self.manifest: text})
-                for name in set(self.texts) - contents.keys():
-                    (place / name).unlink(missing_ok=True)
-                self.after_commit(place, digest)
-        except OSError as error:
-            message = f"cannot write {error.filename or place}: {error.strerror}"
-            raise _core.ResultError(message) from None
+        with _claimed(place) as folder:
+            found = self._check_content(folder, place, manifest, force=force)
+            if found is not None and not force:
+                self.check_replaced(place, found, manifest)
+            folder.commit(
+                [*contents.items(), (self.manifest, text)],
+                remove=[name for name in self.texts if name not in contents],
+                manifest=digest,
+            )
         return digest
 
     def load(self, directory: str | Path) -> Saved:
@@ -122,22 +119,12 @@ class Layout:
                     raise
 
     def _check_content(
-        self, place: Path, manifest: Mapping[str, Any], *, force: bool
+        self, folder: _core.Folder, place: Path, manifest: Mapping[str, Any], *, force: bool
     ) -> dict[str, Any] | None:
         """Check what is in a directory; return the manifest of the result in it."""
-        try:
-            names = {entry.name for entry in place.iterdir()}
-        except FileNotFoundError:
+        if folder.is_vacant():
             return None
-        except OSError as error:
-            message = f"cannot write {place}: {error.strerror}"
-            raise _core.ResultError(message) from None
-        hidden = {folder.NEW, folder.COMMIT}
-        names = {name for name in names - hidden if not name.startswith(files.TEMPORARY)}
-        exists = folder.current(place, self.manifest).exists()
-        if not names and not exists:
-            return None
-        if not exists:
+        if not (place / self.manifest).exists():
             message = f"{place}: contains other files; expected an empty directory or a new one"
             raise _core.ResultError(message)
         if force:
@@ -202,9 +189,21 @@ class Layout:
             raise _core.DamagedResultError(message) from None
 
 
+@contextlib.contextmanager
+def _claimed(place: Path) -> Iterator[_core.Folder]:
+    """Lock a directory, which is created if needed."""
+    try:
+        with _core.Folder(place) as folder:
+            yield folder
+    except OSError as error:
+        message = f"cannot write {place}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
 def _read(place: Path, name: str, most: int) -> bytes:
     """Read a file of a directory, even while another process replaces it."""
-    return folder.read(place, name, lambda found: files.head(found, most))
+    with os.fdopen(_core.open_committed(place, name), "rb") as stream:
+        return stream.read(most)
 
 
 def _file_of(table: str) -> str:

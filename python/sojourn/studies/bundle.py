@@ -289,7 +289,7 @@ def _stream(content: _Content) -> Iterator[BinaryIO]:
     try:
         with files.opened(content, follow=False) as stream:
             yield stream
-    except files.NotRegularError:
+    except _core.NotRegularError:
         raise invalid_file(content, "changed while it was read") from None
 
 

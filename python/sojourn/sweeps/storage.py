@@ -94,5 +94,4 @@ LAYOUT = Layout(
     tables=("runs", "points"),
     is_described=_is_described,
     check_replaced=_check_replaced,
-    after_commit=derived_files.remove_obsolete,
 )

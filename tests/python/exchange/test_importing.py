@@ -328,7 +328,7 @@ def test_sizes_are_limited_before_and_after_decompression(
     refused(sojourn("import", "sparse"), 4, "sparse: too large; expected at most 268435456 bytes")
     (tmp_path / "cut").write_bytes(gzip.compress(json.dumps(flent_file()).encode())[:100])
     refused(sojourn("import", "cut"), 4, "cut: the compressed data are damaged")
-    refused(sojourn("import", "/dev/zero"), 3, "/dev/zero: not a regular file")
+    refused(sojourn("import", "/dev/zero"), 3, "/dev/zero: is not a regular file")
     refused(sojourn("import", "none"), 3, "none: No such file")
     monkeypatch.setattr(untrusted, "MAX_FILE", len(LOG))
     file = written(tmp_path / "up.log", LOG)

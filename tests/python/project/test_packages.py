@@ -25,7 +25,6 @@ LAYERS = (
     "document",
     "arguments",
     "files",
-    "folder",
     "markup",
     "storage",
     "bibliography",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn import files, report
+from sojourn import _core, files, report
 from sojourn.plot import figures
 from sojourn.result import storage
 from support.saved import names, refused, scenario
@@ -214,7 +214,7 @@ def test_json_is_read_from_small_regular_files_only(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(file)
     os.mkfifo(tmp_path / "fifo")
     for name, problem in (("link", "symbolic link"), ("fifo", "not a regular"), (".", "directory")):
-        with pytest.raises(files.NotRegularError, match=problem):
+        with pytest.raises(_core.NotRegularError, match=problem):
             files.read_json(tmp_path / name, 8, follow=False)
 
 
@@ -251,10 +251,12 @@ def test_reports_are_written_at_the_same_time(tmp_path: Path) -> None:
 
 def test_files_of_dead_writers_are_removed_and_those_of_living_ones_stay(tmp_path: Path) -> None:
     program = textwrap.dedent("""
-        import os, sys
+        import sys
         from sojourn import files
-        os.fsync = lambda _: (print("writing", flush=True), sys.stdin.read())
-        files.replace("page.html", b"late")
+        with files.replacing("page.html") as stream:
+            stream.write(b"late")
+            print("writing", flush=True)
+            sys.stdin.read()
     """)
     writers = [
         subprocess.Popen(

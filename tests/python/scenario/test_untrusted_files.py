@@ -26,7 +26,7 @@ def test_a_scenario_that_is_no_regular_file_is_refused_at_once(
     sojourn: Command, tmp_path: Path, fifo: str
 ) -> None:
     for name in (fifo, "/dev/zero"):
-        refused(sojourn("run", name), 2, f"{name}: not a regular file; expected a TOML file")
+        refused(sojourn("run", name), 2, f"{name}: is not a regular file; expected a TOML file")
     refused(sojourn("run", "."), 2, "is a directory")
     with pytest.raises(sj.ScenarioError, match="not a regular file"):
         sj.Scenario.from_file(tmp_path / fifo)

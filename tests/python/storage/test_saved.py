@@ -55,6 +55,20 @@ def test_a_check_leaves_nothing(tmp_path: Path) -> None:
         LAYOUT.check(tmp_path, {"seed": 2}, force=False)
 
 
+def test_links_are_not_replaced(tmp_path: Path) -> None:
+    victim, place = tmp_path / "victim", tmp_path / "place"
+    victim.write_text("mine", encoding="utf-8")
+    place.mkdir()
+    (place / "guess.json").write_text("{}", encoding="utf-8")
+    (place / "trials.parquet").symlink_to(victim)
+    expected = "trials.parquet is a symbolic link; expected a regular file or none"
+    with pytest.raises(_core.ResultError, match=f"^cannot write {place}: {expected}$"):
+        LAYOUT.check(place, {"seed": 1}, force=True)
+    with pytest.raises(_core.ResultError, match=expected):
+        save(place, 1, None, force=True)
+    assert victim.read_text(encoding="utf-8") == "mine"
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

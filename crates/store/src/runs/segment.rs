@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::clock::age;
 use super::format::{HEAD, HEADER, Header, Key, Kind, RECORD, checksum, head, is_head};
+use crate::clock::age;
 use crate::files::{Files, Lock};
 
 /// A record of a segment: everything but its payload.

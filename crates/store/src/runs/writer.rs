@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::clock::Pause;
 use super::format::{HEAD, Header, Key, Kind, MAX_PAYLOAD, head};
-use crate::files::{Files, Lock, Output};
+use crate::clock::Pause;
+use crate::files::{Access, Files, Lock, Output};
 
 /// Minimum time between commits: a power loss loses at most the runs of this time, and there are at
 /// most five syncs per second, even if runs are short.
@@ -70,7 +70,7 @@ impl Writer {
     /// Creates the segment `path`, which must not exist, and holds it.
     pub(crate) fn create(path: PathBuf, files: Arc<dyn Files>) -> io::Result<Self> {
         let create = || {
-            let mut output = files.create_new(&path)?;
+            let mut output = files.create_new(&path, Access::Usual)?;
             let busy = || io::Error::other("a new segment is held by another process");
             let lock = files.try_lock(&path)?.ok_or_else(busy)?;
             output.write_all(&head())?;

@@ -6,8 +6,13 @@
     reason = "when a record is committed changes no record"
 )]
 
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long to wait for another process to release a lock that it holds for a moment: listing 100,000
+/// runs takes a fraction of a second.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A time that passes.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +40,23 @@ impl Pause {
     }
 }
 
-pub(crate) fn sleep(length: Duration) {
-    thread::sleep(length);
+/// Repeats an attempt until it returns something, for `patience`.
+pub(crate) fn wait_for<T>(
+    patience: Duration,
+    mut attempt: impl FnMut() -> io::Result<Option<T>>,
+) -> io::Result<T> {
+    let patience = Pause::of(patience);
+    // Ends when the patience does.
+    loop {
+        match attempt()? {
+            Some(value) => return Ok(value),
+            None if patience.is_over() => {
+                let rule = "is locked by another process";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, rule));
+            }
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }
 
 /// Milliseconds since 1970; only order and age of files derive from it.

@@ -1,0 +1,207 @@
+//! Python classes and functions for files that survive a crash.
+//!
+//! Failures are `OSError`, as those of Python's own functions for files.
+
+#![expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{IntoRawFd as _, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use sojourn_store::{Disk, Folder, Links, Replacement, add_derived, open_committed, open_regular};
+
+use crate::errors::NotRegularError;
+
+/// The exception for an error of a file: its number, its text and the path.
+fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let shown = error.to_string();
+    // Rust adds the number to the texts of the operating system.
+    let end = shown.rfind(" (os error ").unwrap_or(shown.len());
+    let text = shown[..end].to_owned();
+    let path = path.as_os_str().to_owned();
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, text, path)),
+        None if error.kind() == ErrorKind::InvalidInput => {
+            NotRegularError::new_err((0, text, path))
+        }
+        None => PyOSError::new_err((0, text, path)),
+    }
+}
+
+/// Open a regular file to read it, and return its descriptor.
+///
+/// Raises `NotRegularError` for anything else, and for a symbolic link if `follow` is false.
+#[pyfunction]
+#[pyo3(name = "open_regular", signature = (path, *, follow=true))]
+pub(crate) fn open_regular_file(py: Python<'_>, path: PathBuf, follow: bool) -> PyResult<RawFd> {
+    let links = if follow { Links::Follow } else { Links::Refuse };
+    let file = py.detach(|| open_regular(&path, links));
+    Ok(file.map_err(|e| os_error(&e, &path))?.into_raw_fd())
+}
+
+/// Open a file of a directory, even after an unfinished commit, and return its descriptor.
+#[pyfunction]
+#[pyo3(name = "open_committed")]
+pub(crate) fn open_committed_file(
+    py: Python<'_>,
+    directory: PathBuf,
+    name: &str,
+) -> PyResult<RawFd> {
+    let file = py.detach(|| open_committed(&directory, name));
+    let file = file.map_err(|e| os_error(&e, &directory.join(name)))?;
+    Ok(file.into_raw_fd())
+}
+
+/// Add a report or figure to the index of its directory.
+#[pyfunction]
+#[pyo3(name = "add_derived")]
+pub(crate) fn add_derived_file(
+    py: Python<'_>,
+    path: PathBuf,
+    manifest: &str,
+    sha256: &str,
+) -> PyResult<()> {
+    let added = py.detach(|| add_derived(Arc::new(Disk), &path, manifest, sha256));
+    added.map_err(|e| os_error(&e, &path))
+}
+
+/// Replaces a file atomically by what is written to another one in the `with` statement.
+#[pyclass(name = "Replacement", module = "sojourn._core")]
+#[derive(Debug)]
+pub(crate) struct PyReplacement {
+    target: PathBuf,
+    rest: Option<PathBuf>,
+    begun: Option<Replacement>,
+}
+
+#[pymethods]
+impl PyReplacement {
+    #[new]
+    #[pyo3(signature = (path, *, rest=None))]
+    fn new(path: PathBuf, rest: Option<PathBuf>) -> Self {
+        Self {
+            target: path,
+            rest,
+            begun: None,
+        }
+    }
+
+    /// Create the file to write, with the permissions of the one that it will replace.
+    fn __enter__(&mut self, py: Python<'_>) -> PyResult<PathBuf> {
+        let begun = py.detach(|| Replacement::begin(Arc::new(Disk), &self.target));
+        let begun = begun.map_err(|e| os_error(&e, &self.target))?;
+        let temporary = begun.temporary().to_owned();
+        self.begun = Some(begun);
+        Ok(temporary)
+    }
+
+    /// Put the new content into its place, synced to disk.
+    ///
+    /// After an exception, the file is as before; what was written gets the name `rest`, if given.
+    fn __exit__(
+        &mut self,
+        py: Python<'_>,
+        exception: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let failed = !exception.is_none();
+        let Some(mut begun) = self.begun.take() else {
+            return Ok(());
+        };
+        let ended = py.detach(|| {
+            let ended = if failed { Ok(()) } else { begun.commit() };
+            if (failed || ended.is_err())
+                && let Some(rest) = &self.rest
+            {
+                begun.keep_as(rest);
+            }
+            ended
+        });
+        ended.map_err(|e| os_error(&e, &self.target))
+    }
+}
+
+/// A directory that no other process writes to until the `with` statement ends.
+#[pyclass(name = "Folder", module = "sojourn._core")]
+#[derive(Debug)]
+pub(crate) struct PyFolder {
+    path: PathBuf,
+    claimed: Option<Folder>,
+}
+
+impl PyFolder {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&Folder) -> io::Result<T> + Send,
+    ) -> PyResult<T> {
+        let result = py.detach(|| match &self.claimed {
+            Some(folder) => call(folder),
+            None => Err(io::Error::other("is not locked")),
+        });
+        result.map_err(|e| os_error(&e, &self.path))
+    }
+}
+
+#[pymethods]
+impl PyFolder {
+    #[new]
+    fn new(path: PathBuf) -> Self {
+        let claimed = None;
+        Self { path, claimed }
+    }
+
+    /// Lock the directory, which is created if needed, and complete an interrupted commit.
+    fn __enter__<'a>(mut slf: PyRefMut<'a, Self>, py: Python<'_>) -> PyResult<PyRefMut<'a, Self>> {
+        let path = &slf.path;
+        let claimed = py.detach(|| Folder::claim_waiting(&(Arc::new(Disk) as _), path));
+        slf.claimed = Some(claimed.map_err(|e| os_error(&e, path))?);
+        Ok(slf)
+    }
+
+    /// Unlock the directory; remove it if it was created and is empty.
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&mut self, py: Python<'_>, _exception: &Bound<'_, PyAny>) {
+        py.detach(|| self.claimed = None);
+    }
+
+    /// Whether nothing is in the directory but files of the protocol.
+    fn is_vacant(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, Folder::is_vacant)
+    }
+
+    /// Check that files of these names can be committed.
+    fn check(&self, py: Python<'_>, names: Vec<String>) -> PyResult<()> {
+        self.with(py, |folder| {
+            let mut names = names.iter();
+            names.try_for_each(|name| folder.check_place(Path::new(name)))?;
+            folder.probe()
+        })
+    }
+
+    /// Write files, all or none, and remove others with them.
+    ///
+    /// `manifest` is the digest of the new manifest: reports and figures of another one are removed,
+    /// unless they were modified since.
+    #[pyo3(signature = (files, *, remove, manifest))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        files: Vec<(String, PyBackedBytes)>,
+        remove: Vec<String>,
+        manifest: &str,
+    ) -> PyResult<()> {
+        self.with(py, |folder| {
+            folder.commit(|staging| {
+                let mut files = files.iter();
+                files.try_for_each(|(name, data)| staging.write(name, data))?;
+                staging.remove(remove, manifest)
+            })
+        })
+    }
+}
