@@ -126,7 +126,8 @@ class Given(OptionSpelling, Generic[PlanT]):
         is_given = argument in self.options or argument in self.file
         if self._is_in_file(argument) or (near and not is_given):
             return FileSpelling(f"{self._table}").name(argument)
-        return one.argument.short or one.option
+        # The option may be of another plan of the command.
+        return one.argument.short or one.option or super().name(argument)
 
     def entry(self, argument: str, key: str) -> str:
         """Write an entry of a mapping, which the file or an option has."""

@@ -14,6 +14,7 @@ from sojourn.execute.batches import Batch
 from sojourn.execute.executor import Executor
 from sojourn.execute.runs import Row, Run, by_scenario, meter
 from sojourn.execute.stores import ERRORS, RowStore
+from sojourn.result.formatting import counted
 from sojourn.result.naming import metric_column
 from sojourn.result.student import mean_and_interval
 
@@ -117,9 +118,9 @@ class Execution:
 
     def _round(self, cells: Mapping[Batch, Sequence[int]], first: int, after: int) -> None:
         """Execute some replications of cells, apart from those that are stored."""
-        # Of the batches with runs that have not finished: the batch, and how many they are.
-        batches: dict[_core.Scenario, Batch] = {}
-        missing: Counter[Batch] = Counter()
+        # The runs that have not finished, and how many each batch has.
+        missing: dict[Run, Batch] = {}
+        left: Counter[Batch] = Counter()
         # With `until`, a batch may get more runs later.
         done = self._end if self.until is None else self._close
 
@@ -130,26 +131,30 @@ class Execution:
                 known |= self._read(runs)
                 rest = [run for run in runs if run.number not in known]
                 if rest:
-                    batches[batch.scenario] = batch
-                    missing[batch] = len(rest)
+                    missing.update(dict.fromkeys(rest, batch))
+                    left[batch] = len(rest)
                     yield rest
                 else:
                     done(batch)
 
         with closing(self.executor.execute(parts())) as finished:
             for rows in finished:
+                found = _by_batch(rows, missing)
                 # Store first, so that errors below lose no finished run.
                 self._append(rows)
-                of_batches = [(batches[of], some) for of, some in by_scenario(rows)]
-                for batch, some in of_batches:
-                    self._rows[batch].update((run.number, row) for run, row in some)
-                    missing[batch] -= len(some)
+                for batch, some in found.items():
+                    self._rows[batch].update(some)
+                    left[batch] -= len(some)
                 self.finished += len(rows)
                 if rows:
                     self._report()
-                for batch in dict.fromkeys(batch for batch, _ in of_batches):
-                    if missing[batch] == 0:
+                for batch in found:
+                    if left[batch] == 0:
                         done(batch)
+        if missing:
+            count = counted(len(missing), "run")
+            message = f"the executor did not return {count}; expected a row for each"
+            raise _core.SojournError(message)
 
     def _imprecise(
         self, cells: Mapping[Batch, Sequence[int]], until: Until
@@ -239,6 +244,21 @@ def _frame(batch: Batch, rows: Mapping[int, bytes], backend: str | None) -> pl.D
 def _table(batch: Batch, rows: Mapping[int, bytes], backend: str | None) -> pl.DataFrame:
     """Return the metrics of runs by the arms of the batch, in the order of the runs."""
     return pl.DataFrame(meter(batch.scenario, backend).table(list(rows.items())))
+
+
+def _by_batch(rows: Sequence[Row], missing: dict[Run, Batch]) -> dict[Batch, dict[int, bytes]]:
+    """Return rows by their batches; their runs are no longer missing."""
+    found: dict[Batch, dict[int, bytes]] = {}
+    for run, row in rows:
+        batch = missing.pop(run, None)
+        if batch is None:
+            message = (
+                "the executor returned a run that it was not given, or one twice; expected a row "
+                "for each run"
+            )
+            raise _core.SojournError(message)
+        found.setdefault(batch, {})[run.number] = row
+    return found
 
 
 def _values(

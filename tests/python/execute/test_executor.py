@@ -1,10 +1,11 @@
 """Executors: the example of the documentation, and the choice between threads and processes."""
 
+import dataclasses
 import importlib.util
 import re
 import sys
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -155,3 +156,45 @@ def test_a_run_is_named_by_its_arm_and_replication() -> None:
     scenario = BASE.replace(arms=arms).checked
     assert Run(scenario, 4).name == 'arm "b", replication 1'
     assert "slurm" not in sys.modules
+
+
+class Faulty:
+    """Executes all runs; the rows of each part pass through a function."""
+
+    name = "faulty"
+
+    def __init__(self, change: Callable[[list[Row]], list[Row]]) -> None:
+        self.change = change
+
+    def execute(self, parts: Iterable[Sequence[Run]]) -> Generator[Sequence[Row]]:
+        for part in parts:
+            rows = [row for some in ThreadExecutor(jobs=1).execute([part]) for row in some]
+            yield self.change(rows)
+
+
+def renamed(rows: list[Row]) -> list[Row]:
+    """The first row as one of another scenario."""
+    run, row = rows[0]
+    other = BASE.replace(name="other").checked
+    return [(dataclasses.replace(run, scenario=other), row), *rows[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda rows: rows[:-1],
+            r"^the executor did not return \d+ runs?; expected a row for each",
+        ),
+        (lambda rows: [*rows, rows[0]], "a run that it was not given, or one twice"),
+        (renamed, "a run that it was not given, or one twice"),
+    ],
+    ids=["lost", "twice", "another"],
+)
+@pytest.mark.parametrize("until", [None, "goodput_up ±50 %"])
+def test_an_executor_that_loses_or_adds_runs_is_refused(
+    change: Callable[[list[Row]], list[Row]], said: str, until: str | None
+) -> None:
+    most = None if until is None else 8
+    with pytest.raises(sj.SojournError, match=said):
+        sj.sweep(BASE, GIVEN, on=Faulty(change), until=until, max_replications=most)

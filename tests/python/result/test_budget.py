@@ -14,7 +14,6 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
-from sojourn.cli.run import run
 from sojourn.result import budget
 from support.refusals import VALID, refused
 from support.shell import Command, environment
@@ -118,10 +117,10 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> list[SimpleNamespace]:
         (folder / name).write_text(text, encoding="utf-8")
     code = (
         "import sys\n"
-        "from sojourn.cli import execute\n"
+        "from sojourn.cli import app\n"
         f"for name in {names}:\n"
         "    sys.argv = ['sojourn', 'run', name, '--jobs', '1']\n"
-        "    print(execute.execute(), flush=True)\n"
+        "    print(app.execute(), flush=True)\n"
         "    print(end='\\0', file=sys.stderr, flush=True)\n"
     )
     done = little([sys.executable, "-c", code], folder, timeout=60)
@@ -330,8 +329,8 @@ def test_a_dry_run_of_live_runs_states_real_time_and_packet_buffers(
 
     def dry(*, as_json: bool) -> str:
         file = tmp_path / "small.toml"
-        code = run(file=file, replications=3, backend="live", json=as_json, dry_run=True)
-        assert code == 0
+        words = ["run", f"{file}", "--replications", "3", "--on", "live", "--dry-run"]
+        assert app([*words, "--json"] if as_json else words, standalone_mode=False) == 0
         return capsys.readouterr().out
 
     expected = "estimate: 15 s in real time, run after run; at most 270 MB of memory for packets\n"
