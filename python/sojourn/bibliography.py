@@ -18,8 +18,6 @@ from sojourn.errors import invalid_file
 
 # The key of Sojourn itself.
 TOOL = "sojourn"
-# Types of traffic that run over a connection of the protocol in `transport`.
-_OVER_TRANSPORT = frozenset({"web", "sessions", "request", "incast", "dash", "responsiveness"})
 # Keys of traffic whose values are rows of a section, and how their purpose is written.
 _NAMED = {
     "type": ("traffic", "traffic {}"),
@@ -245,7 +243,7 @@ def _protocol(block: Mapping[str, Any]) -> str | None:
     kind: str = block["type"]
     if _is_connection(kind):
         return kind
-    if kind not in _OVER_TRANSPORT:
+    if "transport" not in _core.scenario_keys().get(kind, ()):
         return None
     return "quic" if block.get("http") == "3" else str(block.get("transport", "tcp"))
 

@@ -120,8 +120,8 @@ impl From<io::Error> for NotSaved {
 
 fn occupied(present: &Present) -> String {
     format!(
-        "contains a result ({} of {} runs); expected an empty or new directory, or --force \
-         (force=True in Python) to replace it",
+        "contains a result ({} of {} runs); expected an empty or new directory, or force to \
+         replace it",
         present.finished, present.total
     )
 }

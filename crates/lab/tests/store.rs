@@ -215,7 +215,7 @@ fn a_result_is_replaced_on_request_only() {
 
     let message = second.save(folder, Replace::Nothing).unwrap_err().rule;
     let expected = "contains a result (2 of 2 runs); expected an empty or new directory, or \
-                    --force (force=True in Python) to replace it";
+                    force to replace it";
     assert_eq!(message, expected);
     assert_eq!(
         Claim::new(folder, Replace::Nothing, None).unwrap_err().rule,
