@@ -9,7 +9,7 @@ from typer.exceptions import TyperException
 from sojourn import _core
 from sojourn._core import DamagedResultError, ResultError, SojournError, UnavailableError
 from sojourn.cli import process
-from sojourn.cli.commands import Deferred, Group
+from sojourn.cli.commands import Group, LazyCommand
 from sojourn.cli.process import close_stdout, open_missing, tolerate_stderr, tolerated
 
 # Subcommands by the heading of the help, in its order: name, module and function.
@@ -61,7 +61,7 @@ class Root(Group):
         for panel, commands in COMMANDS.items():
             for name, module, function in commands:
                 settings = SETTINGS.get(name, {})
-                self.add_command(Deferred(name, module, function, panel, settings))
+                self.add_command(LazyCommand(name, module, function, panel, settings))
 
 
 app = typer.Typer(

@@ -130,7 +130,7 @@ class Group(TyperGroup):
         return _described(super().get_params(ctx))
 
 
-class Deferred(Command):
+class LazyCommand(Command):
     """A subcommand whose module is imported when it runs, or when its parameters are needed.
 
     The modules of all subcommands take half a second to import. The list of subcommands needs only

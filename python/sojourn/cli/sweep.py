@@ -3,7 +3,6 @@
 import bisect
 import itertools
 import json
-import json as js
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -200,7 +199,7 @@ def _work(planned: PreparedSweep, jobs: int | None) -> Work:
     """Describe the runs of a sweep: each batch takes its estimated share of the time."""
     counts = [len(batch.cells) * planned.replications for batch in planned.batches]
     costs: list[float] = [
-        js.loads(_core.estimate(batch.scenario, jobs=jobs))["cpu_s"] / batch.most
+        json.loads(_core.estimate(batch.scenario, jobs=jobs))["cpu_s"] / batch.most
         for batch in planned.batches
     ]
     ends = [0, *itertools.accumulate(counts)]
@@ -260,7 +259,7 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
     if as_json:
         points = [dict(point.values) for point in planned.points]
         document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
-        print(js.dumps(document, indent=2))
+        print(json.dumps(document, indent=2))
         return 0
     show_points(planned)
     arms = planned.scenario.checked.arms
