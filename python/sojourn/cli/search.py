@@ -20,7 +20,7 @@ from sojourn.cli.options import Change, path
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset
+from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.places import place, store_of
 from sojourn.execute.plan import ExecutionPlan
@@ -202,7 +202,7 @@ def estimate(mean: float | None, low: float | None, high: float | None) -> str:
 def tune(
     given: Given[TunePlan],
     *,
-    file: ScenarioOrPreset,
+    file: ScenarioOrTraffic,
     change: Change = None,
     line: Line,
     output: Output,
@@ -275,9 +275,9 @@ def _command(result: TuneResult, origin: Origin, arm: str | None) -> str | None:
         return None
     found = result.settings()
     given = [word for one in origin.changes_beside(found.changes) for word in ("-s", one)]
-    if arm is None and not origin.is_preset:
+    if arm is None and not origin.is_traffic:
         return f"{shlex.join(['sojourn', 'run', *origin.words(), *given])} {found.options}"
-    # `run` takes no preset, and applies -s before the changes of the arm.
+    # `run` takes no traffic, and applies -s before the changes of the arm.
     of_arm = [] if arm is None else ["--arm", arm]
     words = ["sojourn", "sweep", *origin.words(), *of_arm, *given]
     return f"{shlex.join(words)} {found.written('-p')}"
@@ -319,7 +319,7 @@ _SHOWN = {
 def sensitivity(
     given: Given[SensitivityPlan],
     *,
-    file: ScenarioOrPreset,
+    file: ScenarioOrTraffic,
     change: Change = None,
     line: Line,
     output: Output,
@@ -408,9 +408,9 @@ def adversary(
         raise _core.ScenarioError(message)
     scenario = None
     if file is not None:
-        if spaces.names_preset(file):
+        if spaces.names_traffic(file):
             message = (
-                f"{file}: adversary takes no presets; expected a scenario file with both arms, or "
+                f"{file}: adversary takes no traffic; expected a scenario file with both arms, or "
                 "no FILE"
             )
             raise _core.ScenarioError(message)

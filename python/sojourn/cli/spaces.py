@@ -1,4 +1,4 @@
-"""The scenario and the parameters of sweeps and searches: ``FILE|PRESET``, ``-p``, ``--where``."""
+"""The scenario and the parameters of sweeps and searches: ``FILE|TRAFFIC``, ``-p``, ``--where``."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from sojourn.scenario import Scenario, presets
 from sojourn.scenario.files import split
 from sojourn.scenario.paths import assignment, overridden
 
-# The options of presets.
+# The defaults of the options of TRAFFIC.
 _LINK, _RTT, _QUEUE = "10mbit", "50ms", "fq_codel"
 
 # Heading of the options of a composed scenario in the help.
-PRESET = "With TRAFFIC"
+WITH_TRAFFIC = "With TRAFFIC"
 
-ScenarioOrPreset = Annotated[
+ScenarioOrTraffic = Annotated[
     Path,
     typer.Argument(
         metavar="FILE|TRAFFIC",
@@ -39,13 +39,13 @@ ScenarioOrPreset = Annotated[
 class Line(Plan):
     """The line of a composed scenario."""
 
-    preset: Annotated[str | None, replace(presets.PRESET, heading=PRESET)] = None
+    preset: Annotated[str | None, replace(presets.PRESET, heading=WITH_TRAFFIC)] = None
     link: Annotated[
         str | None,
-        replace(common.LINK, heading=PRESET, unset=f"those of the preset, else {_LINK}"),
+        replace(common.LINK, heading=WITH_TRAFFIC, unset=f"those of the preset, else {_LINK}"),
     ] = None
-    rtt: Annotated[str | None, replace(common.RTT, heading=PRESET, unset=_RTT)] = None
-    qdisc: Annotated[str | None, replace(common.QDISC, heading=PRESET, unset=_QUEUE)] = None
+    rtt: Annotated[str | None, replace(common.RTT, heading=WITH_TRAFFIC, unset=_RTT)] = None
+    qdisc: Annotated[str | None, replace(common.QDISC, heading=WITH_TRAFFIC, unset=_QUEUE)] = None
 
     def words(self) -> list[str]:
         """Return the options of the command line."""
@@ -62,9 +62,9 @@ class Origin:
     change: Sequence[str] | None = None
 
     @property
-    def is_preset(self) -> bool:
-        """Whether it is a preset."""
-        return _may_be_preset(self.file)
+    def is_traffic(self) -> bool:
+        """Whether it is traffic and not a file."""
+        return _may_be_traffic(self.file)
 
     def words(self) -> list[str]:
         """Return the words of a command that has the same scenario, without ``-s``."""
@@ -75,9 +75,9 @@ class Origin:
         return [one for one in self.change or () if _replaced_by(one, paths) is None]
 
     def read(self) -> tuple[Scenario, dict[str, Any]]:
-        """Read the file, or compose the preset, and apply the changes of the command line."""
+        """Read the file, or compose the traffic, and apply the changes of the command line."""
         session.warn_of_bytes(*(self.change or ()))
-        scenario, tables = self._preset() if self.is_preset else self._file()
+        scenario, tables = self._traffic() if self.is_traffic else self._file()
         return with_changes(scenario, self.change), tables
 
     def _file(self) -> tuple[Scenario, dict[str, Any]]:
@@ -98,7 +98,7 @@ class Origin:
         session.warn_of_bytes(text)
         return scenario, split(text)[1]
 
-    def _preset(self) -> tuple[Scenario, dict[str, Any]]:
+    def _traffic(self) -> tuple[Scenario, dict[str, Any]]:
         line, queue = self.line, self.line.qdisc or _QUEUE
         of = presets.line_rates(line.preset, line.link, _LINK)
         session.warn_of_bytes(of.down, of.up)
@@ -107,8 +107,8 @@ class Origin:
         except _core.ScenarioError as error:
             is_whole = f"{error}".startswith(f'unknown traffic "{self.file}"')
             near = presets.nearest(f"{self.file}") if is_whole else None
-            instead = f": {error}" if near is None else f"; did you mean the preset {near}?"
-            message = f"{self.file}: neither a file nor a preset{instead}"
+            instead = f": {error}" if near is None else f"; did you mean {near}?"
+            message = f"{self.file}: neither a file nor traffic{instead}"
             raise _core.ScenarioError(message) from None
         default = "" if line.preset else _LINK
         scenario = presets.access_link(
@@ -125,13 +125,13 @@ class Origin:
         return without_arms(scenario), {}
 
 
-def _may_be_preset(file: Path) -> bool:
+def _may_be_traffic(file: Path) -> bool:
     return f"{file}" != "-" and not file.exists() and not file.suffix
 
 
-def names_preset(file: Path) -> bool:
-    """Whether there is no such file, but a preset of this name."""
-    if not _may_be_preset(file):
+def names_traffic(file: Path) -> bool:
+    """Whether there is no such file, but traffic of this name."""
+    if not _may_be_traffic(file):
         return False
     try:
         presets.traffic(f"{file}", presets.link_rates(_LINK))

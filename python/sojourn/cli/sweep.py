@@ -27,7 +27,7 @@ from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
-from sojourn.cli.spaces import Line, Origin, ScenarioOrPreset, without_arms
+from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic, without_arms
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import opened, place, store_of
@@ -47,7 +47,7 @@ from sojourn.sweeps.run import PreparedSweep, SweepPlan, execute, prepared
 def sweep(
     given: Given[SweepPlan],
     *,
-    file: ScenarioOrPreset,
+    file: ScenarioOrTraffic,
     change: Change = None,
     arm: Annotated[
         list[str] | None,
@@ -81,7 +81,7 @@ def sweep(
     everything: Everything = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
+    """Run a scenario file, or traffic such as rrul_be, at many points of its parameters."""
     scenario, tables = Origin(file=file, line=line, change=change).read()
     plan = given.plan(_arms(scenario, arm), tables)
     where = place(plan.on)

@@ -1,8 +1,8 @@
-"""Presets: named traffic and links, with the names of established tests.
+"""Named traffic, and presets of access lines, with the names of established tests.
 
 Bulk transfers, floods and RRUL follow flent (https://flent.org): flows of ``rrul`` have its DSCPs
 and the names of its series, with ICMP pings and periodic UDP pings as of irtt. The pings of other
-presets are ICMP, and all their packets are best effort. Names joined by ``+`` run together, as in
+traffic are ICMP, and all their packets are best effort. Names joined by ``+`` run together, as in
 ``web+tcp_1up``. ``responsiveness`` is the test of draft-ietf-ippm-responsiveness in both
 directions at once.
 """
@@ -328,7 +328,7 @@ def _bulk(kind: str, direction: Direction, count: int) -> Tcp | Quic:
     return Tcp(name=name, direction=direction, count=count, cc=cc, **_BEGIN)
 
 
-# Every preset but those of _BULK, by name.
+# All traffic but that of _BULK, by name.
 _LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
     "rrul": lambda _: _rrul(),
     "rrul_be": lambda _: [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)],
@@ -349,7 +349,7 @@ _LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
     ],
 }
 
-# The presets as messages name them; N and M stand for numbers.
+# The traffic as messages name it; N and M stand for numbers.
 TRAFFIC_NAMES = (
     *_LOADS,
     *("tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown", "quic_Nup_Mdown", "ledbat_Nup_Mdown"),
@@ -357,7 +357,7 @@ TRAFFIC_NAMES = (
 
 
 def numbered_names() -> list[str]:
-    """Return the names of the presets with 1 for each number of flows."""
+    """Return the names of traffic with 1 for each number of flows."""
     return [name.replace("_N", "_1").replace("_M", "_1") for name in TRAFFIC_NAMES]
 
 

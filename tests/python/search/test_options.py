@@ -1,4 +1,4 @@
-"""Searches of presets and arms, and the commands that they propose."""
+"""Searches of traffic and arms, and the commands that they propose."""
 
 import json
 import re
@@ -30,14 +30,14 @@ def proposed(output: str) -> list[str]:
     return shlex.split(output.strip().splitlines()[-1])[1:]
 
 
-def test_a_preset_is_tuned_and_the_proposed_command_runs_it(sojourn: Command) -> None:
-    preset = ("tcp_1up", "--link", "5/2mbit", "--rtt", "20ms", "--qdisc", "codel")
+def test_traffic_is_tuned_and_the_proposed_command_runs_it(sojourn: Command) -> None:
+    traffic = ("tcp_1up", "--link", "5/2mbit", "--rtt", "20ms", "--qdisc", "codel")
     # The second change describes the original scenario alone.
     changes = (*SHORT, "-s", "links.up.qdisc.target=7ms")
-    tuned = sojourn("tune", *preset, *changes, *TARGET, "--objective", "min ping_ms_p99", *FEW)
+    tuned = sojourn("tune", *traffic, *changes, *TARGET, "--objective", "min ping_ms_p99", *FEW)
     assert tuned.returncode == 0, tuned.stderr
     words = proposed(tuned.stdout)
-    assert words[: 8 + len(SHORT)] == ["sweep", *preset, *SHORT]
+    assert words[: 8 + len(SHORT)] == ["sweep", *traffic, *SHORT]
     assert re.fullmatch(r"links\.down\.qdisc\.target=\d.*ms", words[-3])
     assert re.fullmatch(r"links\.up\.qdisc\.target=\d.*ms", words[-1])
     again = sojourn(*words)
@@ -45,7 +45,7 @@ def test_a_preset_is_tuned_and_the_proposed_command_runs_it(sojourn: Command) ->
     assert again.stderr.startswith("1 point, 3 runs;")
 
 
-def test_the_scenario_of_a_preset_is_that_of_sweeps(sojourn: Command) -> None:
+def test_the_scenario_of_traffic_is_that_of_sweeps(sojourn: Command) -> None:
     words = ("tcp_1up", *SHORT, "--method", "morris", "--samples", "2", "--replications", "1")
     found = sojourn(
         "sensitivity", *words, "-p", "rtt=9ms,90ms", "--metric", "ping_ms_p99", "--json"
@@ -106,7 +106,7 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
             "--qdisc: requires TRAFFIC instead of FILE; expected -s links.down.qdisc=",
         ),
         (("FILE", "--rtt", "9ms"), "--rtt: requires TRAFFIC instead of FILE; expected -s rtt=9ms"),
-        (("tpc_1up",), "tpc_1up: neither a file nor a preset; did you mean the preset tcp_1up?"),
+        (("tpc_1up",), "tpc_1up: neither a file nor traffic; did you mean tcp_1up?"),
         (
             ("rrul", "--link", "10x"),
             "--link 10x: unknown unit; the units are bit, kbit",
@@ -117,7 +117,7 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
         ),
     ],
 )
-def test_a_wrong_preset_is_refused(
+def test_wrong_traffic_is_refused(
     command: str, words: tuple[str, ...], said: str, searched_file: Path
 ) -> None:
     given = [f"{searched_file}" if word == "FILE" else word for word in words]
@@ -149,8 +149,8 @@ def test_an_arm_of_a_file_without_arms_is_refused(searched_file: Path) -> None:
         app([*words], standalone_mode=False)
 
 
-def test_a_preset_is_no_file_of_an_adversary() -> None:
-    said = "rrul_be: adversary takes no presets; expected a scenario file with both arms, or no FI"
+def test_traffic_is_no_file_of_an_adversary() -> None:
+    said = "rrul_be: adversary takes no traffic; expected a scenario file with both arms, or no FI"
     with pytest.raises(sj.ScenarioError, match=f"^{said}"):
         app(["adversary", "rrul_be", "--loser", "codel", "--against", "pie"], standalone_mode=False)
 

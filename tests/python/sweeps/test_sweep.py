@@ -336,17 +336,17 @@ def test_the_command_repeats_nothing(sojourn: Command, swept_file: Path, store: 
     assert loaded.points["n"].to_list() == [2, 2]
 
 
-def test_the_table_of_a_file_and_a_preset(sojourn: Command, swept_file: Path) -> None:
+def test_the_table_of_a_file_and_of_traffic(sojourn: Command, swept_file: Path) -> None:
     text = f'{TEXT}[sweep]\nwhere = "rtt < 15ms"\n[sweep.parameters]\nrtt = "10ms,20ms"\n'
     swept_file.write_text(text, encoding="utf-8")
     planned = sojourn("sweep", f"{swept_file}", "-p", RATES, "--dry-run")
     assert planned.returncode == 0, planned.stderr
     assert "2 points, 1 arm, 4 runs of 3 s" in planned.stdout
-    preset = sojourn("sweep", "tcp_1up", "-p", "links.*.qdisc=codel,pie", "--dry-run")
-    assert "2 points, 1 arm, 6 runs of 70 s" in preset.stdout
+    traffic = sojourn("sweep", "tcp_1up", "-p", "links.*.qdisc=codel,pie", "--dry-run")
+    assert "2 points, 1 arm, 6 runs of 70 s" in traffic.stdout
     wrong = sojourn("sweep", "tcp_1upp", "-p", "links.*.qdisc=codel,pie", "--dry-run")
     assert wrong.returncode == 2
-    assert "neither a file nor a preset" in wrong.stderr
+    assert "neither a file nor traffic" in wrong.stderr
 
 
 def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> None:
