@@ -67,9 +67,9 @@ def engine(changes: dict[str, str], folder: Path, program: str) -> tuple[int, fl
     """Return the number of runs and the CPU seconds of the simulator alone for all of them."""
     planned = prepared(SweepPlan(sj.Scenario.from_toml(TEXT), changes))
     files = []
-    for number, batch in enumerate(planned.batches):
+    for number, group in enumerate(planned.groups):
         file = folder / f"{number}.json"
-        file.write_text(batch.scenario.to_json(), encoding="utf-8")
+        file.write_text(group.scenario.to_json(), encoding="utf-8")
         files.append(f"{file}")
     printed = run([program, *files], check=True, stdout=PIPE, text=True).stdout.split()
     return int(printed[0]), float(printed[1])

@@ -93,19 +93,19 @@ def sweep(
         check_possible(name, links, place="--metric")
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, planned.scenario, planned)
-    _core.check_backend(planned.batches[0].scenario, where.backend)
+    _core.check_backend(planned.groups[0].scenario, where.backend)
     if store is not None:
         from sojourn.execute.shared import keys  # noqa: PLC0415 - slow to import, and seldom needed
 
         # Before a dry run: the runs of some backends cannot be shared.
-        keys(planned.batches[0].scenario, where.backend)
+        keys(planned.groups[0].scenario, where.backend)
     estimate = planned.estimate(jobs=plan.jobs, max_memory=plan.max_memory)
     if dry_run:
         concurrent = jobs_at_once(plan.jobs, where.backend)
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
-    scenarios = [batch.scenario for batch in planned.batches]
+    scenarios = [group.scenario for group in planned.groups]
     local = stored.row_store(where.backend)
     processors = stored.processors(plan.on, where, plan.jobs)
     with (
@@ -196,11 +196,11 @@ class _Announced:
 
 
 def _work(planned: PreparedSweep, jobs: int | None) -> Work:
-    """Describe the runs of a sweep: each batch takes its estimated share of the time."""
-    counts = [len(batch.cells) * planned.replications for batch in planned.batches]
+    """Describe the runs of a sweep: each group takes its estimated share of the time."""
+    counts = [len(group.arms) * planned.replications for group in planned.groups]
     costs: list[float] = [
-        json.loads(_core.estimate(batch.scenario, jobs=jobs))["cpu_s"] / batch.most
-        for batch in planned.batches
+        json.loads(_core.estimate(group.scenario, jobs=jobs))["cpu_s"] / group.most
+        for group in planned.groups
     ]
     ends = [0, *itertools.accumulate(counts)]
     times = [0.0, *itertools.accumulate(costs)]
@@ -220,10 +220,10 @@ def _work(planned: PreparedSweep, jobs: int | None) -> Work:
 
     def current(finished: int) -> str:
         place = bisect.bisect_right(ends, finished) - 1
-        cells = planned.batches[place].cells
-        cell = cells[(finished - ends[place]) % len(cells)]
-        arm = f", {cell.arm}" if len(planned.scenario.checked.arms) > 1 else ""
-        return f"{planned.points[cell.points[0]].label}{arm}"
+        arms = planned.groups[place].arms
+        shown = arms[(finished - ends[place]) % len(arms)]
+        arm = f", {shown.arm}" if len(planned.scenario.checked.arms) > 1 else ""
+        return f"{planned.points[shown.points[0]].label}{arm}"
 
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 

@@ -66,7 +66,9 @@ def test(
     """
     tests = [_test(file, change, replications=replications, seed=seed) for file in scenarios]
     for _, scenario, planned, _ in tests:
-        checked = [scenario.checked] if planned is None else [b.scenario for b in planned.batches]
+        checked = (
+            [scenario.checked] if planned is None else [group.scenario for group in planned.groups]
+        )
         for one in checked:
             _core.check_backend(one, backend)
             budget.check(one, jobs=jobs, max_memory=max_memory)

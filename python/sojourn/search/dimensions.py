@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
-from sojourn.execute.batches import batches
+from sojourn.execute.points import grouped
 from sojourn.result.naming import queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, expanded
@@ -130,7 +130,7 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
             # Both ends first.
             values |= one.at(float(number) if number <= 1 else drawn.random())
         try:
-            list(batches(scenario, listed(scenario, [values]), 1))
+            list(grouped(scenario, listed(scenario, [values]), 1))
         except _core.ScenarioError as error:
             fault = fault or f"{error}"
             if f"{error}".split(": ")[0] != fault.split(": ")[0]:

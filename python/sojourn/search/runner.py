@@ -12,11 +12,11 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.execute import places
-from sojourn.execute.batches import batches
 from sojourn.execute.executor import Executor
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.places import Place, place, store_of
 from sojourn.execute.plan import ExecutionPlan
+from sojourn.execute.points import grouped
 from sojourn.execute.runs import meter
 from sojourn.execute.stores import RowStore, local_store
 from sojourn.result import budget
@@ -111,7 +111,7 @@ class Runner:
     def invalid(self, scenario: Scenario, values: Values) -> str | None:
         """Return what is wrong with a point; None if it is valid."""
         try:
-            list(batches(scenario, listed(scenario, [values]), 1))
+            list(grouped(scenario, listed(scenario, [values]), 1))
         except _core.ScenarioError as error:
             return f"{error}"
         return None
@@ -124,15 +124,15 @@ class Runner:
         self, scenario: Scenario, changes: Sequence[Values], replications: int
     ) -> list[pl.DataFrame]:
         found = listed(scenario, changes)
-        of_points = tuple(batches(scenario, found, replications))
-        for batch in of_points:
-            budget.check(batch.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
-            _core.check_backend(batch.scenario, self.backend)
+        of_points = tuple(grouped(scenario, found, replications))
+        for group in of_points:
+            budget.check(group.scenario, jobs=self.jobs, max_memory=self.max_memory, metrics=True)
+            _core.check_backend(group.scenario, self.backend)
         planned = PreparedSweep(
             scenario=scenario,
             space=Space(parameters=()),
             points=tuple(found),
-            batches=of_points,
+            groups=of_points,
             replications=replications,
             until=None,
             most=replications,
@@ -151,7 +151,7 @@ class Runner:
             self.reused += execution.reused
             self.failure = self.failure or execution.failure
         metrics = [name for name in runs.columns if name != "point"]
-        for one in (scenario.checked, *(batch.scenario for batch in of_points)):
+        for one in (scenario.checked, *(group.scenario for group in of_points)):
             self._metrics |= dict.fromkeys(meter(one, self.backend).metrics)
         by_point = {
             point: frame.select(metrics)
@@ -182,7 +182,7 @@ def opened(
 ) -> Iterator[Runner]:
     """Open a runner, and close its executor and its store afterwards."""
     # The points of a search are not known yet: the original one stands for them.
-    original = list(batches(scenario, listed(scenario, [{}]), 1))
+    original = list(grouped(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
     with places.opened([original[0].scenario], on, store=store, local=local, jobs=jobs) as at:
         runner = Runner(

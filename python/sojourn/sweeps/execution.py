@@ -10,8 +10,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
-from sojourn.execute.batches import Batch
 from sojourn.execute.executor import Executor
+from sojourn.execute.points import PointGroup
 from sojourn.execute.runs import Row, Run, by_scenario, meter
 from sojourn.execute.stores import ERRORS, RowStore
 from sojourn.result.formatting import counted
@@ -94,84 +94,84 @@ class Execution:
     frames: list[pl.DataFrame] = field(default_factory=list)
     # The first error that prevented storing a run.
     failure: str | None = None
-    # The rows of batches that may get more runs, by their numbers.
-    _rows: dict[Batch, dict[int, bytes]] = field(default_factory=dict)
+    # The rows of groups that may get more runs, by their numbers.
+    _rows: dict[PointGroup, dict[int, bytes]] = field(default_factory=dict)
 
-    def execute(self, batches: Sequence[Batch]) -> None:
-        """Execute rounds of runs until every cell has enough."""
-        cells: dict[Batch, Sequence[int]] = {batch: range(len(batch.cells)) for batch in batches}
+    def execute(self, groups: Sequence[PointGroup]) -> None:
+        """Execute rounds of runs until every arm of every point has enough."""
+        arms: dict[PointGroup, Sequence[int]] = {group: range(len(group.arms)) for group in groups}
         first, after = 0, self.replications
         try:
-            while cells:
-                self.total += (after - first) * sum(map(len, cells.values()))
+            while arms:
+                self.total += (after - first) * sum(map(len, arms.values()))
                 self._report()
-                self._round(cells, first, after)
-                cells = {} if self.until is None else self._imprecise(cells, self.until)
+                self._round(arms, first, after)
+                arms = {} if self.until is None else self._imprecise(arms, self.until)
                 # Half as many again: few rounds, and few unnecessary runs.
                 first, after = after, after + max(self.replications // 2, 1)
-                cells = {batch: own for batch, own in cells.items() if first < batch.most}
-                after = min([after, *(batch.most for batch in cells)])
+                arms = {group: own for group, own in arms.items() if first < group.most}
+                after = min([after, *(group.most for group in arms)])
         finally:
             # Also after an interrupt: these runs have finished.
-            for batch in list(self._rows):
-                self._end(batch)
+            for group in list(self._rows):
+                self._end(group)
 
-    def _round(self, cells: Mapping[Batch, Sequence[int]], first: int, after: int) -> None:
-        """Execute some replications of cells, apart from those that are stored."""
-        # The runs that have not finished, and how many each batch has.
-        missing: dict[Run, Batch] = {}
-        left: Counter[Batch] = Counter()
-        # With `until`, a batch may get more runs later.
+    def _round(self, arms: Mapping[PointGroup, Sequence[int]], first: int, after: int) -> None:
+        """Execute some replications of arms, apart from those that are stored."""
+        # The runs that have not finished, and how many each group has.
+        missing: dict[Run, PointGroup] = {}
+        left: Counter[PointGroup] = Counter()
+        # With `until`, a group may get more runs later.
         done = self._end if self.until is None else self._close
 
         def parts() -> Iterator[Sequence[Run]]:
-            for batch, own in cells.items():
-                runs = batch.runs(own, first, after)
-                known = self._rows.setdefault(batch, {})
+            for group, own in arms.items():
+                runs = group.runs(own, first, after)
+                known = self._rows.setdefault(group, {})
                 known |= self._read(runs)
                 rest = [run for run in runs if run.number not in known]
                 if rest:
-                    missing.update(dict.fromkeys(rest, batch))
-                    left[batch] = len(rest)
+                    missing.update(dict.fromkeys(rest, group))
+                    left[group] = len(rest)
                     yield rest
                 else:
-                    done(batch)
+                    done(group)
 
         with closing(self.executor.execute(parts())) as finished:
             for rows in finished:
-                found = _by_batch(rows, missing)
+                found = _by_group(rows, missing)
                 # Store first, so that errors below lose no finished run.
                 self._append(rows)
-                for batch, some in found.items():
-                    self._rows[batch].update(some)
-                    left[batch] -= len(some)
+                for group, some in found.items():
+                    self._rows[group].update(some)
+                    left[group] -= len(some)
                 self.finished += len(rows)
                 if rows:
                     self._report()
-                for batch in found:
-                    if left[batch] == 0:
-                        done(batch)
+                for group in found:
+                    if left[group] == 0:
+                        done(group)
         if missing:
             count = counted(len(missing), "run")
             message = f"the executor did not return {count}; expected a row for each"
             raise _core.SojournError(message)
 
     def _imprecise(
-        self, cells: Mapping[Batch, Sequence[int]], until: Until
-    ) -> dict[Batch, Sequence[int]]:
-        """Return the cells whose metric is not yet precise enough, by their batches."""
-        found: dict[Batch, Sequence[int]] = {}
-        for batch, own in cells.items():
-            values = _values(batch, self._rows[batch], until, self.backend)
-            if rest := [cell for cell in own if not until.met(values[cell])]:
-                found[batch] = rest
+        self, arms: Mapping[PointGroup, Sequence[int]], until: Until
+    ) -> dict[PointGroup, Sequence[int]]:
+        """Return the arms whose metric is not yet precise enough, by their groups."""
+        found: dict[PointGroup, Sequence[int]] = {}
+        for group, own in arms.items():
+            values = _values(group, self._rows[group], until, self.backend)
+            if rest := [arm for arm in own if not until.met(values[arm])]:
+                found[group] = rest
         return found
 
-    def _end(self, batch: Batch) -> None:
-        """Compute the metrics of the finished runs of a batch."""
-        if rows := self._rows.pop(batch):
-            self.frames.append(_frame(batch, rows, self.backend))
-        self._close(batch)
+    def _end(self, group: PointGroup) -> None:
+        """Compute the metrics of the finished runs of a group."""
+        if rows := self._rows.pop(group):
+            self.frames.append(_frame(group, rows, self.backend))
+        self._close(group)
 
     def _read(self, runs: Sequence[Run]) -> dict[int, bytes]:
         """Read stored rows; runs whose rows cannot be read are executed again."""
@@ -201,10 +201,10 @@ class Execution:
             if store is not None and rows:
                 store.append(rows)
 
-    def _close(self, batch: Batch) -> None:
+    def _close(self, group: PointGroup) -> None:
         with self._using() as store:
             if store is not None:
-                store.close(batch.scenario)
+                store.close(group.scenario)
 
     @contextmanager
     def _using(self) -> Iterator[RowStore | None]:
@@ -216,23 +216,23 @@ class Execution:
             store, self.store = self.store, None
             if store is not None:
                 # Rows that the store has accepted are kept.
-                for batch in self._rows:
+                for group in self._rows:
                     with suppress(*ERRORS):
-                        store.close(batch.scenario)
+                        store.close(group.scenario)
 
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.finished, self.total)
 
 
-def _frame(batch: Batch, rows: Mapping[int, bytes], backend: str | None) -> pl.DataFrame:
+def _frame(group: PointGroup, rows: Mapping[int, bytes], backend: str | None) -> pl.DataFrame:
     """Return the metrics of runs: ``point``, ``arm``, ``replication`` and the metrics."""
-    frame = _table(batch, rows, backend)
-    pairs = zip(batch.scenario.arms, batch.cells, strict=True)
-    named = [(name, point, cell.arm) for name, cell in pairs for point in cell.points]
+    frame = _table(group, rows, backend)
+    pairs = zip(group.scenario.arms, group.arms, strict=True)
+    named = [(name, point, one.arm) for name, one in pairs for point in one.points]
     schema = {"arm": pl.String, "point": pl.Int64, "_arm": pl.String}
-    cells = pl.DataFrame(named, schema=schema, orient="row")
-    joined = frame.join(cells, on="arm", how="left", maintain_order="left")
+    of_points = pl.DataFrame(named, schema=schema, orient="row")
+    joined = frame.join(of_points, on="arm", how="left", maintain_order="left")
     return joined.select(
         pl.col("point"),
         pl.col("_arm").alias("arm"),
@@ -241,38 +241,40 @@ def _frame(batch: Batch, rows: Mapping[int, bytes], backend: str | None) -> pl.D
     )
 
 
-def _table(batch: Batch, rows: Mapping[int, bytes], backend: str | None) -> pl.DataFrame:
-    """Return the metrics of runs by the arms of the batch, in the order of the runs."""
-    return pl.DataFrame(meter(batch.scenario, backend).table(list(rows.items())))
+def _table(group: PointGroup, rows: Mapping[int, bytes], backend: str | None) -> pl.DataFrame:
+    """Return the metrics of runs by the arms of the group, in the order of the runs."""
+    return pl.DataFrame(meter(group.scenario, backend).table(list(rows.items())))
 
 
-def _by_batch(rows: Sequence[Row], missing: dict[Run, Batch]) -> dict[Batch, dict[int, bytes]]:
-    """Return rows by their batches; their runs are no longer missing."""
-    found: dict[Batch, dict[int, bytes]] = {}
+def _by_group(
+    rows: Sequence[Row], missing: dict[Run, PointGroup]
+) -> dict[PointGroup, dict[int, bytes]]:
+    """Return rows by their groups; their runs are no longer missing."""
+    found: dict[PointGroup, dict[int, bytes]] = {}
     for run, row in rows:
-        batch = missing.pop(run, None)
-        if batch is None:
+        group = missing.pop(run, None)
+        if group is None:
             message = (
                 "the executor returned a run that it was not given, or one twice; expected a row "
                 "for each run"
             )
             raise _core.SojournError(message)
-        found.setdefault(batch, {})[run.number] = row
+        found.setdefault(group, {})[run.number] = row
     return found
 
 
 def _values(
-    batch: Batch, rows: Mapping[int, bytes], until: Until, backend: str | None
+    group: PointGroup, rows: Mapping[int, bytes], until: Until, backend: str | None
 ) -> list[list[float]]:
-    """Return the values of the metric of `until` per cell, in the order of the replications.
+    """Return the values of the metric of `until` per arm, in the order of the replications.
 
     The order is fixed, because sums of the same values in another order may differ.
     """
-    frame = _table(batch, rows, backend)
+    frame = _table(group, rows, backend)
     with in_argument("until", until.text):
         column = metric_column(until.metric, frame.columns[2:])
-    numbers = {arm: cell for cell, arm in enumerate(batch.scenario.arms)}
-    values: list[list[float]] = [[] for _ in batch.cells]
+    numbers = {arm: number for number, arm in enumerate(group.scenario.arms)}
+    values: list[list[float]] = [[] for _ in group.arms]
     for arm, value in frame.select("arm", column).iter_rows():
         if value is not None:
             values[numbers[arm]].append(value)

@@ -11,9 +11,9 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import MAX_REPLICATIONS, POINTS, RUNS, Parameters, Where
-from sojourn.execute.batches import Batch, batches
 from sojourn.execute.places import opened, place, store_of
 from sojourn.execute.plan import ExecutionPlan
+from sojourn.execute.points import PointGroup, grouped
 from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
@@ -109,7 +109,7 @@ class PreparedSweep:
     scenario: Scenario
     space: Space
     points: tuple[Point, ...]
-    batches: tuple[Batch, ...]
+    groups: tuple[PointGroup, ...]
     replications: int
     until: Until | None
     most: int
@@ -117,16 +117,16 @@ class PreparedSweep:
     @property
     def runs(self) -> int:
         """Number of runs, or of the first ones if `until` is set."""
-        return self.replications * sum(len(batch.cells) for batch in self.batches)
+        return self.replications * sum(len(group.arms) for group in self.groups)
 
     def estimate(self, *, jobs: int | None, max_memory: str | None) -> dict[str, Any]:
         """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set."""
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
         peak = 0.0
-        for batch in self.batches:
-            budget.check(batch.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
-            found = json.loads(_core.estimate(batch.scenario, jobs=jobs, metrics=True))
-            share = self.replications / batch.most
+        for group in self.groups:
+            budget.check(group.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
+            found = json.loads(_core.estimate(group.scenario, jobs=jobs, metrics=True))
+            share = self.replications / group.most
             total = {key: value + found[key] * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
         return {"runs": self.runs, **total, "peak_memory_bytes": peak}
@@ -179,7 +179,7 @@ def prepared(plan: SweepPlan) -> PreparedSweep:
         scenario=scenario,
         space=of,
         points=tuple(found),
-        batches=tuple(batches(scenario, found, last)),
+        groups=tuple(grouped(scenario, found, last)),
         replications=first,
         until=stop,
         most=last,
@@ -189,7 +189,7 @@ def prepared(plan: SweepPlan) -> PreparedSweep:
 def execute(planned: PreparedSweep, execution: Execution) -> SweepResult:
     """Execute a sweep."""
     try:
-        execution.execute(planned.batches)
+        execution.execute(planned.groups)
     except KeyboardInterrupt:
         result = SweepResult(planned.manifest(complete=False), _runs(planned, execution.frames))
         raise SweepInterrupted(result) from None
@@ -271,12 +271,12 @@ def sweep(plan: SweepPlan) -> SweepResult:
     """
     planned = prepared(plan)
     where = place(plan.on)
-    for batch in planned.batches:
-        budget.check(batch.scenario, jobs=plan.jobs, max_memory=plan.max_memory, metrics=True)
-        _core.check_backend(batch.scenario, where.backend)
+    for group in planned.groups:
+        budget.check(group.scenario, jobs=plan.jobs, max_memory=plan.max_memory, metrics=True)
+        _core.check_backend(group.scenario, where.backend)
     local = local_store(plan.store, where.backend)
     shared = store_of(where, plan.shared)
-    scenarios = [batch.scenario for batch in planned.batches]
+    scenarios = [group.scenario for group in planned.groups]
     with opened(scenarios, where, store=shared, local=local, jobs=plan.jobs) as at:
         execution = Execution(
             replications=planned.replications,

@@ -182,9 +182,9 @@ def test_rows_of_another_build_are_refused_and_damaged_ones_are_executed_again(
     with pytest.raises(sj.SojournError, match="a run of another build or scenario"):
         execute(planned, Execution(replications=2, executor=OtherBuild(list)))
     store = LocalRowStore(store=_core.RunStore(tmp_path))
-    (batch,) = planned.batches
-    store.append([(Run(batch.scenario, 0), b"damaged")])
-    store.close(batch.scenario)
+    (group,) = planned.groups
+    store.append([(Run(group.scenario, 0), b"damaged")])
+    store.close(group.scenario)
     execution = Execution(replications=2, executor=(executor := Shuffled(list)), store=store)
     assert execute(planned, execution).complete
     assert executor.executed == [0, 1]

@@ -75,7 +75,7 @@ class _Executor(LocalExecutor):
         yield from LocalExecutor.execute(self, every)
 
 
-def test_a_sweep_with_many_batches_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
+def test_a_sweep_with_many_groups_keeps_few_files_open(base: sj.Scenario, tmp_path: Path) -> None:
     values = {"duration": [f"{1.5 + n / 100:g}s" for n in range(12)]}
     planned = prepared(SweepPlan(base, values, replications=1))
     for reused in (0, 12):
@@ -84,7 +84,7 @@ def test_a_sweep_with_many_batches_keeps_few_files_open(base: sj.Scenario, tmp_p
         found = execute(planned, execution)
         assert (found.runs.height, execution.reused) == (12, reused)
         assert execution.failure is None
-        # Those of some batches.
+        # Those of some groups.
         assert _Executor.opened <= 4 * stores.OPEN
         assert (_Executor.opened > 0) == (reused == 0)
 

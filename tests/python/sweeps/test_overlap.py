@@ -27,7 +27,7 @@ links.up = { rate = "5mbit", qdisc = "codel" }
 links.down = { rate = "5mbit", qdisc = "pfifo" }
 traffic = [{ type = "tcp", direction = "up" }, { type = "ping", direction = "up" }]
 """)
-# Each duration has its own batch.
+# Each duration has its own group.
 DURATIONS = {"duration": ["1.5s", "1.6s", "1.7s"], "links.up.rate": ["2mbit", "4mbit"]}
 
 
@@ -67,7 +67,7 @@ def planned(*, until: str | None = None) -> PreparedSweep:
     found = prepared(
         SweepPlan(SCENARIO, DURATIONS, until=until, max_replications=8 if until else None)
     )
-    assert len(found.batches) == 3
+    assert len(found.groups) == 3
     return found
 
 
@@ -82,13 +82,13 @@ def executed(of: PreparedSweep, log: Log, **given: object) -> tuple[sj.SweepResu
     return execute(of, execution), execution
 
 
-def test_runs_of_the_next_batch_start_before_the_last_rows_are_stored() -> None:
+def test_runs_of_the_next_group_start_before_the_last_rows_are_stored() -> None:
     log, of = Log(), planned()
     result, execution = executed(of, log)
     for before, after in ((1.5, 1.6), (1.6, 1.7)):
         last = max(n for n, event in enumerate(log.events) if event == ("append", before))
         assert log.events.index(("look up", after)) < log.events.index(("start", after)) < last
-    # Each batch is looked up and started once.
+    # Each group is looked up and started once.
     assert len([event for event in log.events if event[0] != "append"]) == 3 * 3
     assert result.runs.height == execution.finished == of.runs
     assert result.runs.equals(sj.sweep(SCENARIO, DURATIONS, jobs=1).runs)
@@ -110,8 +110,8 @@ def test_with_until_rounds_do_not_overlap() -> None:
 def test_damaged_rows_are_executed_in_addition_to_the_started_runs() -> None:
     log, of = Log(), planned()
     result, _ = executed(of, log)
-    for batch in of.batches:
-        rows = log.rows[batch.scenario.hash]
+    for group in of.groups:
+        rows = log.rows[group.scenario.hash]
         del rows[1]
         rows[2] = bytes([rows[2][0] ^ 1]) + rows[2][1:]
     again, execution = executed(of, log)
@@ -119,9 +119,9 @@ def test_damaged_rows_are_executed_in_addition_to_the_started_runs() -> None:
     assert execution.reused == of.runs - 2 * 3
 
 
-def test_an_interrupt_between_batches_keeps_the_finished_runs_and_ends_the_others() -> None:
+def test_an_interrupt_between_groups_keeps_the_finished_runs_and_ends_the_others() -> None:
     log, of = Log(), planned()
-    first = of.replications * len(of.batches[0].cells)
+    first = of.replications * len(of.groups[0].arms)
 
     def progress(finished: int, _: int) -> None:
         if finished == first:
@@ -131,8 +131,8 @@ def test_an_interrupt_between_batches_keeps_the_finished_runs_and_ends_the_other
     with pytest.raises(SweepInterrupted) as interrupted:
         executed(of, log, progress=progress)
     assert interrupted.value.result.runs.height == first
-    assert len(log.rows[of.batches[0].scenario.hash]) == first
-    # The started batch was closed, and the third one was not looked up.
+    assert len(log.rows[of.groups[0].scenario.hash]) == first
+    # The started group was closed, and the third one was not looked up.
     assert log.events[-1] == ("close", 1.6)
     assert 1.7 not in [duration for _, duration in log.events]
 

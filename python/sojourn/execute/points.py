@@ -1,7 +1,7 @@
-"""Batches: scenarios whose arms are the points of a sweep.
+"""Groups of points: scenarios whose arms are the points of a sweep.
 
 A scenario with many arms is checked, stored and executed as one: the run store keeps the runs of a
-batch in one file, and no processor waits for the last run of each point.
+group in one file, and no processor waits for the last run of each point.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from sojourn.document import plain
 from sojourn.execute.runs import Run
 from sojourn.scenario import Scenario
 
-# Runs and least number of arms of a batch. At the end of a batch, processors become idle one
-# after the other; the time to begin one grows with the number of batches in the store.
+# Runs and least number of arms of a group. At the end of a group, processors become idle one
+# after the other; the time to begin one grows with the number of groups in the store.
 _RUNS = 1024
 _LEAST_ARMS = 8
-# Keys that a result has only once, so that arms of a batch must share them.
+# Keys that a result has only once, so that arms of a group must share them.
 _COMMON = ("duration", "warmup")
 # Keys of traffic that do not decide which metrics exist. Metrics such as Jain's index depend on
 # the flows of all arms of a result.
@@ -30,7 +30,7 @@ _DIGITS = 32
 
 
 class Point(Protocol):
-    """What a batch needs of a point: its changes of the scenario, and its name in messages."""
+    """What a group needs of a point: its changes of the scenario, and its name in messages."""
 
     @property
     def changes(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ class Point(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PointArm:
     """An arm of the scenario at a point, and at the points with the same values if there are any.
 
     Samples of whole numbers may be equal; their runs are executed once.
@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """An arm of a batch: its name, its changes, and the cell that it is."""
+    """An arm of a group: its name, its changes, and the arm and the points that it stands for."""
 
     name: str
     changes: Mapping[str, Any]
@@ -65,33 +65,33 @@ class _Member:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """A scenario whose arms are cells, each with `most` replications.
+class PointGroup:
+    """A scenario whose arms are those of points, each with `most` replications.
 
     No two have the same scenario; their hashes are those of objects, since they are keys for each
     row.
     """
 
     scenario: _core.Scenario
-    cells: tuple[Cell, ...]
+    arms: tuple[PointArm, ...]
     most: int
 
-    def runs(self, cells: Iterable[int], first: int, after: int) -> list[Run]:
-        """Return some replications of cells, all cells of one before the next."""
-        of = list(cells)
+    def runs(self, arms: Iterable[int], first: int, after: int) -> list[Run]:
+        """Return some replications of arms, all arms of one before the next."""
+        of = list(arms)
         return [
-            Run(self.scenario, cell * self.most + replication)
+            Run(self.scenario, arm * self.most + replication)
             for replication in range(first, after)
-            for cell in of
+            for arm in of
         ]
 
 
-def batches(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[Batch]:
-    """Build the batches of a sweep."""
+def grouped(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[PointGroup]:
+    """Group the points of a sweep."""
     document = json.loads(scenario.checked.to_json())
     document["replications"] = most
     arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]
-    groups: dict[str, dict[str, _Member]] = {}
+    alike: dict[str, dict[str, _Member]] = {}
     names: dict[str, str] = {}
     for number, point in enumerate(points):
         changes = {path: plain(path, value) for path, value in point.changes.items()}
@@ -100,21 +100,21 @@ def batches(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[
         for arm in arms:
             merged = _merged(arm, own)
             identity = json.dumps([arm["name"], merged, common])
-            group = groups.setdefault(json.dumps([common, _structure(merged)], sort_keys=True), {})
-            if identity not in group:
+            members = alike.setdefault(json.dumps([common, _structure(merged)], sort_keys=True), {})
+            if identity not in members:
                 name = _name(arm["name"], changes, identity)
                 if names.setdefault(name, identity) != identity:
                     name = _with_digest(name, identity)
-                group[identity] = _Member(name, merged, arm["name"], [])
-            group[identity].points.append(number)
+                members[identity] = _Member(name, merged, arm["name"], [])
+            members[identity].points.append(number)
     size = max(_RUNS // most, _LEAST_ARMS)
-    for key, group in groups.items():
-        common, members = json.loads(key)[0], list(group.values())
-        for start in range(0, len(members), size):
-            part = members[start : start + size]
+    for key, members in alike.items():
+        common, every = json.loads(key)[0], list(members.values())
+        for start in range(0, len(every), size):
+            part = every[start : start + size]
             checked = _checked(document, common, part, points, has_arms=len(arms) > 1)
-            cells = (Cell(tuple(member.points), member.arm) for member in part)
-            yield Batch(checked, tuple(cells), most)
+            of_points = (PointArm(tuple(member.points), member.arm) for member in part)
+            yield PointGroup(checked, tuple(of_points), most)
 
 
 def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _structure(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(arm: str, changes: Mapping[str, Any], identity: str) -> str:
-    """Name an arm of a batch by what it is.
+    """Name an arm of a group by what it is.
 
     Errors of queues contain the name. Keys of runs contain it, too, so it is the same in another
     sweep with the same point.

@@ -1,11 +1,11 @@
-"""Batches: the arms of common scenarios as points of a sweep."""
+"""Groups of points: the arms of common scenarios as points of a sweep."""
 
 from collections.abc import Mapping, Sequence
 
 import pytest
 
 import sojourn as sj
-from sojourn.execute.batches import Batch, Cell, batches
+from sojourn.execute.points import PointArm, PointGroup, grouped
 from sojourn.execute.runs import meter
 from sojourn.scenario.paths import Value
 from sojourn.sweeps.space import Point
@@ -27,27 +27,27 @@ ARMS = BASE.replace(
 
 def built(
     changes: Sequence[Mapping[str, Value]], most: int = 1, of: sj.Scenario = BASE
-) -> list[Batch]:
-    return list(batches(of, [Point(one, one) for one in changes], most))
+) -> list[PointGroup]:
+    return list(grouped(of, [Point(one, one) for one in changes], most))
 
 
 def test_arms_are_named_by_what_they_are() -> None:
-    (batch,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}], of=ARMS)
-    assert batch.scenario.arms == [
+    (group,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}], of=ARMS)
+    assert group.scenario.arms == [
         f"{arm} (rtt={rtt})" for rtt in ("10ms", "30ms") for arm in ("codel", "pie")
     ]
-    assert batch.cells == tuple(Cell((n,), arm) for n in (0, 1) for arm in ("codel", "pie"))
+    assert group.arms == tuple(PointArm((n,), arm) for n in (0, 1) for arm in ("codel", "pie"))
     # A search begins with the scenario itself.
     assert built([{}])[0].scenario.arms == ["default"]
 
 
-def test_equal_points_are_one_cell() -> None:
-    (batch,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}, {"rtt": "10ms"}])
-    assert batch.cells == (Cell((0, 2), "default"), Cell((1,), "default"))
-    assert len(batch.runs(range(2), 0, 1)) == 2
+def test_equal_points_are_one_arm() -> None:
+    (group,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}, {"rtt": "10ms"}])
+    assert group.arms == (PointArm((0, 2), "default"), PointArm((1,), "default"))
+    assert len(group.runs(range(2), 0, 1)) == 2
 
 
-def test_runs_with_other_metrics_or_durations_have_their_own_batch() -> None:
+def test_runs_with_other_metrics_or_durations_have_their_own_group() -> None:
     found = built(
         [
             {"duration": duration, "traffic.bulk.count": count, "links.up.rate": rate}
@@ -56,13 +56,13 @@ def test_runs_with_other_metrics_or_durations_have_their_own_batch() -> None:
             for rate in ("1mbit", "2mbit")
         ]
     )
-    assert [len(batch.cells) for batch in found] == [2, 2, 2, 2]
-    assert len({batch.scenario for batch in found}) == 4
+    assert [len(group.arms) for group in found] == [2, 2, 2, 2]
+    assert len({group.scenario for group in found}) == 4
 
 
 def test_the_runs_of_a_round_come_replication_by_replication() -> None:
-    (batch,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}], most=5)
-    assert [run.number for run in batch.runs([0, 1], 1, 3)] == [1, 6, 2, 7]
+    (group,) = built([{"rtt": "10ms"}, {"rtt": "30ms"}], most=5)
+    assert [run.number for run in group.runs([0, 1], 1, 3)] == [1, 6, 2, 7]
 
 
 def test_a_point_has_the_same_keys_in_another_sweep() -> None:
@@ -75,10 +75,10 @@ def test_a_point_has_the_same_keys_in_another_sweep() -> None:
 
 def test_long_and_unprintable_names_are_valid_and_differ() -> None:
     queues = [f"codel{' ' * 250}target {n}ms" for n in (2, 3)]
-    (batch,) = built([{"links.up.qdisc": queue} for queue in (*queues, "codel\ttarget 4ms")])
-    assert len(set(batch.scenario.arms)) == 3
-    assert [len(name) for name in batch.scenario.arms[:2]] == [200, 200]
-    assert batch.scenario.arms[2] == r'default (links.up.qdisc="codel\ttarget 4ms")'
+    (group,) = built([{"links.up.qdisc": queue} for queue in (*queues, "codel\ttarget 4ms")])
+    assert len(set(group.scenario.arms)) == 3
+    assert [len(name) for name in group.scenario.arms[:2]] == [200, 200]
+    assert group.scenario.arms[2] == r'default (links.up.qdisc="codel\ttarget 4ms")'
 
 
 def test_a_wrong_value_is_named_with_its_point_and_arm() -> None:
