@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from sojourn.arguments import common
+from sojourn.arguments import Argument, common
 from sojourn.arguments.common import (
     CHECKS,
     EXECUTION,
@@ -43,12 +43,13 @@ SELECTION = "Selection"
 
 
 def declared(option: str, declaration: Any) -> Any:
-    """Return the option of an argument that plans share, for commands without a plan."""
-    argument = get_args(declaration)[1]
+    """Return the option of an argument that plans share, for commands whose plan lacks it."""
+    kind, argument = get_args(declaration)
     is_number = argument.least is not None
     return typer.Option(
         option,
         metavar=argument.metavar,
+        parser=path if Path in get_args(kind) else None,
         callback=within(option, argument.least, argument.most) if is_number else None,
         help=argument.help,
         show_default=argument.unset,
@@ -94,35 +95,44 @@ Full = Annotated[
         rich_help_panel=RUNS,
     ),
 ]
-DryRun = Annotated[
+# Names that end in Field are for fields of the plans of commands.
+DryRunField = Annotated[
     bool,
-    typer.Option(
-        "--dry-run",
+    Argument(
         help="Check the input and estimate runs, time and memory; run nothing.",
-        rich_help_panel=EXECUTION,
+        heading=EXECUTION,
+    ),
+]
+DryRun = Annotated[bool, declared("--dry-run", DryRunField)]
+OutField = Annotated[
+    Path | None,
+    Argument(
+        help="Directory to save the result in; created if needed, with its parents.",
+        metavar="DIR",
+        heading=OUTPUT,
     ),
 ]
 Force = Annotated[bool, declared("--force", common.Force)]
-ReportFile = Annotated[
+ReportField = Annotated[
     Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        parser=path,
+    Argument(
         help="Write an HTML report to this file; its directory is created if needed, with its "
         "parents.",
-        rich_help_panel=OUTPUT,
+        metavar="FILE",
+        heading=OUTPUT,
     ),
 ]
+ReportFile = Annotated[Path | None, declared("--report", ReportField)]
 Json = Annotated[bool, declared("--json", common.Json)]
-Everything = Annotated[
+EverythingField = Annotated[
     bool,
-    typer.Option(
-        "--all",
+    Argument(
         help="Print all tables, rows and findings instead of the main ones.",
-        rich_help_panel=OUTPUT,
+        option="--all",
+        heading=OUTPUT,
     ),
 ]
+Everything = Annotated[bool, declared("--all", EverythingField)]
 Arm = Annotated[
     str | None,
     typer.Option(

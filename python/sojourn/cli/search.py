@@ -12,11 +12,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from sojourn import _core
-from sojourn.arguments import Argument, Plan
-from sojourn.arguments.common import EXECUTION, OUTPUT, Force, Json
+from sojourn.arguments import Plan
+from sojourn.arguments.common import OUTPUT, Force, Json
 from sojourn.cli import process, spaces, stored
 from sojourn.cli import run as running
-from sojourn.cli.options import Change, path
+from sojourn.cli.options import Change, DryRunField, OutField, path
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
@@ -43,24 +43,13 @@ Found = TypeVar("Found", bound=SearchResult)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output(Plan):
+class SearchOutput(Plan):
     """What is done with the result of a search."""
 
-    out: Annotated[
-        Path | None,
-        Argument(
-            help="Directory for the result; created if needed.", metavar="DIR", heading=OUTPUT
-        ),
-    ] = None
+    out: OutField = None
     force: Force = False
     json: Json = False
-    dry_run: Annotated[
-        bool,
-        Argument(
-            help="Check the input and estimate runs, time and memory; run nothing.",
-            heading=EXECUTION,
-        ),
-    ] = False
+    dry_run: DryRunField = False
 
 
 def _conduct(
@@ -70,7 +59,7 @@ def _conduct(
     *,
     kind: type[Found],
     size: str,
-    output: Output,
+    output: SearchOutput,
     show: Callable[[Found], object],
     document: Callable[[Found], dict[str, Any]],
     save: Callable[[Found], object] | None = None,
@@ -205,7 +194,7 @@ def tune(
     file: ScenarioOrTraffic,
     change: Change = None,
     line: Line,
-    output: Output,
+    output: SearchOutput,
 ) -> int:
     r"""Find the parameter values that are best in one or several objectives.
 
@@ -322,7 +311,7 @@ def sensitivity(
     file: ScenarioOrTraffic,
     change: Change = None,
     line: Line,
-    output: Output,
+    output: SearchOutput,
 ) -> int:
     """Compute how much each parameter affects metrics."""
     origin = Origin(file=file, line=line, change=change)
@@ -400,7 +389,7 @@ def adversary(
         ),
     ] = None,
     change: Change = None,
-    output: Output,
+    output: SearchOutput,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
     if file is None and change:

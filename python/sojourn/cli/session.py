@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from sojourn import _core, arguments
 from sojourn import report as reports
-from sojourn.arguments import Argument
-from sojourn.arguments.common import OUTPUT, Force, Json
+from sojourn.arguments.common import Force, Json
 from sojourn.cli import expecting, process, stored, tables
+from sojourn.cli.options import EverythingField, OutField, ReportField
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
@@ -38,33 +37,11 @@ BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 class Output(arguments.Plan):
     """Where the result of a command is saved, and how it is printed."""
 
-    out: Annotated[
-        Path | None,
-        Argument(
-            help="Directory to save the result in; created if needed, with its parents.",
-            metavar="DIR",
-            heading=OUTPUT,
-        ),
-    ] = None
+    out: OutField = None
     force: Force = False
-    report: Annotated[
-        Path | None,
-        Argument(
-            help="Write an HTML report to this file; its directory is created if needed, with its "
-            "parents.",
-            metavar="FILE",
-            heading=OUTPUT,
-        ),
-    ] = None
+    report: ReportField = None
     json: Json = False
-    everything: Annotated[
-        bool,
-        Argument(
-            help="Print all tables, rows and findings instead of the main ones.",
-            option="--all",
-            heading=OUTPUT,
-        ),
-    ] = False
+    everything: EverythingField = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
