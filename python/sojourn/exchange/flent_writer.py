@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.exchange.flent import HTTP, VERSION, Fit, fitted
 from sojourn.exchange.selection import LONGEST_NAME, Product, Selection, plain_name
-from sojourn.result import Result
+from sojourn.result import Result, metrics
 
 # Simulated time has no date. A fixed one gives equal files for equal results.
 T0 = datetime(2000, 1, 1, tzinfo=UTC)
@@ -116,7 +116,7 @@ class _Run:
             self.add(f"{prefix} avg", _across(parts, _mean), MBITS)
             self.add(f"{prefix} sum", _across(parts, sum), MBITS)
             if fit.test in {"tcp_nup", "tcp_ndown"}:
-                self.add(f"{prefix} fairness", _across(parts, _jain), "Idx")
+                self.add(f"{prefix} fairness", _fairness(parts), "Idx")
         if fit.test.startswith("rrul"):
             self.add("TCP totals", _across(of_sides, sum), MBITS)
             pings = [values for name, values in self.values.items() if name.startswith("Ping (ms)")]
@@ -138,7 +138,7 @@ def _at(t_s: float) -> float:
 
 
 def _across(
-    series: Sequence[list[float | None]], compute: Callable[[list[float]], float | None]
+    series: Sequence[list[float | None]], compute: Callable[[list[float]], float]
 ) -> list[float | None]:
     """Compute a number from the known values of all series at each time."""
     rows = ([value for value in row if value is not None] for row in zip(*series, strict=True))
@@ -149,9 +149,10 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _jain(values: list[float]) -> float | None:
-    squares = len(values) * sum(value * value for value in values)
-    return sum(values) ** 2 / squares if squares else None
+def _fairness(series: Sequence[list[float | None]]) -> list[float | None]:
+    """Compute Jain's index at each time."""
+    rows = pl.Series(list(zip(*series, strict=True)), dtype=pl.List(pl.Float64))
+    return rows.list.eval(metrics.jain(pl.element())).list.first().to_list()
 
 
 def files(selection: Selection) -> list[Product]:

@@ -35,6 +35,11 @@ def _is_any(kinds: list[str]) -> pl.Expr:
     return pl.col("kind").is_in(kinds)
 
 
+def jain(rate: pl.Expr) -> pl.Expr:
+    """Compute Jain's index of the known values; null if all are 0 or there are none."""
+    return (rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())).fill_nan(None)
+
+
 # Flows that are a connection, with a congestion window.
 HAS_CONNECTION = _is_any([name for name, of in _TYPES.items() if of["has_connection"]])
 # Flows whose goodput counts, those of unknown types included.

@@ -136,9 +136,8 @@ def _carried(measured_s: float) -> pl.Expr:
 
 def _of_flows(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
     rate = pl.col("goodput_mbit_per_s")
-    jain = rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())
     runs = flows.filter(CARRIES_DATA).group_by(KEYS, maintain_order=True)
-    return runs.agg(jain=jain.fill_nan(None), goodput_mbit_per_s=_carried(measured_s).sum())
+    return runs.agg(jain=metrics.jain(rate), goodput_mbit_per_s=_carried(measured_s).sum())
 
 
 def _shares(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
