@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::ApplicationConfig;
+use sojourn_apps::{ApplicationConfig, Transport};
 use sojourn_net::{Instant, Rng};
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 use sojourn_transport::{SenderParams, quic};
@@ -72,17 +72,24 @@ impl Application {
         self.live.insert(at, (number, slot));
         self.record.connections += 1;
         let seed = self.seeds.next_u64();
-        if let Some(params) = self.config.quic() {
-            let params = quic::Params { seed, ..params };
-            let connection = Connection::quic(user, &params, End::Far);
-            (connection, params.initial_window)
-        } else {
-            let params = SenderParams {
-                seed,
-                ..self.config.exchange().tcp
-            };
-            let connection = Connection::two_way_tcp(user, &params, hosts);
-            (connection, params.initial_window)
+        let exchange = self.config.exchange();
+        match exchange.transport {
+            Transport::Quic => {
+                let params = quic::Params {
+                    seed,
+                    ..self.config.quic_params()
+                };
+                let connection = Connection::quic(user, &params, End::Far);
+                (connection, params.initial_window)
+            }
+            Transport::Tcp => {
+                let params = SenderParams {
+                    seed,
+                    ..exchange.tcp
+                };
+                let connection = Connection::two_way_tcp(user, &params, hosts);
+                (connection, params.initial_window)
+            }
         }
     }
 
