@@ -258,7 +258,9 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
     estimate = {**estimate, "saved_bytes": storage.expected_bytes(planned.runs)}
     if as_json:
         points = [dict(point.values) for point in planned.points]
-        document = {**planned.manifest(complete=False), "points": points, "estimate": estimate}
+        manifest = planned.manifest(complete=False)
+        manifest["max_replications"] = manifest.pop("most")
+        document = {**_with_sampling(manifest), "points": points, "estimate": estimate}
         print(json.dumps(document, indent=2))
         return 0
     show_points(planned)
@@ -345,7 +347,14 @@ def document(result: SweepResult, columns: Sequence[str]) -> dict[str, Any]:
         for row in result.points.iter_rows(named=True)
     ]
     keys = ("sojourn", "scenario_sha256", "paths", "space", "until", "complete")
-    return {**{key: result.manifest[key] for key in keys}, "points": points}
+    return {**_with_sampling({key: result.manifest[key] for key in keys}), "points": points}
+
+
+def _with_sampling(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Call the sampling of a manifest, in which it is ``sample``, as the argument."""
+    space = dict(manifest["space"])
+    space["sampling"] = space.pop("sample")
+    return {**manifest, "space": space}
 
 
 def _estimate(row: dict[str, Any], metric: Metric) -> str:

@@ -349,6 +349,16 @@ def test_the_table_of_a_file_and_of_traffic(sojourn: Command, swept_file: Path) 
     assert "neither a file nor traffic" in wrong.stderr
 
 
+def test_a_dry_run_names_arguments_as_they_are_given(sojourn: Command, swept_file: Path) -> None:
+    words = ("-p", "rtt=uniform(5ms,9ms)", "--sampling", "sobol:2", "--until", "drops ±1")
+    given = (*words, "--replications", "6", "--max-replications", "8")
+    planned = sojourn("sweep", f"{swept_file}", *given, "--dry-run", "--json")
+    assert planned.returncode == 0, planned.stderr
+    document = json.loads(planned.stdout)
+    assert (document["space"]["sampling"], document["max_replications"]) == ("sobol:2", 8)
+    assert not {"sample", "most"} & {*document, *document["space"]}
+
+
 def test_an_interrupted_sweep_keeps_its_runs(swept_file: Path, store: Path) -> None:
     words = ["sweep", f"{swept_file}", "-p", "rtt=linspace(10ms,50ms,20)", "-s", "duration=800s"]
     process = subprocess.Popen(
