@@ -264,11 +264,13 @@ def takes(plan: Callable[P, PlanT]) -> Callable[[Callable[[PlanT], R]], Callable
     def decorate(function: Callable[[PlanT], R]) -> Callable[P, R]:
         @functools.wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+            _check_call(function.__name__, signature, args, kwargs)
             return function(plan(*args, **kwargs))
 
         arguments = declared(plan)  # type: ignore[arg-type]
+        signature = _signature(function, arguments)
         wrapped.__doc__ = _with_parameters(inspect.getdoc(function) or "", arguments)
-        wrapped.__signature__ = _signature(function, arguments)  # type: ignore[attr-defined]
+        wrapped.__signature__ = signature  # type: ignore[attr-defined]
         wrapped.__annotations__ = {
             **{one.name: one.hint for one in arguments},
             "return": get_type_hints(function)["return"],
@@ -276,6 +278,23 @@ def takes(plan: Callable[P, PlanT]) -> Callable[[Callable[[PlanT], R]], Callable
         return wrapped
 
     return decorate
+
+
+def _check_call(
+    function: str, signature: inspect.Signature, args: Sequence[object], given: Mapping[str, object]
+) -> None:
+    """Raise TypeError, which names the function, if a call does not fit its signature."""
+    for name in given:
+        if name not in signature.parameters:
+            near = difflib.get_close_matches(name, signature.parameters, n=1, cutoff=_NEAR)
+            instead = f"; did you mean '{near[0]}'?" if near else ""
+            message = f"{function}() got an unexpected keyword argument '{name}'{instead}"
+            raise TypeError(message)
+    try:
+        signature.bind(*args, **given)
+    except TypeError as error:
+        message = f"{function}() {error}"
+        raise TypeError(message) from None
 
 
 def _signature(function: Callable[..., Any], arguments: Sequence[Declared]) -> inspect.Signature:

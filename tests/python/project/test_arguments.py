@@ -219,3 +219,24 @@ def test_no_text_outside_of_the_command_has_an_option() -> None:
 def test_an_option_in_a_text_is_found() -> None:
     text = 'Argument(help="a", option="--b")\nraise Error(f"{x}: expected --trials, not -p")\n'
     assert options_in(text) == ["--trials"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sj.run(SCENARIO, foo=1), "run() got an unexpected keyword argument 'foo'"),
+        (
+            lambda: sj.tune(SCENARIO, VALUES, "min drops", trails=3),
+            "tune() got an unexpected keyword argument 'trails'; did you mean 'trials'?",
+        ),
+        (
+            lambda: sj.sweep(jobz=1),
+            "sweep() got an unexpected keyword argument 'jobz'; did you mean 'jobs'?",
+        ),
+        (sj.sweep, "sweep() missing a required argument: 'scenario'"),
+    ],
+)
+def test_wrong_calls_name_the_function(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(TypeError) as error:
+        call()
+    assert f"{error.value}" == said
