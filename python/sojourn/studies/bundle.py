@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sojourn import _core, files
+from sojourn.arguments import OutputError
 from sojourn.errors import invalid_file
 from sojourn.result import Result, derived_files
 
@@ -144,8 +145,8 @@ def check(folder: str | Path, file: str | Path, *, force: bool = False) -> None:
         message = f"cannot write {file}: it is inside {folder}; expected a path outside"
         raise _core.ResultError(message)
     if target.exists() and not force:
-        message = f"cannot write {file}: it exists; force (--force) replaces it"
-        raise _core.ResultError(message)
+        message = "cannot write {file}: it exists; {force} replaces it"
+        raise OutputError(message, file=file)
     if not target.parent.is_dir():
         message = f"cannot write {file}: {target.parent} is not a directory"
         raise _core.ResultError(message)
