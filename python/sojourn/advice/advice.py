@@ -293,6 +293,7 @@ class AdvicePlan(Plan):
         str | Sequence[float] | None,
         Argument(
             help="Rates of the shapers in percent of the rate of the line, such as 95,90.",
+            expected="a list of percentages, such as 95,90",
             unset="100 to 80, and lower rates if the rate of the line varies",
             metavar="PERCENTS",
             heading=SCENARIO,

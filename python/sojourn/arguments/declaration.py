@@ -3,10 +3,12 @@
 import difflib
 import functools
 import inspect
+import operator
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
+from numbers import Real
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -99,9 +101,7 @@ class Declared:
     @property
     def is_list(self) -> bool:
         """Whether it is a list of texts, or one text."""
-        return any(
-            get_origin(member) is Sequence and get_args(member) == (str,) for member in self.members
-        )
+        return self.items is str
 
     @property
     def is_words(self) -> bool:
@@ -136,10 +136,18 @@ class Declared:
         """Its default; None if it has none."""
         return None if self.field.default is MISSING else self.field.default
 
-    def check(self, value: Any) -> None:
-        """Check the type of a value, its range and that it is one of the choices."""
+    @property
+    def items(self) -> type[Any] | None:
+        """The type of its items if it is a list."""
+        found = [get_args(one) for one in self.members if get_origin(one) is Sequence]
+        return found[0][0] if found else None
+
+    def check(self, value: Any) -> Any:
+        """Check the type of a value, its range and its choices; return it as a Python number."""
         if value is None and NoneType in self.members:
-            return
+            return value
+        if self.number is not None:
+            value = _plain(value, self.number)
         self._check_type(value)
         self._check_encoding(value)
         argument = self.argument
@@ -156,6 +164,7 @@ class Declared:
             raise ArgumentError(
                 self.name, value, "unknown; expected {known}{instead}", known=known, instead=instead
             )
+        return value
 
     def _range(self) -> str:
         argument = self.argument
@@ -175,12 +184,14 @@ class Declared:
         wrong |= isinstance(value, str | bytes) and str not in accepted and not self.choices
         if wrong or not (is_number or any(isinstance(value, one) for one in accepted)):
             self._refuse(value)
-        if self.is_list and not isinstance(value, str):
+        if self.items is not None and not isinstance(value, str):
+            kind, named = (str, "texts") if self.items is str else (Real, "numbers")
             for item in value:
-                if not isinstance(item, str):
+                if not isinstance(item, kind) or isinstance(item, bool):
                     raise ArgumentError(
                         self.name,
-                        rule="expected texts, not {found}",
+                        rule="expected {named}, not {found}",
+                        named=named,
                         found=described(item),
                     )
             if len(value) < self.argument.least_items:
@@ -222,17 +233,27 @@ def _class(member: Any) -> Any:
     return member if origin is None else origin
 
 
+def _plain(value: Any, number: type[int] | type[float]) -> Any:
+    """Convert a number of another library, such as NumPy, to one of Python."""
+    if isinstance(value, bool | int | float):
+        # NumPy's float64 is a subclass of float.
+        return float(value) if isinstance(value, float) else value
+    try:
+        return operator.index(value)
+    except TypeError:
+        return float(value) if number is float and isinstance(value, Real) else value
+
+
 class Plan:
     """Base of plans: frozen dataclasses whose fields are arguments, checked when created."""
 
     def __post_init__(self) -> None:
         """Check each argument; a list that is given as one text becomes a tuple."""
         for one in declared(type(self)):
-            value = getattr(self, one.name)
-            one.check(value)
+            value = one.check(getattr(self, one.name))
             if one.is_list and value is not None:
-                texts = (value,) if isinstance(value, str) else tuple(value)
-                object.__setattr__(self, one.name, texts)
+                value = (value,) if isinstance(value, str) else tuple(value)
+            object.__setattr__(self, one.name, value)
 
 
 # The arguments of the plans that were used.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sojourn as sj
@@ -72,8 +73,8 @@ def wrong(one: Declared) -> Iterator[Any]:
         yield from ("x", "", one.choices[0][:-1], 3)
     elif one.is_mapping:
         yield from (3, "x", ["x"])
-    elif one.is_list:
-        yield from (3, [3], {"x": 1})
+    elif one.items is not None:
+        yield from (3, [3] if one.items is str else ["x"], [True], {"x": 1})
         if argument.least_items:
             yield []
     else:
@@ -222,21 +223,61 @@ def test_an_option_in_a_text_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("function", "given", "said"),
     [
-        (lambda: sj.run(SCENARIO, foo=1), "run() got an unexpected keyword argument 'foo'"),
         (
-            lambda: sj.tune(SCENARIO, VALUES, "min drops", trails=3),
+            sj.run,
+            {"scenario": SCENARIO, "foo": 1},
+            "run() got an unexpected keyword argument 'foo'",
+        ),
+        (
+            sj.sweep,
+            {"trails": 1, "jobz": 1},
+            "sweep() got an unexpected keyword argument 'trails'",
+        ),
+        (
+            sj.tune,
+            {"trails": 3},
             "tune() got an unexpected keyword argument 'trails'; did you mean 'trials'?",
         ),
-        (
-            lambda: sj.sweep(jobz=1),
-            "sweep() got an unexpected keyword argument 'jobz'; did you mean 'jobs'?",
-        ),
-        (sj.sweep, "sweep() missing a required argument: 'scenario'"),
+        (sj.sweep, {}, "sweep() missing a required argument: 'scenario'"),
     ],
 )
-def test_wrong_calls_name_the_function(call: Callable[[], object], said: str) -> None:
+def test_wrong_calls_name_the_function(
+    function: Callable[..., object], given: dict[str, Any], said: str
+) -> None:
     with pytest.raises(TypeError) as error:
-        call()
+        function(**given)
     assert f"{error.value}" == said
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    by_name = {one.name: one for one in declared(TunePlan)}
+    checked = by_name["trials"].check(np.int64(2))
+    assert checked == 2
+    assert type(checked) is int
+    trials: Any = np.int64(2)
+    made = TunePlan(SCENARIO, VALUES, "min drops", trials=trials)
+    assert type(made.trials) is int
+    with pytest.raises(ArgumentError, match=r"^trials: expected a whole number, not "):
+        by_name["trials"].check(np.float32(2))
+    with pytest.raises(ArgumentError, match=r"^trials: expected a whole number, not "):
+        by_name["trials"].check(np.bool_(1))
+
+
+def test_fractions_of_numpy_are_numbers() -> None:
+    (keep,) = (one for one in declared(AdversaryPlan) if one.name == "keep")
+    checked = keep.check(np.float32(0.5))
+    assert checked == 0.5
+    assert type(checked) is float
+    with pytest.raises(ArgumentError, match=r"^keep=2: expected "):
+        keep.check(np.int32(2))
+
+
+def test_shares_are_percentages() -> None:
+    given: Any = 95
+    with pytest.raises(ArgumentError, match=r"^shares: expected a list of percentages, such as 95"):
+        sj.advise(link="10/1mbit", layer="docsis", shares=given)
+    given = ["x"]
+    with pytest.raises(ArgumentError, match=r"^shares: expected numbers, not "):
+        sj.advise(link="10/1mbit", layer="docsis", shares=given)
