@@ -150,6 +150,8 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     except _core.ScenarioError as error:
         # Errors of expressions begin with the text of the expression.
         problem = getattr(error, "problem", f"{error}")
+        # What is said of a key of the same name and its value is said once.
+        problem = problem.removeprefix(f'{argument} "{value}": ')
         raise ArgumentError(argument, value, "{problem}", problem=problem) from None
 
 

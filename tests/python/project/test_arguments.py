@@ -281,3 +281,8 @@ def test_shares_are_percentages() -> None:
     given = ["x"]
     with pytest.raises(ArgumentError, match=r"^shares: expected numbers, not "):
         sj.advise(link="10/1mbit", layer="docsis", shares=given)
+
+
+def test_an_unknown_layer_is_named_once() -> None:
+    with pytest.raises(ArgumentError, match=r"^layer='x': unknown; expected a link layer such as"):
+        sj.advise(link="10/1mbit", layer="x")
