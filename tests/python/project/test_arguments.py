@@ -1,7 +1,9 @@
 """Wrong arguments of all plans: the message names the argument as its caller wrote it."""
 
 import ast
+import importlib
 import pickle
+import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,11 +14,24 @@ import pytest
 
 import sojourn as sj
 from sojourn.advice.advice import AdvicePlan
-from sojourn.arguments import ArgumentError, Declared, FileSpelling, declared, read_table, spelled
+from sojourn.agreement.agreement import AgreePlan
+from sojourn.arguments import (
+    ArgumentError,
+    Declared,
+    FileSpelling,
+    Plan,
+    declared,
+    read_table,
+    spelled,
+)
 from sojourn.cli.app import app
 from sojourn.cli.compare import ComparePlan
 from sojourn.cli.live import LivePlan
+from sojourn.cli.search import SearchOutput
+from sojourn.cli.session import Output
+from sojourn.cli.spaces import Line
 from sojourn.execute.run import RunPlan
+from sojourn.rfc7928_suite.api import Rfc7928Plan
 from sojourn.search.adversary import AdversaryPlan
 from sojourn.search.sensitivity import SensitivityPlan
 from sojourn.search.tune import TunePlan
@@ -54,8 +69,12 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "compare": (ComparePlan, ComparePlan, "compare", None, {}),
     "advise": (AdvicePlan, sj.advise, "advise", None, {}),
     "live": (LivePlan, LivePlan, "live", None, {}),
+    "agree": (AgreePlan, sj.agree, "agree", None, {}),
+    "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),
 }
-WITH_FILE = ("sweep", "tune", "sensitivity", "run")
+# Options that several commands add to those of their plan.
+PARTS: set[type[Plan]] = {Line, Output, SearchOutput}
+WITH_FILE = ("sweep", "tune", "sensitivity", "run", "agree")
 
 
 def wrong(one: Declared) -> Iterator[Any]:
@@ -114,6 +133,22 @@ def is_word(one: Declared, value: object) -> bool:
 ON_THE_COMMAND_LINE = [case for case in CASES if is_word(case[1], case[2])]
 
 
+def subclasses(plan: type[Plan]) -> set[type[Plan]]:
+    """All plans that inherit from a plan."""
+    own = {one for one in plan.__subclasses__() if one.__module__.startswith("sojourn.")}
+    return own.union(*(subclasses(one) for one in own))
+
+
+def test_all_plans_of_functions_and_commands_are_tried() -> None:
+    for module in pkgutil.walk_packages(sj.__path__, "sojourn."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    tried = {plan for plan, *_ in PLANS.values()}
+    parts = {base for plan in tried for base in plan.__mro__} | PARTS
+    assert {plan.__qualname__ for plan in subclasses(Plan) - parts} == set()
+    assert subclasses(Plan) >= tried | PARTS
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_each_plan_has_ten_wrong_arguments(name: str) -> None:
     assert sum(plan == name for plan, _, _ in CASES) >= 10
@@ -152,7 +187,8 @@ def test_a_command_names_the_option(
         if key == one.name:
             continue
         text = "rtt=10ms,20ms" if isinstance(given, Mapping) else given
-        words += [by_name[key].option, text]
+        option = by_name[key].option
+        words += [option, text] if option.startswith("-") else [text]
     with pytest.raises(ArgumentError) as error:
         app([*words, f"{one.option}={value}"], standalone_mode=False)
     assert re.match(rf"{one.option} .*: ", f"{error.value}"), f"{error.value}"
