@@ -119,7 +119,7 @@ def test_an_existing_result_is_refused_before_any_run_without_force(
     # What takes too much memory is refused before the directory is looked at.
     long += ("--max-memory", "10000gb")
     said = "out: contains a result (1 of 1 runs)"
-    refused(sojourn(*long, "--out", "out"), said, "--force")
+    refused(sojourn(*long, "--out", "out"), said, "or force to replace it")
     assert (tmp_path / "out" / "manifest.json").read_bytes() == before
     done = sojourn("run", str(file), "--out", "out", "--seed", "7", "--force")
     assert done.returncode == 0, done.stderr
@@ -143,7 +143,7 @@ def test_reproduce_replaces_results_only_with_force(
     assert again.returncode == 3, again.stderr
     last = again.stderr.splitlines()[-1]
     assert "study/scenarios/short: contains a result" in last
-    assert "--force" in last
+    assert "or force to replace it" in last
     assert sojourn(*other, "--force").returncode == 0
 
 
