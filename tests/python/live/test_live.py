@@ -211,7 +211,7 @@ EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("/usr",), 3, "cannot start /usr: it is a directory"),
     ((), ("/no/such/program",), 3, "cannot start /no/such/program: no such file"),
     (("--server", "no-such-server"), ("true",), 3, "cannot start no-such-server"),
-    (("--server", '"'), ("true",), 2, "--server '\"': no closing quotation"),
+    (("--server", '"'), ("true",), 2, '--server ": no closing quotation'),
     (("--metrics", "nine"), ("true",), 2, "--metrics nine: no port; expected ADDRESS:PORT"),
 ]
 
