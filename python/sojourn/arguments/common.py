@@ -22,8 +22,15 @@ LINK = Argument(
     metavar="RATES",
     heading=SCENARIO,
 )
-RTT = Argument(help="Round-trip time with empty queues.", metavar="TIME", heading=SCENARIO)
-QDISC = Argument(help="Queue for both directions, in tc syntax.", metavar="QDISC", heading=SCENARIO)
+RTT = Argument(
+    help="Round-trip time with empty queues.", kind="time", metavar="TIME", heading=SCENARIO
+)
+QDISC = Argument(
+    help="Queue for both directions, in tc syntax.",
+    kind="queue",
+    metavar="QDISC",
+    heading=SCENARIO,
+)
 QUEUES = Argument(
     help="Queues in tc syntax; quote a queue that has parameters, such as 'codel target 13ms'.",
     option="QDISC",
@@ -167,6 +174,7 @@ MaxMemory = Annotated[
         "rejected before the first run.",
         unset="80 % of the smallest of the available memory, the control group limits and "
         "ulimit -v",
+        kind="size",
         metavar="SIZE",
         heading=EXECUTION,
         rare=True,

@@ -32,6 +32,13 @@ R = TypeVar("R")
 
 # Width of the lines of docstrings.
 _WIDTH = 96
+# What reads each kind of text.
+_READERS: dict[str, Callable[[str], object]] = {
+    "time": _core.parse_time_s,
+    "size": _core.parse_size_bytes,
+    "queue": _core.parse_qdisc,
+    "control": _core.parse_cc,
+}
 # Similarity from which a key is suggested.
 _NEAR = 0.7
 
@@ -54,6 +61,8 @@ class Argument:
     example: object = None
     # The pattern of a text in the JSON Schema; the code that reads it has better messages.
     pattern: str | None = None
+    # What a text is: the core reads it when the plan is created.
+    kind: Literal["time", "size", "queue", "control"] | None = None
     # The texts that are accepted, if they are not those of a Literal.
     known: tuple[str, ...] = ()
     # Least number of items of a list.
@@ -150,6 +159,7 @@ class Declared:
             value = _plain(value, self.number)
         self._check_type(value)
         self._check_encoding(value)
+        self._check_kind(value)
         argument = self.argument
         if self.number is not None:
             low = argument.least is None or value >= argument.least
@@ -204,6 +214,19 @@ class Declared:
             if any("\ud800" <= character <= "\udfff" for character in text):
                 shown = os.fsencode(text).decode(errors="replace")
                 raise ArgumentError(self.name, shown, "not UTF-8")
+
+    def _check_kind(self, value: Any) -> None:
+        """Refuse a text that is not of the kind of the argument."""
+        if self.argument.kind is None:
+            return
+        read = _READERS[self.argument.kind]
+        for text in (value,) if isinstance(value, str) else value:
+            try:
+                read(text)
+            except _core.ScenarioError as error:
+                # The value is written before the rule.
+                problem = f"{error}".removeprefix(f'"{text}" is ')
+                raise ArgumentError(self.name, text, "{problem}", problem=problem) from None
 
     def _refuse(self, value: object) -> None:
         raise ArgumentError(

@@ -60,6 +60,7 @@ class ComparePlan(Plan):
         Argument(
             help="Congestion control for all connections except LEDBAT, such as bbr.",
             unset="that of the traffic, mostly cubic",
+            kind="control",
             metavar="CONTROL",
             heading=SCENARIO,
             completion="controls",
@@ -67,12 +68,13 @@ class ComparePlan(Plan):
     ] = None
     ecn: Ecn = False
     duration: Annotated[
-        str, Argument(help="Duration of a run.", metavar="TIME", heading=SCENARIO)
+        str, Argument(help="Duration of a run.", kind="time", metavar="TIME", heading=SCENARIO)
     ] = "70s"
     warmup: Annotated[
         str,
         Argument(
             help="Warm-up period, excluded from totals.",
+            kind="time",
             metavar="TIME",
             heading=SCENARIO,
             rare=True,

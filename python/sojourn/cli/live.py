@@ -200,7 +200,6 @@ def watcher(*shown: View | Metrics | None) -> Any:
 LONGEST = "3600s"
 # Characters of the longest name of a scenario.
 MAX_NAME = 200
-QUEUE = "expected a queue in tc syntax, such as 'fq_codel target 13ms' (see sojourn qdiscs)"
 COMMAND = "expected a program and its arguments as separate words, such as ping -c 3 100.64.0.2"
 SERVER = "expected a program and its arguments in one string, such as 'iperf3 -s'"
 NO_NAME = "the program has no name"
@@ -227,6 +226,7 @@ class LivePlan(Plan):
         Argument(
             help="Queue for the direction from client to server.",
             unset="that of {qdisc}",
+            kind="queue",
             metavar="QDISC",
             heading=SCENARIO,
             rare=True,
@@ -246,6 +246,7 @@ class LivePlan(Plan):
         Argument(
             help="Duration of a run.",
             unset="until the program ends, at most 1 h",
+            kind="time",
             metavar="TIME",
             heading=SCENARIO,
         ),
@@ -352,22 +353,16 @@ def _concluded(result: Result, plan: session.Plan, claim: Any) -> tuple[session.
 
 
 @contextmanager
-def _named(key: str, argument: str, value: str, expected: str) -> Iterator[None]:
-    """Name an argument in errors of the key of the scenario that it sets."""
+def _named(argument: str, value: str) -> Iterator[None]:
+    """Name an argument in errors of the key of the scenario with its name."""
     try:
         yield
     except _core.ScenarioError as error:
         # Errors of scenarios begin with the key.
         place, _, problem = f"{error}".partition(": ")
-        if place != key:
+        if place != argument:
             raise
-        raise _refused(argument, value, problem, expected) from None
-
-
-def _refused(argument: str, value: str, problem: str, expected: str) -> ArgumentError:
-    """Return the error of an argument, with what is accepted unless the problem says it."""
-    accepted = "" if "; expected " in problem else f"; {expected}"
-    return ArgumentError(argument, value, "{problem}{accepted}", problem=problem, accepted=accepted)
+        raise ArgumentError(argument, value, "{problem}", problem=problem) from None
 
 
 def composed(plan: LivePlan) -> Scenario:
@@ -376,16 +371,12 @@ def composed(plan: LivePlan) -> Scenario:
     server = None if plan.server is None else _server(plan.server)
     program = Program(name="program", direction="down", command=words, server=server)
     rates = presets.link_rates(plan.link)
-    of_up = ("qdisc", plan.qdisc) if plan.qdisc_up is None else ("qdisc_up", plan.qdisc_up)
     links = {
-        "down": _link(rates.down, "qdisc", plan.qdisc),
-        "up": _link(rates.up, *of_up),
+        "down": Link(rate=rates.down, qdisc=plan.qdisc),
+        "up": Link(rate=rates.up, qdisc=plan.qdisc if plan.qdisc_up is None else plan.qdisc_up),
     }
     duration = LONGEST if plan.duration is None else plan.duration
-    with (
-        _named("rtt", "rtt", plan.rtt, "expected TIME such as 20ms"),
-        _named("duration", "duration", duration, "expected TIME such as 30s"),
-    ):
+    with _named("rtt", plan.rtt), _named("duration", duration):
         return Scenario(
             name=_name(words[0]),
             links=links,
@@ -407,7 +398,7 @@ def _command(words: Sequence[str]) -> list[str]:
     if not words:
         return [os.environ.get("SHELL") or "/bin/sh"]
     if not words[0]:
-        raise _refused("words", words[0], NO_NAME, COMMAND)
+        raise ArgumentError("words", words[0], f"{NO_NAME}; {COMMAND}")
     return list(words)
 
 
@@ -416,13 +407,9 @@ def _server(text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise _refused("server", text, f"{error}".lower(), SERVER) from None
+        raise ArgumentError(
+            "server", text, "{problem}; {accepted}", problem=f"{error}".lower(), accepted=SERVER
+        ) from None
     if not words or not words[0]:
-        raise _refused("server", text, NO_NAME, SERVER)
+        raise ArgumentError("server", text, f"{NO_NAME}; {SERVER}")
     return words
-
-
-def _link(rate: str, argument: str, queue: str) -> Link:
-    """Build a link with the queue of an argument."""
-    with _named("qdisc", argument, queue, QUEUE):
-        return Link(rate=rate, qdisc=queue)

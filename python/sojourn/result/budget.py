@@ -18,11 +18,7 @@ def limit(max_memory: str | None) -> int | None:
     """Convert a limit such as ``4gb`` to bytes."""
     if max_memory is None:
         return _core.default_max_memory()
-    try:
-        return _core.parse_size_bytes(max_memory)
-    except _core.ScenarioError as error:
-        message = f"max_memory: {error}"
-        raise _core.ScenarioError(message) from None
+    return _core.parse_size_bytes(max_memory)
 
 
 def machine_bytes() -> int | None:

@@ -15,10 +15,9 @@ from sojourn.cli.plans import Given
 from support.stored import command
 
 RATES = "expected down/up with a unit, such as 10/1mbit, or one rate"
-RTT = "expected TIME such as 20ms"
-TIME = "expected TIME such as 30s"
 QUEUES = "expected one of pfifo, "
-NO_TIME = "is not a time: it must start with a number; write, for example, 5ms"
+NOT_A_TIME = "not a time: it must start with a number; write, for example, 5ms"
+NO_TIME = f"is {NOT_A_TIME}"
 REFUSED = [
     ({"link": "10"}, f"--link 10: {RATES}"),
     ({"link": "10/1"}, f"--link 10/1: {RATES}"),
@@ -28,10 +27,10 @@ REFUSED = [
     ({"link": "10mbit/"}, f"--link 10mbit/: {RATES}"),
     ({"link": "x/10mbit"}, f"--link x/10mbit: {RATES}"),
     ({"link": "0mbit"}, "--link 0mbit: it must be > 0"),
-    ({"rtt": "bad"}, f'--rtt bad: "bad" {NO_TIME}; {RTT}'),
-    ({"duration": "bad"}, f'--duration bad: "bad" {NO_TIME}; {TIME}'),
-    ({"duration": ""}, f'--duration "": "" {NO_TIME}; {TIME}'),
-    ({"duration": "0s"}, f"--duration 0s: must be > 0; {TIME}"),
+    ({"rtt": "bad"}, f"--rtt bad: {NOT_A_TIME}"),
+    ({"duration": "bad"}, f"--duration bad: {NOT_A_TIME}"),
+    ({"duration": ""}, f'--duration "": {NOT_A_TIME}'),
+    ({"duration": "0s"}, "--duration 0s: must be > 0"),
     ({"qdisc": "nosuch"}, f'--qdisc nosuch: unknown queue "nosuch"; {QUEUES}'),
     (
         {"qdisc": "fq_codel target bad"},

@@ -77,6 +77,15 @@ PARTS: set[type[Plan]] = {Line, Output, SearchOutput}
 WITH_FILE = ("sweep", "tune", "sensitivity", "run", "agree")
 
 
+# Texts that are not of a kind.
+OF_NO_KIND = {
+    "time": ("20", "x", "", "5mbit", "-1s"),
+    "size": ("4x", "", "1ms"),
+    "queue": ("codl", "", "codel targt 5ms", "codel target 5"),
+    "control": ("renno", "", "cubic x 1"),
+}
+
+
 def wrong(one: Declared) -> Iterator[Any]:
     """Yield values that the declaration of an argument refuses."""
     argument = one.argument
@@ -118,7 +127,7 @@ CASES = [
     (name, one, value)
     for name, (plan, *_) in PLANS.items()
     for one in declared(plan)
-    for value in wrong(one)
+    for value in (*wrong(one), *OF_NO_KIND.get(f"{one.argument.kind}", ()))
 ]
 IN_FILES = [case for case in CASES if PLANS[case[0]][3] is not None and case[1].argument.in_files]
 
