@@ -23,7 +23,7 @@ from typing import (
 )
 
 from sojourn import _core
-from sojourn.arguments.errors import PLACEHOLDER, ArgumentError, FileSpelling, spelled
+from sojourn.arguments.errors import PLACEHOLDER, ArgumentError, FileSpelling, in_argument, spelled
 from sojourn.document import described, hint
 
 P = ParamSpec("P")
@@ -221,12 +221,8 @@ class Declared:
             return
         read = _READERS[self.argument.kind]
         for text in (value,) if isinstance(value, str) else value:
-            try:
+            with in_argument(self.name, text):
                 read(text)
-            except _core.ScenarioError as error:
-                # The value is written before the rule.
-                problem = f"{error}".removeprefix(f'"{text}" is ')
-                raise ArgumentError(self.name, text, "{problem}", problem=problem) from None
 
     def _refuse(self, value: object) -> None:
         raise ArgumentError(

@@ -150,8 +150,9 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     except _core.ScenarioError as error:
         # Errors of expressions begin with the text of the expression.
         problem = getattr(error, "problem", f"{error}")
-        # What is said of a key of the same name and its value is said once.
-        problem = problem.removeprefix(f'{argument} "{value}": ')
+        # The argument and its value are written before the problem.
+        problem = problem.removeprefix(f'{argument} "{value}": ').removeprefix(f'"{value}" is ')
+        problem = problem.replace(f' "{value}"', "", 1)
         raise ArgumentError(argument, value, "{problem}", problem=problem) from None
 
 

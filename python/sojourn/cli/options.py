@@ -1,12 +1,13 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
-from sojourn.arguments import Argument, common
+from sojourn.arguments import Argument, Declared, common
 from sojourn.arguments.common import (
     CHECKS,
     EXECUTION,
@@ -45,12 +46,12 @@ SELECTION = "Selection"
 def declared(option: str, declaration: Any) -> Any:
     """Return the option of an argument that plans share, for commands whose plan lacks it."""
     kind, argument = get_args(declaration)
-    is_number = argument.least is not None
+    one = Declared(option.removeprefix("--").replace("-", "_"), kind, argument, field())
     return typer.Option(
         option,
         metavar=argument.metavar,
         parser=path if Path in get_args(kind) else None,
-        callback=within(option, argument.least, argument.most) if is_number else None,
+        callback=one.check,
         help=argument.help,
         show_default=argument.unset,
         rich_help_panel=argument.heading,

@@ -167,13 +167,6 @@ def stats(
 _FORMATS = "; ".join(f"{name}: {one.summary}" for name, one in exporting.FORMATS.items())
 
 
-def _known(name: str) -> str:
-    """Refuse an unknown format before anything is read."""
-    if (reason := exporting.unknown(name)) is not None:
-        raise typer.BadParameter(reason)
-    return name
-
-
 def export(
     *,
     folder: Folder,
@@ -182,7 +175,7 @@ def export(
         typer.Option(
             "--format",
             metavar="NAME",
-            callback=_known,
+            callback=exporting.known,
             autocompletion=completion.formats,
             help=f"Format of the files. {_FORMATS}.",
             rich_help_panel=OUTPUT,

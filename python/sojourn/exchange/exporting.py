@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sojourn import _core, files
-from sojourn.arguments import OutputError
+from sojourn.arguments import ArgumentError, OutputError
 from sojourn.exchange import flent_writer, mahimahi, packets
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
@@ -99,11 +99,11 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def unknown(name: str) -> str | None:
-    """Return why a format cannot be exported."""
-    if name in FORMATS:
-        return None
-    return f'"{name}" is unknown; expected one of {", ".join(FORMATS)}'
+def known(name: str) -> str:
+    """Return a format; refuse an unknown one."""
+    if name not in FORMATS:
+        raise ArgumentError("format", name, f"unknown; expected one of {', '.join(FORMATS)}")
+    return name
 
 
 def export(
@@ -165,11 +165,9 @@ def export(
 
 def prepared(selection: Selection, name: str) -> list[Product]:
     """Create the files of an export in memory."""
-    if (reason := unknown(name)) is not None:
-        message = f"format {reason}"
-        raise _core.ResultError(message)
+    chosen = FORMATS[known(name)]
     selection.check()
-    return _distinct(FORMATS[name].files(selection))
+    return _distinct(chosen.files(selection))
 
 
 def _distinct(products: list[Product]) -> list[Product]:

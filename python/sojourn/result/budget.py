@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from sojourn import _core
+from sojourn.arguments.errors import in_argument
 
 # The backend whose runs take place in real time, one after another.
 LIVE = "live"
@@ -18,7 +19,8 @@ def limit(max_memory: str | None) -> int | None:
     """Convert a limit such as ``4gb`` to bytes."""
     if max_memory is None:
         return _core.default_max_memory()
-    return _core.parse_size_bytes(max_memory)
+    with in_argument("max_memory", max_memory):
+        return _core.parse_size_bytes(max_memory)
 
 
 def machine_bytes() -> int | None:

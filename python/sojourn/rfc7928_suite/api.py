@@ -10,7 +10,7 @@ from typing import Annotated
 import polars as pl
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError, Plan, takes
+from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
 from sojourn.arguments.common import RUNS, SCENARIO, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
 from sojourn.result import derived_files
@@ -64,7 +64,10 @@ def prepared(
 ) -> PreparedSuite:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers)
-    tested = [QueueUnderTest(queue) for queue in queues]
+    tested = []
+    for queue in queues:
+        with in_argument("queues", queue):
+            tested.append(QueueUnderTest(queue))
     if not tested:
         raise ArgumentError("queues", rule="expected at least one queue, such as codel")
     names = [one.text for one in tested]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError
+from sojourn.arguments import Argument, ArgumentError, in_argument
 from sojourn.arguments.common import SCENARIO
 from sojourn.errors import invalid
 from sojourn.queues import Queue
@@ -166,11 +166,8 @@ def link_rates(text: str) -> Rates:
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
     for rate in (down, up):
-        try:
+        with in_argument("link", text):
             _core.parse_rate_bits_per_s(rate)
-        except _core.ScenarioError as error:
-            problem = f"{error}".removeprefix(f'"{rate}" is not a rate: ')
-            raise ArgumentError("link", text, "{problem}", problem=problem) from None
     return Rates(down=down, up=up)
 
 

@@ -313,7 +313,7 @@ def test_wrong_options_are_refused_in_one_line(
     refused(done, 3, 'no finished run of arm "x"; expected one of fifo, fq')
     done = sojourn("export", "r", "--format", "csv", "--replication", "3")
     refused(done, 3, "replication 3: no finished run; expected 0 to 2")
-    with pytest.raises(sj.ResultError, match='format "xlsx" is unknown; expected one of flent'):
+    with pytest.raises(sj.ScenarioError, match="format='xlsx': unknown; expected one of flent"):
         sj.export(result, tmp_path / "x", "xlsx")
     assert names(tmp_path) == ["r"]
     assert completed("export", "--format", "fl", cwd=tmp_path) == ["flent"]

@@ -289,7 +289,7 @@ def test_a_section_stands_for_its_scenarios() -> None:
     ("queues", "numbers", "message"),
     [
         (["codel"], ["8.9"], "section='8.9': unknown; expected one of 4.4, "),
-        (["cudel"], None, 'unknown queue "cudel"; did you mean "codel"?'),
+        (["cudel"], None, "queues='cudel': unknown queue; did you mean \"codel\"?"),
         (["codel colour 5ms"], None, "colour"),
         ([], None, "expected at least one queue, such as codel"),
         (["codel", " codel"], None, "queues='codel': given twice; expected each queue once"),
