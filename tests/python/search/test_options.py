@@ -109,7 +109,7 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
         (("tpc_1up",), "tpc_1up: neither a file nor traffic; did you mean tcp_1up?"),
         (
             ("rrul", "--link", "10x"),
-            "--link 10x: unknown unit; the units are bit, kbit",
+            "--link 10x: not a rate: unknown unit; the units are bit, kbit",
         ),
         (
             ("FILE", "-p", "links.up.qdisc.target=5ms"),
@@ -138,8 +138,8 @@ def test_a_metric_of_an_unknown_link_is_refused_before_the_runs(
     words: tuple[str, ...], searched_file: Path
 ) -> None:
     given = [f"{searched_file}" if word == "FILE" else word for word in words]
-    said = 'unknown metric "goodput_dwon"; did you mean "goodput_down_mbit_per_s"?'
-    with pytest.raises(sj.ScenarioError, match=re.escape(said)):
+    said = r'unknown metric( "goodput_dwon")?; did you mean "goodput_down_mbit_per_s"\?'
+    with pytest.raises(sj.ScenarioError, match=said):
         app([*given, "-p", "rtt=1ms,9ms", "--dry-run"], standalone_mode=False)
 
 

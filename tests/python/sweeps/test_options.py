@@ -107,7 +107,7 @@ def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
         (("--arm", "x"), "--arm x: the scenario has no arms"),
         (
             ("--link", "10x"),
-            "--link 10x: unknown unit; the units are bit, kbit",
+            "--link 10x: not a rate: unknown unit; the units are bit, kbit",
         ),
         (
             ("-s", "links.*.qdisc=pie"),
