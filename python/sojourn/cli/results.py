@@ -21,7 +21,7 @@ from sojourn.cli.options import (
 )
 from sojourn.cli.process import say
 from sojourn.cli.session import judged
-from sojourn.exchange import exporting, importing
+from sojourn.exchange import exporting, importing, measurement
 from sojourn.exchange.measurement import Beside, per_run, products
 from sojourn.exchange.selection import Selection
 from sojourn.report import measured as page
@@ -279,14 +279,32 @@ def import_(
             exporting.written(products(measurements), out, force=force)
         runs = per_run(measurements)
         summary = metrics.summary(runs, metrics.metrics_of(runs))
+        applications = measurement.by_application(measurements)
+        of_applications = measurement.summary_by_application(applications)
+        notes = measurement.notes(measurements)
         if json:
-            print(js.dumps({"summary": summary.to_dicts(), "runs": runs.to_dicts()}, indent=2))
+            found = {
+                "summary": summary.to_dicts(),
+                "runs": runs.to_dicts(),
+                "applications": of_applications.to_dicts(),
+                "notes": notes,
+            }
+            print(js.dumps(found, indent=2))
         else:
             arms = list(dict.fromkeys(one.arm for one in measurements))
             tables.print_estimates(
                 summary, metrics.metrics_of(runs), arms=arms, title="measured runs"
             )
+            if not of_applications.is_empty():
+                tables.print_estimates(
+                    of_applications,
+                    measurement.OF_APPLICATIONS,
+                    arms=arms,
+                    title="measured runs: applications",
+                )
             print(_NOTE)
+        for note in notes:
+            say(f"note: {note}")
         if out is not None:
             count = formatting.counted(len(measurements), "measured run")
             say(f"wrote {count} to {out}")

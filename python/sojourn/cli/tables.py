@@ -273,14 +273,26 @@ def document(result: Result) -> dict[str, Any]:
 def print_estimates(
     summary: pl.DataFrame, metrics: Sequence[Metric], *, arms: Sequence[str], title: str
 ) -> None:
-    """Print one line per arm with the metrics that `summary` has for at least one arm."""
+    """Print one line per arm, or per group and arm, with the metrics that `summary` has."""
     present = [metric for metric in metrics if metric.column in summary["metric"]]
-    found = {(row["arm"], row["metric"]): row for row in summary.iter_rows(named=True)}
+    grouped = "group" in summary.columns
+    groups = summary["group"].unique(maintain_order=True).to_list() if grouped else [""]
+    found = {
+        (row.get("group", ""), row["arm"], row["metric"]): row
+        for row in summary.iter_rows(named=True)
+    }
     rows = [
-        [arm, *(_estimate(found.get((arm, metric.column)), metric) for metric in present)]
+        [
+            *([group] if grouped else []),
+            arm,
+            *(_estimate(found.get((group, arm, metric.column)), metric) for metric in present),
+        ]
+        for group in groups
         for arm in arms
+        if not grouped or any((group, arm, metric.column) in found for metric in present)
     ]
-    print_table(["arm", *(metric.heading for metric in present)], rows, title=title)
+    head = [*(["group"] if grouped else []), "arm", *(metric.heading for metric in present)]
+    print_table(head, rows, title=title, words=2 if grouped else 1)
 
 
 def _estimate(row: dict[str, float | None] | None, metric: Metric) -> str:

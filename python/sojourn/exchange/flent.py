@@ -1,6 +1,5 @@
-"""Data files of flent, format versions 1 to 4: read as frames and as measured runs."""
+"""Data files of flent, format versions 1 to 4, as frames; the tests that fit a run."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from sojourn.exchange.measurement import MEASURED, SIMULATED, Measurement
 from sojourn.exchange.untrusted import damaged, number, read_object, text
 
 Points = list[tuple[float, float]]
@@ -34,6 +32,11 @@ UNITS = {
     "sent_pkts": "packets",
     "dur": "s",
 }
+# Counts per interval of queues, and the largest that is plausible.
+COUNTS = ("dropped", "ecn_mark")
+LARGEST_COUNT = 1e12
+# Flag of a packet that irtt did not get back.
+LOST = "lost"
 # Time zones differ by multiples of this.
 ZONE_S = 900
 
@@ -46,7 +49,13 @@ class FlentRun:
     metadata: dict[str, Any]
     grid: dict[str, Points]
     raw: dict[str, dict[str, Points]]
-    units: dict[str, str]
+    about: dict[str, dict[str, Any]]
+    # Why some of its values are missing or changed.
+    notes: list[str]
+
+    def unit(self, name: str) -> str | None:
+        """Return the unit of a series, if the file states it."""
+        return text(self.about.get(name, {}).get("UNITS")) or None
 
     @property
     def test(self) -> str:
@@ -65,7 +74,7 @@ class FlentRun:
             keys = self.raw.get(name) or {"val": self.grid[name]}
             for key, points in keys.items():
                 series = name if key == "val" else f"{name}::{key}"
-                unit = self.units.get(name) if key == "val" else UNITS.get(key)
+                unit = self.unit(name) if key == "val" else UNITS.get(key)
                 rows += [(self.title, series, at, value, unit) for at, value in points]
         return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -101,9 +110,11 @@ def load(path: str | Path) -> FlentRun:
     document = read_object(path)
     version = _version(path, document)
     metadata = _table(path, document, "metadata")
-    units, raw = _described(metadata)
+    about = _described(metadata)
     if version > 1:
         raw = _table(path, document, "raw_values")
+    else:
+        raw = {name: of.get("RAW_VALUES") or [] for name, of in about.items()}
     times = document.get("x_values")
     if not isinstance(times, list):
         damaged(path, "x_values: expected a list")
@@ -115,9 +126,11 @@ def load(path: str | Path) -> FlentRun:
         grid[name] = [(at, y) for at, y in points if at is not None and y is not None]
     keyed = {name: _keyed(path, name, entries) for name, entries in raw.items()}
     begin = _begin(metadata, keyed)
+    notes: list[str] = []
     for name, keys in keyed.items():
         if version < VERSION:
             _convert(name, keys)
+        _check_counts(name, keys, begin, notes)
         for key, measured in keys.items():
             keys[key] = [(at - begin, value) for at, value in measured]
     return FlentRun(
@@ -125,7 +138,8 @@ def load(path: str | Path) -> FlentRun:
         metadata=metadata,
         grid=grid,
         raw={name: keys for name, keys in keyed.items() if any(keys.values())},
-        units=units,
+        about=about,
+        notes=notes,
     )
 
 
@@ -147,16 +161,12 @@ def _table(path: str | Path, document: dict[str, Any], key: str) -> dict[str, An
     return table
 
 
-def _described(metadata: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the units of series, and the raw values that version 1 keeps in the metadata."""
-    units, raw = {}, {}
+def _described(metadata: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what the metadata state about each series."""
     described = metadata.get("SERIES_META")
-    for name, about in described.items() if isinstance(described, dict) else ():
-        if isinstance(about, dict):
-            if unit := text(about.get("UNITS")):
-                units[name] = unit
-            raw[name] = about.get("RAW_VALUES") or []
-    return units, raw
+    if not isinstance(described, dict):
+        return {}
+    return {name: about for name, about in described.items() if isinstance(about, dict)}
 
 
 def _keyed(path: str | Path, name: str, entries: Any) -> dict[str, Points]:
@@ -169,7 +179,8 @@ def _keyed(path: str | Path, name: str, entries: Any) -> dict[str, Points]:
         if at is None:
             continue
         for key, value in entry.items():
-            if key != "t" and (known := number(value)) is not None:
+            known = 1.0 if key == LOST and value is True else number(value)
+            if key != "t" and known is not None:
                 found.setdefault(key, []).append((at, known))
     return found
 
@@ -190,7 +201,7 @@ def _begin(metadata: dict[str, Any], keyed: dict[str, dict[str, Points]]) -> flo
 def _convert(name: str, keys: dict[str, Points]) -> None:
     """Convert raw values of versions before 4, which have other units."""
     values = keys.get("val", [])
-    if "UDP" in name and "dur" in keys:
+    if name.startswith("Ping") and "UDP" in name and "dur" in keys:
         # Transactions per second of one echo request at a time.
         measured = {at for at, _ in keys["dur"]}
         keys["val"] = [
@@ -198,12 +209,28 @@ def _convert(name: str, keys: dict[str, Points]) -> None:
         ]
     elif name == "HTTP latency":
         keys["val"] = [(at, 1e3 * y) for at, y in values]
-    for key in ("dropped", "ecn_mark"):
-        # Counts since the queue was installed.
+    for key in COUNTS:
+        # Counts since the queue was installed; a smaller count is one since it was replaced.
         points = keys.get(key, [])
         before = points[:1] + points[:-1]
         if points:
-            keys[key] = [(at, y - last) for (at, y), (_, last) in zip(points, before, strict=True)]
+            keys[key] = [
+                (at, y - last if y >= last else y)
+                for (at, y), (_, last) in zip(points, before, strict=True)
+            ]
+
+
+def _check_counts(name: str, keys: dict[str, Points], begin: float, notes: list[str]) -> None:
+    """Leave out impossible counts, which flent writes when a counter restarts."""
+    for key in COUNTS:
+        points = keys.get(key, [])
+        bad = [at for at, y in points if not 0 <= y <= LARGEST_COUNT]
+        if bad:
+            keys[key] = [(at, y) for at, y in points if 0 <= y <= LARGEST_COUNT]
+            notes.append(
+                f'"{name}": {key}: the counter restarted at {bad[0] - begin:.1f} s; '
+                f"counts left out: {len(bad)}"
+            )
 
 
 SIDES = {"up": "upload", "down": "download"}
@@ -324,128 +351,3 @@ def _pings(pings: Sequence[Row], udp_pings: Mapping[str, str | None], test: str)
         between = "" if test == "rrul_be" else "::"
         names[ping["flow"]] = base if plain else f"{base}{between}{counts[base]}"
     return names
-
-
-FLOW = re.compile(
-    r"(?P<kind>TCP|UDP) (?P<side>upload|download)(?!.*::tcp_)(?!.* (avg|sum|fairness)$)"
-)
-_SIDES = {"upload": "up", "download": "down"}
-QUEUE = "qdisc_stats_"
-# Netperf stalls when it loses a packet; the duration of the stall is not a round-trip time.
-STALLED_S = 10.0
-
-
-def measured(path: str | Path, arm: str | None = None) -> Measurement:
-    """Read a data file of flent as a measured run."""
-    run = load(path)
-    goodput = {
-        name: points
-        for name, points in run.grid.items()
-        if points and FLOW.match(name) and run.units.get(name, "Mbits/s") == "Mbits/s"
-    }
-    begins = [points[0][0] for points in goodput.values()]
-    ends = [points[-1][0] for points in goodput.values()]
-    pings = _ping_series(run)
-    queues = _link_series(run)
-    load_s = min(begins, default=0.0)
-    end_s = max(ends, default=max(pings["t_s"].to_list(), default=0.0))
-    # The pings go on after the load.
-    pings = pings.filter(pl.col("t_s") <= end_s)
-    return Measurement(
-        arm=_arm(run, arm),
-        origin={
-            "file": Path(path).name,
-            "format": f"flent, version {run.version}",
-            "test": run.test,
-            "title": run.title,
-            "time": text(run.metadata.get("TIME")),
-        },
-        load_s=load_s,
-        end_s=end_s,
-        tables={
-            "flows": _flows(run, goodput, pings),
-            "flow_series": _flow_series(run, goodput),
-            "pings": pings,
-            "link_series": queues,
-        },
-        totals={"links": lambda begin: _links(queues, begin)},
-        series=run.frame().drop("run"),
-        goodput=goodput,
-    )
-
-
-def _arm(run: FlentRun, name: str | None) -> str:
-    """Name the arm by title and test; a file that Sojourn wrote is not a measurement."""
-    prefix = SIMULATED if "SOJOURN" in run.metadata else MEASURED
-    whole = run.title if run.title == run.test else f"{run.title} ({run.test})"
-    return prefix + (name or whole)
-
-
-def _flows(run: FlentRun, goodput: dict[str, Points], pings: pl.DataFrame) -> pl.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for name, points in goodput.items():
-        found = FLOW.match(name)
-        if found is not None:
-            row = {"kind": found["kind"].lower(), "direction": _SIDES[found["side"]]}
-            rows.append(row | {"flow": name, "group": run.test, "started_s": points[0][0]})
-    rows += [
-        {"kind": "ping", "direction": None, "flow": name, "group": name, "started_s": None}
-        for name in pings["flow"].unique(maintain_order=True)
-    ]
-    kinds = ("flow", "group", "kind", "direction")
-    return pl.DataFrame(rows, schema=dict.fromkeys(kinds, pl.String) | {"started_s": pl.Float64})
-
-
-def _flow_series(run: FlentRun, goodput: dict[str, Points]) -> pl.DataFrame:
-    return pl.DataFrame(
-        [(at, name, run.test, y) for name, points in goodput.items() for at, y in points],
-        schema={
-            "t_s": pl.Float64,
-            "flow": pl.String,
-            "group": pl.String,
-            "goodput_mbit_per_s": pl.Float64,
-        },
-        orient="row",
-    )
-
-
-def _ping_series(run: FlentRun) -> pl.DataFrame:
-    """Return the pings with the times of their requests; flent records the times of replies."""
-    rows = []
-    for name in dict.fromkeys([*run.raw, *run.grid]):
-        if not name.startswith("Ping") or name.endswith(" avg") or "::tcp_" in name:
-            continue
-        keys = run.raw.get(name, {})
-        stalled = {at for at, seconds in keys.get("dur", []) if seconds > STALLED_S}
-        points = keys.get("val") or run.grid.get(name, [])
-        rows += [(at - y / 1e3, name, y) for at, y in points if at not in stalled]
-    schema = {"t_s": pl.Float64, "flow": pl.String, "rtt_ms": pl.Float64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _link_series(run: FlentRun) -> pl.DataFrame:
-    """Return the queue statistics of flent; its ``dropped`` counts drops for any reason."""
-    names = {
-        "backlog_bytes": "backlog_bytes",
-        "backlog_pkts": "backlog_packets",
-        "dropped": "drops_overlimit",
-        "ecn_mark": "marks_aqm",
-    }
-    rows: dict[tuple[str, float], dict[str, Any]] = {}
-    for series, keys in run.raw.items():
-        if series.startswith(QUEUE) and "::" not in series:
-            link = series.removeprefix(QUEUE)
-            for key, column in names.items():
-                for at, y in keys.get(key, []):
-                    row = rows.setdefault((link, at), {"link": link, "t_s": at})
-                    row[column] = round(y)
-    # flent has no separate count of AQM drops.
-    schema = {"t_s": pl.Float64, "link": pl.String} | dict.fromkeys(names.values(), pl.Int64)
-    frame = pl.DataFrame(list(rows.values()), schema=schema)
-    return frame.with_columns(drops_aqm=pl.lit(0), marks_ce_threshold=pl.lit(0))
-
-
-def _links(series: pl.DataFrame, begin: float) -> pl.DataFrame:
-    counts = ("drops_overlimit", "drops_aqm", "marks_aqm", "marks_ce_threshold")
-    counted = series.filter(pl.col("t_s") >= begin)
-    return counted.group_by("link", maintain_order=True).agg(pl.col(counts).sum())

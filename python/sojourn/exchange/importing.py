@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sojourn import files
-from sojourn.exchange import flent, mahimahi
+from sojourn.exchange import flent_runs, mahimahi
 from sojourn.exchange.measurement import Measurement, numbered
 from sojourn.exchange.untrusted import MAX_FILE, beginning, damaged
 
 Reader = Callable[[str | Path, str | None], Measurement]
 # A format is added here, and to the check of the first bytes.
 READERS: Mapping[str, Reader] = {
-    "flent": flent.measured,
+    "flent": flent_runs.measured,
     "mahimahi": mahimahi.measured,
 }
 # Signs of events in a log of Mahimahi.

@@ -8,14 +8,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.exchange.selection import Product
 from sojourn.result import Result, metrics
-from sojourn.result.catalogue import By
+from sojourn.result.catalogue import By, Metric, of_scope, shown
+from sojourn.result.formatting import counted
 from sojourn.result.metrics import CARRIES_DATA, KEYS, OF_GROUPS, of_tables
 from sojourn.scenario import Scenario
 
@@ -25,7 +26,43 @@ FORMAT, VERSION = "sojourn-measurement", 1
 MEASURED, SIMULATED = "measured: ", "simulated: "
 TYPES = {"text": pl.String, "count": pl.Int64, "real": pl.Float64, "flag": pl.Boolean}
 # Tables of a result that a measurement may have.
-TABLES = ("flows", "links", "flow_series", "link_series", "pings", "sojourn")
+TABLES = (
+    "flows",
+    "links",
+    "flow_series",
+    "link_series",
+    "pings",
+    "sojourn",
+    "applications",
+    "transactions",
+)
+# Metrics of calls that only measured runs have: a simulated call has the delay to the ear instead.
+OF_CALLS = tuple(
+    Metric(
+        column=f"{name}",
+        label=label,
+        unit="ms",
+        digits=1,
+        scope="application",
+        description=f"`voip`: {description}",
+    )
+    for name, label, description in (
+        ("owd_ms_mean", "one-way delay", "mean one-way delay of the packets that arrived."),
+        ("owd_ms_p95", "one-way delay p95", "95th percentile of the one-way delay."),
+        ("jitter_ms_mean", "jitter", "mean change of the one-way delay between packets."),
+    )
+)
+OF_APPLICATIONS = (*shown("application"), *OF_CALLS)
+# Metrics of applications that no file states.
+UNKNOWN = ("connections", "cut_off", "completed_percent")
+
+
+class Sample(NamedTuple):
+    """The mean rate of a flow over a time that ends at `end_s`."""
+
+    end_s: float
+    length_s: float
+    mbit_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +77,19 @@ class Measurement:
     series: pl.DataFrame
     totals: dict[str, Callable[[float], pl.DataFrame]] = field(default_factory=dict)
     replication: int = 0
-    goodput: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    goodput: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    # What the reader left out, and why.
+    notes: Sequence[str] = ()
+    # No rate can be higher; unknown if the file does not state it.
+    fastest_mbit_per_s: float | None = None
+
+    def begin(self, warmup_s: float | None) -> float:
+        """Return the begin of the measured time: of the load, unless a warm-up is given."""
+        return self.load_s if warmup_s is None else warmup_s
 
     def table(self, name: str, *, warmup_s: float | None = None) -> pl.DataFrame:
         """Return a table with all columns of a result; values that were not measured are null."""
-        begin = self.load_s if warmup_s is None else warmup_s
+        begin = self.begin(warmup_s)
         total = self.totals.get(name)
         frame = self.tables.get(name, pl.DataFrame()) if total is None else total(begin)
         if name == "flows" and not frame.is_empty():
@@ -62,9 +107,15 @@ class Measurement:
         ).head(frame.height)
 
     def _mean(self, flow: str, begin: float) -> float | None:
-        """Average the goodput of a flow over the measured time."""
-        values = [y for at, y in self.goodput.get(flow, ()) if begin <= at <= self.end_s]
-        return sum(values) / len(values) if values else None
+        """Divide the data of a flow in the measured time by that time."""
+        parts = [
+            (min(one.end_s, self.end_s) - max(one.end_s - one.length_s, begin), one.mbit_per_s)
+            for one in self.goodput.get(flow, ())
+        ]
+        within = [(length, rate) for length, rate in parts if length > 0]
+        if not within:
+            return None
+        return sum(length * rate for length, rate in within) / (self.end_s - begin)
 
 
 @cache
@@ -99,14 +150,85 @@ def combined(
 
 
 def per_run(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> pl.DataFrame:
-    """Compute the metrics of measured runs with the code for simulated runs."""
+    """Compute the metrics of measured runs with the code for simulated runs.
+
+    Impossible values are missing; :func:`impossible` names them.
+    """
     rows = pl.concat([_row(one, warmup_s) for one in measurements], how="diagonal")
-    measured = [name for name in rows.columns if rows[name].null_count() < rows.height]
-    return rows.select(measured)
+    return _known(rows, _bounds(measurements))
+
+
+def by_application(
+    measurements: Sequence[Measurement], *, warmup_s: float | None = None
+) -> pl.DataFrame:
+    """Compute the metrics of the applications of measured runs, as :func:`per_run` does."""
+    rows = [_of_applications(one, warmup_s) for one in measurements]
+    return _known(pl.concat(rows, how="diagonal_relaxed"), _bounds(measurements))
+
+
+def impossible(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> list[str]:
+    """Name the metrics whose values are outside of their possible range."""
+    bounds = _bounds(measurements)
+    found = []
+    for compute in (_row, _of_applications):
+        for one in measurements:
+            rows = compute(one, warmup_s)
+            for metric in _metrics(rows):
+                low, high = bounds(metric, one.arm, one.replication)
+                bad = [y for y in rows[metric.column].drop_nulls() if not low <= y <= high]
+                if bad:
+                    found.append(
+                        f"{one.origin['file']}: {metric.label} {bad[0]:.6g} {metric.unit} left "
+                        f"out: impossible; expected {low:g} to {high:g}"
+                    )
+    return found
+
+
+Bounds = Callable[[Metric, str, int], tuple[float, float]]
+
+
+def _metrics(rows: pl.DataFrame) -> list[Metric]:
+    """Describe the columns of a table of metrics of runs or applications."""
+    if "group" not in rows.columns:
+        return metrics.metrics_of(rows)
+    known = (*of_scope("application"), *OF_CALLS)
+    return [metric for metric in known if metric.column in rows.columns]
+
+
+def _bounds(measurements: Sequence[Measurement]) -> Bounds:
+    """Return a function for the possible range of a metric of a run."""
+    fastest = {(one.arm, one.replication): one.fastest_mbit_per_s for one in measurements}
+
+    def bounds(metric: Metric, arm: str, replication: int) -> tuple[float, float]:
+        # An increase may be a decrease.
+        low = -float("inf") if metric.column.startswith("induced_") else 0.0
+        if metric.unit == "%":
+            return 0.0, 100.0
+        if metric.column.startswith(("jain_", "utilisation")):
+            return 0.0, 1.0 + 1e-9
+        speed = fastest.get((arm, replication))
+        if metric.unit == "Mbit/s" and speed is not None:
+            return 0.0, speed
+        return low, float("inf")
+
+    return bounds
+
+
+def _known(rows: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
+    """Remove impossible values, and the columns without any value."""
+    for metric in _metrics(rows):
+        values = []
+        for row in rows.select(*KEYS, metric.column).iter_rows():
+            low, high = bounds(metric, row[0], row[1])
+            values.append(row[2] if row[2] is not None and low <= row[2] <= high else None)
+        rows = rows.with_columns(pl.Series(metric.column, values, rows.schema[metric.column]))
+    return rows.select(
+        name for name in rows.columns if name in KEYS or rows[name].null_count() < rows.height
+    )
 
 
 def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
-    begin = one.load_s if warmup_s is None else warmup_s
+    begin = one.begin(warmup_s)
     flows, links, pings = (
         one.table(name, warmup_s=warmup_s) for name in ("flows", "links", "pings")
     )
@@ -116,8 +238,7 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
         # Metrics of runs are computed for every run that has a link.
         nothing = pl.DataFrame({"link": [""]})
         links = replace(one, tables={"links": nothing}, totals={}).table("links")
-    seconds = max(one.end_s - begin, 1e-9)
-    span = {"warmup_s": begin, "measured_s": seconds}
+    span = _span(one, begin)
     row = metrics.of_tables("run", {"flows": flows, "links": links, "pings": pings}, **span)
     of_links = metrics.of_links(metrics.of_tables("link", {"links": links}, **span))
     throughputs = [name for name in of_links.columns if name.startswith("throughput_")]
@@ -128,12 +249,56 @@ def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
     return row.select(name for name in row.columns if row[name].null_count() == 0)
 
 
+def _span(one: Measurement, begin: float) -> dict[str, float]:
+    return {"warmup_s": begin, "measured_s": max(one.end_s - begin, 1e-9)}
+
+
+def _of_applications(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
+    """Compute the metrics of the applications of a run, those of calls included."""
+    begin = one.begin(warmup_s)
+    names = ("applications", "transactions")
+    tables = {name: one.table(name, warmup_s=warmup_s) for name in names}
+    rows = metrics.of_tables("application", tables, **_span(one, begin)).drop(UNKNOWN)
+    total = one.totals.get("applications")
+    if total is None or rows.is_empty():
+        return rows
+    raw = total(begin)
+    of_calls = [metric.column for metric in OF_CALLS if metric.column in raw.columns]
+    known = raw.select("group", *of_calls).unique("group", maintain_order=True)
+    return rows.join(known, on="group", how="left", maintain_order="left")
+
+
+def summary_by_application(table: pl.DataFrame) -> pl.DataFrame:
+    """Average the metrics of applications over the runs of each arm."""
+    present = [metric for metric in OF_APPLICATIONS if metric.column in table.columns]
+    return metrics.summary(table, present)
+
+
+def notes(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> list[str]:
+    """List what was left out of the files and the metrics, each note with its files."""
+    files: dict[str, list[str]] = {}
+    for one in measurements:
+        for note in one.notes:
+            files.setdefault(note, []).append(one.origin["file"])
+    left_out = [f"{_first(of)}: {note}" for note, of in files.items()]
+    return left_out + impossible(measurements, warmup_s=warmup_s)
+
+
+def _first(names: Sequence[str]) -> str:
+    """Write the first of some files, and how many others there are."""
+    more = f" and {counted(len(names) - 1, 'other')}" if names[1:] else ""
+    return f"{names[0]}{more}"
+
+
 def products(measurements: Sequence[Measurement]) -> list[Product]:
     """Return the files of measurements: tables, series, metrics and their origin."""
     frames = {name: combined(measurements, name) for name in TABLES}
     frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
     runs = per_run(measurements)
     frames["metrics"] = metrics.summary(runs, metrics.metrics_of(runs))
+    applications = by_application(measurements)
+    if not applications.is_empty():
+        frames["application_metrics"] = summary_by_application(applications)
     frames["series"] = pl.concat(
         [
             one.series.select(
@@ -154,6 +319,7 @@ def products(measurements: Sequence[Measurement]) -> list[Product]:
                 "replication": one.replication,
                 "load_s": one.load_s,
                 "end_s": one.end_s,
+                "notes": list(one.notes),
             }
             | one.origin
             for one in measurements
@@ -206,6 +372,10 @@ class Beside(Result):
 
     def _measured(self, by: By) -> pl.DataFrame:
         """Compute metrics; of measured runs, only those that the simulated runs have."""
+        warmup_s = self.scenario.checked.warmup_s
+        if by == "application":
+            measured = by_application(self.measurements, warmup_s=warmup_s)
+            return pl.concat([self.simulated.table(by), measured], how="diagonal_relaxed")
         if by != "run":
             checked = self.scenario.checked
             return of_tables(
@@ -215,7 +385,7 @@ class Beside(Result):
                 measured_s=checked.duration_s - checked.warmup_s,
             )
         simulated = self.simulated.table()
-        measured = per_run(self.measurements, warmup_s=self.scenario.checked.warmup_s)
+        measured = per_run(self.measurements, warmup_s=warmup_s)
         known = [name for name in measured.columns if name in simulated.columns]
         return pl.concat([simulated, measured.select(known)], how="diagonal_relaxed")
 

@@ -3,11 +3,11 @@
 from html import escape
 from pathlib import Path
 
-from sojourn.exchange.measurement import Beside
+from sojourn.exchange.measurement import OF_APPLICATIONS, Beside, notes
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.page import estimates, head, legend, provenance, section, style, validity
 from sojourn.report.view import ResultView, Section
-from sojourn.result import derived_files
+from sojourn.result import derived_files, metrics
 from sojourn.result.metrics import metrics_of
 
 _NOTE = (
@@ -16,8 +16,8 @@ _NOTE = (
     "not contain. Measured and simulated runs are not paired: there are no differences."
 )
 _FLENT = (
-    "Goodput of a flent file is the mean of its series, which is the data that netperf sent or "
-    "received. Delays of a Mahimahi log have a resolution of 1 ms."
+    "Goodput of a flent file is the data that netperf sent or received, divided by the measured "
+    "time. Delays of a Mahimahi log have a resolution of 1 ms."
 )
 
 
@@ -34,12 +34,14 @@ def html(beside: Beside) -> str:
 </header>
 <section><h2>Imported runs</h2>
 {_origins(beside)}
+{_notes(beside)}
 </section>
 {validity(beside.simulated)}
 <section><h2>Summary</h2>
 {estimates(beside, shown, shown.whole)}
 <p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. {_NOTE} \
 {_FLENT}</p>
+{_applications(beside, shown)}
 </section>
 {legend(beside)}
 {section("Induced latency and goodput", ellipse_figures(beside))}
@@ -66,8 +68,45 @@ def _view(beside: Beside) -> ResultView:
         whole=whole,
         groups=[],
         classes=[],
-        applications=[],
+        applications=_of_applications(beside),
     )
+
+
+def _of_applications(beside: Beside) -> list[Section]:
+    """Return the metrics of each group of applications that any run has."""
+    table = beside.table("application")
+    if table.is_empty():
+        return []
+    known = [metric for metric in OF_APPLICATIONS if metric.column in table.columns]
+    sections = []
+    for (group,), rows in metrics.summary(table, known).group_by("group", maintain_order=True):
+        present = {metric.column for metric in known} & set(rows["metric"])
+        sections.append(
+            Section(
+                name=f"{group}",
+                metrics=[metric for metric in known if metric.column in present],
+                estimates={(row["arm"], row["metric"]): row for row in rows.iter_rows(named=True)},
+                differences={},
+            )
+        )
+    return sections
+
+
+def _applications(beside: Beside, shown: ResultView) -> str:
+    """Write a table for each group of applications."""
+    return "\n".join(
+        f"<h3>{escape(str(section.name))}</h3>\n{estimates(beside, shown, section)}"
+        for section in shown.applications
+    )
+
+
+def _notes(beside: Beside) -> str:
+    """List what was left out of the files."""
+    warmup_s = beside.scenario.checked.warmup_s
+    items = "".join(
+        f"<li>{escape(note)}</li>" for note in notes(beside.measurements, warmup_s=warmup_s)
+    )
+    return f'<ul class="note">{items}</ul>' if items else ""
 
 
 def _origins(beside: Beside) -> str:
