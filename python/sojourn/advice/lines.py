@@ -7,6 +7,7 @@ from sojourn.advice.access import Access
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.arguments import ArgumentError
+from sojourn.queues import qdisc
 from sojourn.scenario.link import ETHERNET_HEADER, Layer
 
 # Queues of Linux that OpenWrt's scripts can use below `htb`.
@@ -125,8 +126,8 @@ def _sqm(chosen: Candidate, device: str) -> str:
         "tcMPU": f"{mpu}",
         "qdisc_advanced": "1",
         "qdisc_really_really_advanced": "1",
-        "eqdisc_opts": _extra(chosen.up),
-        "iqdisc_opts": _extra(chosen.down),
+        **_of_direction("e", "egress", chosen.up),
+        **_of_direction("i", "ingress", chosen.down),
     }
     section = "sqm.advice"
     return "\n".join(
@@ -139,9 +140,30 @@ def _sqm(chosen: Candidate, device: str) -> str:
     )
 
 
+def _of_direction(letter: str, name: str, shaping: Shaping) -> dict[str, str]:
+    """Return the options of a direction.
+
+    Below ``htb``, the scripts set a limit, a target and ECN of their own unless these are given.
+    """
+    options = {f"{letter}qdisc_opts": _extra(shaping)}
+    if shaping.is_cake:
+        return options
+    words = qdisc(shaping.queue).spec.split()
+    return {
+        f"{letter}limit": words[words.index("limit") + 1].removesuffix("b"),
+        f"{letter}target": "default",
+        f"{name}_ecn": "ECN" if "ecn" in words else "NOECN",
+        **options,
+    }
+
+
 def _extra(shaping: Shaping) -> str:
     """Return the parameters that the scripts do not set themselves."""
-    words = shaping.queue.split()[1:]
+    kind, *words = shaping.queue.split()
+    if kind == "sfq" and "flows" not in words:
+        # The scripts set it to 1024.
+        given = qdisc(shaping.queue).spec.split()
+        return " ".join([*words, "flows", given[given.index("flows") + 1]])
     if not shaping.is_cake:
         return " ".join(words)
     words = words[2:]  # without the bandwidth

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sojourn import _core
 from sojourn.errors import invalid
 from sojourn.queues import qdisc
-from sojourn.scenario.link import Layer
+from sojourn.scenario.link import Bucket, Layer
 
 # Rate of the router's ports without a shaper: at least this, and this many times the line rate.
 LAN_BITS_PER_S = 1_000_000_000
@@ -19,23 +19,28 @@ INTERVAL_MS = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Shaping:
-    """The shaper of one direction."""
+    """The shaper of one direction: `burst` and `bucket` are those of a link of a scenario."""
 
     queue: str
     bits_per_s: int | None = None
     layer: Layer | None = None
+    burst: str = "htb"
+    bucket: Bucket = "htb"
 
     @property
     def is_cake(self) -> bool:
         """Whether the queue shapes itself."""
-        return self.queue.split()[0] == "cake"
+        kind, *words = self.queue.split()
+        return kind == "cake" and "bandwidth" in words
 
     def of_link(self, link: str) -> dict[str, str]:
         """Return the settings of a link of the router, by their paths in the scenario."""
         place = f"links.{link}"
         changes = {f"{place}.qdisc": self.queue}
         if self.bits_per_s is not None and not self.is_cake:
-            changes |= {f"{place}.rate": f"{self.bits_per_s}bit", f"{place}.burst": "htb"}
+            changes |= {f"{place}.rate": f"{self.bits_per_s}bit", f"{place}.burst": self.burst}
+            if self.bucket != "htb":
+                changes[f"{place}.bucket"] = self.bucket
             if self.layer is not None:
                 changes |= {f"{place}.{key}": text for key, text in self.layer.of_link.items()}
         return changes

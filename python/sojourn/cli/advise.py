@@ -56,7 +56,9 @@ def advise(
     session.warn_of_bytes(*rates, *planned.queues, *(change or ()))
     asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
-        session.say_notes(list(asked.present.notes))
+        # All of them: each names a difference between the router and the model.
+        for note in asked.present.notes:
+            say(f"note: {note}")
         say(asked.present.description)
 
     def show(result: Result) -> None:
@@ -73,6 +75,8 @@ def advise(
             _show_link(asked.access)
             _show_candidates(asked.compared)
         return session.describe(plan)
+    if asked.present is not None:
+        say(_settings(asked.present.up, asked.present.down))
     say(_announced(asked, planned.jobs, planned.max_memory))
     return session.execute(plan)
 
@@ -199,13 +203,14 @@ def _notes(advice: Advice, *, everything: bool) -> None:
 
 def _document(advice: Advice, device: str) -> dict[str, Any]:
     """Collect the advice for JSON output."""
-    result = advice.result
+    result, present = advice.result, advice.question.present
     return {
         "sojourn": result.provenance["sojourn"],
         "scenario_hash": result.scenario.hash,
         "seed": result.scenario.seed,
         "replications": result.scenario.checked.replications,
         "link": _link_document(advice.question.access),
+        "present": None if present is None else present.document,
         "configurations": advice.table().to_dicts(),
         "recommended": advice.recommended.name,
         "reason": advice.reason,
@@ -245,12 +250,14 @@ def _scale(scale: Scale) -> dict[str, Any]:
 def _show_candidates(compared: Sequence[Candidate]) -> None:
     """Print what would be compared."""
     for one in compared:
-        shapers = "; ".join(
-            f"{side} {shaping.queue}" + _shaped(shaping)
-            for side, shaping in (("up", one.up), ("down", one.down))
-        )
-        print(_core.printable(f"{one.name}: {shapers}"))
+        print(_core.printable(f"{one.name}: {_settings(one.up, one.down)}"))
     print()
+
+
+def _settings(up: Shaping, down: Shaping) -> str:
+    """Write the queues and shapers of both directions."""
+    sides = (("up", up), ("down", down))
+    return "; ".join(f"{side} {shaping.queue}" + _shaped(shaping) for side, shaping in sides)
 
 
 def _shaped(shaping: Shaping) -> str:
@@ -258,4 +265,5 @@ def _shaped(shaping: Shaping) -> str:
     if shaping.bits_per_s is None or shaping.is_cake:
         return ""
     layer = "" if shaping.layer is None else f" {shaping.layer.keywords}"
-    return f", htb {rate(shaping.bits_per_s)}{layer}"
+    burst = "" if shaping.burst == "htb" else f" burst {shaping.burst}"
+    return f", {shaping.bucket} {rate(shaping.bits_per_s)}{burst}{layer}"

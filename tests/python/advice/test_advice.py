@@ -14,7 +14,7 @@ from sojourn.advice.access import access
 from sojourn.advice.advice import ROUTERS, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate, candidates
 from sojourn.advice.measures import CALL, METRICS, PAGE, PING, RPM, SCALES
-from sojourn.advice.router_config import present
+from sojourn.advice.router_config.reading import present
 from sojourn.scenario.link import layer
 from sojourn.scenario.presets import link_presets
 from support.router_files import SQM
@@ -170,20 +170,20 @@ def test_a_wrong_question_is_refused_with_its_place(
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize("queue", ["cake", "fq_codel"])
+@pytest.mark.parametrize("queue", ["cake", "fq_codel", "codel", "pie", "sfq", "bfifo"])
 @pytest.mark.parametrize("name", ["pppoe-atm", "docsis", "pppoe-ptm"])
 def test_the_lines_are_read_back_as_what_was_simulated(queue: str, name: str) -> None:
     link = access(link="50/10mbit", layer_name=name)
     chosen = candidates(link, queues=[queue], shares=[90])[1]
     tc, sqm, *rest = writing.lines(link, chosen, "eth1")
-    found = present("\n".join(line.removeprefix("uci set ") for line in sqm.text.splitlines()), "F")
+    found = present(sqm.text, "F")
     read = (found.up, found.down)
     framing = layer(name).framing
     for direction, wanted in zip(read, (chosen.up, chosen.down), strict=True):
         share = 64 / 65 if framing == "ptm" else 1.0
         assert direction.bits_per_s == pytest.approx(wanted.bits_per_s * share, abs=1000)  # type: ignore[operator]
-        if queue == "fq_codel":
-            assert direction.queue == wanted.queue
+        if queue != "cake":
+            assert direction.queue == sj.qdisc(wanted.queue).spec
             assert direction.layer is not None
             assert direction.layer.overhead == layer(name).overhead
         else:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import sojourn as sj
-from sojourn.advice.router_config import present
+from sojourn.advice.router_config.reading import present
 from sojourn.advice.shaping import Shaping
 from support.router_files import SQM, TC_CAKE, TC_CAKE_LAN, TC_HTB, UCI
 
@@ -34,8 +34,9 @@ def test_sqm_and_tc_read_the_same_configuration() -> None:
 def test_the_options_of_sqm_override_those_of_its_script() -> None:
     text = SQM.replace("nat dual-srchost", "diffserv4 overhead 44 mpu 96 ptm")
     up, down = shapers(text, "sqm")
-    assert "diffserv4 triple-isolate no-ack-filter rtt 100ms ptm overhead 44b mpu 96b" in up.queue
-    assert "besteffort triple-isolate" in down.queue
+    words = "diffserv4 triple-isolate nat no-ack-filter rtt 100ms ptm overhead 44b mpu 96b"
+    assert words in up.queue
+    assert "besteffort triple-isolate nat" in down.queue
 
 
 def test_htb_is_read_with_its_class_and_its_size_table() -> None:
@@ -54,27 +55,29 @@ def test_htb_is_read_with_its_class_and_its_size_table() -> None:
     [
         ("hello", ["F: no shaper found", "expected /etc/config/sqm"]),
         ("qdisc fq_codel 0: dev eth0 root refcnt 2", ["no queue with a rate"]),
-        ("qdisc htb 1: dev eth0 root refcnt 2 r2q 10", ["eth0", "tc class show dev eth0"]),
-        ("qdisc cake 1: dev eth0 root bandwidth 1Mbit colour red", ["F: cake", "colour"]),
+        ("qdisc htb 1: dev eth0 root refcnt 2 r2q 10", ["eth0", "tc -d class show dev eth0"]),
+        ("qdisc cake 1: dev eth0 root bandwidth 1Mbit colour red", ["F: cake at eth0", "colour"]),
         ("config queue 'a'\n option enabled '0'", ["no queue is enabled", "a", "enabled '1'"]),
         ("config queue 'a'\n option enabled '1", ["line 2", "not closed"]),
-        ("config queue 'a'\n option enabled 1\n option upload x", ["queue a: upload", '"x"']),
+        (UCI.format("a", "x"), ["queue a: upload", '"x"']),
         (
             UCI.format("a", 9) + " option download 0\n option linklayer fdi",
-            ['linklayer "fdi"', "none, ethernet or atm"],
+            ['linklayer "fdi"', "none, ethernet, atm, adsl"],
         ),
         (
             UCI.format("a", 9) + " option download 0\n option qdisc fq_kodel",
             ["queue a", "fq_kodel"],
         ),
-        (UCI.format("a", 9), ["queue a: download: missing", "0 for no shaper"]),
+        ("config queue a\n option enabled 1", ["queue a: interface: missing"]),
+        (UCI.format("a", 9).replace("simplest.qos", "''"), ["queue a: script: missing"]),
         (
-            "config queue 'a'\n option enabled 1\n option download 9",
-            ["queue a: upload: missing", "0 for no shaper"],
+            UCI.format("a", 9).replace("simplest", "my"),
+            ['"my.qos" is not read', "simplest_tbf.qos"],
         ),
+        (UCI.format("a", 9) + " optoin download 9", ["F: line 6: expected a line such as"]),
         (
             "qdisc frob 8015: dev eth1 root refcnt 2 bandwidth 18Mbit",
-            ["frob at eth1", "htb or cake"],
+            ["frob at eth1", "cake, htb or tbf"],
         ),
         (TC_CAKE + TC_CAKE_LAN, ["several devices: eth1, eth0", "interface"]),
         (TC_CAKE + TC_CAKE, ["another queue at the root of eth1"]),
@@ -132,3 +135,116 @@ def test_a_rate_of_an_unknown_queue_is_not_read_as_no_shaper() -> None:
     with pytest.raises(sj.ScenarioError, match="frob at eth0 has a rate and is not read"):
         present(frob.format("eth0") + down, "tc")
     assert "frob at eth2" in present(frob.format("eth2") + down, "tc").notes[0]
+
+
+CAKE = "qdisc cake 1: dev eth0 root refcnt 2 bandwidth 20Mbit diffserv4 {} rtt 100ms {}\n"
+
+
+def test_the_options_of_a_queue_count_without_the_setting_of_luci_that_shows_them() -> None:
+    text = UCI.format("wan", 19000).replace("simplest", "layer_cake") + (
+        " option download 95000\n option eqdisc_opts 'dual-srchost ack-filter diffserv4'\n"
+        " option iqdisc_opts 'dual-dsthost ingress'\n"
+    )
+    up, down = shapers(text, "sqm")
+    assert up.queue.startswith("cake bandwidth 19mbit diffserv4 dual-srchost nat ack-filter")
+    assert down.queue.startswith("cake bandwidth 95mbit besteffort dual-dsthost nat wash")
+    assert down.queue.endswith("ingress")
+
+
+def test_cake_of_sqm_has_the_smallest_size_and_the_negative_overhead_of_its_section() -> None:
+    text = UCI.format("wan", 19000).replace("simplest", "piece_of_cake") + (
+        " option download 0\n option linklayer ethernet\n option overhead 38\n option tcMPU 84\n"
+    )
+    assert shapers(text, "sqm")[0].queue.endswith("noatm overhead 38b mpu 84b")
+
+
+def test_absent_options_have_the_defaults_of_sqm_scripts() -> None:
+    text = "config queue\n option enabled 1\n option interface wan\n option script simple.qos\n"
+    found = present(text, "sqm")
+    assert (found.up.bits_per_s, found.down.bits_per_s) == (2_302_000, 14_698_000)
+    assert found.up.queue.startswith("fq_codel limit 1001 ")
+    assert "target 6078us interval 101078us quantum 300b" in found.up.queue
+    assert "target 5ms interval 100ms drop_batch" in found.down.queue
+    assert "sqm: queue 1: upload: missing; sqm-scripts takes 2302 kbit/s" in found.notes
+    assert any("classes 1:11 and 1:13 of simple.qos for upload" in note for note in found.notes)
+
+
+HTB = """qdisc htb 1: dev eth1 root refcnt 2 r2q 10 default 0x12 direct_packets_stat 0 ver 3.17
+ linklayer ethernet overhead 18 mpu 64 mtu 2047 tsize 512
+qdisc fq_codel 120: dev eth1 parent 1:12 limit 1001p flows 1024 quantum 1500 target 5ms
+qdisc pfifo 110: dev eth1 parent 1:11 limit 1000p
+class htb 1:11 parent 1:1 leaf 110: prio 1 rate 128Kbit ceil 3333Kbit burst 1600b cburst 1599b
+class htb 1:1 root rate 10Mbit ceil 10Mbit burst 2500b cburst 2500b
+class htb 1:12 parent 1:1 leaf 120: prio 2 rate 1666Kbit ceil 9984Kbit burst 1599b cburst 1598b
+"""
+
+
+def test_htb_has_the_rate_of_its_root_class_and_the_queue_of_its_default_class() -> None:
+    found = present(HTB, "tc")
+    assert (found.up.bits_per_s, found.up.burst) == (10_000_000, "2500b")
+    # Without "ecn" in what tc prints, ECN is off.
+    assert found.up.queue.startswith("fq_codel limit 1001 ")
+    assert found.up.queue.endswith("noecn")
+    assert found.notes == (
+        "tc: htb at eth1: not modelled: ceil 9984Kbit of class 1:12, below the rate of class 1:1",
+        "tc: htb at eth1: not modelled: classes 1:11; all packets are in class 1:12",
+    )
+
+
+def test_classes_without_a_device_are_given_to_no_device_by_guess() -> None:
+    both = HTB + HTB.replace("eth1", "ifb4eth1").replace("10Mbit", "50Mbit")
+    with pytest.raises(sj.ScenarioError, match="name no device, may be of eth1, ifb4eth1"):
+        present(both, "tc")
+    lines = HTB.splitlines(keepends=True)
+    queues, classes = "".join(lines[:4]), "".join(lines[4:])
+    command = "root@OpenWrt:~# tc -d class show dev {}\n"
+    named = (
+        queues
+        + queues.replace("eth1", "ifb4eth1")
+        + command.format("eth1")
+        + classes
+        + command.format("ifb4eth1")
+        + classes.replace("10Mbit", "50Mbit")
+    )
+    up, down = shapers(named, "tc")
+    assert (up.bits_per_s, down.bits_per_s) == (10_000_000, 50_000_000)
+    # One of the devices has no queue 110: the classes fit the other one only.
+    fitting = queues.replace("eth1", "ifb4eth1").replace("110:", "111:") + HTB
+    with pytest.raises(sj.ScenarioError, match="htb at ifb4eth1: its rate is missing"):
+        present(fitting, "tc")
+
+
+@pytest.mark.parametrize(
+    ("words", "end", "queue"),
+    [
+        ("triple-isolate nonat nowash no-ack-filter split-gso", "raw overhead 0", "noatm mpu 0b"),
+        ("dual-srchost nat nowash ack-filter split-gso", "noatm overhead 0", "noatm overhead 0b"),
+        ("flows nat wash ack-filter split-gso", "ptm overhead 22 via-ethernet", "ptm overhead 22b"),
+        ("hosts nat nowash ack-filter split-gso", "noatm overhead 18 mpu 64 no-sce", "mpu 64b"),
+    ],
+)
+def test_cake_is_read_as_tc_prints_it(words: str, end: str, queue: str) -> None:
+    found = present(CAKE.format(words, end), "tc")
+    assert found.up.queue.endswith((queue, f"{queue} mpu 0b"))
+    assert bool(found.notes) == any(word in end for word in ("via-ethernet", "no-sce"))
+
+
+def test_a_rate_that_follows_the_traffic_is_refused_by_name() -> None:
+    text = CAKE.format("autorate-ingress flows", "raw overhead 0")
+    with pytest.raises(sj.ScenarioError, match="cake at eth0: cake: autorate-ingress is not"):
+        present(text, "tc")
+
+
+def test_json_of_tc_is_read() -> None:
+    text = """[{"kind":"cake","handle":"8001:","dev":"eth0","root":true,"refcnt":2,"options":{
+        "bandwidth":2250000,"diffserv":"besteffort","flowmode":"dual-srchost","nat":true,
+        "wash":false,"ingress":false,"ack-filter":"enabled","split_gso":true,"rtt":100000,
+        "raw":false,"atm":"noatm","overhead":18,"mpu":64,"fwmark":"0"}}]"""
+    found = present(text, "tc.json")
+    assert (found.up.bits_per_s, found.notes) == (18_000_000, ())
+    assert (
+        found.up.queue
+        == sj.qdisc(
+            "cake bandwidth 18mbit besteffort dual-srchost nat ack-filter noatm overhead 18 mpu 64"
+        ).spec
+    )

@@ -10,7 +10,7 @@ config queue 'eth1'
 \toption script 'piece_of_cake.qos'
 \toption linklayer 'atm'
 \toption overhead '40'
-\toption qdisc_really_really_advanced '1'
+\toption squash_dscp '0'
 \toption eqdisc_opts 'nat dual-srchost'
 """
 TC_CAKE = """
@@ -19,7 +19,7 @@ qdisc cake 8009: dev eth1 root refcnt 2 bandwidth 900Kbit besteffort dual-srchos
 no-ack-filter split-gso rtt 100ms atm overhead 40
  Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
 qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
-qdisc cake 800a: dev ifb4eth1 root refcnt 2 bandwidth 14400Kbit besteffort triple-isolate nonat \
+qdisc cake 800a: dev ifb4eth1 root refcnt 2 bandwidth 14400Kbit besteffort triple-isolate nat \
 nowash no-ack-filter split-gso rtt 100ms atm overhead 40
 """
 TC_HTB = """
@@ -28,8 +28,12 @@ qdisc htb 1: dev eth1 root refcnt 2 r2q 10 default 0x10 direct_packets_stat 0 ve
 qdisc fq_codel 110: dev eth1 parent 1:10 limit 1001p flows 1024 quantum 300 target 14ms \
 interval 109ms memory_limit 4Mb drop_batch 64
 class htb 1:10 parent 1:1 leaf 110: prio 0 rate 900Kbit ceil 900Kbit burst 1599b cburst 1599b
+class htb 1:1 root rate 900Kbit ceil 900Kbit burst 1599b cburst 1599b
 """
 TC_CAKE_LAN = (
     TC_CAKE.replace("eth1", "eth0").replace("900Kbit", "5Mbit").replace("14400Kbit", "50Mbit")
 )
-UCI = "config queue '{0}'\n option enabled 1\n option interface {0}\n option upload {1}\n"
+UCI = (
+    "config queue '{0}'\n option enabled 1\n option interface {0}\n option upload {1}\n"
+    " option script simplest.qos\n"
+)
