@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sojourn.arguments.common import OUTPUT
+from sojourn._core import DamagedResultError
+from sojourn.arguments.common import EXECUTION, OUTPUT
 from sojourn.cli import completion, tables
 from sojourn.cli.options import (
     REPLICATION,
@@ -25,11 +26,14 @@ from sojourn.exchange import exporting, importing, measurement
 from sojourn.exchange.measurement import Beside, per_run, products
 from sojourn.exchange.selection import Selection
 from sojourn.report import measured as page
-from sojourn.result import Result, derived_files, formatting, metrics, tc_stats
+from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.reports import write_report
 
 STANDARD_OUTPUT = Path("-")
+# A report needs this many times the memory of the tables, and by default as much as this.
+REPORT_FACTOR = 4
+REPORT_BYTES = 4 << 30
 # The heading of the options for the content of the LaTeX table.
 TABLE = "LaTeX table"
 
@@ -83,6 +87,15 @@ def report(
             rich_help_panel=TABLE,
         ),
     ] = None,
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Maximum memory, such as 8gb; a result that needs more is rejected.",
+            show_default="4 GiB",
+            rich_help_panel=EXECUTION,
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> int:
     """Write an HTML report of a saved result or sweep, or a LaTeX table of a result."""
@@ -100,7 +113,7 @@ def report(
         write_report(swept, file)
         say(f"wrote report to {file}")
         return 0
-    result = Result.load(folder)
+    result = _loaded(folder, max_memory)
     if latex is not None:
         text = result.to_latex(metric or None, group=group, baseline=baseline)
         _write(latex, text, result)
@@ -109,6 +122,18 @@ def report(
         write_report(result, file)
         say(f"wrote report to {file}")
     return judged([result], strict=strict)
+
+
+def _loaded(folder: Path, max_memory: str | None) -> Result:
+    """Load a result whose report needs at most some memory."""
+    limit = REPORT_BYTES if max_memory is None else budget.limit(max_memory)
+    try:
+        return Result.load(folder, max_bytes=(limit or REPORT_BYTES) // REPORT_FACTOR)
+    except DamagedResultError as error:
+        if "memory" not in str(error):
+            raise
+        message = f"{error}; a report needs {REPORT_FACTOR} times the memory; see --max-memory"
+        raise DamagedResultError(message) from None
 
 
 def _file(folder: Path, out: Path | None) -> Path:

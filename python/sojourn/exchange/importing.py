@@ -8,7 +8,7 @@ from pathlib import Path
 from sojourn import files
 from sojourn.exchange import flent_runs, mahimahi
 from sojourn.exchange.measurement import Measurement, numbered
-from sojourn.exchange.untrusted import MAX_FILE, beginning, damaged
+from sojourn.exchange.untrusted import PART, beginning, damaged
 
 Reader = Callable[[str | Path, str | None], Measurement]
 # A format is added here, and to the check of the first bytes.
@@ -27,8 +27,11 @@ def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measur
 
 def _read(path: str | Path, arm: str | None) -> Measurement:
     found = READERS[_format(path)](path, arm)
-    digest = hashlib.sha256(files.head(path, MAX_FILE)).hexdigest()
-    return replace(found, origin=found.origin | {"sha256": digest})
+    digest = hashlib.sha256()
+    with files.opened(path) as stream:
+        while part := stream.read(PART):
+            digest.update(part)
+    return replace(found, origin=found.origin | {"sha256": digest.hexdigest()})
 
 
 def _format(path: str | Path) -> str:

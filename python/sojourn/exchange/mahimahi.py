@@ -13,7 +13,7 @@ from sojourn import _core
 from sojourn.errors import invalid_file
 from sojourn.exchange.measurement import MEASURED, Measurement
 from sojourn.exchange.selection import Product, Selection, named
-from sojourn.exchange.untrusted import content, damaged
+from sojourn.exchange.untrusted import damaged, parts
 
 SCHEMA = {
     "time_s": pl.Float64,
@@ -23,11 +23,19 @@ SCHEMA = {
     "delay_ms": pl.Int64,
 }
 EVENTS = {"#": "opportunity", "+": "arrival", "-": "departure", "d": "drop"}
-# Numbers after the sign: of a departure, bytes and delay; of a drop, packets and bytes.
-COUNTS = {"#": 1, "+": 1, "-": 2, "d": 2}
+EVENT = pl.Enum(EVENTS.values())
+# Time and sign, then bytes; of a departure, bytes and delay, which the manual omits; of a drop,
+# packets and bytes.
+NUMBER = r"(\d{1,15})"
+LINE = (
+    rf"^\s*{NUMBER}\s+(?:(?P<sign>[#+])\s+{NUMBER}|(?P<left>-)\s+{NUMBER}(?:\s+{NUMBER})?"
+    rf"|(?P<dropped>d)\s+{NUMBER}\s+{NUMBER})\s*$"
+)
 LINKS = {"uplink": "up", "downlink": "down"}
 MAX_DIGITS = 15
-Row = tuple[float, str, int | None, int, int | None]
+MAX_HEADER = 100
+# As many events as links of 100 Mbit/s have in some minutes; each takes 60 B while it is read.
+MAX_EVENTS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,54 +69,55 @@ def read_mahimahi_log(path: str | Path) -> pl.DataFrame:
     DamagedResultError
         The file is not an mm-link log, or is too large; the message names the line.
     """
-    return load(path).events
+    return load(path).events.with_columns(pl.col("event").cast(pl.String))
 
 
 def load(path: str | Path) -> LinkLog:
-    """Read a log with its header, as :func:`read_mahimahi_log` does."""
-    try:
-        lines = content(path).decode("ascii", errors="strict").splitlines()
-    except UnicodeDecodeError:
-        damaged(path, "not a log of mm-link; expected text")
+    """Read a log with its header, part by part, as :func:`read_mahimahi_log` does."""
     header: list[str] = []
-    rows: list[Row] = []
-    base = 0
-    for index, line in enumerate(lines, 1):
-        if line.startswith("#"):
+    events: list[pl.DataFrame] = []
+    base = lines = 0
+    for part in parts(path):
+        try:
+            text = part.decode("ascii")
+        except UnicodeDecodeError:
+            damaged(path, "not a log of mm-link; expected text")
+        frame = pl.DataFrame({"line": text.splitlines()}).with_row_index("index", lines + 1)
+        lines += frame.height
+        if lines > MAX_EVENTS:
+            damaged(path, f"too long; expected at most {MAX_EVENTS} lines")
+        is_comment = pl.col("line").str.starts_with("#")
+        for line in frame.filter(is_comment)["line"]:
             said = line.removeprefix("#").strip()
             header.append(said)
             key, _, value = said.partition("base timestamp:")
             if not key and value.strip().isdecimal() and len(value.strip()) <= MAX_DIGITS:
                 base = int(value)
-            continue
-        row = _row(line.split(), base)
-        if row is None:
-            damaged(path, f"line {index}: not a line of a log of mm-link, such as 12 - 1504 3")
-        rows.append(row)
-    if not header and not rows:
+        if len(header) > MAX_HEADER:
+            damaged(path, f"more than {MAX_HEADER} lines of comments")
+        events.append(_events(path, frame.filter(~is_comment), base))
+    if not lines:
         damaged(path, "empty; expected a log of mm-link")
     side = next((LINKS[name] for name in LINKS if header and f"({name})" in header[0]), "link")
-    events = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return LinkLog(link=side, header=header, events=events)
+    return LinkLog(link=side, header=header, events=pl.concat(events))
 
 
-def _row(words: list[str], base: int) -> Row | None:
-    """Parse the words of a line; None if it is not a line of a log."""
-    if len(words) < 2 or words[1] not in EVENTS:  # noqa: PLR2004 - time and sign
-        return None
-    numbers = [words[0], *words[2:]]
-    sign = words[1]
-    # The manual omits the delay of a departure.
-    allowed = {COUNTS[sign], 1} if sign == "-" else {COUNTS[sign]}
-    if len(numbers) - 1 not in allowed:
-        return None
-    if not all(one.isdecimal() and len(one) <= MAX_DIGITS for one in numbers):
-        return None
-    at, *rest = map(int, numbers)
-    time_s = (at - base) / 1e3
-    if sign == "d":
-        return time_s, EVENTS[sign], rest[0], rest[1], None
-    return time_s, EVENTS[sign], None, rest[0], rest[1] if len(rest) > 1 else None
+def _events(path: str | Path, frame: pl.DataFrame, base: int) -> pl.DataFrame:
+    """Parse lines of a log."""
+    found = frame.select("index", of=pl.col("line").str.extract_groups(LINE)).unnest("of")
+    wrong = found.filter(pl.col("1").is_null())["index"]
+    if not wrong.is_empty():
+        damaged(path, f"line {wrong[0]}: not a line of a log of mm-link, such as 12 - 1504 3")
+    sign = pl.coalesce("sign", "left", "dropped")
+    # NumPy divides; polars would multiply by 0.001, which rounds twice.
+    times = (found["1"].cast(pl.Int64) - base).to_numpy() / 1e3
+    return found.select(
+        time_s=pl.Series(times, dtype=pl.Float64),
+        event=sign.replace_strict(EVENTS, return_dtype=EVENT),
+        packets=pl.col("8").cast(pl.Int64),
+        bytes=pl.coalesce("3", "5", "9").cast(pl.Int64),
+        delay_ms=pl.col("6").cast(pl.Int64),
+    )
 
 
 # Size of one opportunity of a trace: a full-sized IP packet with its Ethernet header.
@@ -252,13 +261,12 @@ TUN, ETHERNET = 4, 14
 def measured(path: str | Path, arm: str | None = None) -> Measurement:
     """Read a log of Mahimahi as a measured run of one link."""
     log = load(path)
-    times = log.events["time_s"].to_list()
-    arrivals = log.events.filter(event="arrival")["time_s"].to_list()
-    end_s = max(times, default=0.0)
+    end_s = _or_0(log.events["time_s"].max())
+    arrivals = log.events.filter(event="arrival")["time_s"]
     return Measurement(
         arm=MEASURED + (arm or Path(path).name),
         origin={"file": Path(path).name, "format": "Mahimahi log", "header": log.header},
-        load_s=min(arrivals, default=0.0),
+        load_s=_or_0(arrivals.min()),
         end_s=end_s,
         tables={"link_series": _series(log)},
         totals={
@@ -267,6 +275,11 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
         },
         series=log.events,
     )
+
+
+def _or_0(value: Any) -> float:
+    """Convert a time; 0 if there is none."""
+    return 0.0 if value is None else float(value)
 
 
 def _departures(log: LinkLog, begin: float) -> pl.DataFrame:
@@ -314,7 +327,9 @@ def _sojourn(log: LinkLog, begin: float) -> pl.DataFrame:
 def _series(log: LinkLog) -> pl.DataFrame:
     """Compute series of the log over intervals of equal length."""
     change = {"arrival": 1, "departure": -1}
-    counted = pl.col("event").replace_strict(change, default=0, return_dtype=pl.Int64)
+    counted = (
+        pl.col("event").cast(pl.String).replace_strict(change, default=0, return_dtype=pl.Int64)
+    )
     dropped = pl.when(pl.col("event") == "drop").then(pl.col("packets")).otherwise(0)
     left = pl.col("event") == "departure"
     return (

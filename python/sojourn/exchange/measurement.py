@@ -303,7 +303,7 @@ def products(measurements: Sequence[Measurement]) -> list[Product]:
         [
             one.series.select(
                 pl.lit(one.arm).alias("arm"), pl.lit(one.replication).alias("replication"), pl.all()
-            )
+            ).cast({pl.Enum: pl.String})
             for one in measurements
         ],
         how="diagonal",

@@ -1,13 +1,15 @@
 """Read files of other programs, which may be damaged or hostile: bounded sizes, plain messages."""
 
 import bz2
+import contextlib
 import gzip
-import io
 import json
 import math
+import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from sojourn import _core, files
 from sojourn.errors import invalid_file
@@ -15,10 +17,14 @@ from sojourn.errors import invalid_file
 # A flent file of an hour has some megabytes; a log of Mahimahi some tens per minute at 100 Mbit/s.
 MAX_FILE = 256 << 20
 MAX_CONTENT = 256 << 20
-# JSON needs several times its size as Python objects.
 MAX_JSON = 64 << 20
+# A value of JSON takes up to 230 B as a Python object. The flent file of an hour has a million.
+MAX_VALUES = 3_000_000
 # Enough to determine the format of a file.
 BEGINNING = 4096
+# What a part of a file has at least, and a line at most.
+PART = 1 << 22
+MAX_LINE = 4096
 GZIP, BZIP2 = b"\x1f\x8b", b"BZh"
 
 
@@ -28,9 +34,10 @@ def damaged(path: str | Path, problem: str) -> NoReturn:
     raise _core.DamagedResultError(message)
 
 
-def content(path: str | Path, most: int = MAX_CONTENT) -> bytes:
+def content(path: str | Path, most: int) -> bytes:
     """Read a file, plain or compressed by gzip or bzip2."""
-    data = _decompressed(path, most + 1)
+    with _opened(path) as stream:
+        data = stream.read(most + 1)
     if len(data) > most:
         damaged(path, f"too large; expected at most {most} bytes of content")
     return data
@@ -38,30 +45,61 @@ def content(path: str | Path, most: int = MAX_CONTENT) -> bytes:
 
 def beginning(path: str | Path) -> bytes:
     """Read the first bytes of the content of a file, as :func:`content` does."""
-    return _decompressed(path, BEGINNING)
+    with _opened(path) as stream:
+        return stream.read(BEGINNING)
 
 
-def _decompressed(path: str | Path, size: int) -> bytes:
-    """Read at most `size` bytes of the content of a file."""
+def parts(path: str | Path) -> Iterator[bytes]:
+    """Read a file of text in parts of whole lines, plain or compressed."""
+    with _opened(path) as stream:
+        total = 0
+        rest = b""
+        while data := stream.read(PART):
+            total += len(data)
+            if total > MAX_CONTENT:
+                damaged(path, f"too large; expected at most {MAX_CONTENT} bytes of content")
+            whole, newline, end = data.rpartition(b"\n")
+            if not newline and len(rest) + len(data) > PART + MAX_LINE:
+                damaged(path, f"a line is longer than {MAX_LINE} bytes")
+            if newline:
+                yield rest + whole + newline
+                rest = end
+            else:
+                rest += data
+        if rest:
+            yield rest
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
+    """Open the content of a file of bounded size."""
     try:
-        data = files.head(path, MAX_FILE + 1)
-    except OSError as error:
-        raise invalid_file(path, f"{error.strerror}") from None
-    if len(data) > MAX_FILE:
-        damaged(path, f"too large; expected at most {MAX_FILE} bytes")
-    try:
-        if data.startswith(GZIP):
-            return gzip.GzipFile(fileobj=io.BytesIO(data)).read(size)
-        if data.startswith(BZIP2):
-            return bz2.BZ2File(io.BytesIO(data)).read(size)
-    except (OSError, EOFError, ValueError, zlib.error):
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(files.opened(path))
+            if os.fstat(file.fileno()).st_size > MAX_FILE:
+                damaged(path, f"too large; expected at most {MAX_FILE} bytes")
+            magic = file.read(len(BZIP2))
+            file.seek(0)
+            stream: IO[bytes] | gzip.GzipFile | bz2.BZ2File = file
+            if magic.startswith(GZIP):
+                stream = stack.enter_context(gzip.GzipFile(fileobj=file))
+            elif magic == BZIP2:
+                stream = stack.enter_context(bz2.BZ2File(file))
+            yield stream
+    except (EOFError, ValueError, zlib.error):
         damaged(path, "the compressed data are damaged")
-    return data[:size]
+    except OSError as error:
+        if error.errno is None:
+            damaged(path, "the compressed data are damaged")
+        raise invalid_file(path, f"{error.strerror}") from None
 
 
 def read_object(path: str | Path) -> dict[str, Any]:
     """Read a JSON object from a file, plain or compressed."""
     data = content(path, MAX_JSON)
+    # Every value but the first follows one of these.
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        damaged(path, f"too large; expected at most {MAX_VALUES} values")
     try:
         found = json.loads(data, parse_constant=lambda _: None)
     except RecursionError:

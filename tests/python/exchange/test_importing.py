@@ -6,6 +6,8 @@ import hashlib
 import importlib.metadata
 import json
 import re
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.exchange import importing, untrusted
+from sojourn.exchange import importing, mahimahi, untrusted
 from sojourn.exchange.measurement import Beside, per_run
 from sojourn.report import measured as page
 from support.flent_program import program
@@ -318,6 +320,40 @@ def test_values_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
     file = written(tmp_path / "a", flent_file(results=results, raw_values=raw, metadata=meta))
     assert sj.read_flent(file).is_empty()
     assert per_run(importing.measured([file])).columns == ["arm", "replication"]
+
+
+def peak_of(read: Callable[[], object]) -> float:
+    """Run a function that refuses a file, and return the memory that it needed, in MB."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(sj.ResultError):
+            read()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, data = tmp_path / "log.gz", tmp_path / "data.gz"
+    log.write_bytes(gzip.compress(LOG.encode() + b"1200 + 1504\n" * 20_000_000, 1))
+    # 64 MB of text, and 2 GB of objects.
+    values = b'{"version": 4, "x_values": [' + b"[]," * 21_000_000 + b"0]}"
+    data.write_bytes(gzip.compress(values, 1))
+    monkeypatch.setattr(mahimahi, "MAX_EVENTS", 500_000)
+    with pytest.raises(sj.ResultError, match="too long; expected at most 500000 lines"):
+        sj.read_mahimahi_log(log)
+    with pytest.raises(sj.ResultError, match="too large; expected at most 3000000 values"):
+        sj.read_flent(data)
+    assert peak_of(lambda: sj.read_mahimahi_log(log)) < 60
+    assert peak_of(lambda: sj.read_flent(data)) < 3 * len(values) / 1e6
+    log.write_bytes(gzip.compress(LOG.encode() + b"x" * 20_000_000, 1))
+    with pytest.raises(sj.ResultError, match="a line is longer than 4096 bytes"):
+        sj.read_mahimahi_log(log)
+    log.write_bytes(gzip.compress(b"# a\n" * 1000, 1))
+    with pytest.raises(sj.ResultError, match="more than 100 lines of comments"):
+        sj.read_mahimahi_log(log)
 
 
 def test_sizes_are_limited_before_and_after_decompression(

@@ -1,5 +1,6 @@
 """Where reports and figures go: what they replace, how they are written, what lists them."""
 
+import hashlib
 import json
 import os
 import re
@@ -10,12 +11,15 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import sojourn as sj
 from sojourn import _core, files, report
 from sojourn.plot import figures
 from sojourn.result import storage
+from support.manifests import edit
 from support.saved import names, refused, scenario
 from support.shell import Command, environment
 from support.stored import study
@@ -322,3 +326,27 @@ def _umask() -> int:
     umask = os.umask(0)
     os.umask(umask)
     return umask
+
+
+def test_a_report_loads_only_what_fits_its_memory(sojourn: Command, tmp_path: Path) -> None:
+    """A table of equal rows has a small file and needs gigabytes."""
+    folder = tmp_path / "r"
+    sj.run(scenario()).save(folder)
+    assert sojourn("report", "r").returncode == 0
+    file = folder / "link_series.parquet"
+    one = parquet.read_table(file).slice(0, 1)
+    part = one.take(pa.array([0] * 1_000_000))
+    with parquet.ParquetWriter(file, one.schema, compression="zstd") as writer:
+        for _ in range(20):
+            writer.write_table(part, row_group_size=1_000_000)
+    tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    tables["link_series"] |= {"rows": 20_000_000, "sha256": digest}
+    edit(folder, {"tables": tables})
+    done = sojourn("report", "r")
+    assert done.returncode == 4, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sojourn: r/link_series.parquet: has 20000000 rows; expected at most")
+    assert line.endswith("a report needs 4 times the memory; see --max-memory")
+    done = sojourn("report", "r", "--max-memory", "10kb")
+    assert "r/flows.parquet: needs more memory" in done.stderr
