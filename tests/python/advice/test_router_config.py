@@ -226,7 +226,7 @@ def test_classes_without_a_device_are_given_to_no_device_by_guess() -> None:
 def test_cake_is_read_as_tc_prints_it(words: str, end: str, queue: str) -> None:
     found = present(CAKE.format(words, end), "tc")
     assert found.up.queue.endswith((queue, f"{queue} mpu 0b"))
-    assert bool(found.notes) == any(word in end for word in ("via-ethernet", "no-sce"))
+    assert bool(found.notes) == any(word in end for word in ("via-ethernet", "no-sce", "raw"))
 
 
 def test_a_rate_that_follows_the_traffic_is_refused_by_name() -> None:

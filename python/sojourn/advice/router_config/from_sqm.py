@@ -21,7 +21,7 @@ from sojourn.advice.router_config.shapers import (
     token_bucket,
 )
 from sojourn.advice.shaping import NONE, Shaping
-from sojourn.scenario.link import Layer
+from sojourn.scenario.link import ETHERNET_HEADER, Layer
 
 # Options of a section with their defaults. An option that is absent or empty has its default.
 OPTIONS: Mapping[str, str] = {
@@ -69,6 +69,14 @@ SCRIPTS = (
 _CAKE_SCRIPTS = ("piece_of_cake.qos", "layer_cake.qos")
 _CAKE_DEFAULT = "diffserv3 nat"
 _MECHANISMS = ("default", "cake", "htb_private", "tc_stab")
+# Queues below htb and tbf, with the words that tc requires and the scripts do not give. It takes no
+# words for pfifo_fast, but the scripts give a limit.
+_LEAVES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("fq_codel", "codel", "pie", "fq_pie", "sfq", "pfifo", "bfifo"), ()),
+    **dict.fromkeys(("pfifo_head_drop", "fq", "sfb"), ()),
+    "red": ("limit", "avpkt"),
+    "choke": ("limit", "bandwidth"),
+}
 # The queue of simplest_tbf.qos, which does not support cake.
 _INSTEAD_OF_CAKE = "fq_codel"
 _LIMIT = "1001"
@@ -316,6 +324,7 @@ def _token_bucket(section: _Section, script: str, side: str, kbit: int, qdisc: s
                 "not modelled: squash_dscp, which changes packets in front of the shaper"
             )
             section.get("squash_dscp")
+    key = "eqdisc_opts" if is_egress else "iqdisc_opts"
     leaf = _Leaf(section, qdisc)
     words = [
         *leaf.limit(section.get("elimit" if is_egress else "ilimit")),
@@ -323,13 +332,29 @@ def _token_bucket(section: _Section, script: str, side: str, kbit: int, qdisc: s
         *leaf.ecn(section.get("egress_ecn" if is_egress else "ingress_ecn"), side),
         *(leaf.quantum(quantum) if quantum is not None else []),
         *leaf.flows(),
-        *section.get("eqdisc_opts" if is_egress else "iqdisc_opts").split(),
+        *section.get(key).split(),
     ]
+    if qdisc not in _LEAVES:
+        known = ", ".join(["cake", *_LEAVES])
+        section.notes.refuse(f"{script} cannot set up qdisc {qdisc}; expected one of: {known}")
+    for word in _LEAVES[qdisc]:
+        if word not in words:
+            section.notes.refuse(f"qdisc {qdisc}: tc requires {word}; expected it in {key}")
     queue = composed(qdisc, words, section.notes)
     burst = max(_BURST_US * kbit // 8000, _LEAST_BURST)
     table = _table(section, is_cake=False)
-    kind = "tbf" if script == "simplest_tbf.qos" else "htb"
-    return token_bucket(kind, queue, kbit * 1000, table, burst)  # type: ignore[arg-type]
+    if script != "simplest_tbf.qos":
+        return token_bucket("htb", queue, kbit * 1000, table, burst)
+    if table is not None and _mechanism(section) == "htb_private":
+        # tbf counts its bucket like a packet.
+        burst = _on_the_wire(burst, table)
+    return token_bucket("tbf", queue, kbit * 1000, table, burst)
+
+
+def _on_the_wire(size: int, layer: Layer) -> int:
+    """Return the size of a frame on a link layer."""
+    counted = max(size + layer.overhead - ETHERNET_HEADER, layer.mpu)
+    return -(-counted // 48) * 53 if layer.framing == "atm" else counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from sojourn.advice.lines import intermediate
 from sojourn.advice.router_config.shapers import (
@@ -33,7 +34,18 @@ _NEITHER = frozenset({"noqueue", "ingress", "clsact"})
 # What `tc` prints only when it is on, and Sojourn has on by default.
 _ON_BY_DEFAULT: Mapping[str, tuple[str, str]] = {"fq_codel": ("ecn", "noecn")}
 # The bands of pfifo_fast, which cannot be changed.
-_PFIFO_FAST = re.compile(r"\s*bands 3 priomap (?:\d ?){16}")
+_PFIFO_FAST = re.compile(r"\bbands 3 priomap(?: \d){16}(?: multiqueue: off)?")
+# Queues of which only `tc -d` prints some parameters: a word of these, and their names.
+_ONLY_DETAILED: Mapping[str, tuple[str, str]] = {
+    "sfq": ("flows", "flows is"),
+    "red": ("ewma", "the weight and the probability are"),
+    "choke": ("ewma", "the weight and the probability are"),
+}
+# Queues whose times the kernel rounds down to units of 1024 ns.
+_CODELS = ("codel", "fq_codel")
+_MICROSECONDS = re.compile(r"(\d+)us")
+_PACKETS = re.compile(r"(\d+)(?:pps|p)")
+_EXPONENT = re.compile(r"(\d+(?:\.\d+)?e[+-]?\d+)(s|ms|us|ns)")
 _SIZE = re.compile(r"(?P<number>[\d.]+)(?P<unit>Kb|Mb|b)?(?:/\d+)?")
 _UNITS = {"Kb": 1024, "Mb": 1024 * 1024}
 # Packets of the queue of a class to which no queue was added, if `tc` does not print it.
@@ -93,6 +105,7 @@ class _Reader:
 
     def __init__(self, found: Listing, place: str) -> None:
         self.queues = found.queues
+        self.is_detailed = found.is_detailed
         self.place = place
         self.general = Notes(place)
         self.collected = [self.general]
@@ -190,7 +203,10 @@ class _Reader:
             notes.refuse("no bandwidth; expected the output of 'tc -d qdisc show'")
         at = words.index("bandwidth")
         bits = bits_per_s(words[at + 1], notes.place)
-        return cake([*words[:at], *words[at + 2 :]], bits, _table(root.table, notes), notes)
+        if "raw" in words and not root.table and not self.is_detailed:
+            notes.add("no overhead; if it has a size table (stab), only tc -d prints it")
+        rest = [_plain(word, root.kind) for word in (*words[:at], *words[at + 2 :])]
+        return cake(rest, bits, _table(root.table, notes), notes)
 
     def _tbf(self, root: Queue, notes: Notes) -> Shaping:
         given = _values(root.options)
@@ -210,8 +226,7 @@ class _Reader:
             if limit is None:
                 notes.refuse("no queue, latency or limit; expected one of them")
             queue = composed("bfifo", [f"limit {limit}b"], notes)
-        is_detailed = "mpu" in given or "linklayer" in given
-        layer = self._layer(root, given, notes, is_detailed=is_detailed)
+        layer = self._layer(root, given, notes, is_detailed="/" in given["burst"])
         return token_bucket("tbf", queue, bits, layer, burst)
 
     def _htb(self, root: Queue, notes: Notes) -> Shaping:
@@ -288,16 +303,17 @@ class _Reader:
         notes = self._at(queue)
         if any(one.device == queue.device and _is_below(one, queue) for one in self.queues):
             notes.refuse("it has queues below it; expected one queue below the shaper")
-        options = queue.options
-        if queue.kind == "pfifo_fast":
-            options = _PFIFO_FAST.sub("", options)
-        words = options.split()
+        words = _PFIFO_FAST.sub("", queue.options).split()
         on, off = _ON_BY_DEFAULT.get(queue.kind, ("", ""))
         if on and on not in words:
             words.append(off)
-        if _UNLIMITED.search(options):
+        if _UNLIMITED.search(queue.options):
             at = words.index("bandwidth")
             del words[at : at + 2]
+        proof, hidden = _ONLY_DETAILED.get(queue.kind, ("", ""))
+        if proof and proof not in words:
+            notes.add(f"printed without -d: {hidden} not shown, read as the default")
+        words = [_plain(word, queue.kind) for word in words]
         return composed(queue.kind, words, notes)
 
     def _layer(
@@ -310,16 +326,18 @@ class _Reader:
         has_own = (linklayer, overhead) != ("ethernet", "0") or mpu.rstrip("b") != "0"
         if table is not None and has_own:
             notes.refuse("a size table and an overhead of its classes; expected one of them")
-        if has_own:
-            return _layer_of(linklayer, overhead, mpu.rstrip("b"), notes)
         if table is None and not is_detailed:
-            notes.add("printed without -d: a size table (stab) would not be shown")
-        return table
+            notes.add(_WITHOUT_DETAILS)
+        return _layer_of(linklayer, overhead, mpu.rstrip("b"), notes) if has_own else table
 
     def _classes(self, blocks: Sequence[Sequence[Class]]) -> dict[str, list[Class]]:
         """Assign the classes to devices: by name, or if they fit the queues of one device only."""
         found: dict[str, list[Class]] = {}
-        for listed in blocks:
+        for block_of in blocks:
+            # Other queues, such as red and fq_codel, have classes too, which do not shape.
+            listed = [one for one in block_of if one.kind == "htb"]
+            if not listed:
+                continue
             device = listed[0].device
             if not device and not ("" in self.roots and len(self.roots) == 1):
                 device = self._device_of(listed)
@@ -360,6 +378,7 @@ class _Reader:
         )
 
 
+_WITHOUT_DETAILS = "printed without -d: a size table (stab) or an mpu would not be shown"
 _EXPECTED_CLASSES = (
     "expected a line such as 'tc -d class show dev eth1' above the classes of each device"
 )
@@ -367,6 +386,17 @@ _EXPECTED_CLASSES = (
 
 def _not_read(root: Queue) -> str:
     return f"{root.name} has a rate and is not read; expected {', '.join(SHAPERS[:-1])} or tbf"
+
+
+def _plain(word: str, kind: str) -> str:
+    """Return a value that ``tc`` printed in a form that it does not read itself."""
+    if kind in _CODELS and (time := _MICROSECONDS.fullmatch(word)) is not None:
+        # A time that the kernel rounds to the printed one.
+        return f"{ceil(ceil(int(time[1]) * 1000 / 1024) * 1024 / 1000)}us"
+    if (large := _EXPONENT.fullmatch(word)) is not None:
+        return f"{float(large[1]):.15g}{large[2]}"
+    packets = _PACKETS.fullmatch(word)
+    return word if packets is None else packets[1]
 
 
 def _is_below(one: Queue, queue: Queue) -> bool:

@@ -75,6 +75,8 @@ _ALTERNATIVES = (
     {"pacing", "nopacing"},
 )
 _VALUE = re.compile(r"-?[.\d]")
+# The link layer of a canonical CAKE that has none.
+_NO_LAYER = re.compile(r"\bnoatm mpu 0b\b")
 _BANDWIDTH = re.compile(r"\bbandwidth (\S+)")
 
 
@@ -106,11 +108,12 @@ def layer_of_table(linklayer: str, overhead: int, mpu: int) -> Layer:
 
 def cake(words: Sequence[str], bits_per_s: int, table: Layer | None, notes: Notes) -> Shaping:
     """Return a CAKE that shapes, with the words behind its rate."""
+    words = [f"bandwidth {bits_per_s}bit", *words]
+    queue = composed("cake", words, notes)
     if table is not None:
-        if "overhead" in words and "raw" not in words:
-            notes.refuse("a size table and an overhead of cake; expected one of them")
-        words = [*_without_raw(words), *table.keywords.split()]
-    queue = composed("cake", [f"bandwidth {bits_per_s}bit", *words], notes)
+        if _NO_LAYER.search(queue) is None:
+            notes.refuse("a size table and a link layer of cake; expected one of them")
+        queue = composed("cake", [*_without_raw(words), *table.keywords.split()], notes)
     rate = _BANDWIDTH.search(queue)
     return Shaping(queue, None if rate is None else _core.parse_rate_bits_per_s(rate[1]))
 

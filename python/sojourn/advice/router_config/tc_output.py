@@ -22,6 +22,8 @@ _CLASS = re.compile(
 _TABLE = re.compile(r"\s*linklayer \S+(?: (?:overhead|mpu|mtu|tsize) -?\d+)*\s*")
 # The line of a command above its output, such as `root@OpenWrt:~# tc -d qdisc show dev eth1`.
 _COMMAND = re.compile(r"\btc\s(?:.*\s)?(?:qdisc|class)\b(?:.*\bdev\s+(?P<dev>[^\s;]+))?")
+# What only `tc -d` prints: in this order of htb, tbf, and red and choke.
+_DETAILS = re.compile(r"\bver \d|\bburst \S+/|\bewma \d")
 # First words of statistics, for text without its indentation.
 _STATISTICS = frozenset(
     [
@@ -84,6 +86,7 @@ _TIMES = frozenset(
         "target",
         "interval",
         "ce_threshold",
+        "lat",
         "tupdate",
         "rtt",
         "refill_delay",
@@ -144,7 +147,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of htb or another queue with classes; the parent of a root class is empty."""
+    """A class of a queue; the parent of a root class is empty."""
 
     kind: str
     handle: str
@@ -161,6 +164,11 @@ class Listing:
     queues: tuple[Queue, ...]
     blocks: tuple[tuple[Class, ...], ...]
     unread: tuple[str, ...] = ()
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether a queue shows that ``tc`` had the option ``-d``."""
+        return any(one.table or _DETAILS.search(one.options) for one in self.queues)
 
 
 def listing(text: str, place: str) -> Listing:
@@ -312,4 +320,5 @@ def _word(kind: str, key: str, value: Any) -> str:
         in_bytes = key in _SIZES or (key == "limit" and kind in {"bfifo", "red", "tbf"})
         unit = "us" if key in _TIMES else "b" if in_bytes else "sec" if key == "perturb" else ""
         return f"{key} {value}{unit}"
-    return f"{key} {value}"
+    values = value if isinstance(value, list) else [value]
+    return " ".join([key, *(f"{one}" for one in values)])
