@@ -308,6 +308,10 @@ def test_the_command_prints_advice_as_json_and_saves_the_result(
     assert document["link"]["up"] == {"value": "1mbit", "source": "given", "assumed": False}
     assert any("dev eth1 root cake" in text for text in document["lines"].values())
     assert "read from sqm: up cake 900 kbit/s, down cake 14400 kbit/s\n" in done.stderr
+    present = document["present"]
+    assert present["up"]["queue"].startswith("cake bandwidth 900kbit besteffort dual-srchost nat")
+    assert f"up {present['up']['queue']}; down {present['down']['queue']}\n" in done.stderr
+    assert present["down"]["bits_per_s"] == 14_400_000
     assert re.search(r"(?m)^4 configurations, 4 runs of 38 s; about", done.stderr)
     saved = sj.Result.load(tmp_path / "saved")
     assert saved.complete

@@ -248,3 +248,73 @@ def test_json_of_tc_is_read() -> None:
             "cake bandwidth 18mbit besteffort dual-srchost nat ack-filter noatm overhead 18 mpu 64"
         ).spec
     )
+
+
+def test_json_of_a_later_tc_has_the_classes_of_htb() -> None:
+    classes = """[{"class":"htb","handle":"1:10","parent":"1:1","leaf":"110:","prio":0,"quantum":9,
+        "rate":125000,"ceil":1250000,"linklayer":"ethernet","burst":1600,"burst_cell":1,
+        "mpu_rate":64,"cburst":1600,"cburst_cell":1,"mpu_ceil":64,"level":0},{"class":"htb",
+        "handle":"1:1","root":true,"rate":1250000,"ceil":1250000,"linklayer":"ethernet",
+        "burst":2500,"burst_cell":1,"mpu_rate":64,"cburst":2500,"cburst_cell":1,"mpu_ceil":64,
+        "level":7}]"""
+    queues = """[{"kind":"htb","handle":"1:","dev":"eth0","root":true,"refcnt":2,"options":{
+        "r2q":10,"default":"0x10","direct_packets_stat":0,"ver":"3.17","direct_qlen":1000}},
+        {"kind":"codel","handle":"110:","dev":"eth0","parent":"1:10","options":{"limit":1000,
+        "target":4999,"interval":99999,"ecn":true}}]"""
+    found = present(f"{queues}\n{classes}\n", "tc")
+    up = found.up
+    assert (up.bits_per_s, up.burst) == (10_000_000, "2500b")
+    assert up.queue == "codel limit 1000 target 5ms interval 100ms ecn"
+    assert up.layer is not None
+    assert (up.layer.overhead, up.layer.mpu) == (14, 64)
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (
+            CAKE.replace("20Mbit", "unlimited").format("autorate-ingress flows", "raw overhead 0"),
+            "autorate-ingress is not modelled",
+        ),
+        (
+            HTB.replace("fq_codel 120: dev eth1 parent 1:12", "cake 120: dev eth1 parent 1:12 {}")
+            .format("bandwidth 5Mbit besteffort")
+            .replace(" limit 1001p flows 1024 quantum 1500 target 5ms", ""),
+            "a second shaper below",
+        ),
+        ("[{]", "line 1: not valid JSON"),
+        ('[{"a": 1}]', "line 1: neither a queue nor a class"),
+        (
+            UCI.format("a", 9) + " option qdisc pfifo_fast\n",
+            "simplest.qos cannot set up qdisc pfifo_fast; expected one of: cake, fq_codel",
+        ),
+        (UCI.format("a", 9) + " option qdisc red\n", "tc requires limit"),
+        (UCI.format("a", 9) + " option egress_ecn maybe\n", 'egress_ecn: "maybe"; expected ECN'),
+        (UCI.format("a", 9) + " option qdisc fq_pie\n", "set etarget or itarget"),
+    ],
+)
+def test_what_cannot_be_modelled_is_refused_by_name(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=re.escape(part)):
+        present(text, "F")
+
+
+def test_classes_as_old_versions_of_tc_print_them_are_read() -> None:
+    old = HTB.replace("ceil 10Mbit burst 2500b", "ceil 10Mbit burst 15Kb/8 mpu 0b overhead 0b")
+    assert shapers(old, "tc")[0].burst == "2500b"
+    assert shapers(old.replace("cburst 2500b", "cburst 15Kb/8"), "tc")[0].burst == "15360b"
+
+
+def test_lines_that_are_no_output_of_tc_are_named() -> None:
+    found = present(CAKE.format("flows", "noatm overhead 18") + " Sent 0 bytes\nhello\n", "tc")
+    assert found.notes == ("tc: not read, no output of tc: line 3",)
+
+
+def test_options_without_effect_are_named() -> None:
+    text = UCI.format("wan", 19000).replace("simplest", "piece_of_cake") + (
+        " option download 9\n option qdisc codel\n option itarget 5ms\n option verbosity 5\n"
+    )
+    assert present(text, "sqm").notes == (
+        "sqm: queue wan: qdisc codel has no effect: piece_of_cake.qos always uses cake",
+        "sqm: queue wan: without effect on packets with piece_of_cake.qos: itarget, verbosity",
+    )

@@ -26,6 +26,7 @@ SHAPERS = ("cake", "htb", "tbf")
 _CAKE_MQ = "cake_mq"
 # A queue of another kind that has a rate.
 _WITH_RATE = re.compile(r"\b(?:rate|bandwidth) \d")
+_AUTORATE = "autorate-ingress"
 _UNLIMITED = re.compile(r"\bbandwidth unlimited\b")
 _INTERMEDIATE = "ifb"
 _NUMBERED = re.compile(r"ifb\d+")
@@ -165,7 +166,9 @@ class _Reader:
 
     def _shapes(self, root: Queue) -> bool:
         """Whether it is a shaper that can be read."""
-        return root.kind in {*SHAPERS, _CAKE_MQ} and _UNLIMITED.search(root.options) is None
+        is_unlimited = _UNLIMITED.search(root.options) is not None
+        # CAKE finds its rate itself, which is refused with its name.
+        return root.kind in {*SHAPERS, _CAKE_MQ} and (not is_unlimited or _AUTORATE in root.options)
 
     def _is_foreign(self, root: Queue) -> bool:
         """Whether it shapes in a way that is not read, itself or below."""
@@ -202,6 +205,8 @@ class _Reader:
         if "bandwidth" not in words[:-1]:
             notes.refuse("no bandwidth; expected the output of 'tc -d qdisc show'")
         at = words.index("bandwidth")
+        if _AUTORATE in words:
+            words[at + 1] = "1bit"
         bits = bits_per_s(words[at + 1], notes.place)
         if "raw" in words and not root.table and not self.is_detailed:
             notes.add("no overhead; if it has a size table (stab), only tc -d prints it")
@@ -256,7 +261,8 @@ class _Reader:
         if others:
             listed = ", ".join(one.handle for one in others)
             notes.add(f"not modelled: classes {listed}; all packets are in class {leaf.handle}")
-        bursts = [_bytes(text, notes) for key, text in given[top.handle].items() if "burst" in key]
+        own = given[top.handle]
+        bursts = [_bytes(own[key], notes) for key in ("burst", "cburst") if key in own]
         layer = self._layer(
             root, given[leaf.handle], notes, is_detailed=" ver " in f"{root.options} "
         )
@@ -307,8 +313,10 @@ class _Reader:
         on, off = _ON_BY_DEFAULT.get(queue.kind, ("", ""))
         if on and on not in words:
             words.append(off)
-        if _UNLIMITED.search(queue.options):
+        if "bandwidth" in words[:-1] and queue.kind == "cake":
             at = words.index("bandwidth")
+            if words[at + 1] != "unlimited":
+                notes.refuse("a second shaper below another one; expected one of them")
             del words[at : at + 2]
         proof, hidden = _ONLY_DETAILED.get(queue.kind, ("", ""))
         if proof and proof not in words:
@@ -322,13 +330,16 @@ class _Reader:
         """Read the size table of a shaper, or the overhead of a class."""
         table = _table(root.table, notes)
         linklayer = given.get("linklayer", "ethernet")
-        overhead, mpu = given.get("overhead", "0"), given.get("mpu", "0")
-        has_own = (linklayer, overhead) != ("ethernet", "0") or mpu.rstrip("b") != "0"
+        # Old versions print "overhead 0b" behind the burst.
+        overhead, mpu = (given.get(key, "0").removesuffix("b") for key in ("overhead", "mpu"))
+        if linklayer == "unspec":
+            linklayer = "ethernet"
+        has_own = (linklayer, overhead, mpu) != ("ethernet", "0", "0")
         if table is not None and has_own:
             notes.refuse("a size table and an overhead of its classes; expected one of them")
         if table is None and not is_detailed:
             notes.add(_WITHOUT_DETAILS)
-        return _layer_of(linklayer, overhead, mpu.rstrip("b"), notes) if has_own else table
+        return _layer_of(linklayer, overhead, mpu, notes) if has_own else table
 
     def _classes(self, blocks: Sequence[Sequence[Class]]) -> dict[str, list[Class]]:
         """Assign the classes to devices: by name, or if they fit the queues of one device only."""

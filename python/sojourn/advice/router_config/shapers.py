@@ -115,6 +115,8 @@ def cake(words: Sequence[str], bits_per_s: int, table: Layer | None, notes: Note
             notes.refuse("a size table and a link layer of cake; expected one of them")
         queue = composed("cake", [*_without_raw(words), *table.keywords.split()], notes)
     rate = _BANDWIDTH.search(queue)
+    if rate is None:
+        notes.add("cake: unlimited: read as no shaper")
     return Shaping(queue, None if rate is None else _core.parse_rate_bits_per_s(rate[1]))
 
 

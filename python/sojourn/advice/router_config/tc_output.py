@@ -284,6 +284,8 @@ def _of_json(entry: Mapping[str, Any], place: str) -> Queue | Class:
         )
     if "class" in entry and "handle" in entry:
         kind = f"{entry['class']}"
+        # Of later versions, which print an mpu for the rate and one for the ceiling.
+        entry = {{"mpu_rate": "mpu"}.get(key, key): value for key, value in entry.items()}
         beside = {"class", "handle", "dev", "root", "parent", "leaf", "stats", "options"}
         own = {key: value for key, value in entry.items() if key not in beside}
         given = entry.get("options") or {}
