@@ -26,7 +26,7 @@ from sojourn.result.formatting import counted
 from sojourn.storage import batch
 
 if TYPE_CHECKING:
-    from distributed import Client, Future, LocalCluster
+    from distributed import Client, Future, LocalCluster, Worker, WorkerPlugin
 
 # Time of a task in seconds: much longer than the milliseconds of scheduling, but short, because a
 # lost worker loses it.
@@ -165,10 +165,16 @@ class DaskExecutor:
 
     def _reached(self) -> "Client":
         """Connect to a scheduler."""
-        from distributed import Client  # noqa: PLC0415 - as above
+        from distributed import Client, Security  # noqa: PLC0415 - as above
 
+        # The certificates that the configuration of Dask names, as for its other programs.
+        security = Security()
+        address = self.scheduler or ""
+        if security.tls_ca_file:
+            security.require_encryption = True
+            address = address.replace("tcp://", "tls://", 1)
         try:
-            return Client(self.scheduler, timeout=_CONNECT_S, set_as_default=False)
+            return Client(address, security=security, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError) as error:
             message = f"{self.name}: no scheduler answers: {error}"
             raise _core.UnavailableError(message) from None
@@ -176,12 +182,23 @@ class DaskExecutor:
     def _started(self) -> "Client":
         """Start a scheduler and workers on this machine."""
         import dask  # noqa: PLC0415 - as above
-        from distributed import Client, LocalCluster  # noqa: PLC0415
+        from distributed import Client, LocalCluster, Security  # noqa: PLC0415
 
+        try:
+            # Only this process and its workers have the key: other users cannot connect.
+            security = Security.temporary()
+        except ImportError:
+            message = (
+                f"{self.name}: requires cryptography; install it with: pip install 'sojourn[dask]'"
+            )
+            raise _core.UnavailableError(message) from None
         settings = {
             "distributed.scheduler.allowed-failures": WORKERS_PER_TASK - 1,
             # The profiler interrupts each worker 100 times per second.
             "distributed.worker.profile.enabled": False,
+            # HTTP has no authentication.
+            "distributed.scheduler.http.routes": [],
+            "distributed.worker.http.routes": [],
         }
         reason: Exception | None = None
         for _ in range(_STARTS):
@@ -190,17 +207,36 @@ class DaskExecutor:
                     self._cluster = LocalCluster(
                         n_workers=self.jobs,
                         threads_per_worker=1,
+                        security=security,
                         # Another cluster may use the default port.
                         dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": False},
                         silence_logs=logging.CRITICAL,
                         # Sojourn checks the memory of all runs before the first one.
                         memory_limit=0,
                     )
-                return Client(self._cluster, set_as_default=False)
+                self._cluster.scheduler.http_server.stop()
+                client = Client(self._cluster, set_as_default=False)
+                client.register_plugin(_without_http())
             except (OSError, TimeoutError, RuntimeError) as error:
                 reason = error
+            else:
+                return client
         message = f"{self.name}: the workers do not start: {reason}"
         raise _core.UnavailableError(message)
+
+
+def _without_http() -> "WorkerPlugin":
+    """Return a plugin that closes the HTTP port of workers."""
+    from distributed import WorkerPlugin  # noqa: PLC0415 - as above
+
+    class WithoutHttp(WorkerPlugin):  # type: ignore[misc] # Dask has no types.
+        """Closes the port, which has no authentication."""
+
+        def setup(self, worker: "Worker") -> None:
+            worker.http_server.stop()
+
+    return WithoutHttp()
 
 
 class _Tasks:

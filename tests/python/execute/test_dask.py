@@ -3,12 +3,16 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
+from dask import config as dask_config
+from distributed import LocalCluster, Security
 
 import sojourn as sj
 from sojourn import _core
@@ -17,7 +21,7 @@ from sojourn.execute import dask, places, shared, worker
 from sojourn.storage import batch
 from sojourn.storage import store as shared_stores
 from sojourn.storage.store import Store
-from support import buckets, clusters
+from support import buckets, clusters, intruder
 from support.buckets import Server
 from support.clusters import Workers
 
@@ -461,3 +465,86 @@ def test_a_scheduler_that_is_lost_is_named(
     assert 0 < Store.at(f"{tmp_path}").verify()[0] < 5 * RUNS
     assert sj.sweep(many, GIVEN, shared=tmp_path).runs.height == 5 * RUNS
     assert Store.at(f"{tmp_path}").verify() == (5 * RUNS, [])
+
+
+def _listening() -> list[str]:
+    """List the ports on which this process and its children listen."""
+    own = psutil.Process()
+    open_ = [
+        one
+        for process in (own, *own.children(recursive=True))
+        for one in process.net_connections(kind="tcp")
+    ]
+    return sorted({f"{one.laddr.port}" for one in open_ if one.status == psutil.CONN_LISTEN})
+
+
+def _attacked(ports: list[str], user: int) -> list[str]:
+    """Attack ports without their key, as this or another user."""
+    done = subprocess.run(
+        [sys.executable, intruder.__file__, f"{user}", *ports],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+        cwd="/",
+    )
+    assert done.returncode == 0, done.stderr
+    first, *found = done.stdout.splitlines()
+    assert first == f"user {user}"
+    return found
+
+
+@pytest.mark.parametrize("user", [os.getuid(), 65_534])
+def test_nobody_else_can_use_the_workers_of_this_machine(user: int, tmp_path: Path) -> None:
+    if user != os.getuid() != 0:
+        pytest.skip("only root can attack as another user")
+    store = shared.SharedRowStore(store=Store.at(f"{tmp_path}"), backend=None, local=None)
+    executor = dask.DaskExecutor(name="dask", scheduler=None, store=store, jobs=1)
+    before = _listening()
+    try:
+        client = executor._connected()  # noqa: SLF001
+        assert client.submit(pow, 2, 3).result(timeout=30) == 8
+        ports = [port for port in _listening() if port not in before]
+        # The scheduler, the worker and its nanny; neither has a page.
+        assert len(ports) == 3
+        found = _attacked(ports, user)
+    finally:
+        executor.close()
+    assert len(found) == 9
+    assert all(" refused: " in line for line in found), found
+
+
+def test_the_attack_succeeds_on_workers_without_a_key() -> None:
+    # Else the test above proves nothing.
+    before = _listening()
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as cluster:
+        assert cluster.scheduler_address.startswith("tcp")
+        found = _attacked([port for port in _listening() if port not in before], os.getuid())
+    assert [line for line in found if line.startswith("tcp") and " answered: " in line]
+    assert [line for line in found if line.startswith("http") and " answered: " in line]
+
+
+def test_tls_of_the_configuration_of_dask_is_used(tmp_path: Path) -> None:
+    key = Security.temporary()
+    for name, text in (("ca", key.tls_ca_file), ("key", key.tls_client_key)):
+        (tmp_path / name).write_text(text)
+    given = {
+        "distributed.comm.tls.ca-file": f"{tmp_path}/ca",
+        "distributed.comm.tls.client.cert": f"{tmp_path}/ca",
+        "distributed.comm.tls.client.key": f"{tmp_path}/key",
+    }
+    store = shared.SharedRowStore(store=Store.at(f"{tmp_path}/s"), backend=None, local=None)
+    with LocalCluster(n_workers=1, processes=False, security=key, dashboard_address=":0") as found:
+        address = found.scheduler_address.replace("tls", "tcp")
+        for config, works in ((given, True), ({}, False)):
+            executor = dask.DaskExecutor(name="dask://x", scheduler=address, store=store, jobs=1)
+            with dask_config.set(config):
+                try:
+                    if works:
+                        assert executor._connected().submit(pow, 2, 3).result(timeout=30) == 8  # noqa: SLF001
+                        continue
+                    with pytest.raises(_core.UnavailableError, match="no scheduler answers"):
+                        executor._connected()  # noqa: SLF001
+                finally:
+                    executor.close()

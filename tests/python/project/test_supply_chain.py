@@ -200,3 +200,12 @@ def test_releases_check_for_overflow_where_values_of_users_are_read() -> None:
     item = next(part for part in policy.split("\n* ") if part.startswith("Integer overflow"))
     # Generic code of the queues is compiled as a part of the simulator.
     assert set(re.findall(r"`(sojourn-\w+)`", item)) == unchecked | {"sojourn-qdisc"}
+
+
+def test_dependencies_of_users_have_upper_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    of_users = [one for name, of in extras.items() if name not in {"dev", "docs"} for one in of]
+    for text in (*project["dependencies"], *of_users):
+        operators = {one.operator for one in Requirement(text).specifier}
+        assert operators == {">=", "<"}, text
