@@ -20,6 +20,7 @@ DIFFERENT = {
     "--arm": "a sweep may have several; a search needs one",
     "--parameter": "the values of sweeps and those of searches",
     "--metric": "of a table, of what is printed, or of an analysis",
+    "--max-memory": "of the runs, or of a result that a report loads",
 }
 METAVAR = re.compile(r"[A-Z]+(?:[:=|/][A-Z]+)*")
 
