@@ -92,7 +92,7 @@ def report(
         typer.Option(
             metavar="SIZE",
             help="Maximum memory, such as 8gb; a result that needs more is rejected.",
-            show_default="4 GiB",
+            show_default="4 GiB, or 80 % of the available memory if that is less",
             rich_help_panel=EXECUTION,
         ),
     ] = None,
@@ -108,6 +108,9 @@ def report(
                 f"--latex: {folder} contains a sweep; expected a result; points.parquet has the "
                 "means of the sweep"
             )
+            raise typer.BadParameter(message)
+        if max_memory is not None:
+            message = f"--max-memory: {folder} contains a sweep; expected a result"
             raise typer.BadParameter(message)
         swept, file = SweepResult.load(folder), _file(folder, out)
         write_report(swept, file)
@@ -126,9 +129,11 @@ def report(
 
 def _loaded(folder: Path, max_memory: str | None) -> Result:
     """Load a result whose report needs at most some memory."""
-    limit = REPORT_BYTES if max_memory is None else budget.limit(max_memory)
+    limit = budget.limit(max_memory)
+    if limit is None or max_memory is None:
+        limit = min(REPORT_BYTES, limit or REPORT_BYTES)
     try:
-        return Result.load(folder, max_bytes=(limit or REPORT_BYTES) // REPORT_FACTOR)
+        return Result.load(folder, max_bytes=limit // REPORT_FACTOR)
     except DamagedResultError as error:
         if "memory" not in str(error):
             raise

@@ -14,7 +14,7 @@ from sojourn.exchange.flent import HTTP, LOST, FlentRun, Points, load
 from sojourn.exchange.measurement import MEASURED, SIMULATED, Measurement, Sample
 from sojourn.exchange.untrusted import number, text
 from sojourn.exchange.voice import call
-from sojourn.result.formatting import counted
+from sojourn.result.formatting import LISTED, counted, first_of
 
 # Mbit/s per unit of flent.
 RATES = {"Mbits/s": 1.0, "Kbits/s": 1e-3, "Gbits/s": 1e3, "bits/s": 1e-6}
@@ -41,8 +41,6 @@ OF_QUEUES = {
     "dropped": "drops_overlimit",
     "ecn_mark": "marks_aqm",
 }
-# As many names as a note lists.
-LISTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +130,7 @@ def _streams(run: FlentRun, notes: list[str]) -> dict[str, Stream]:
             found[name] = Stream(kind=kind, direction=direction, samples=samples)
     if gridded:
         notes.append(
-            f"goodput of {_listed(gridded)} is the mean of values that flent interpolated; "
+            f"goodput of {_quoted(gridded)} is the mean of values that flent interpolated; "
             "the file states no duration of samples"
         )
     return found
@@ -272,7 +270,7 @@ def _gaps(streams: Mapping[str, Stream], begin: float, end: float) -> list[str]:
     lengths = {name: sum(until - since for since, until in of) for name, of in found.items()}
     notes = []
     for name, gaps in list(found.items())[:LISTED]:
-        times = _listed((f"{since:.1f} to {until:.1f} s" for since, until in gaps), quote="")
+        times = first_of(f"{since:.1f} to {until:.1f} s" for since, until in gaps)
         notes.append(
             f'"{name}": no samples for {lengths[name]:.1f} s of the load ({times}); '
             "they count as 0 bytes"
@@ -431,11 +429,9 @@ def _unused(
         left |= {f"{plain}: {key}": None for key in keys}
     if not left:
         return []
-    return [f"no metric uses {_listed(sorted(left))}; their values are in series.parquet"]
+    return [f"no metric uses {_quoted(sorted(left))}; their values are in series.parquet"]
 
 
-def _listed(names: Iterable[str], quote: str = '"') -> str:
-    """Write the first names of a list, and how many follow."""
-    every = [f"{quote}{name}{quote}" for name in names]
-    more = len(every) - LISTED
-    return ", ".join(every[:LISTED]) + (f" and {more} more" if more > 0 else "")
+def _quoted(names: Iterable[str]) -> str:
+    """Write names of series."""
+    return first_of(f'"{name}"' for name in names)

@@ -1,12 +1,14 @@
 """Format numbers for terminals, reports and notebooks."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sojourn.result.catalogue import Metric
 
 # More decimals have no meaning in network measurements.
 MOST_DECIMALS = 3
+# As many items as a message lists.
+LISTED = 5
 
 
 def counted(number: int, noun: str) -> str:
@@ -18,6 +20,19 @@ def counted(number: int, noun: str) -> str:
     ('1 run', '20 runs')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_of(items: Iterable[str]) -> str:
+    """Write the first items of a list, and how many follow.
+
+    Examples
+    --------
+    >>> first_of(["a", "b"]), first_of("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    every = list(items)
+    more = len(every) - LISTED
+    return ", ".join(every[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def significant(number: float) -> str:

@@ -348,5 +348,11 @@ def test_a_report_loads_only_what_fits_its_memory(sojourn: Command, tmp_path: Pa
     (line,) = done.stderr.splitlines()
     assert line.startswith("sojourn: r/link_series.parquet: has 20000000 rows; expected at most")
     assert line.endswith("a report needs 4 times the memory; see --max-memory")
-    done = sojourn("report", "r", "--max-memory", "10kb")
-    assert "r/flows.parquet: needs more memory" in done.stderr
+    for least in ("10kb", "0b"):
+        done = sojourn("report", "r", "--max-memory", least)
+        assert "r/flows.parquet: " in done.stderr
+        assert done.returncode == 4
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "sweep.json").write_text("{}", encoding="utf-8")
+    done = sojourn("report", "s", "--max-memory", "1gb")
+    assert done.stderr.endswith("--max-memory: s contains a sweep; expected a result\n")

@@ -13,11 +13,13 @@ from sojourn.advice.router_config.shapers import (
     composed,
     layer_of_table,
     pairs,
+    refuse_other,
     token_bucket,
 )
 from sojourn.advice.router_config.tc_output import UNNAMED, Class, Listing, Queue
 from sojourn.advice.shaping import NONE, Shaping, bits_per_s
 from sojourn.arguments import ArgumentError
+from sojourn.result.formatting import first_of
 from sojourn.scenario.link import Layer
 from sojourn.scenario.quantities import in_base_units
 
@@ -111,9 +113,7 @@ class _Reader:
         self.general = Notes(place)
         self.collected = [self.general]
         if found.unread:
-            listed = ", ".join(found.unread[:5])
-            more = f" and {len(found.unread) - 5} more" if len(found.unread) > 5 else ""  # noqa: PLR2004
-            self.general.add(f"not read, no output of tc: {listed}{more}")
+            self.general.add(f"not read, no output of tc: {first_of(found.unread)}")
         self.roots = self._roots()
         self.classes = self._classes(found.blocks)
 
@@ -204,9 +204,8 @@ class _Reader:
         words = root.options.split()
         if "bandwidth" not in words[:-1]:
             notes.refuse("no bandwidth; expected the output of 'tc -d qdisc show'")
+        refuse_other("cake", words, notes)
         at = words.index("bandwidth")
-        if _AUTORATE in words:
-            words[at + 1] = "1bit"
         bits = bits_per_s(words[at + 1], notes.place)
         if "raw" in words and not root.table and not self.is_detailed:
             notes.add("no overhead; if it has a size table (stab), only tc -d prints it")

@@ -136,9 +136,8 @@ def composed(kind: str, words: Sequence[str], notes: Notes) -> str:
     """Return the canonical text of a queue; the last word of a kind counts, as in ``tc``."""
     kept: list[str] = []
     dropped = []
+    refuse_other(kind, words, notes)
     for key, *values in last_of_each(pairs(" ".join(words).split())):
-        if (reason := _REFUSED.get(kind, {}).get(key)) is not None:
-            notes.refuse(f"{kind}: {key} is not modelled: {reason}")
         if key in _NOT_MODELLED.get(kind, {}):
             dropped += [] if key in _ALWAYS else [" ".join([key, *values])]
         else:
@@ -151,6 +150,13 @@ def composed(kind: str, words: Sequence[str], notes: Notes) -> str:
         return qdisc(" ".join([kind, *kept])).spec
     except _core.ScenarioError as error:
         notes.refuse(f"{error}")
+
+
+def refuse_other(kind: str, words: Sequence[str], notes: Notes) -> None:
+    """Refuse words with which a queue is another one than that of the model."""
+    for word, reason in _REFUSED.get(kind, {}).items():
+        if word in words:
+            notes.refuse(f"{kind}: {word} is not modelled: {reason}")
 
 
 def pairs(words: Sequence[str]) -> list[list[str]]:
