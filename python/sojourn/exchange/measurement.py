@@ -39,7 +39,7 @@ TABLES = (
 # Metrics of calls that only measured runs have: a simulated call has the delay to the ear instead.
 OF_CALLS = tuple(
     Metric(
-        column=f"{name}",
+        column=name,
         label=label,
         unit="ms",
         digits=1,
@@ -112,10 +112,10 @@ class Measurement:
             (min(one.end_s, self.end_s) - max(one.end_s - one.length_s, begin), one.mbit_per_s)
             for one in self.goodput.get(flow, ())
         ]
-        within = [(length, rate) for length, rate in parts if length > 0]
-        if not within:
+        if not parts or self.end_s <= begin:
             return None
-        return sum(length * rate for length, rate in within) / (self.end_s - begin)
+        # A flow that was silent all this time has a goodput of 0.
+        return sum(length * rate for length, rate in parts if length > 0) / (self.end_s - begin)
 
 
 @cache

@@ -109,6 +109,20 @@ def test_a_stall_counts_as_time_and_is_named(tmp_path: Path) -> None:
     assert goodput(read(tmp_path, document(raw))) == pytest.approx(30.0 * 20 / 40)
 
 
+def test_a_flow_that_is_silent_in_the_measured_time_has_a_goodput_of_0(tmp_path: Path) -> None:
+    raw = {
+        "TCP upload::1": samples((0.2, 8.0, 300)),
+        "TCP upload::2": samples((0.2, 8.0, 50)),
+        "Ping (ms) ICMP": pings(),
+    }
+    found = read(tmp_path, document(raw, NAME="tcp_nup"))
+    assert goodput(found) == pytest.approx(8.0 * (60 + 10) / 60)
+    # The second flow fell silent at 15 s.
+    row = per_run(found, warmup_s=20.0).row(0, named=True)
+    assert row["goodput_up_mbit_per_s"] == pytest.approx(8.0)
+    assert row["jain_up"] == pytest.approx(0.5)
+
+
 def drawn(random_: random.Random) -> tuple[dict[str, Any], dict[str, float]]:
     """A random file, and the data of each direction in Mbit divided by the time of the load."""
     raw: dict[str, Raw] = {}
