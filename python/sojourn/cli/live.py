@@ -1,5 +1,6 @@
 """``sojourn live``: run a program behind a queue, with real packets."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -35,6 +36,12 @@ _METRICS = (
     ("backlog_packets", "gauge", "Packets waiting in the queue."),
 )
 MAX_PORT = 65535
+# Of the endpoint of metrics: the time of a connection, their number, the bytes of a request, and
+# the time until it listens again if it cannot accept a connection.
+TIMEOUT_S = 5.0
+MOST_CONNECTIONS = 8
+MOST_HEAD = 16_384
+RETRY_S = 1.0
 _QUANTILES = ("0.5", "0.95", "0.99")
 _UP = "\x1b[{}F"
 _CLEAR = "\x1b[K"
@@ -94,20 +101,28 @@ def _flow_line(flow: dict[str, Any]) -> str:
     )
 
 
-class _Server(ThreadingHTTPServer):
-    """Listens at an address of IPv4 or IPv6, or at that of a name."""
-
-    daemon_threads = True
-
-    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
-        (self.address_family, _, _, _, place), *_ = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )
-        super().__init__((str(place[0]), port), handler)
+def _listening(host: str, port: int) -> socket.socket:
+    """Listen at an address of IPv4 or IPv6, or at that of a name."""
+    (family, _, _, _, place), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen()
+        listening.settimeout(0)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 class Metrics:
-    """Serves the last view in the text format of Prometheus."""
+    """Serves the last view in the text format of Prometheus.
+
+    One thread serves all connections. Each has :data:`TIMEOUT_S` from its start, and when there are
+    :data:`MOST_CONNECTIONS`, a new one ends the oldest: clients that do not read or that never
+    complete a request neither use up the descriptors of the run nor keep others from the numbers.
+    """
 
     def __init__(self, address: str) -> None:
         def refuse(problem: str) -> NoReturn:
@@ -121,34 +136,87 @@ class Metrics:
             refuse(f"port {port} is out of range")
         self._links: list[dict[str, Any]] = []
         try:
-            self._server = _Server(host.strip("[]") or "127.0.0.1", int(port), self._handler())
+            self._listening = _listening(host.strip("[]") or "127.0.0.1", int(port))
         except OSError as error:
             refuse(f"cannot listen there: {error.strerror}")
         except UnicodeError:
             refuse(f"{host} is not a host name")
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # The connections, the oldest first.
+        self._open: dict[asyncio.Task[None], socket.socket] = {}
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        metrics = self
+    def _run(self) -> None:
+        with self._listening, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = metrics.text().encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    async def _serve(self) -> None:
+        # The end of the runner ends it and the connections.
+        accepting = self._loop.create_task(self._accept())
+        await self._ended.wait()
+        accepting.cancel()
 
-            def log_message(self, *_: object) -> None:
-                """Print nothing: standard error is for the view."""
+    async def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = await self._loop.sock_accept(self._listening)
+            except OSError:
+                # No descriptor is free, for example.
+                await asyncio.sleep(RETRY_S)
+                continue
+            if len(self._open) == MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                oldest.cancel()
+                await asyncio.wait([oldest])
+            task = self._loop.create_task(self._answer(client))
+            self._open[task] = client
+            task.add_done_callback(self._close)
 
-        return Handler
+    def _close(self, task: "asyncio.Task[None]") -> None:
+        # Not at the end of the coroutine: a task can end before it has started.
+        self._open.pop(task).close()
+
+    async def _answer(self, client: socket.socket) -> None:
+        """Answer one request."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                head = b""
+                while b"\r\n\r\n" not in head and len(head) < MOST_HEAD:
+                    part = await self._loop.sock_recv(client, MOST_HEAD)
+                    if not part:
+                        return
+                    head += part
+                await self._loop.sock_sendall(client, self._response(head))
+        except (OSError, asyncio.CancelledError):
+            # The client has gone, is too slow, or gives way to another.
+            pass
+
+    def _response(self, head: bytes) -> bytes:
+        """Return the response to the head of a request."""
+        method = head.split(b" ", 1)[0]
+        if b"\r\n\r\n" not in head:
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        elif method not in {b"GET", b"HEAD"}:
+            status = HTTPStatus.METHOD_NOT_ALLOWED
+        else:
+            status = HTTPStatus.OK
+        body = self.text().encode() if status is HTTPStatus.OK else b""
+        lines = (
+            f"HTTP/1.1 {status} {status.phrase}",
+            "Content-Type: text/plain; version=0.0.4; charset=utf-8",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        )
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode() + (
+            b"" if method == b"HEAD" else body
+        )
 
     @property
     def port(self) -> int:
         """The port on which the server listens."""
-        return int(self._server.server_address[1])
+        return int(self._listening.getsockname()[1])
 
     def show(self, links: list[dict[str, Any]]) -> None:
         """Replace the served metrics."""
@@ -173,8 +241,8 @@ class Metrics:
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
 
 
 def _label(link: dict[str, Any]) -> str:
