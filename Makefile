@@ -20,7 +20,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 		--custom-compile-command 'make lock' --output-file requirements-dev.lock > /dev/null
 	$(MAKE) --no-print-directory advisories-update
 
-advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI.
+advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI, and which crates are yanked.
 	$(PYTHON) tools/advisories.py --update
 
 demo: setup ## Reproduce a published study: about a minute on two cores.
@@ -82,7 +82,11 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden studies kills sweep-kills live-kills ## Run make test, golden, studies and all kills, and the tests that are too slow for make test.
+deny: ## Check licences, sources and second versions of all crates (deny.toml); needs cargo-deny.
+	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
+	cargo deny --locked check licenses sources bans
+
+test-full: deny test golden studies kills sweep-kills live-kills ## Run make deny, test, golden, studies and all kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow

@@ -1,20 +1,22 @@
 """Match the locked dependencies against a dated snapshot of published advisories, without network.
 
 ``python tools/advisories.py`` reads ``Cargo.lock``, ``requirements-dev.lock`` and
-``tools/advisories.json``. It exits with status 1 if a locked version has an advisory that
-``tools/advisories_ignored.toml`` does not name, or if an entry of that file is expired or matches
-nothing. It warns about a snapshot older than 180 days, an unmaintained crate, and a dependency that
-the snapshot does not cover.
+``tools/advisories.json``. It exits with status 1 if a locked version is yanked, has an advisory or
+is not covered by the snapshot, unless ``tools/advisories_ignored.toml`` says so, or if an entry of
+that file is expired or matches nothing. It warns about a snapshot older than 180 days and an
+unmaintained crate.
 
 ``--update`` writes the snapshot again: for crates from the RustSec advisory database, which git
-clones unless ``--rustsec`` names a copy, and for Python from the vulnerabilities that PyPI lists
-for each locked version. A part whose source cannot be reached stays as it is.
+clones unless ``--rustsec`` names a copy, and from the index of crates.io, which cargo downloads;
+for Python from the vulnerabilities that PyPI lists for each locked version. A part whose source
+cannot be reached stays as it is.
 """
 
 import argparse
 import datetime as dt
 import http.client
 import json
+import os
 import re
 import subprocess
 import sys
@@ -28,9 +30,13 @@ ROOT = Path(__file__).parents[1]
 SNAPSHOT = "tools/advisories.json"
 IGNORED = "tools/advisories_ignored.toml"
 RUSTSEC = "https://github.com/rustsec/advisory-db"
+CRATES = "https://index.crates.io"
 PYPI = "pypi.org"
 OLD = dt.timedelta(days=180)
 TIMEOUT = 30
+# The name of a finding that is not an advisory.
+YANKED = "yanked"
+PARTS = ("crates", "python", YANKED)
 
 Locked = list[tuple[str, str]]
 
@@ -98,6 +104,15 @@ def crate_findings(
                 yield name, version, advisory["id"], advisory.get("informational") == "unmaintained"
 
 
+def yanked_findings(
+    snapshot: dict[str, Any], locked: Locked
+) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield crate, version, "yanked", and that it is not a warning only."""
+    for name, version in locked:
+        if snapshot["crates"].get(f"{name} {version}"):
+            yield name, version, YANKED, False
+
+
 def python_findings(
     snapshot: dict[str, Any], locked: Locked
 ) -> Iterator[tuple[str, str, str, bool]]:
@@ -107,50 +122,84 @@ def python_findings(
             yield name, version, advisory, False
 
 
-def ignored(root: Path, today: dt.date) -> tuple[set[tuple[str, str]], list[str]]:
-    """Return the ignored advisories with their packages, and what is wrong with the list."""
-    entries = tomllib.loads((root / IGNORED).read_text(encoding="utf-8")).get("ignored", [])
-    wrong = [
-        f"{IGNORED}: {entry['id']} of {entry['package']} was ignored until {entry['until']}"
-        for entry in entries
-        if entry["until"] < today
+def exceptions(root: Path, today: dt.date) -> tuple[dict[str, set[tuple[str, str]]], list[str]]:
+    """Return the exceptions of each kind, and what is wrong with their list.
+
+    An ignored advisory is a package and an identifier; an unchecked dependency is a package and a
+    version.
+    """
+    tables = tomllib.loads((root / IGNORED).read_text(encoding="utf-8"))
+    found: dict[str, set[tuple[str, str]]] = {}
+    wrong = []
+    for kind, key in (("ignored", "id"), ("unchecked", "version")):
+        entries = tables.get(kind, [])
+        found[kind] = {(entry["package"], entry[key]) for entry in entries}
+        for entry in entries:
+            place = f"{IGNORED}: {entry[key]} of {entry['package']}"
+            if entry["until"] < today:
+                wrong.append(f"{place} was {kind} until {entry['until']}")
+            if not entry["reason"].strip():
+                wrong.append(f"{place} has no reason")
+    return found, wrong
+
+
+def uncovered(snapshot: dict[str, Any], crates: Locked, python: Locked) -> Locked:
+    """List the locked dependencies of which the snapshot says nothing."""
+    advised, checked = snapshot["crates"]["advisories"], snapshot[YANKED]["crates"]
+    listed = snapshot["python"]["advisories"]
+    return [
+        *(one for one in crates if one[0] not in advised or " ".join(one) not in checked),
+        *(one for one in python if " ".join(one) not in listed),
     ]
-    wrong += [
-        f"{IGNORED}: {entry['id']} of {entry['package']} has no reason"
-        for entry in entries
-        if not entry["reason"].strip()
-    ]
-    return {(entry["package"], entry["id"]) for entry in entries}, wrong
 
 
 def check(root: Path, today: dt.date) -> tuple[list[str], list[str]]:
     """Return the errors and the warnings about the dependencies that are locked in `root`."""
     snapshot = json.loads((root / SNAPSHOT).read_text(encoding="utf-8"))
     crates, python = locked_crates(root), locked_python(root)
-    allowed, errors = ignored(root, today)
+    allowed, errors = exceptions(root, today)
     warnings = []
-    for part in ("crates", "python"):
+    for part in PARTS:
         dated = dt.date.fromisoformat(snapshot[part]["date"])
         if today - dated > OLD:
-            warnings.append(
-                f"{SNAPSHOT}: the advisories on {part} are of {dated}: run make advisories-update"
-            )
-    covered = snapshot["crates"]["advisories"].keys(), snapshot["python"]["advisories"].keys()
-    unknown = [f"{name} {version}" for name, version in crates if name not in covered[0]]
-    unknown += [pin for pin in map(" ".join, python) if pin not in covered[1]]
-    if unknown:
-        names = ", ".join(unknown)
-        warnings.append(f"{SNAPSHOT} does not cover {names}: run make advisories-update")
+            warnings.append(f"{SNAPSHOT}: {part} is of {dated}: run make advisories-update")
+    unknown = uncovered(snapshot, crates, python)
+    errors += [
+        f"{SNAPSHOT} does not cover {name} {version}: run make advisories-update"
+        for name, version in unknown
+        if (name, version) not in allowed["unchecked"]
+    ]
     found = [
         *crate_findings(snapshot["crates"], crates),
+        *yanked_findings(snapshot[YANKED], crates),
         *python_findings(snapshot["python"], python),
     ]
     for name, version, advisory, warns in found:
-        if (name, advisory) not in allowed:
+        if (name, advisory) not in allowed["ignored"]:
             (warnings if warns else errors).append(f"{name} {version}: {advisory}")
-    for name, advisory in sorted(allowed - {(name, advisory) for name, _, advisory, _ in found}):
-        errors.append(f"{IGNORED}: {advisory} of {name} matches no locked dependency")
+    matched = {"ignored": {(name, advisory) for name, _, advisory, _ in found}}
+    matched["unchecked"] = set(unknown)
+    for kind, entries in allowed.items():
+        for name, of in sorted(entries - matched[kind]):
+            errors.append(f"{IGNORED}: {of} of {name} is {kind}, but matches no locked dependency")
     return errors, warnings
+
+
+def yanked_crates(locked: Locked, home: Path) -> dict[str, bool]:
+    """Return whether each locked crate is yanked, as far as the index that cargo keeps says so.
+
+    Each file of a crate has the JSON documents of its versions, separated by zero bytes.
+    """
+    found: dict[str, bool] = {}
+    for name, version in locked:
+        short = {1: "1", 2: "2", 3: f"3/{name[0]}"}.get(len(name), f"{name[:2]}/{name[2:4]}")
+        for path in home.glob(f"registry/index/*/.cache/{short}/{name}".lower()):
+            for part in path.read_bytes().split(b"\0"):
+                if part.startswith(b"{"):
+                    entry = json.loads(part)
+                    if entry["vers"] == version:
+                        found[f"{name} {version}"] = entry["yanked"]
+    return found
 
 
 def rustsec_advisories(copy: Path, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -189,6 +238,7 @@ def pypi_advisories(locked: Locked) -> dict[str, list[str]]:
         if page is None or page["info"]["version"] != version:
             continue
         live = [v["id"] for v in page["vulnerabilities"] if not v.get("withdrawn")]
+        live += [YANKED] if page["info"].get("yanked") else []
         found[f"{name} {version}"] = sorted(live)
     return found
 
@@ -212,9 +262,18 @@ def update(root: Path, copy: Path | None, dated: str | None) -> None:
             snapshot["crates"] = {"source": RUSTSEC, "date": dated, "advisories": advisories}
         except subprocess.CalledProcessError as e:
             print(f"{RUSTSEC}: {e}; the advisories on crates stay as they are", file=sys.stderr)
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+    try:
+        # Cargo downloads the files of all locked crates.
+        refresh = ["cargo", "update", "--dry-run", "--quiet"]
+        subprocess.run(refresh, cwd=root, check=True)
+        home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+        yanked = yanked_crates(locked_crates(root), home)
+        snapshot[YANKED] = {"source": CRATES, "date": today, "crates": yanked}
+    except (subprocess.CalledProcessError, OSError) as e:
+        print(f"{CRATES}: {e}; the yanked crates stay as they are", file=sys.stderr)
     try:
         listed = pypi_advisories(locked_python(root))
-        today = dt.datetime.now(tz=dt.UTC).date().isoformat()
         source = f"https://{PYPI}"
         snapshot["python"] = {"source": source, "date": today, "advisories": listed}
     except OSError as e:

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -37,6 +38,7 @@ def root(
     python: list[str] | None = None,
     dated: str = "2026-11-01",
     ignored: str = "",
+    yanked: bool = False,
 ) -> Path:
     """Make a repository that locks ``lib 1.2.3`` and ``tool 2.0``, with these advisories."""
     (path / "tools").mkdir(exist_ok=True)
@@ -45,6 +47,7 @@ def root(
     snapshot = {
         "crates": {"date": dated, "advisories": {"lib": crate or []}},
         "python": {"date": dated, "advisories": {"tool 2.0": python or []}},
+        "yanked": {"date": dated, "crates": {"lib 1.2.3": yanked}},
     }
     (path / advisories.SNAPSHOT).write_text(json.dumps(snapshot))
     (path / advisories.IGNORED).write_text(ignored)
@@ -92,6 +95,29 @@ def test_a_locked_version_that_is_affected_is_an_error(tmp_path: Path) -> None:
     assert advisories.check(root(tmp_path, crate=[advisory(">= 1.2.3")]), TODAY) == ([], [])
 
 
+def test_a_yanked_crate_is_an_error(tmp_path: Path) -> None:
+    repository = root(tmp_path, yanked=True)
+    assert advisories.check(repository, TODAY) == (["lib 1.2.3: yanked"], [])
+
+
+def test_yanked_crates_are_read_from_the_index_that_cargo_keeps(tmp_path: Path) -> None:
+    names = {"a": "1/a", "ab": "2/ab", "abc": "3/a/abc", "ABcd": "ab/cd/abcd"}
+    for name, place in names.items():
+        path = tmp_path / "registry/index/index.crates.io-0/.cache" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        entries = [
+            json.dumps({"name": name, "vers": version, "yanked": version == "1.1.0"})
+            for version in ("1.0.0", "1.1.0")
+        ]
+        path.write_bytes(
+            "\0".join(["\3\2", "etag", "1.0.0", entries[0], "1.1.0", entries[1]]).encode()
+        )
+    locked = [(name, version) for name in names for version in ("1.0.0", "1.1.0", "2.0.0")]
+    assert advisories.yanked_crates([*locked, ("other", "1.0.0")], tmp_path) == {
+        f"{name} {version}": version == "1.1.0" for name, version in locked if version != "2.0.0"
+    }
+
+
 def test_an_unmaintained_crate_is_a_warning(tmp_path: Path) -> None:
     crate = advisory(">= 9.0", informational="unmaintained")
     assert advisories.check(root(tmp_path, crate=[crate]), TODAY) == (
@@ -119,16 +145,36 @@ until = {until}
     assert "matches no locked dependency" in errors("not called", "2026-12-31", [])[0]
 
 
-def test_an_old_snapshot_and_what_it_does_not_cover_are_warnings(tmp_path: Path) -> None:
-    repository = root(tmp_path, dated="2026-05-01")
-    (repository / "requirements-dev.lock").write_text("tool==2.1 \\\n    --hash=sha256:00\n")
-    errors, warnings = advisories.check(repository, TODAY)
+def test_an_old_snapshot_is_a_warning(tmp_path: Path) -> None:
+    errors, warnings = advisories.check(root(tmp_path, dated="2026-05-01"), TODAY)
     assert errors == []
-    assert [warning.split(": ", 1)[1] for warning in warnings[:2]] == [
-        "the advisories on crates are of 2026-05-01: run make advisories-update",
-        "the advisories on python are of 2026-05-01: run make advisories-update",
+    assert [warning.split(": ", 1)[1] for warning in warnings] == [
+        f"{part} is of 2026-05-01: run make advisories-update"
+        for part in ("crates", "python", "yanked")
     ]
-    assert "does not cover tool 2.1" in warnings[2]
+
+
+def test_a_dependency_that_the_snapshot_does_not_cover_is_an_error(tmp_path: Path) -> None:
+    repository = root(tmp_path)
+    (repository / "requirements-dev.lock").write_text("tool==2.1 \\\n    --hash=sha256:00\n")
+    (repository / "Cargo.lock").write_text(CRATES.replace("1.2.3", "1.2.4"))
+    missing = "tools/advisories.json does not cover {}: run make advisories-update"
+    assert advisories.check(repository, TODAY) == (
+        [missing.format("lib 1.2.4"), missing.format("tool 2.1")],
+        [],
+    )
+    entry = '[[unchecked]]\npackage = "{}"\nversion = "{}"\nreason = "no page"\nuntil = {}\n'
+    file = repository / advisories.IGNORED
+    until = "2026-12-31"
+    known = entry.format("lib", "1.2.4", until) + entry.format("tool", "2.1", until)
+    file.write_text(known)
+    assert advisories.check(repository, TODAY) == ([], [])
+    file.write_text(known.replace(until, "2026-11-22"))
+    errors, _ = advisories.check(repository, TODAY)
+    assert "2.1 of tool was unchecked until 2026-11-22" in errors[1]
+    file.write_text(known + entry.format("tool", "2.0", until))
+    (error,) = advisories.check(repository, TODAY)[0]
+    assert "2.0 of tool is unchecked, but matches no locked dependency" in error
 
 
 def test_advisories_of_rustsec_are_read_and_withdrawn_ones_left_out(tmp_path: Path) -> None:
@@ -154,11 +200,86 @@ def test_advisories_of_rustsec_are_read_and_withdrawn_ones_left_out(tmp_path: Pa
 
 def test_the_repository_has_no_live_advisory_and_covers_its_crates() -> None:
     snapshot = json.loads((ROOT / advisories.SNAPSHOT).read_text())
-    dates = [dt.date.fromisoformat(snapshot[part]["date"]) for part in ("crates", "python")]
+    dates = [dt.date.fromisoformat(snapshot[part]["date"]) for part in advisories.PARTS]
     errors, _ = advisories.check(ROOT, max(dates))
     assert errors == []
     assert len(advisories.locked_crates(ROOT)) > 100
     assert len(advisories.locked_python(ROOT)) > 100
+
+
+def accepted(expression: str, allowed: set[str]) -> bool:
+    """Whether allowed licences fulfil an SPDX expression; ``/`` is an old form of OR."""
+    rest = re.findall(r"[()]|[^\s()]+(?: WITH [^\s()]+)?", expression.replace("/", " OR "))
+
+    def operand() -> bool:
+        word = rest.pop(0)
+        if word != "(":
+            return word in allowed
+        value = either()
+        assert rest.pop(0) == ")"
+        return value
+
+    def both() -> bool:
+        value = operand()
+        while rest[:1] == ["AND"]:
+            rest.pop(0)
+            value &= operand()
+        return value
+
+    def either() -> bool:
+        value = both()
+        while rest[:1] == ["OR"]:
+            rest.pop(0)
+            value |= both()
+        return value
+
+    value = either()
+    assert rest == [], expression
+    return value
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_accepted"),
+    [
+        ("MIT", True),
+        ("GPL-2.0-only", False),
+        ("MIT OR GPL-2.0-only", True),
+        ("GPL-2.0-only/MIT", True),
+        ("MIT AND GPL-2.0-only", False),
+        ("(MIT OR Apache-2.0) AND GPL-2.0-only", False),
+        ("GPL-2.0-only AND ISC OR MIT", True),
+        ("Apache-2.0 WITH LLVM-exception", True),
+        ("Apache-2.0 WITH GCC-exception-3.1", False),
+    ],
+)
+def test_licence_expressions(expression: str, *, is_accepted: bool) -> None:
+    allowed = {"MIT", "ISC", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"}
+    assert accepted(expression, allowed) is is_accepted
+
+
+def test_crates_have_the_licences_and_the_source_of_deny_toml() -> None:
+    denied = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+    asked = ["rustc", "--print", "host-tuple"]
+    host = subprocess.run(asked, capture_output=True, text=True, check=True)
+    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    # The crates of other platforms may not have been downloaded.
+    done = subprocess.run(
+        [*command, "--filter-platform", host.stdout.strip()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    packages = json.loads(done.stdout)["packages"]
+    assert len(packages) > 100
+    licences = set(denied["licenses"]["allow"])
+    special = {one["crate"]: set(one["allow"]) for one in denied["licenses"]["exceptions"]}
+    sources = {f"registry+{place}" for place in denied["sources"]["allow-registry"]}
+    for one in packages:
+        allowed = licences | special.get(one["name"], set())
+        assert accepted(one["license"] or "none", allowed), f"{one['name']}: {one['license']}"
+        # Those of this repository have none.
+        assert one["source"] is None or one["source"] in sources, one["name"]
 
 
 def test_the_lock_has_what_pyproject_asks_for_with_digests() -> None:
