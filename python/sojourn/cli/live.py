@@ -190,7 +190,7 @@ class Metrics:
                     head += part
                 await self._loop.sock_sendall(client, self._response(head))
         except (OSError, asyncio.CancelledError):
-            # The client has gone, is too slow, or gives way to another.
+            # The client has gone, is too slow, or is replaced by another.
             pass
 
     def _response(self, head: bytes) -> bytes:
