@@ -1,6 +1,11 @@
 """Errors that begin with the place of what is not valid: a file, or a path in one."""
 
+import os
+
 from sojourn import _core
+
+# The rule for texts of the command line and names of files.
+NOT_UTF_8 = "not UTF-8; expected text in UTF-8"
 
 
 def invalid(place: object, problem: str) -> _core.ScenarioError:
@@ -18,3 +23,18 @@ def invalid(place: object, problem: str) -> _core.ScenarioError:
 def invalid_file(place: object, problem: str) -> _core.ResultError:
     """Return the error of a file that is not a scenario, or of a part of it."""
     return _core.ResultError(f"{place}: {problem}")
+
+
+def undecoded(text: str) -> str | None:
+    """Return a text of the operating system that is not UTF-8 so that it can be shown, else None.
+
+    Examples
+    --------
+    >>> undecoded("b\udcff.toml")
+    'b�.toml'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text).decode(errors="replace")
+    return None

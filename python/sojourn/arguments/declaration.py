@@ -4,7 +4,6 @@ import difflib
 import functools
 import inspect
 import operator
-import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
@@ -25,6 +24,7 @@ from typing import (
 from sojourn import _core
 from sojourn.arguments.errors import PLACEHOLDER, ArgumentError, FileSpelling, in_argument, spelled
 from sojourn.document import described, hint
+from sojourn.errors import NOT_UTF_8, undecoded
 
 P = ParamSpec("P")
 PlanT = TypeVar("PlanT", bound="Plan")
@@ -209,11 +209,11 @@ class Declared:
                 raise ArgumentError(self.name, rule=rule)
 
     def _check_encoding(self, value: Any) -> None:
-        """Refuse bytes of the command line that are not UTF-8."""
+        """Refuse bytes of the operating system that are not UTF-8."""
         for text in (value,) if isinstance(value, str) else value if self.is_list else ():
-            if any("\ud800" <= character <= "\udfff" for character in text):
-                shown = os.fsencode(text).decode(errors="replace")
-                raise ArgumentError(self.name, shown, "not UTF-8")
+            shown = undecoded(text)
+            if shown is not None:
+                raise ArgumentError(self.name, shown, NOT_UTF_8)
 
     def _check_kind(self, value: Any) -> None:
         """Refuse a text that is not of the kind of the argument."""

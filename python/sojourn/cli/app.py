@@ -10,7 +10,13 @@ from sojourn import _core
 from sojourn._core import DamagedResultError, ResultError, SojournError, UnavailableError
 from sojourn.cli import process
 from sojourn.cli.commands import Group, LazyCommand
-from sojourn.cli.process import close_stdout, open_missing, tolerate_stderr, tolerated
+from sojourn.cli.process import (
+    close_stdout,
+    open_missing,
+    tolerate_encoding,
+    tolerate_stderr,
+    tolerated,
+)
 
 # Subcommands by the heading of the help, in its order: name, module and function.
 COMMANDS = {
@@ -111,6 +117,7 @@ def execute() -> int:
     """Run the command line and return the exit code."""
     open_missing()
     tolerate_stderr()
+    tolerate_encoding()
     try:
         code = _command()
         with tolerated():

@@ -20,6 +20,7 @@ from typer.models import CommandInfo
 from sojourn import _core
 from sojourn.cli import process
 from sojourn.cli.process import tolerated
+from sojourn.errors import NOT_UTF_8, invalid, undecoded
 
 # The heading of the options that print a help page.
 HELP = "Help"
@@ -86,6 +87,16 @@ class Command(TyperCommand):
             self._help_all.callback = _print_all
         return parameters if self._help_all is None else [*parameters, self._help_all]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; those that are not UTF-8 are refused before a file is read."""
+        if not ctx.resilient_parsing:
+            given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter in self.params:
+                found = given.get(parameter.name)
+                for text in found if isinstance(found, list | tuple) else (found,):
+                    _check_encoding(parameter, text)
+        return list(super().parse_args(ctx, args))
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help; its last line says how many options it leaves out."""
         number = len(rare(self))
@@ -97,6 +108,17 @@ class Command(TyperCommand):
         """Complete all options."""
         show_rare(self)
         return super().shell_complete(ctx, incomplete)
+
+
+def _check_encoding(parameter: Any, text: object) -> None:
+    shown = undecoded(text) if isinstance(text, str) else None
+    if shown is not None:
+        is_word = isinstance(parameter, TyperArgument)
+        name = (
+            parameter.metavar or parameter.name.upper() if is_word else max(parameter.opts, key=len)
+        )
+        place = f"{name} {shown}"
+        raise invalid(place, NOT_UTF_8)
 
 
 def _print_all(context: Any, _parameter: Any, asked: bool) -> None:  # noqa: FBT001 - of Typer

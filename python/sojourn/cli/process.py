@@ -66,6 +66,13 @@ def tolerate_stderr() -> None:
         )
 
 
+def tolerate_encoding() -> None:
+    """Escape characters that the encoding of standard output lacks, such as bytes of file names."""
+    # Tests and notebooks replace the stream.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def tolerated() -> Iterator[None]:
     """Ignore a broken pipe on standard output: the reader needs no more."""

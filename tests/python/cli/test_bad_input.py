@@ -212,3 +212,21 @@ def test_what_is_no_result_cannot_be_reported_on(
         damaged.write_bytes(whole)
     assert sojourn("report", "kept").returncode == 0
     refused(sojourn("report", "kept", "--out", "kept"), 3, "it is a directory")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("run", "b\udcff.toml"), "FILE b\ufffd.toml"),
+        (("run", "right.toml", "--pcap", "b\udcff.pcapng"), "--pcap b\ufffd.pcapng"),
+        (("run", "right.toml", "--out=b\udcff"), "--out b\ufffd"),
+    ],
+)
+def test_names_that_are_not_utf_8_are_refused_before_a_run(
+    sojourn: Command, tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    for file in ("right.toml", "b\udcff.toml"):
+        (tmp_path / file).write_text(VALID, encoding="utf-8")
+    before = sorted(tmp_path.iterdir())
+    refused(sojourn(*words), 2, f"^sojourn: {name}: not UTF-8; expected text in UTF-8$")
+    assert sorted(tmp_path.iterdir()) == before

@@ -7,6 +7,7 @@ import pytest
 import typer
 from typer.core import TyperOption
 
+import sojourn as sj
 from sojourn.cli.app import COMMANDS, app
 from sojourn.cli.commands import HELP_ALL, rare
 
@@ -107,3 +108,23 @@ def test_the_commands_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
         panel = shown.split(f"─ {heading} ─")[1].split("╰")[0]
         for name, _, _ in members:
             assert f"│ {name} " in panel
+
+
+def test_every_command_refuses_what_is_not_utf_8() -> None:
+    checked = 0
+    for words, command in commands().items():
+        for one in command.params:
+            if getattr(one, "is_flag", False):
+                continue
+            is_option = isinstance(one, TyperOption)
+            name = max(one.opts, key=len) if is_option else one.metavar
+            given = (
+                [name, "b\udcff"]
+                if is_option
+                else ["b\udcff"] * (one.nargs if one.nargs > 0 else 1)
+            )
+            with pytest.raises(sj.ScenarioError) as error:
+                command.make_context(words, given)
+            assert str(error.value) == f"{name} b\ufffd: not UTF-8; expected text in UTF-8"
+            checked += 1
+    assert checked > 150

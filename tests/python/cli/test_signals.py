@@ -137,6 +137,16 @@ def test_output_that_cannot_be_written_is_an_error_of_the_environment(
     assert len(segments(store)) == 1
 
 
+def test_characters_that_the_terminal_lacks_are_escaped(tmp_path: Path) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    done = shell(f"PYTHONIOENCODING=ascii {' '.join(COMMAND)} run {file}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert r"\xb1" in done.stdout
+    line = f"SOJOURN_STORE=$(printf 'b\\xff') {' '.join(COMMAND)} store ls"
+    done = shell(line, tmp_path)
+    assert done.stdout == "run store b\\udcff: no runs\n", done.stderr
+
+
 BLOCKED = textwrap.dedent("""
     import sys
     from sojourn.cli import process
