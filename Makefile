@@ -73,14 +73,18 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 test-quick: $(PACKAGES) ## Check and test the files that differ from main; run it after every change.
 	@$(BIN)/python tools/quick.py
 
+# Tests and checks that are skipped add their reason to this file.
+test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
+
 test: check ## Run all checks, all tests and the build of the documentation.
+	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)
 	cargo test --workspace --quiet
 	$(MAKE) --no-print-directory parity reference instructions
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile -m 'not slow' $(LIVE_TESTS:%=--ignore %)
 	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
 	@echo
-	@echo "make test: every check and every test passed"
+	@$(PYTHON) tools/skipped.py 'make test' $(SOJOURN_SKIPPED)
 
 deny: ## Check licences, sources and second versions of all crates (deny.toml); needs cargo-deny.
 	@cargo deny --version > /dev/null 2>&1 || { echo 'make deny: cargo install --locked cargo-deny'; exit 2; }
@@ -92,6 +96,8 @@ test-full: deny test golden studies kills sweep-kills live-kills ## Run make den
 	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 -m slow
 	SOJOURN_ALL_QUEUES=1 $(BIN)/python -m pytest --quiet tests/python/rfc7928_suite/test_suite.py
 	$(BIN)/python tools/check_external_queue.py
+	@echo
+	@$(PYTHON) tools/skipped.py 'make test-full' $(SOJOURN_SKIPPED)
 
 kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills in Rust and 500 in Python.
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills

@@ -190,6 +190,9 @@ def main() -> int:
             reason = reason or f"recorded with {recorded}, this is {rust} on {architecture}"
     if reason is not None:
         print(f"instruction counts: skipped: {reason}")
+        if skipped := os.environ.get("SOJOURN_SKIPPED"):
+            with Path(skipped).open("a", encoding="utf-8") as file:
+                print(f"instruction counts: {reason}", file=file)
         return 2 if update else 0
     program = build()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:

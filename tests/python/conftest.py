@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,17 @@ import sojourn as sj
 from support import preloaded
 from support.saved import ONE
 from support.shell import Command, environment
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Add the reasons of skipped tests to the file of ``tools/skipped.py``."""
+    path = os.environ.get("SOJOURN_SKIPPED")
+    # Workers of xdist report to the process that started them.
+    if path and not hasattr(terminalreporter.config, "workerinput"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            for report in terminalreporter.stats.get("skipped", ()):
+                reason = f"{report.longrepr[2]}".removeprefix("Skipped: ")
+                print(" ".join(reason.split()), file=file)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,6 +5,9 @@
 
 #![cfg(target_os = "linux")]
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
 use sojourn_backend::{BackendError, Cancellation, Completion};
 use sojourn_live::{Ended, Options, run};
 use sojourn_records::Records;
@@ -29,10 +32,23 @@ fn run_live(traffic: &str, options: Options) -> Option<(Ended, Records)> {
     ) {
         Ok(ended) => Some((ended, records)),
         Err(BackendError::Environment(reason)) => {
-            eprintln!("skipped: no live runs: {reason}");
+            skipped(&format!("no live runs: {reason}"));
             None
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// Says why the test is skipped, also to `tools/skipped.py`.
+fn skipped(reason: &str) {
+    eprintln!("skipped: {reason}");
+    if let Some(path) = std::env::var_os("SOJOURN_SKIPPED") {
+        let mut list = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        list.write_all(format!("{reason}\n").as_bytes()).unwrap();
     }
 }
 

@@ -1,7 +1,10 @@
 """The tools that write parts of documents."""
 
 import json
+import os
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import count
 import measured
 import performance
 import pytest
+import skipped
 from generators.modules import _sentence
 
 from support.shell import ROOT
@@ -139,3 +143,42 @@ def test_sizes_are_those_of_a_tree_and_compared_with_their_limits(tmp_path: Path
     written: list[str] = []
     assert not count.report(size, written.append)
     assert [line.endswith("missed") for line in written] == [False] * 5 + [True]
+
+
+def test_the_last_line_of_make_test_says_what_was_skipped(tmp_path: Path) -> None:
+    assert skipped.summary("make test", []) == "make test: every check and every test passed"
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('n', [1, 2])\n"
+        "def test_a(n): pytest.skip('ping is not installed')\n"
+        "@pytest.mark.skipif(True, reason='no\\nroot')\n"
+        "def test_b(): pass\n"
+        "def test_c(): pass\n"
+    )
+    hook = (ROOT / "tests/python/conftest.py").read_text(encoding="utf-8")
+    begin = hook.index("def pytest_terminal_summary")
+    (tmp_path / "conftest.py").write_text(
+        "import os\nfrom pathlib import Path\nfrom typing import Any\n"
+        + hook[begin : hook.index("\n\n\n", begin)]
+    )
+    list_ = tmp_path / "skipped.txt"
+    list_.write_text("tshark is not installed\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", str(tmp_path)],
+        env=os.environ | {"SOJOURN_SKIPPED": str(list_)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert skipped.summary("make test", list_.read_text().splitlines()) == (
+        "make test: passed, but 4 skipped: ping is not installed (2), "
+        "tshark is not installed (1), no root (1)"
+    )
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^test: check ##.*\n((?:\t.*\n)+)", make, flags=re.MULTILINE)
+    assert recipe is not None
+    assert recipe[1].splitlines()[-1] == (
+        "\t@$(PYTHON) tools/skipped.py 'make test' $(SOJOURN_SKIPPED)"
+    )

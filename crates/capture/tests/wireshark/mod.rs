@@ -1,9 +1,11 @@
 //! Runs tshark and reads what it prints.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Whether tshark can be run; if not, says that `test` is skipped.
+/// Whether tshark can be run; if not, says that `test` is skipped, also to `tools/skipped.py`.
 pub(crate) fn has_tshark(test: &str) -> bool {
     let probe = Command::new("tshark")
         .arg("--version")
@@ -12,6 +14,14 @@ pub(crate) fn has_tshark(test: &str) -> bool {
     let found = probe.is_ok_and(|status| status.success());
     if !found {
         eprintln!("skipped: {test}: tshark is not installed");
+        if let Some(path) = std::env::var_os("SOJOURN_SKIPPED") {
+            let mut list = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .unwrap();
+            list.write_all(b"tshark is not installed\n").unwrap();
+        }
     }
     found
 }
