@@ -255,7 +255,8 @@ def _script(scenarios: list[_Scenario], command: str | None) -> str:
     builds = "; ".join(dict.fromkeys(str(one.facts["sojourn"]) for one in scenarios))
     lines = [
         "#!/bin/sh",
-        f"# Sojourn {builds} produced the results.",
+        # They come from the manifests.
+        f"# Sojourn {_core.printable(builds)} produced the results.",
         "set -e",
         'cd -- "$(dirname -- "$0")"',
     ]

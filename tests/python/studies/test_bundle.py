@@ -17,6 +17,7 @@ import sojourn as sj
 from sojourn import _core, files
 from sojourn.studies import bundle as bundles
 from sojourn.studies.bundle import bundle
+from support import manifests
 from support.saved import names
 from support.shell import Command, shell
 
@@ -198,6 +199,20 @@ def test_the_command_of_a_study_comes_first(study: Path, tmp_path: Path) -> None
     begin, end = lines.index(command), lines.index("# Compare the tables.")
     assert all(line.startswith("# ") for line in lines[begin + 1 : end - 1])
     assert "# sojourn run scenarios/one.toml --out repeated/scenarios/one --force" in lines
+
+
+def test_values_of_a_manifest_are_no_commands_of_the_script(study: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(study, folder)
+    build = sj.Result.load(folder / "scenarios/one").provenance["sojourn"]
+    injected = {"version": "1\ntouch a #", "commit": "x\r\ntouch b #"}
+    for name in ("one", "two"):
+        manifests.edit(folder / "scenarios" / name, {"sojourn": build | injected})
+    bundle(folder, tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as packed:
+        script = packed.read("study/repeat.sh").decode()
+    (comment,) = [line for line in script.splitlines() if "touch" in line]
+    assert comment.startswith("# Sojourn 1\\ntouch a")
 
 
 def test_a_single_result_is_a_bundle_too(result: sj.Result, tmp_path: Path) -> None:
