@@ -20,6 +20,8 @@ from sojourn.result.naming import described
 
 # The frame with one row per run and one column per metric, which is not a table of the core.
 METRICS = "metrics"
+# The beginning of a formula in a spreadsheet.
+_FORMULA = r"^[=+\-@\t\r]"
 # Types of columns, as the documentation names them.
 TYPES = {"text": "str", "count": "int", "real": "float", "flag": "bool"}
 
@@ -45,7 +47,12 @@ def _csv_files(selection: Selection) -> list[Product]:
 
 
 def _csv(name: str, frame: pl.DataFrame) -> Product:
-    return Product(name=f"{name}.csv", data=frame.write_csv().encode())
+    # Spreadsheets take such a text for a formula, which may read other cells and files.
+    texts = pl.col(pl.String)
+    safe = pl.when(texts.str.contains(_FORMULA)).then("'" + texts).otherwise(texts)
+    return Product(
+        name=f"{name}.csv", data=frame.with_columns(safe.name.keep()).write_csv().encode()
+    )
 
 
 def _columns(

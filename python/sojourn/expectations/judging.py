@@ -8,6 +8,7 @@ written as JUnit XML, which CI systems read.
 
 import ast
 import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -343,6 +344,10 @@ VERDICTS = Kind(
 )
 
 
+# Surrogates, and code points that are no characters (XML 1.0, section 2.2).
+_NOT_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def junit(suites: Mapping[str, Sequence[Judgement]]) -> bytes:
     """Write judgements as JUnit XML.
 
@@ -380,5 +385,5 @@ def described(one: Judgement) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape control characters, which XML cannot contain."""
-    return _core.printable(text)
+    """Escape control characters, and replace others that XML cannot contain."""
+    return _NOT_XML.sub("\ufffd", _core.printable(text))

@@ -193,6 +193,18 @@ def test_csv_files_have_the_numbers_of_the_tables(result: sj.Result, tmp_path: P
     assert origin["scenario_sha256"] == result.scenario.hash
 
 
+def test_a_name_in_a_csv_file_is_no_formula(tmp_path: Path) -> None:
+    arms = [
+        sj.Arm(name="=1+1", set={"links.up.qdisc": "pfifo"}),
+        sj.Arm(name="b=2", set={"links.up.qdisc": "codel"}),
+    ]
+    result = sj.run(scenario().replace(arms=arms, replications=1))
+    files = {file.stem: file for file in sj.export(result, tmp_path, "csv")}
+    assert set(pl.read_csv(files["metrics"])["arm"]) == {"'=1+1", "b=2"}
+    # Numbers keep their signs.
+    assert all("'-" not in file.read_text(encoding="utf-8") for file in files.values())
+
+
 def test_a_trace_carries_as_many_full_packets_as_the_link(tmp_path: Path) -> None:
     links = {
         "up": sj.Link(

@@ -12,7 +12,15 @@ import pytest
 import sojourn as sj
 from sojourn.cli.app import app
 from sojourn.expectations.expectation import capacities, expectation, expectations
-from sojourn.expectations.judging import VERDICTS, Judgement, Measured, _least, failed, judge
+from sojourn.expectations.judging import (
+    VERDICTS,
+    Judgement,
+    Measured,
+    _least,
+    failed,
+    judge,
+    junit,
+)
 from sojourn.expressions import parse
 from sojourn.result.derived_files import check_replaced
 from sojourn.search.objectives import expression
@@ -349,3 +357,8 @@ def test_the_example_in_an_error_fits_the_option() -> None:
         with pytest.raises(sj.ScenarioError, match=re.escape(f"expected one such as {example}")):
             read("drops < ")
         read(example)
+
+
+def test_names_in_a_file_of_verdicts_are_xml() -> None:
+    suites = ET.fromstring(junit({"a\uffff\x1b\U0001f600": []}))  # noqa: S314 - our own file
+    assert suites[0].get("name") == "a\ufffd\\u001b\U0001f600"
