@@ -126,7 +126,10 @@ def _base(preset: str | None, link: str | None, given: Sourced | None) -> LinkPr
         return link_preset(preset)
     known = ", ".join(link_presets())
     if link is None:
-        rule = "missing; expected rates such as 100/20mbit, or {preset} with one of {known}"
+        both = "" if given is not None else " and {layer}, such as docsis"
+        rule = (
+            f"missing; expected rates such as 100/20mbit{both}, or {{preset}} with one of {{known}}"
+        )
         raise ArgumentError("link", rule=rule, known=known)
     if given is None:
         rule = "missing; expected one such as docsis, or {preset} with one of {known}"

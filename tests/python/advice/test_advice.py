@@ -125,7 +125,8 @@ def test_link_layers(name: str, overhead: int, mpu: int, framing: str) -> None:
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ({}, ["link: missing", "preset", "adsl"]),
+        ({}, ["link: missing", "100/20mbit and layer, such as docsis, or preset", "adsl"]),
+        ({"layer": "docsis"}, ["link: missing; expected rates such as 100/20mbit, or preset"]),
         ({"link": "100/20mbit"}, ["layer: missing", "docsis"]),
         ({"preset": "isdn"}, ["'isdn'", "adsl, vdsl"]),
         ({"preset": "adsl", "link": "fast"}, ["link='fast'", "10/1mbit"]),
@@ -347,6 +348,7 @@ def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
+        ([], ["--link: missing; expected rates such as 100/20mbit and --layer, such as docsis"]),
         (["--preset", "adsl", "--present", "absent"], ["cannot read absent"]),
         (["--preset", "adsl", "--shares", "90,x"], ["--shares 90,x: ", "percent"]),
         (["--preset", "adsl", "--interface", "a b"], ["interface", "a b"]),

@@ -231,7 +231,7 @@ def test_cake_is_read_as_tc_prints_it(words: str, end: str, queue: str) -> None:
 
 def test_a_rate_that_follows_the_traffic_is_refused_by_name() -> None:
     text = CAKE.format("autorate-ingress flows", "raw overhead 0")
-    with pytest.raises(sj.ScenarioError, match="cake at eth0: cake: autorate-ingress is not"):
+    with pytest.raises(sj.ScenarioError, match="cake at eth0: autorate-ingress is not"):
         present(text, "tc")
 
 

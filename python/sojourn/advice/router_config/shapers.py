@@ -89,14 +89,19 @@ class Notes:
 
     def add(self, text: str) -> None:
         """Add a note once."""
-        written = f"{self.place}: {text}"
+        written = self._placed(text)
         if written not in self.texts:
             self.texts.append(written)
 
     def refuse(self, text: str) -> NoReturn:
         """Raise an error with the same place."""
-        message = f"{self.place}: {text}"
+        message = self._placed(text)
         raise _core.ScenarioError(message) from None
+
+    def _placed(self, text: str) -> str:
+        """Write a text after its place; a queue that both name is written once."""
+        queue = self.place.rpartition(": ")[2].partition(" ")[0]
+        return f"{self.place}: {text.removeprefix(f'{queue}: ')}"
 
 
 def layer_of_table(linklayer: str, overhead: int, mpu: int) -> Layer:
