@@ -1,5 +1,6 @@
 """Exports of results: the formats by name, tables as CSV, and where files are written."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -196,7 +197,7 @@ def _distinct(products: list[Product]) -> list[Product]:
 
 
 def written(products: list[Product], directory: Path, *, force: bool) -> list[Path]:
-    """Write files to a directory, each atomically."""
+    """Write files to a directory, each atomically; after an error, remove those that are new."""
     target = Path(os.path.realpath(directory))
     paths = [directory / product.name for product in products]
     if (target / "manifest.json").exists():
@@ -207,14 +208,27 @@ def written(products: list[Product], directory: Path, *, force: bool) -> list[Pa
         message = "cannot write {path}: it exists; {force} replaces it"
         raise OutputError(message, path=existing[0])
     path = directory
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for path, product in zip(paths, products, strict=True):
-            if product.write is None:
-                files.replace(target / path.name, product.data)
-            else:
-                product.write(target / path.name)
-    except OSError as error:
-        message = f"cannot write {path}: {error.strerror or error}"
-        raise _core.ResultError(message) from None
+    folders = itertools.takewhile(lambda one: not one.exists(), (target, *target.parents))
+    with contextlib.ExitStack() as undone:
+        for folder in reversed(list(folders)):
+            undone.callback(_removed, folder.rmdir)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            for path, product in zip(paths, products, strict=True):
+                if path not in existing:
+                    undone.callback(_removed, (target / path.name).unlink)
+                if product.write is None:
+                    files.replace(target / path.name, product.data)
+                else:
+                    product.write(target / path.name)
+        except OSError as error:
+            message = f"cannot write {path}: {error.strerror or error}"
+            raise _core.ResultError(message) from None
+        undone.pop_all()
     return paths
+
+
+def _removed(remove: Callable[[], object]) -> None:
+    """Remove what may not exist, or a directory in which something else is."""
+    with contextlib.suppress(OSError):
+        remove()

@@ -1,6 +1,7 @@
 """Exports: flent reads its files, CSV files have the numbers of the tables, traces the rates."""
 
 import csv
+import errno
 import gzip
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
+from sojourn import files
 from sojourn.exchange.flent import fitted
 from sojourn.scenario import presets
 from support.flent_program import flent
@@ -191,6 +193,29 @@ def test_csv_files_have_the_numbers_of_the_tables(result: sj.Result, tmp_path: P
             assert [column for table, column in columns if table == name] == heads
     origin = json.loads(files["origin"].read_text(encoding="utf-8"))
     assert origin["scenario_sha256"] == result.scenario.hash
+
+
+def test_an_export_that_fails_leaves_nothing_new(
+    result: sj.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/metrics.csv").write_text("mine")
+    replace, written = files.replace, []
+
+    def full(path: Path, data: bytes) -> None:
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(path, data)
+        written.append(path)
+
+    monkeypatch.setattr(files, "replace", full)
+    for place in ("new/a/b", "old"):
+        written.clear()
+        with pytest.raises(sj.ResultError, match=f"cannot write .*{place}/.*: No space left"):
+            sj.export(result, tmp_path / place, "csv", force=True)
+        assert len(written) == 3
+    assert names(tmp_path) == ["old"]
+    assert names(tmp_path / "old") == ["metrics.csv"]
 
 
 def test_a_name_in_a_csv_file_is_no_formula(tmp_path: Path) -> None:
