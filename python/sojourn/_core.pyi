@@ -66,6 +66,7 @@ __all__ = [
     "printable",
     "python_prefix",
     "qdisc_catalogue",
+    "qdisc_notes",
     "qdisc_parameters",
     "register_python_queue",
     "run",
@@ -74,6 +75,7 @@ __all__ = [
     "scenario_keys",
     "scenario_schema",
     "table_metrics",
+    "tc_line",
     "traffic_types",
     "version",
 ]
@@ -609,6 +611,19 @@ def parameters_at(path: str, text: str) -> list[tuple[str, str | None]]:
 
 def parse_qdisc(text: str) -> str:
     """Return the canonical form of a queue in the syntax of ``tc``."""
+
+def qdisc_notes(text: str) -> list[str]:
+    """Return what to note about a queue in the syntax of ``tc``.
+
+    What ``tc`` reads otherwise than other readers may expect, such as a time without a unit, and
+    words without effect. Empty if the text is refused.
+    """
+
+def tc_line(text: str, bits_per_s: int | None = None) -> str:
+    """Return what follows ``tc qdisc replace dev DEVICE root`` for a queue on a link of this rate.
+
+    Every parameter is stated, in the spelling and the units of ``tc``.
+    """
 
 def python_prefix() -> str:
     """Return the prefix of the names of queues written in Python."""

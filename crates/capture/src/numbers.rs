@@ -141,7 +141,7 @@ impl Connection {
     }
 
     /// Converts a segment that is sent now; numbers in `header` are indices of segments. The caller adds
-    /// what a [`TcpHeader`] lacks: the bit [`Tcp::AE`] and the option of RFC 9768.
+    /// what a [`TcpHeader`] lacks: the option of RFC 9768.
     ///
     /// A segment whose role has no acknowledgement carries the last acknowledgement of the same end; a segment without
     /// data carries the next sequence number of its end.
@@ -182,7 +182,7 @@ impl Connection {
             } else {
                 0
             },
-            flags: header.flags.into(),
+            flags: header.flags,
             window: header.window,
             window_scale: WINDOW_SCALE,
             mss: is_syn.then(|| self.mss.saturating_add(TIMESTAMPS)),

@@ -369,6 +369,7 @@ impl fmt::Display for Comment<'_> {
             Verdict::Lost => return f.write_str("lost on the wire"),
             Verdict::Dropped(DropReason::Overlimit) => ("dropped", "overlimit"),
             Verdict::Dropped(DropReason::Aqm) => ("dropped", "aqm"),
+            Verdict::Dropped(DropReason::AckFilter) => ("dropped", "ack_filter"),
             Verdict::Marked(MarkReason::Aqm) => ("marked CE", "aqm"),
             Verdict::Marked(MarkReason::CeThreshold) => ("marked CE", "ce_threshold"),
         };

@@ -63,7 +63,7 @@ fn checked(synth: &Synth) -> Vec<u8> {
 const SYN: Tcp = Tcp {
     seq: 0x0102_0304,
     ack: 0,
-    flags: TcpHeader::SYN as u16,
+    flags: TcpHeader::SYN,
     window: 64_240,
     window_scale: 11,
     mss: Some(1_460),
@@ -74,7 +74,7 @@ const SYN: Tcp = Tcp {
 
 const ACK: Tcp = Tcp {
     ack: 0x1112_1314,
-    flags: TcpHeader::ACK as u16,
+    flags: TcpHeader::ACK,
     mss: None,
     timestamps: Some((1, 2)),
     ..SYN
@@ -127,7 +127,7 @@ fn a_segment_has_timestamps_and_up_to_three_sack_blocks() {
 #[test]
 fn accurate_ecn_takes_the_room_of_a_sack_block() {
     let mut tcp = ACK;
-    tcp.flags |= Tcp::AE;
+    tcp.flags |= TcpHeader::AE;
     tcp.sacks = [(1, 2), (3, 4), (5, 6)];
     for (l4s, kind) in [(true, 172), (false, 174)] {
         tcp.accurate_ecn = Some(AccurateEcn {

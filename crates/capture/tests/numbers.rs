@@ -13,12 +13,12 @@ use reading::blocks;
 use sojourn_capture::{Connection, Role, Tcp, WINDOW_SCALE};
 use sojourn_net::TcpHeader;
 
-const ACK: u8 = TcpHeader::ACK;
+const ACK: u16 = TcpHeader::ACK;
 const DATA_START: u32 = 1_000_000_001;
 const REQUEST_START: u32 = 2_000_000_001;
 
 /// A segment, by index.
-fn segment(seq: u32, payload: u32, ack: u32, flags: u8) -> TcpHeader {
+fn segment(seq: u32, payload: u32, ack: u32, flags: u16) -> TcpHeader {
     TcpHeader {
         seq,
         ack,
@@ -26,7 +26,7 @@ fn segment(seq: u32, payload: u32, ack: u32, flags: u8) -> TcpHeader {
         window: 65_536,
         flags,
         timestamps: Some((1, 2)),
-        sacks: [(0, 0); 3],
+        ..TcpHeader::default()
     }
 }
 

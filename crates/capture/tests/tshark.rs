@@ -223,11 +223,11 @@ fn accurate_ecn_is_dissected() {
 }
 
 /// Segments of a connection with data both ways, by role: index, payload, acknowledged index, flags.
-const BOTH_WAYS: [(Role, u32, u16, u32, u8); 15] = {
+const BOTH_WAYS: [(Role, u32, u16, u32, u16); 15] = {
     use Role::{Ack, Data, Request, RequestAck};
-    const SYN: u8 = TcpHeader::SYN;
-    const ACK: u8 = TcpHeader::ACK;
-    const FIN: u8 = TcpHeader::ACK | TcpHeader::FIN;
+    const SYN: u16 = TcpHeader::SYN;
+    const ACK: u16 = TcpHeader::ACK;
+    const FIN: u16 = TcpHeader::ACK | TcpHeader::FIN;
     [
         // The end that asks opens the connection.
         (Request, 0, 0, 0, SYN),
@@ -268,7 +268,7 @@ fn a_connection_with_data_both_ways_has_no_findings() {
             window: 65_536,
             flags,
             timestamps: Some((ms, ms.saturating_sub(1))),
-            sacks: [(0, 0); 3],
+            ..TcpHeader::default()
         };
         // A client that receives data, and its server.
         let (client, server) = (256, (1 << 32) + 9);

@@ -49,7 +49,10 @@ const LACKED_BY_2: [Lacked<'static>; 3] = [
 /// Some of the columns that the first version of format 3 lacked.
 const LACKED_BY_3: [Lacked<'static>; 3] = [
     ("flows", &["aborted"]),
-    ("links", &["driver_ms_mean", "driver_ms_p95"]),
+    (
+        "links",
+        &["driver_ms_mean", "driver_ms_p95", "drops_ack_filter"],
+    ),
     ("applications", &["stalls", "mos", "rpm", "rpm_confidence"]),
 ];
 

@@ -179,6 +179,7 @@ const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
     match reason {
         DropReason::Overlimit => counters.drops_overlimit += 1,
         DropReason::Aqm => counters.drops_aqm += 1,
+        DropReason::AckFilter => counters.drops_ack_filter += 1,
     }
 }
 

@@ -185,13 +185,15 @@ impl Behind {
     }
 
     fn tcp(packet: &[u8], at: usize) -> Option<Self> {
+        /// The bits behind the length of the header, four of them reserved or AE.
+        const FLAGS: u16 = 0xFFF;
         let header = usize::from(packet.get(at + 12)? >> 4) * 4;
         let payload = packet.len().checked_sub(at + header)?;
         if header < 20 {
             return None;
         }
         let payload = u16::try_from(payload).unwrap_or(u16::MAX);
-        let (timestamps, sacks) = options(packet.get(at + 20..at + header)?);
+        let options = Options::of(packet.get(at + 20..at + header)?);
         Some(Self {
             ports: u32_at(packet, at)?,
             transport: Transport::Tcp(TcpHeader {
@@ -199,51 +201,63 @@ impl Behind {
                 ack: u32_at(packet, at + 8)?,
                 payload: payload.into(),
                 window: u16_at(packet, at + 14)?.into(),
-                flags: *packet.get(at + 13)?,
-                timestamps,
-                sacks,
+                flags: u16_at(packet, at + 12)? & FLAGS,
+                timestamps: options.timestamps,
+                sacks: options.sacks,
+                other_options: options.others,
             }),
             payload,
         })
     }
 }
 
-/// Time stamps and SACK blocks.
-type Options = (Option<(u32, u32)>, [(u32, u32); 3]);
+/// The options of a TCP header, as a [`TcpHeader`] has them.
+#[derive(Default)]
+struct Options {
+    timestamps: Option<(u32, u32)>,
+    sacks: [(u32, u32); 4],
+    others: bool,
+}
 
-/// Time stamps and SACK blocks of a TCP header.
-fn options(mut rest: &[u8]) -> Options {
-    const END: u8 = 0;
-    const NOP: u8 = 1;
-    const SACK: u8 = 5;
-    const TIMESTAMPS: u8 = 8;
-    let (mut timestamps, mut sacks) = (None, [(0, 0); 3]);
-    // Ends: each turn shortens `rest`.
-    while let Some((&kind, behind)) = rest.split_first() {
-        if kind == END {
-            break;
-        }
-        if kind == NOP {
-            rest = behind;
-            continue;
-        }
-        let len = usize::from(behind.first().copied().unwrap_or(0));
-        let Some(option) = rest.get(..len).filter(|_| len >= 2) else {
-            break;
-        };
-        let pair = |at| Some((u32_at(option, at)?, u32_at(option, at + 4)?));
-        match kind {
-            TIMESTAMPS => timestamps = pair(2),
-            SACK => {
-                for (n, sack) in sacks.iter_mut().enumerate() {
-                    *sack = pair(2 + 8 * n).unwrap_or((0, 0));
-                }
+impl Options {
+    /// Of the first of each kind; what follows a malformed option is not read, as in Linux.
+    fn of(mut rest: &[u8]) -> Self {
+        const END: u8 = 0;
+        const NOP: u8 = 1;
+        const SACK: u8 = 5;
+        const TIMESTAMPS: u8 = 8;
+        const MD5: u8 = 19;
+        let mut found = Self::default();
+        let mut has_sacks = false;
+        // Ends: each turn shortens `rest`.
+        while let Some((&kind, behind)) = rest.split_first() {
+            if kind == END {
+                break;
             }
-            _ => {}
+            if kind == NOP {
+                rest = behind;
+                continue;
+            }
+            let len = usize::from(behind.first().copied().unwrap_or(0));
+            let Some(option) = rest.get(..len).filter(|_| len >= 2) else {
+                break;
+            };
+            let pair = |at| Some((u32_at(option, at)?, u32_at(option, at + 4)?));
+            match kind {
+                TIMESTAMPS if len == 10 => found.timestamps = found.timestamps.or_else(|| pair(2)),
+                SACK if len % 8 == 2 => {
+                    for (n, sack) in found.sacks.iter_mut().enumerate().filter(|_| !has_sacks) {
+                        *sack = pair(2 + 8 * n).unwrap_or((0, 0));
+                    }
+                    has_sacks = true;
+                }
+                MD5 => {}
+                _ => found.others = true,
+            }
+            rest = &rest[len..];
         }
-        rest = &rest[len..];
+        found
     }
-    (timestamps, sacks)
 }
 
 /// Writes DSCP and ECN into an IP packet and updates the checksum of IPv4. No checksum of TCP or UDP covers them.

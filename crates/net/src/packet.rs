@@ -117,30 +117,34 @@ pub struct TcpHeader {
     pub payload: u32,
     /// Window, unscaled or scaled; the same for all segments of a flow.
     pub window: u32,
-    /// Control bits, as in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR
-    /// 128.
-    pub flags: u8,
+    /// Control bits, as in the header: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128, AE
+    /// 256; the reserved bits above.
+    pub flags: u16,
     /// Timestamps: the sender's clock, and the peer's echoed (RFC 7323).
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks `[start, end)`, newest first; unused ones are empty (RFC 2018).
-    pub sacks: [(u32, u32); 3],
+    /// SACK blocks `[start, end)`, newest first; unused ones are empty (RFC 2018). Four fit without timestamps.
+    pub sacks: [(u32, u32); 4],
+    /// There is an option other than NOP, end of list, timestamps, SACK and MD5, such as that of Accurate ECN.
+    pub other_options: bool,
 }
 
 impl TcpHeader {
     /// The last data of the connection.
-    pub const FIN: u8 = 1;
+    pub const FIN: u16 = 1;
     /// Opens a connection.
-    pub const SYN: u8 = 2;
+    pub const SYN: u16 = 2;
     /// Refuses or breaks one.
-    pub const RST: u8 = 4;
+    pub const RST: u16 = 4;
     /// Data for the application at once.
-    pub const PSH: u8 = 8;
+    pub const PSH: u16 = 8;
     /// `ack` is valid.
-    pub const ACK: u8 = 16;
+    pub const ACK: u16 = 16;
     /// ECN-Echo (RFC 3168).
-    pub const ECE: u8 = 64;
+    pub const ECE: u16 = 64;
     /// Congestion window reduced (RFC 3168).
-    pub const CWR: u8 = 128;
+    pub const CWR: u16 = 128;
+    /// Accurate ECN (RFC 9768), formerly NS.
+    pub const AE: u16 = 256;
 }
 
 /// The five-tuple of a packet, as fair queueing sees it.

@@ -27,6 +27,21 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<QdiscSpec>()?.to_string())
 }
 
+/// Return what to note about a queue in the syntax of tc: what tc reads otherwise than other readers may expect,
+/// and words without effect.
+#[pyfunction]
+pub(crate) fn qdisc_notes(text: &str) -> Vec<String> {
+    QdiscSpec::notes_on(text)
+}
+
+/// Return what follows tc qdisc replace dev DEVICE root for a queue on a link of this rate, every parameter stated.
+#[pyfunction]
+#[pyo3(signature = (text, bits_per_s=None))]
+pub(crate) fn tc_line(text: &str, bits_per_s: Option<u64>) -> Result<String, Failure> {
+    let rate = bits_per_s.and_then(Rate::from_bits_per_sec);
+    Ok(text.parse::<QdiscSpec>()?.tc_line(rate)?)
+}
+
 /// Return the parameters of a queue as pairs of key and text, with what is derived on a link of this rate.
 ///
 /// Flags are "on" or "off". Without a rate, the rate of the link varies.

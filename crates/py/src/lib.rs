@@ -67,6 +67,8 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::parameters_at, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_cc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::qdisc_notes, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::tc_line, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_rate_bits_per_s, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_size_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_time_s, module)?)?;

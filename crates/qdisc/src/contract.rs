@@ -222,6 +222,8 @@ pub enum DropReason {
     Overlimit,
     /// The AQM chose to signal congestion.
     Aqm,
+    /// A later acknowledgement in the queue says the same and more.
+    AckFilter,
 }
 
 /// Why a packet was marked.

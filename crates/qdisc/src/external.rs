@@ -22,7 +22,7 @@ mod spec;
 
 use sojourn_net::{Comparison, Packet, Rng};
 
-use crate::parameters::{Entry, Kind, LeafList, LinkFacts, Params, Shorthand};
+use crate::parameters::{Entry, Kind, LeafList, LinkFacts, Params, Shorthand, TcWord};
 pub use queue::Ticket;
 pub use queue::{BoxedQueue, External};
 pub use queue::{FailureCause, QueueFailure, fail};
@@ -54,6 +54,17 @@ impl Params for ExternalSpec {
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         self.declared().map_or(&[], |params| params.shorthands())
+    }
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        self.declared().map_or(&[], |params| params.tc_words())
+    }
+
+    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+        match &mut self.maker {
+            Maker::Declared(params) => params.settle(shorthands),
+            Maker::Class(_) | Maker::NotLoaded => Ok(()),
+        }
     }
 
     fn conflict(&self) -> Option<String> {

@@ -118,6 +118,7 @@ impl Counter {
         match self {
             Self::Drops(DropReason::Overlimit) => "drops_overlimit",
             Self::Drops(DropReason::Aqm) => "drops_aqm",
+            Self::Drops(DropReason::AckFilter) => "drops_ack_filter",
             Self::Marks(MarkReason::Aqm) => "marks_aqm",
             Self::Marks(MarkReason::CeThreshold) => "marks_ce_threshold",
         }
@@ -211,8 +212,22 @@ impl<T> Kind<T> {
 }
 
 /// A word of `tc` and the parameters with their values that it stands for; without a value, a
-/// parameter takes its default.
+/// parameter takes its default, and `+18` adds to the value so far.
 pub type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// A word of `tc` or of its output that is neither a parameter nor a [`Shorthand`] here.
+#[derive(Clone, Copy, Debug)]
+pub enum TcWord {
+    /// Another spelling of this word.
+    Means(&'static str),
+    /// It changes nothing in the model, for this reason; this number of words after it are its values.
+    WithoutEffect(usize, &'static str),
+    /// It changes something that is not modelled.
+    NotModelled(&'static str),
+}
+
+/// The values of a word that are all numbers that follow.
+pub const ALL_NUMBERS: usize = usize::MAX;
 
 /// The parameters of a discipline: they are set by key and make its queues.
 pub trait Params: Parameters + Sized + 'static {
@@ -252,6 +267,19 @@ pub trait Params: Parameters + Sized + 'static {
     /// Words that are no parameters and set some.
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         &[]
+    }
+
+    /// Words of `tc` that are neither parameters nor shorthands.
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[]
+    }
+
+    /// Completes what a text or a table said, in which these shorthands stood.
+    ///
+    /// # Errors
+    /// What is wrong with the combination.
+    fn settle(&mut self, _shorthands: &[&str]) -> Result<(), String> {
+        Ok(())
     }
 
     /// What two parameters say against each other.

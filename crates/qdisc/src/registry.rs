@@ -16,7 +16,7 @@ use crate::fair::fq::FAST_PATH;
 use crate::fair::sfb;
 use crate::parameters::{
     Entry, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile, Provenance,
-    Shorthand, Unit, Value,
+    Shorthand, TcWord, Unit, Value,
 };
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
@@ -179,6 +179,16 @@ macro_rules! disciplines {
             /// Words that are no parameters and set some.
             pub(crate) fn shorthands(&self) -> &'static [&'static [Shorthand]] {
                 match self { $(Self::$name(params) => params.shorthands(),)* }
+            }
+
+            /// Words of `tc` that are neither parameters nor shorthands.
+            pub(crate) fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+                match self { $(Self::$name(params) => params.tc_words(),)* }
+            }
+
+            /// Completes what a text or a table said, in which these shorthands stood.
+            pub(crate) fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+                match self { $(Self::$name(params) => params.settle(shorthands),)* }
             }
 
             /// What two parameters say against each other.

@@ -13,51 +13,45 @@
 //! );
 //! ```
 
+mod line;
+
 use std::fmt;
 use std::str::FromStr;
 
-use sojourn_net::instead_of;
+use sojourn_net::{Duration, instead_of};
+use sojourn_schema::split_leaves;
 
 use crate::external::PYTHON_PREFIX;
 use crate::parameters::domain::profile;
-use crate::parameters::{Entry, Flaw, Parameter, ParameterError, Profile, Provenance, Unit, Value};
+use crate::parameters::{
+    ALL_NUMBERS, Entry, Flaw, Parameter, ParameterError, Profile, Provenance, Shorthand, TcWord,
+    Unit, Value, time_text,
+};
 use crate::registry::QdiscSpec;
 
 impl QdiscSpec {
-    /// Reads a specification such as `fq_codel limit 10240p target 5ms noecn`.
+    /// Reads a specification in the syntax of `tc`, such as `fq_codel limit 10240 target 5ms noecn`.
+    ///
+    /// As in `tc`, the last word of a kind counts, a time without a unit is in microseconds, and words of its
+    /// output are read too. [`QdiscSpec::notes_on`] states what of this changes what a reader may expect.
     ///
     /// # Errors
-    /// If a name is unknown or given twice, or a value is missing, unreadable or out of range.
+    /// If a name is unknown, or a value is missing, unreadable or out of range.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
-        let mut words = text.split_whitespace().peekable();
-        let name = words.next().unwrap_or_default();
-        let mut draft = Draft::of(name)?;
-        while let Some(word) = words.next() {
-            if draft.take_alone(word)? {
-                continue;
-            }
-            let (parameter, negated) = draft.parameter(word)?;
-            if parameter.unit == Unit::Leaves {
-                let rest: Vec<_> = words.by_ref().collect();
-                draft.set(parameter, &rest.join(" "))?;
-            } else if parameter.unit == Unit::Numbers {
-                let mut numbers = Vec::new();
-                while let Some(number) = words.next_if(|word| !starts_name(word)) {
-                    numbers.push(number);
-                }
-                draft.set(parameter, &numbers.join(" "))?;
-            } else if !parameter.is_flag() {
-                draft.set(parameter, words.next().unwrap_or_default())?;
-            } else if let Some(value) = words.next_if(|word| is_switch(word)) {
-                let flaw = format!("is a flag and does not take the value \"{value}\"");
-                return Err(draft.flaw(parameter, flaw));
-            } else if negated {
-                draft.set(parameter, "off")?;
-            } else {
-                draft.set(parameter, "on")?;
-            }
-        }
-        draft.finish()
+        read(text).map(|(spec, _)| spec)
+    }
+
+    /// What [`QdiscSpec::parse`] reads as `tc` does and other readers may not expect, and words without effect, one
+    /// line each; nothing if it refuses the text.
+    pub fn notes_on(text: &str) -> Vec<String> {
+        let Ok((_, notes)) = read(text) else {
+            return Vec::new();
+        };
+        // Of the leaves too, which begin behind the first `leaf`.
+        let leaves = text.split_once(" leaf ").map(|(_, leaves)| leaves);
+        let leaves = leaves.and_then(|text| split_leaves(text).ok());
+        let inner = leaves.into_iter().flatten().flat_map(Self::notes_on);
+        notes.into_iter().chain(inner).collect()
     }
 
     /// Builds a specification from its kind and pairs of key and value; the value of a flag is
@@ -70,8 +64,12 @@ impl QdiscSpec {
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
         let mut draft = Draft::of(kind)?;
-        for (key, value) in pairs {
-            if matches!(&*value, "true" | "on") && draft.take_alone(&key)? {
+        // Presets first: the parameters that they set may follow in any order of the keys.
+        let is_on = |value: &str| matches!(value, "true" | "on");
+        let (presets, others): (Vec<_>, Vec<_>) =
+            pairs.partition(|(key, value)| is_on(value) && draft.shorthand(key).is_some());
+        for (key, value) in presets.into_iter().chain(others) {
+            if is_on(&value) && draft.take_alone(&key)? {
                 continue;
             }
             let (parameter, negated) = draft.parameter(&key)?;
@@ -139,15 +137,156 @@ impl QdiscSpec {
     }
 }
 
+/// Reads a text, and what to note about it.
+fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
+    let mut words = text.split_whitespace().peekable();
+    let name = words.next().unwrap_or_default();
+    let mut draft = Draft::of(name)?;
+    draft.notes = Some(Vec::new());
+    while let Some(word) = words.next() {
+        let mut word = word;
+        match draft.tc_word(word) {
+            Some(TcWord::Means(other)) => word = other,
+            Some(TcWord::WithoutEffect(values, why)) => {
+                let mut left = values;
+                while left > 0
+                    && words
+                        .next_if(|word| values != ALL_NUMBERS || !starts_name(word))
+                        .is_some()
+                {
+                    left -= 1;
+                }
+                draft.note(&format!("{word}: no effect: {why}"));
+                continue;
+            }
+            Some(TcWord::NotModelled(why)) => {
+                return Err(ParameterError::Conflict {
+                    kind: draft.kind.name,
+                    why: format!("{word} is not modelled: {why}"),
+                });
+            }
+            None => {}
+        }
+        if draft.take_alone(word)? {
+            continue;
+        }
+        let (parameter, negated) = draft.parameter(word)?;
+        if parameter.unit == Unit::Leaves {
+            let rest: Vec<_> = words.by_ref().collect();
+            draft.set(parameter, &rest.join(" "))?;
+        } else if parameter.unit == Unit::Numbers {
+            let mut numbers = Vec::new();
+            while let Some(number) = words.next_if(|word| !starts_name(word)) {
+                numbers.push(number);
+            }
+            draft.set(parameter, &numbers.join(" "))?;
+        } else if !parameter.is_flag() {
+            let given = words.next().unwrap_or_default();
+            let text = draft.tc_value(parameter, given)?;
+            draft.set(parameter, &text)?;
+        } else if let Some(value) = words.next_if(|word| is_switch(word)) {
+            let flaw = format!("is a flag and does not take the value \"{value}\"");
+            return Err(draft.flaw(parameter, flaw));
+        } else if negated {
+            draft.set(parameter, "off")?;
+        } else {
+            draft.set(parameter, "on")?;
+        }
+    }
+    let notes = draft.notes.take().unwrap_or_default();
+    draft.finish().map(|spec| (spec, notes))
+}
+
 fn unknown_kind(name: &str) -> ParameterError {
-    let entries = QdiscSpec::entries();
-    let names = entries.iter().map(|entry| entry.name);
+    let elsewhere = KINDS_OF_TC.iter().find(|(kind, _)| *kind == name);
+    let instead = if let Some((_, instead)) = elsewhere {
+        (*instead).to_owned()
+    } else {
+        let entries = QdiscSpec::entries();
+        let names = entries.iter().map(|entry| entry.name);
+        instead_of(name, names).to_string()
+    };
     ParameterError::UnknownKind {
         what: "queue",
         given: name.into(),
-        instead: instead_of(name, names).to_string(),
+        instead,
     }
 }
+
+/// Kinds of `tc` that are no queues here, and what does the same.
+const KINDS_OF_TC: &[(&str, &str)] = &[
+    (
+        "tbf",
+        "the link does this: set its rate, burst and bucket = \"tbf\", and name the queue inside",
+    ),
+    (
+        "htb",
+        "the link does this for one class: set its rate and burst = \"htb\", and name the queue of the class",
+    ),
+    (
+        "hfsc",
+        "for one class, the link does this: set its rate and burst, and name the queue of the class",
+    ),
+    (
+        "cbq",
+        "for one class, the link does this: set its rate and burst, and name the queue of the class",
+    ),
+    (
+        "netem",
+        "the link does this: set its delay, jitter, loss, duplicate and rate",
+    ),
+    (
+        "mq",
+        "a link has one queue; name the queue inside, such as fq_codel",
+    ),
+    (
+        "mqprio",
+        "a link has one queue; name the queue inside, such as fq_codel",
+    ),
+    (
+        "multiq",
+        "a link has one queue; name the queue inside, such as fq_codel",
+    ),
+    ("taprio", "gates with a schedule are not modelled"),
+    ("etf", "send times of packets are not modelled"),
+    (
+        "cbs",
+        "credit-based shapers are not modelled; a link has rate and burst",
+    ),
+    ("ets", "use prio for strict bands or drr for shares"),
+    (
+        "qfq",
+        "use drr, which shares the link in the same proportions",
+    ),
+    ("gred", "use red, which is one of its virtual queues"),
+    (
+        "hhf",
+        "heavy-hitter filters are not modelled; sfq, drr and fq_codel share by flow",
+    ),
+    ("skbprio", "use prio or pfifo_fast"),
+    ("plug", "queues that are opened by hand are not modelled"),
+    (
+        "ingress",
+        "a filter, not a queue: name the queue of the device that it redirects to",
+    ),
+    (
+        "clsact",
+        "a filter, not a queue: name the queue of the device that it redirects to",
+    ),
+    (
+        "noqueue",
+        "use an unlimited link, or bfifo with a small limit",
+    ),
+    ("blackhole", "use loss = \"100%\" on the link"),
+    (
+        "fifo",
+        "use pfifo, with a limit in packets, or bfifo, with a limit in bytes",
+    ),
+    (
+        "droptail",
+        "use pfifo, with a limit in packets, or bfifo, with a limit in bytes",
+    ),
+];
 
 /// `profile` of a discipline that follows one law only: asking for that law is no error.
 const PROFILE: Parameter = profile().declare(
@@ -211,6 +350,10 @@ struct Draft {
     given: Vec<&'static str>,
     /// What shorthands set: a parameter by its own name may follow and say otherwise.
     preset: Vec<&'static str>,
+    /// The shorthands.
+    shorthands: Vec<&'static str>,
+    /// What to note about a text, in which the last word counts; `None`: a table, which has no order.
+    notes: Option<Vec<String>>,
 }
 
 impl Draft {
@@ -221,7 +364,77 @@ impl Draft {
             spec,
             given: Vec::new(),
             preset: Vec::new(),
+            shorthands: Vec::new(),
+            notes: None,
         })
+    }
+
+    fn note(&mut self, text: &str) {
+        let kind = self.kind.name;
+        self.notes
+            .iter_mut()
+            .for_each(|notes| notes.push(format!("{kind}: {text}")));
+    }
+
+    fn tc_word(&self, word: &str) -> Option<TcWord> {
+        let mut words = self.spec.tc_words().iter();
+        words
+            .find(|(known, _)| *known == word)
+            .map(|(_, meaning)| *meaning)
+    }
+
+    fn shorthand(&self, word: &str) -> Option<&'static Shorthand> {
+        let mut shorthands = self.spec.shorthands().iter().copied().flatten();
+        shorthands.find(|(name, _)| *name == word)
+    }
+
+    /// The value of `parameter` that `tc` reads in `text`, in a form that [`Parameter::set`] reads.
+    fn tc_value(&mut self, parameter: &Parameter, text: &str) -> Result<String, ParameterError> {
+        let key = parameter.key;
+        match parameter.unit {
+            Unit::Time | Unit::Millis | Unit::Micros => {
+                let text = without_exponent(text);
+                if !is_plain_number(&text) {
+                    return Ok(text);
+                }
+                let given = format!("{text}{}", parameter.plain.unwrap_or("us"));
+                let time = given
+                    .parse()
+                    .map_or(given, |time: Duration| time_text(time));
+                if parameter.plain.is_none() {
+                    self.note(&format!(
+                        "{key} {text}: tc reads {text} as {text}us; write {time}"
+                    ));
+                }
+                Ok(time)
+            }
+            Unit::Rate => {
+                let text = without_exponent(text);
+                if !is_plain_number(&text) {
+                    return Ok(text);
+                }
+                self.note(&format!("{key} {text}: tc reads {text} as {text}bit"));
+                Ok(format!("{text}bit"))
+            }
+            Unit::Size | Unit::SignedSize(_) => Ok(without_exponent(text)),
+            Unit::Packets | Unit::Count(_) | Unit::CountOrOff(_) => {
+                let digits = text.strip_suffix("pps").unwrap_or(text);
+                if let Some(hex) = digits
+                    .strip_prefix("0x")
+                    .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+                {
+                    return Ok(hex.to_string());
+                }
+                match octal(digits) {
+                    Some(number) => Err(self.flaw(
+                        parameter,
+                        format!("{text} is octal in tc: {number}; write {number}"),
+                    )),
+                    None => Ok(digits.to_owned()),
+                }
+            }
+            _ => Ok(text.to_owned()),
+        }
     }
 
     /// Takes a word that needs no value after it: a choice or a shorthand; says whether it is one.
@@ -231,20 +444,34 @@ impl Draft {
         if let Some(parameter) = chosen {
             return self.set(parameter, word).map(|()| true);
         }
-        let mut shorthands = self.spec.shorthands().iter().copied().flatten();
-        let Some((_, meaning)) = shorthands.find(|(name, _)| *name == word) else {
+        let Some((name, meaning)) = self.shorthand(word) else {
             return Ok(false);
         };
         for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
-            if self.preset.contains(key) || self.given.contains(key) {
+            let is_given = self.given.contains(key);
+            if self.notes.is_none() && (is_given || self.preset.contains(key)) {
                 return Err(self.twice(parameter, Some(word.into())));
             }
-            if !value.is_empty() {
-                self.assign(parameter, value)?;
+            let before = self.text_of(parameter);
+            match value.strip_prefix('+') {
+                Some(more) => {
+                    let sum = whole(before.as_deref()) + whole(Some(more));
+                    self.assign(parameter, &sum.to_string())?;
+                }
+                None if value.is_empty() => {
+                    if let Some(value) = self.spec.value(key) {
+                        value.clear();
+                    }
+                }
+                None => self.assign(parameter, value)?,
+            }
+            if is_given && !value.starts_with('+') {
+                self.note_change(parameter, before);
             }
         }
         self.preset.extend(meaning.iter().map(|(key, _)| *key));
+        self.shorthands.push(name);
         Ok(true)
     }
 
@@ -265,7 +492,12 @@ impl Draft {
         if word == PROFILE.key && !self.kind.profiles.is_empty() {
             return Ok((&PROFILE, false));
         }
-        let all = parameters.iter().flat_map(Parameter::words);
+        // In a text, the choices are words of their own, as in `tc`.
+        let in_text = self.notes.is_some();
+        let all = parameters.iter().flat_map(move |parameter| {
+            let hidden = in_text && !parameter.choices().is_empty();
+            parameter.words().skip(usize::from(hidden))
+        });
         let shorthands = self
             .spec
             .shorthands()
@@ -273,13 +505,15 @@ impl Draft {
             .copied()
             .flatten()
             .map(|(name, _)| *name);
+        let words = self.spec.tc_words().iter().map(|(name, _)| *name);
+        let words = words.filter(|_| in_text);
         let instead = match parameters.first() {
             None if self.kind.name.starts_with(PYTHON_PREFIX) => {
                 "a Python queue takes no parameters; set class attributes instead".into()
             }
             None => "this queue takes no parameters".into(),
             Some(_) if !starts_name(word) => "expected a parameter name before the value".into(),
-            _ => instead_of(word, all.chain(shorthands)).to_string(),
+            _ => instead_of(word, all.chain(shorthands).chain(words)).to_string(),
         };
         Err(ParameterError::UnknownKey {
             kind: self.kind.name,
@@ -289,11 +523,34 @@ impl Draft {
     }
 
     fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
-        if self.given.contains(&parameter.key) {
+        if !self.given.contains(&parameter.key) {
+            self.given.push(parameter.key);
+            return self.assign(parameter, text);
+        }
+        if self.notes.is_none() {
             return Err(self.twice(parameter, None));
         }
-        self.given.push(parameter.key);
-        self.assign(parameter, text)
+        let before = self.text_of(parameter);
+        self.assign(parameter, text)?;
+        self.note_change(parameter, before);
+        Ok(())
+    }
+
+    fn text_of(&mut self, parameter: &Parameter) -> Option<String> {
+        let value = self.spec.value(parameter.key)?;
+        parameter.text(value)
+    }
+
+    /// Notes that a parameter no longer has the value that an earlier word gave it.
+    fn note_change(&mut self, parameter: &Parameter, before: Option<String>) {
+        let after = self.text_of(parameter);
+        if after != before {
+            let word = |text: Option<String>| text.unwrap_or_else(|| parameter.unset.to_owned());
+            let (key, after, before) = (parameter.key, word(after), word(before));
+            self.note(&format!(
+                "{key}: {after}, not {before}: as in tc, the last one counts"
+            ));
+        }
     }
 
     fn assign(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
@@ -320,8 +577,9 @@ impl Draft {
         })
     }
 
-    fn finish(self) -> Result<QdiscSpec, ParameterError> {
-        match self.spec.conflict() {
+    fn finish(mut self) -> Result<QdiscSpec, ParameterError> {
+        let settled = self.spec.settle(&self.shorthands);
+        match settled.err().or_else(|| self.spec.conflict()) {
             None => Ok(self.spec),
             Some(why) => Err(ParameterError::Conflict {
                 kind: self.kind.name,
@@ -342,4 +600,34 @@ impl Draft {
         let expected = self.kind.expected(parameter);
         Flaw::Value(flaw).at(self.kind.name, parameter.key, expected)
     }
+}
+
+/// Whether `text` is a number without a unit.
+fn is_plain_number(text: &str) -> bool {
+    text.parse::<f64>().is_ok()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// `1e+03s`, as `tc` writes long times, as `1000s`.
+fn without_exponent(text: &str) -> String {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || ".eE+-".contains(c)));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    match number.parse::<f64>() {
+        Ok(value) if number.contains(['e', 'E']) && value.is_finite() => format!("{value}{unit}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The number that `digits` are in octal, if a zero before them makes `tc` read them so.
+fn octal(digits: &str) -> Option<u64> {
+    let rest = digits.strip_prefix('0').filter(|rest| !rest.is_empty())?;
+    u64::from_str_radix(rest, 8).ok()
+}
+
+/// The whole number at the start of a canonical text; 0 if there is none.
+fn whole(text: Option<&str>) -> i64 {
+    let text = text.unwrap_or_default();
+    text.strip_suffix('b').unwrap_or(text).parse().unwrap_or(0)
 }

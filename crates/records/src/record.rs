@@ -315,6 +315,8 @@ counters! {
         drops_overlimit,
         /// Packets dropped by the AQM.
         drops_aqm,
+        /// ACKs that an ACK filter dropped because a later one made them redundant.
+        drops_ack_filter,
         /// Packets CE-marked by the AQM.
         marks_aqm,
         /// Packets CE-marked because their sojourn time exceeded `ce_threshold`.

@@ -12,6 +12,7 @@ pub struct Domain {
     min: u64,
     max: u64,
     unset: &'static str,
+    plain: Option<&'static str>,
 }
 
 impl Domain {
@@ -22,7 +23,15 @@ impl Domain {
             min,
             max,
             unset,
+            plain: None,
         }
+    }
+
+    /// `tc` takes a time as a plain number of this unit, and knows no other form.
+    #[must_use]
+    pub const fn plain(self, unit: &'static str) -> Self {
+        let plain = Some(unit);
+        Self { plain, ..self }
     }
 
     /// States the value that applies if none is given.
@@ -58,6 +67,7 @@ impl Domain {
             min: self.min,
             max: self.max,
             unset: self.unset,
+            plain: self.plain,
             meaning: without_full_stop(meaning.trim_ascii()),
             provenance,
         }
@@ -94,6 +104,11 @@ pub const fn rate() -> Domain {
 /// A number of bytes.
 pub const fn size(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Size, min, max)
+}
+
+/// A number of bytes from -`below`, kept as the sum with `below`; `max` is without it.
+pub const fn signed_size(below: u32, max: u32) -> Domain {
+    Domain::new(Unit::SignedSize(below), 0, below as u64 + max as u64)
 }
 
 /// A number of packets.

@@ -36,6 +36,7 @@ fn bound(unit: Unit, kept: u64) -> Value {
         Unit::Decimal(places) => json!(kept as f64 / 10_f64.powi(places.cast_signed())),
         Unit::Millis => json!(1_000_000 * kept),
         Unit::Micros => json!(1_000 * kept),
+        Unit::SignedSize(below) => json!(i128::from(kept) - i128::from(below)),
         _ => json!(kept),
     }
 }
@@ -67,6 +68,7 @@ fn values(info: &ParameterInfo) -> Value {
             reference("size"),
             json!({ "type": "integer", "minimum": 0 }),
         ]),
+        Unit::SignedSize(_) => or_text("integer", r"^-?\d.*$"),
         Unit::Packets => or_text("integer", r"^\d+[pP]?$"),
         Unit::Count(_) => or_text("integer", r"^\d+$"),
         Unit::CountOrOff(_) => or_text("integer", r"^(\d+|off)$"),

@@ -39,6 +39,6 @@ mod value;
 
 pub use declare::Parameters;
 pub use error::{Flaw, ParameterError};
-pub use nested::Nested;
+pub use nested::{Nested, split_leaves};
 pub use parameter::{Parameter, ParameterInfo, Value};
 pub use unit::{Unit, gcd, time_text};

@@ -37,7 +37,7 @@ fn parse<L: Nested>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     if text.matches("leaf").count() > MAX_CLASSFUL {
         return Err(format!("contains too many classful queues (maximum {MAX_CLASSFUL})").into());
     }
-    let parts = split(text)?;
+    let parts = split_leaves(text)?;
     if parts.len() as u64 > max {
         let given = parts.len();
         return Err(format!("has {given} queues, more than the maximum of {max}").into());
@@ -53,8 +53,11 @@ fn parse<L: Nested>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     Ok(leaves)
 }
 
-/// The parts between those `/` that no parentheses enclose; a part in parentheses loses them.
-fn split(text: &str) -> Result<Vec<&str>, Flaw> {
+/// Splits the text of several specifications at each `/` outside parentheses; a part in parentheses loses them.
+///
+/// # Errors
+/// If a parenthesis has no counterpart.
+pub fn split_leaves(text: &str) -> Result<Vec<&str>, Flaw> {
     let mut parts = Vec::new();
     let (mut depth, mut from) = (0_u32, 0);
     for (at, c) in text.char_indices() {
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn parentheses_keep_the_leaves_of_a_leaf_together() {
-        let split = |text| split(text).unwrap_or_default();
+        let split = |text| split_leaves(text).unwrap_or_default();
         assert_eq!(split("codel"), ["codel"]);
         assert_eq!(split("a b / c/d"), ["a b", "c", "d"]);
         assert_eq!(split("(p leaf a / b) / c"), ["p leaf a / b", "c"]);

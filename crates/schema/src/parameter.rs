@@ -15,6 +15,9 @@ pub trait Value: fmt::Debug {
     /// What is wrong with `text`.
     fn read(&mut self, parameter: &Parameter, text: &str) -> Result<(), Flaw>;
 
+    /// Takes the value away, where there may be none.
+    fn clear(&mut self) {}
+
     /// The value, if it is one whole number of its unit.
     fn whole(&self) -> Option<u64> {
         None
@@ -34,6 +37,8 @@ pub struct Parameter {
     pub max: u64,
     /// The value that applies if none is given; empty if the field always has one.
     pub unset: &'static str,
+    /// The unit of a time that `tc` takes as a plain number.
+    pub plain: Option<&'static str>,
     /// What it means, in one line.
     pub meaning: &'static str,
     /// The RFC section, kernel symbol or paper that it comes from.

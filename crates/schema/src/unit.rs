@@ -18,6 +18,8 @@ pub enum Unit {
     Rate,
     /// A quantity of data, such as `1514b`, in bytes.
     Size,
+    /// A quantity of data that may be negative, in bytes; kept with this added.
+    SignedSize(u32),
     /// A number of packets; a `p` may follow.
     Packets,
     /// A whole number of these, such as `rounds`; empty for a plain number.
@@ -54,7 +56,7 @@ impl Unit {
         match self {
             Self::Time | Self::Millis | Self::Micros => "time",
             Self::Rate => "rate",
-            Self::Size => "size",
+            Self::Size | Self::SignedSize(_) => "size",
             Self::Packets => "packets",
             Self::Count(_) | Self::CountOrOff(_) => "count",
             Self::Numbers => "numbers",
@@ -79,6 +81,7 @@ impl Unit {
             Self::Micros => time_text(Duration::from_micros(kept)),
             Self::Rate => Rate::from_bits_per_sec(kept).map_or("0bit".into(), |r| r.to_string()),
             Self::Size => format!("{kept}b"),
+            Self::SignedSize(below) => format!("{}b", i128::from(kept) - i128::from(below)),
             Self::Flag => (if kept == 0 { "off" } else { "on" }).into(),
             Self::CountOrOff(_) if kept == 0 => "off".into(),
             Self::Ratio(whole) | Self::Ratios(whole) => ratio_text(kept, whole.into()),
@@ -95,6 +98,7 @@ impl Unit {
             Self::Micros => read_time(text, 1_000, "microseconds"),
             Self::Rate => Ok(read::<Rate>(text)?.bits_per_sec()),
             Self::Size => Ok(read::<Bytes>(text)?.0),
+            Self::SignedSize(below) => read_signed(text, below),
             Self::Flag => match text {
                 "on" | "true" | "yes" => Ok(1),
                 "off" | "false" | "no" => Ok(0),
@@ -124,6 +128,16 @@ fn read_whole(digits: &str, text: &str) -> Result<u64, String> {
             format!("\"{text}\" is not a whole number")
         }
     })
+}
+
+/// A number of bytes that may be negative, plus `below`.
+fn read_signed(text: &str, below: u32) -> Result<u64, String> {
+    let below = u64::from(below);
+    let kept = match text.strip_prefix('-') {
+        Some(size) => below.checked_sub(read::<Bytes>(size)?.0),
+        None => below.checked_add(read::<Bytes>(text)?.0),
+    };
+    kept.ok_or_else(|| format!("{text} is out of range"))
 }
 
 /// `5ms`, `12500us`: the largest unit that leaves a whole number.
@@ -216,6 +230,8 @@ mod tests {
             (Unit::Micros, 2_000_000, "2s"),
             (Unit::Rate, 10_000_000, "10mbit"),
             (Unit::Size, 1_514, "1514b"),
+            (Unit::SignedSize(64), 60, "-4b"),
+            (Unit::SignedSize(64), 82, "18b"),
             (Unit::Packets, 7, "7"),
             (Unit::CountOrOff("rounds"), 0, "off"),
             (Unit::Ratio(1_024), 717, "717/1024"),
@@ -227,6 +243,8 @@ mod tests {
             assert_eq!(unit.kept(text), Ok(kept), "{text}");
         }
         assert_eq!(Unit::Packets.kept("7p"), Ok(7));
+        assert_eq!(Unit::SignedSize(64).kept("-4"), Ok(60));
+        assert!(Unit::SignedSize(64).kept("-65").is_err());
         assert_eq!(Unit::Ratio(1_024).kept("0.7"), Ok(717));
     }
 

@@ -35,6 +35,10 @@ macro_rules! whole {
                 self.map(drop).ok_or_else(|| out_of_range(text))
             }
 
+            fn clear(&mut self) {
+                *self = None;
+            }
+
             fn whole(&self) -> Option<u64> {
                 self.map($kept)
             }
@@ -51,6 +55,31 @@ whole! {
     Duration: Duration::as_nanos, |kept| Some(Duration::from_nanos(kept));
     Rate: Rate::bits_per_sec, Rate::from_bits_per_sec;
     Bytes: |bytes: Bytes| bytes.0, |kept| Some(Bytes(kept));
+}
+
+impl Value for Option<i16> {
+    fn text(&self, unit: Unit) -> Option<String> {
+        let Unit::SignedSize(below) = unit else {
+            return None;
+        };
+        let kept = i64::from((*self)?) + i64::from(below);
+        Some(unit.text(kept.try_into().ok()?))
+    }
+
+    fn read(&mut self, parameter: &Parameter, text: &str) -> Result<(), Flaw> {
+        let kept: u32 = parameter.kept(text)?;
+        let below = match parameter.unit {
+            Unit::SignedSize(below) => i64::from(below),
+            _ => 0,
+        };
+        let value = i16::try_from(i64::from(kept) - below);
+        *self = Some(value.map_err(|_| out_of_range(text))?);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        *self = None;
+    }
 }
 
 /// Numbers that may be off.

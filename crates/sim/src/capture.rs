@@ -263,9 +263,6 @@ impl Open {
         };
         let segment = pkt.segment();
         let mut tcp = self.connection.as_mut()?.send(role, &header(segment));
-        if segment.flags.has(Flags::AE) {
-            tcp.flags |= Tcp::AE;
-        }
         self.l4s |= segment.flags.has(Flags::ECT1);
         let l4s = self.l4s;
         tcp.accurate_ecn = segment

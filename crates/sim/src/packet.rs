@@ -310,16 +310,17 @@ impl Carried for Packet {
 
 /// What a box on the way reads of a segment.
 pub(crate) fn header(segment: &Segment) -> TcpHeader {
-    const BITS: [(Flags, u8); 6] = [
+    const BITS: [(Flags, u16); 7] = [
         (Flags::SYN, TcpHeader::SYN),
         (Flags::ACK, TcpHeader::ACK),
         (Flags::FIN, TcpHeader::FIN),
         (Flags::PSH, TcpHeader::PSH),
         (Flags::ECE, TcpHeader::ECE),
         (Flags::CWR, TcpHeader::CWR),
+        (Flags::AE, TcpHeader::AE),
     ];
     let bits = BITS.iter().filter(|(flag, _)| segment.flags.has(*flag));
-    let mut sacks = [(0, 0); 3];
+    let mut sacks = [(0, 0); 4];
     for (sack, block) in sacks.iter_mut().zip(segment.sack_blocks()) {
         *sack = (block.start, block.end);
     }
@@ -331,6 +332,7 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
         flags: bits.map(|(_, bit)| bit).sum(),
         timestamps: Some((segment.ts_val, segment.ts_ecr)),
         sacks,
+        other_options: segment.flags.has(Flags::SYN) || segment.marked_bytes().is_some(),
     }
 }
 

@@ -54,6 +54,7 @@ def advise(
     asked = question(planned)
     rates = (asked.access.sourced[key].value for key in ("down", "up"))
     session.warn_of_bytes(*rates, *planned.queues, *(change or ()))
+    session.note_queues(*planned.queues)
     asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
         # All of them: each names a difference between the router and the model.

@@ -111,6 +111,7 @@ def compare(
     planned = ComparePlan(**given.options)
     rates = presets.line_rates(planned.preset, planned.link, LINK)
     session.warn_of_bytes(rates.down, rates.up, *planned.queues, *(change or ()))
+    session.note_queues(*planned.queues)
     scenario = with_changes(_scenario(planned, rates), change)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)

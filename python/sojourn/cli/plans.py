@@ -87,6 +87,7 @@ class Given(OptionSpelling, Generic[PlanT]):
         texts = self.options.get(argument, ())
         session.warn_of_bytes(*texts)
         given = [_entry(argument, text) for text in texts]
+        session.note_queues(*session.queues_in(dict(given)))
         own = [_paths(key) for key, _ in given]
         replacing = {path for paths in own for path in paths}
         found: dict[str, Any] = {}

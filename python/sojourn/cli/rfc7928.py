@@ -72,6 +72,7 @@ def rfc7928(
         return 0
     plan = Rfc7928Plan(**{"queues": (), **given.options})
     session.warn_of_bytes(*plan.queues, *(change or ()))
+    session.note_queues(*plan.queues)
     planned = scenarios(plan, dict(assignment(text) for text in change or ()))
     run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []

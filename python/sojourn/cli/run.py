@@ -1,5 +1,7 @@
 """``sojourn run``: run a scenario file."""
 
+import contextlib
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,7 @@ def with_changes(scenario: Scenario, change: Sequence[str] | None) -> Scenario:
     if not change:
         return scenario
     changes = dict(assignment(text) for text in change)
+    session.note_queues(*session.queues_in(changes))
     _check_links(changes, scenario)
     changed = overridden(scenario, changes)
     if "name" not in changes:
@@ -94,7 +97,10 @@ def scenario_file(file: Path) -> tuple[str, Scenario]:
         message = f"cannot read {file}: {error.strerror}"
         raise _core.ScenarioError(message) from None
     try:
-        return text, Scenario.from_toml(text, file.parent)
+        scenario = Scenario.from_toml(text, file.parent)
     except _core.ScenarioError as error:
         message = f"{'standard input' if piped else file}: {error}"
         raise _core.ScenarioError(message) from None
+    with contextlib.suppress(tomllib.TOMLDecodeError):  # a later TOML, which the core reads
+        session.note_queues(*session.queues_in(tomllib.loads(text)))
+    return text, scenario

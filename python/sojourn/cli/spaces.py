@@ -102,6 +102,7 @@ class Origin:
         line, queue = self.line, self.line.qdisc or _QUEUE
         of = presets.line_rates(line.preset, line.link, _LINK)
         session.warn_of_bytes(of.down, of.up)
+        session.note_queues(queue)
         try:
             groups = presets.traffic(f"{self.file}", of)
         except _core.ScenarioError as error:

@@ -387,14 +387,21 @@ def _queues(run: FlentRun) -> pl.DataFrame:
                     if 0 <= y < 2**53:
                         row = rows.setdefault((link, at), {"link": link, "t_s": at})
                         row[column] = round(y)
-    # flent has no separate count of AQM drops.
+    # flent has one count of drops.
     schema = {"t_s": pl.Float64, "link": pl.String} | dict.fromkeys(OF_QUEUES.values(), pl.Int64)
     frame = pl.DataFrame(list(rows.values()), schema=schema)
-    return frame.with_columns(drops_aqm=pl.lit(0), marks_ce_threshold=pl.lit(0))
+    none = ("drops_aqm", "drops_ack_filter", "marks_ce_threshold")
+    return frame.with_columns(pl.lit(0).alias(name) for name in none)
 
 
 def _links(series: pl.DataFrame, begin: float) -> pl.DataFrame:
-    counts = ("drops_overlimit", "drops_aqm", "marks_aqm", "marks_ce_threshold")
+    counts = (
+        "drops_overlimit",
+        "drops_aqm",
+        "drops_ack_filter",
+        "marks_aqm",
+        "marks_ce_threshold",
+    )
     # A count is of the interval that ends at its time.
     since = series.filter(pl.col("t_s") > begin)
     return since.group_by("link", maintain_order=True).agg(pl.col(counts).sum())

@@ -86,7 +86,7 @@ class _Run:
         """Add the series of a queue, under the names that flent gives them."""
         name = f"qdisc_stats_{link}"
         rows = self.samples.filter(pl.col("link") == link).with_columns(
-            dropped=pl.col("drops_overlimit") + pl.col("drops_aqm"),
+            dropped=metrics.DROPS,
             ecn_mark=pl.col("marks_aqm") + pl.col("marks_ce_threshold"),
         )
         self.raw[name] = _entries(

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sojourn.result import Result, metrics
-from sojourn.result.metrics import KEYS
+from sojourn.result.metrics import DROPS, KEYS
 
 # A line of a figure cannot show more points.
 POINTS = 240
@@ -179,7 +179,7 @@ def drop_curves(result: Result, link: str) -> list[Curve]:
     """Compute the drops at a link since the start, per run."""
     drops = (
         result.link_series.filter(pl.col("link") == link)
-        .select(*KEYS, "t_s", drops=pl.col("drops_overlimit") + pl.col("drops_aqm"))
+        .select(*KEYS, "t_s", drops=DROPS)
         .with_columns(value=pl.col("drops").cum_sum().over(KEYS).cast(pl.Float64))
     )
     return _over_time(result, drops)

@@ -25,8 +25,10 @@ class Queue:
     kind: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        """Have the core check the parameters."""
+        """Have the core check the parameters; what ``tc`` would change of a text is an error."""
         _core.parse_qdisc(self.spec)
+        for note in _core.qdisc_notes(self.spec):
+            raise _core.ScenarioError(note)
 
     @property
     def spec(self) -> str:

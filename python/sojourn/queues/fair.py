@@ -547,8 +547,8 @@ class Cake(Queue):
         Framing of the link layer. One of ``"noatm"``, ``"atm"``, ``"ptm"``. Default: noatm.
         Source: include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE.
     overhead
-        Bytes that the link adds to an IP packet. Bytes, or a size with its unit, 0b to 256b.
-        Default: raw.
+        Bytes that the link adds to an IP packet; raw: the Ethernet frame counts, with its header of
+        14 bytes. Bytes, or a size with its unit, -64b to 256b. Default: raw.
         Source: net/sched/sch_cake.c: cake_sched_data.rate_overhead.
     mpu
         Minimum size that a packet is accounted as. Bytes, or a size with its unit, 0b to 256b.

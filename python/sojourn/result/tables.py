@@ -130,6 +130,9 @@ class ResultTables(ABC):
             Packets dropped because the queue was full.
         drops_aqm : int
             Packets dropped by the AQM.
+        drops_ack_filter : int
+            ACKs dropped by an ACK filter because a later one made them redundant; not in
+            ``drops_aqm``.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
@@ -213,6 +216,9 @@ class ResultTables(ABC):
             Packets dropped because the queue was full.
         drops_aqm : int
             Packets dropped by the AQM.
+        drops_ack_filter : int
+            ACKs dropped by an ACK filter because a later one made them redundant; not in
+            ``drops_aqm``.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
@@ -292,7 +298,7 @@ class ResultTables(ABC):
         action : str
             Type of the event: drop, mark or loss.
         reason : str
-            Reason for the event: overlimit, aqm, ce_threshold or wire.
+            Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.
         """
         return self._frame("events")
 
@@ -419,6 +425,9 @@ class ResultTables(ABC):
             Packets dropped because the queue was full.
         drops_aqm : int
             Packets dropped by the AQM.
+        drops_ack_filter : int
+            ACKs dropped by an ACK filter because a later one made them redundant; not in
+            ``drops_aqm``.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int

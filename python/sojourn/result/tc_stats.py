@@ -275,7 +275,7 @@ def _queue(
         "options": options(kind, values, declared["parameters"]),
         "bytes": total("sent_bytes"),
         "packets": total("sent_packets"),
-        "drops": total("drops_overlimit", "drops_aqm"),
+        "drops": total("drops_overlimit", "drops_aqm", "drops_ack_filter"),
         "overlimits": overlimits,
         "requeues": 0,
         "backlog": last("backlog_bytes"),

@@ -9,7 +9,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result
-from sojourn.result.metrics import KEYS
+from sojourn.result.metrics import DROPS, KEYS
 from sojourn.rfc7928_suite.definitions import METRICS
 from sojourn.rfc7928_suite.topology import PROBE, Case
 
@@ -55,14 +55,13 @@ def _events(result: Result) -> pl.DataFrame:
 
 
 def _whole(result: Result, case: Case, classes: pl.DataFrame) -> pl.DataFrame:
-    drops = pl.col("drops_overlimit") + pl.col("drops_aqm")
     marks = pl.col("marks_aqm") + pl.col("marks_ce_threshold")
     link = result.links.filter(pl.col("link") == case.bottleneck).select(
         *KEYS,
         group=pl.lit(WHOLE),
         queueing_ms="sojourn_ms_mean",
         queueing_ms_p95="sojourn_ms_p95",
-        loss_percent=drops / (drops + pl.col("sent_packets")) * 100,
+        loss_percent=DROPS / (DROPS + pl.col("sent_packets")) * 100,
         mark_percent=marks / pl.col("sent_packets") * 100,
         utilisation_percent=pl.col("utilisation") * 100,
     )
@@ -226,7 +225,7 @@ def _phases(result: Result, case: Case) -> Iterator[pl.DataFrame]:
     goodput = sums.group_by(keys, maintain_order=True).agg(pl.col("goodput_mbit_per_s").mean())
     sent, drops = (
         pl.col("sent_packets").sum(),
-        (pl.col("drops_overlimit") + pl.col("drops_aqm")).sum(),
+        DROPS.sum(),
     )
     waited = pl.col("sojourn_ms_mean") * pl.col("sent_packets")
     of_link = links.group_by(keys).agg(

@@ -55,7 +55,7 @@ def parameters(queue: str) -> dict[str, str]:
     found: dict[str, str] = {}
     key = ""
     for word in queue.split()[1:]:
-        if key and word[0].isdigit() and not found[key]:
+        if key and re.match(r"-?\d", word) and not found[key]:
             found[key] = word
         else:
             key = word

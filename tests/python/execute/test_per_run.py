@@ -43,7 +43,9 @@ BASE = TEXT[: TEXT.index("arms")]
 
 
 def recorded(name: str) -> pl.DataFrame:
-    return pl.read_parquet(RECORDED / f"{name}.parquet")
+    table = pl.read_parquet(RECORDED / f"{name}.parquet")
+    # A later column, which is null in earlier results.
+    return table.with_columns(drops_ack_filter=pl.lit(None, pl.Int64)) if name == "links" else table
 
 
 def assert_same(found: pl.DataFrame, expected: pl.DataFrame) -> None:

@@ -21,14 +21,19 @@ LACKED_TABLES = {2: ["transactions", "applications", "classes"], 3: ["classes"],
 LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
     2: {
         "flows": ["aborted", "initial_losses", "missing_packets", "lost_packets"],
-        "links": ["duplicated_packets", "driver_ms_mean", "driver_ms_p95"],
-        "link_series": ["lost_packets", "duplicated_packets"],
+        "links": ["duplicated_packets", "driver_ms_mean", "driver_ms_p95", "drops_ack_filter"],
+        "link_series": ["lost_packets", "duplicated_packets", "drops_ack_filter"],
     },
     3: {
-        "links": ["driver_ms_mean", "driver_ms_p95"],
+        "links": ["driver_ms_mean", "driver_ms_p95", "drops_ack_filter"],
+        "link_series": ["drops_ack_filter"],
         "applications": ["rpm", "rpm_confidence", "mos"],
     },
-    4: {"flows": ["aborted", "missing_packets", "lost_packets"]},
+    4: {
+        "flows": ["aborted", "missing_packets", "lost_packets"],
+        "links": ["drops_ack_filter"],
+        "link_series": ["drops_ack_filter"],
+    },
 }
 # A key that scenarios did not have then, and that has a default now.
 LACKED_KEY = "keep_events"

@@ -24,6 +24,7 @@ COUNTS = (
     "sent_bytes",
     "drops_overlimit",
     "drops_aqm",
+    "drops_ack_filter",
     "marks_aqm",
     "marks_ce_threshold",
     "lost_packets",
@@ -33,6 +34,7 @@ COUNTS = (
 COUNTED = {
     ("drop", "overlimit"): "drops_overlimit",
     ("drop", "aqm"): "drops_aqm",
+    ("drop", "ack_filter"): "drops_ack_filter",
     ("mark", "aqm"): "marks_aqm",
     ("mark", "ce_threshold"): "marks_ce_threshold",
     ("loss", "wire"): "lost_packets",
@@ -89,7 +91,7 @@ def check_udp(result: sj.Result, tree: dict[str, object]) -> None:
     """Each datagram of a run with UDP alone has left its first link, was dropped there or waits."""
     last = result.link_series.filter(pl.col("t_s") == pl.col("t_s").max())
     waiting, sent = by_link(last, "backlog_packets"), by_link(result.links, "sent_packets")
-    drops = [by_link(result.links, c) for c in ("drops_overlimit", "drops_aqm")]
+    drops = [by_link(result.links, c) for c in COUNTS if c.startswith("drops_")]
     first = {
         block["name"]: block["path"][0] if "path" in block else block["direction"]
         for block in tree["traffic"]

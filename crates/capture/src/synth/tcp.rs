@@ -9,7 +9,7 @@ pub struct Tcp {
     pub seq: u32,
     /// The next byte expected.
     pub ack: u32,
-    /// Control bits, as those of [`TcpHeader`], and [`Tcp::AE`].
+    /// Control bits, as those of [`TcpHeader`].
     pub flags: u16,
     /// Receive window in bytes; rounded up to its unit, which is a byte in a SYN.
     pub window: u32,
@@ -54,9 +54,6 @@ const ACCURATE_ECN_1: [u8; 2] = [174, 8];
 const NO_BYTES: [u8; 3] = [0, 0, 1];
 
 impl Tcp {
-    /// Accurate ECN (RFC 9768): the bit before CWR.
-    pub const AE: u16 = 256;
-
     /// Appends the header with a checksum of 0; the offset of the checksum is 16.
     pub(super) fn write(&self, ports: [u16; 2], out: &mut Vec<u8>) {
         let start = out.len();
@@ -72,12 +69,12 @@ impl Tcp {
         out.extend_from_slice(&[0; 4]);
         self.write_options(out);
         let words = u16::try_from((out.len() - start) / 4).unwrap_or_default();
-        let offset = words << 12 | self.flags & 0x1FF;
+        let offset = words << 12 | self.flags & 0xFFF;
         out[offset_at..offset_at + 2].copy_from_slice(&offset.to_be_bytes());
     }
 
     fn window_field(&self) -> u16 {
-        let is_syn = self.flags & u16::from(TcpHeader::SYN) != 0;
+        let is_syn = self.flags & TcpHeader::SYN != 0;
         let shift = if is_syn { 0 } else { self.window_scale.min(14) };
         let units = self.window.div_ceil(1 << shift);
         u16::try_from(units).unwrap_or(u16::MAX)

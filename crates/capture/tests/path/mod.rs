@@ -249,9 +249,6 @@ impl<W: Write> Path<'_, W> {
 
     fn packet(&mut self, segment: Segment, role: Role) -> Packet {
         let mut tcp = self.connection.send(role, &header(&segment));
-        if segment.flags.has(Flags::AE) {
-            tcp.flags |= Tcp::AE;
-        }
         tcp.accurate_ecn = segment.marked_bytes().map(|ce_bytes| AccurateEcn {
             ce_bytes,
             l4s: false,
@@ -321,8 +318,9 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
         (Flags::PSH, TcpHeader::PSH),
         (Flags::ECE, TcpHeader::ECE),
         (Flags::CWR, TcpHeader::CWR),
+        (Flags::AE, TcpHeader::AE),
     ];
-    let mut sacks = [(0, 0); 3];
+    let mut sacks = [(0, 0); 4];
     for (sack, block) in sacks.iter_mut().zip(segment.sack_blocks()) {
         *sack = (block.start, block.end);
     }
@@ -335,5 +333,6 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
         flags: set.map(|(_, bit)| bit).sum(),
         timestamps: Some((segment.ts_val, segment.ts_ecr)),
         sacks,
+        other_options: segment.marked_bytes().is_some(),
     }
 }

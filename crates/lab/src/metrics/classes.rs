@@ -45,11 +45,12 @@ pub(super) const METRICS: &[ClassMetric] = &[
         "drops",
         "drops",
         (0, ""),
-        "Packets of the class dropped after *W*, by the AQM or at a full buffer.",
+        "Packets of the class dropped after *W*, by the AQM, an ACK filter or at a full buffer.",
         |class| {
             Some(
                 class.row.drops_overlimit.unwrap_or_default()
-                    + class.row.drops_aqm.unwrap_or_default(),
+                    + class.row.drops_aqm.unwrap_or_default()
+                    + class.row.drops_ack_filter.unwrap_or_default(),
             )
         },
     ),
@@ -71,8 +72,8 @@ columns! {
     /// A row of `classes`.
     ClassRow {
         texts: link class;
-        numbers: sent_bytes sojourn_ms_mean sojourn_ms_p95 sojourn_ms_p99 drops_overlimit drops_aqm marks_aqm
-            marks_ce_threshold;
+        numbers: sent_bytes sojourn_ms_mean sojourn_ms_p95 sojourn_ms_p99 drops_overlimit drops_aqm
+            drops_ack_filter marks_aqm marks_ce_threshold;
     }
 }
 

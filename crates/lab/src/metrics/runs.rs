@@ -110,9 +110,15 @@ pub(super) const METRICS: &[RunMetric] = &[
         "drops",
         "drops",
         (0, ""),
-        "Packets dropped at all links after *W*, by the AQM or at a full buffer.",
+        "Packets dropped at all links after *W*, by the AQM, an ACK filter or at a full buffer.",
         Of::EveryRun,
-        |run, _| run.count(|link| Some(link.drops_overlimit? + link.drops_aqm?)),
+        |run, _| {
+            // Earlier results count the drops of an ACK filter as drops of the AQM.
+            run.count(|link| {
+                let filtered = link.drops_ack_filter.unwrap_or_default();
+                Some(link.drops_overlimit? + link.drops_aqm? + filtered)
+            })
+        },
     ),
     RunMetric::new(
         "marks",
@@ -195,7 +201,8 @@ columns! {
     /// A row of `links`.
     LinkRow {
         texts: link;
-        numbers: sojourn_ms_p95 driver_ms_p95 drops_overlimit drops_aqm marks_aqm marks_ce_threshold;
+        numbers: sojourn_ms_p95 driver_ms_p95 drops_overlimit drops_aqm drops_ack_filter marks_aqm
+            marks_ce_threshold;
     }
 }
 

@@ -58,6 +58,12 @@ macro_rules! counters {
                 Get::Count(|row| $of(row).drops_aqm),
             ),
             Column::new(
+                "drops_ack_filter",
+                "",
+                "ACKs dropped by an ACK filter because a later one made them redundant; not in `drops_aqm`.",
+                Get::Count(|row| $of(row).drops_ack_filter),
+            ),
+            Column::new(
                 "marks_aqm",
                 "",
                 "Packets CE-marked by the AQM.",
@@ -397,6 +403,12 @@ pub(super) fn class_columns<'a>() -> Vec<Column<ClassRow<'a>>> {
             "",
             "Packets dropped by the AQM.",
             Get::Count(|row| row.record.totals.drops_aqm),
+        ),
+        Column::new(
+            "drops_ack_filter",
+            "",
+            "ACKs dropped by an ACK filter because a later one made them redundant; not in `drops_aqm`.",
+            Get::Count(|row| row.record.totals.drops_ack_filter),
         ),
         Column::new(
             "marks_aqm",

@@ -160,7 +160,7 @@ pub(super) fn event_columns<'a>() -> Vec<Column<EventRow<'a>>> {
         Column::new(
             "reason",
             "",
-            "Reason for the event: overlimit, aqm, ce_threshold or wire.",
+            "Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.",
             Get::Text(|row| signal_names(row.event.signal).1),
         ),
     ]
@@ -183,6 +183,7 @@ const fn signal_names(signal: Signal) -> (&'static str, &'static str) {
     match signal {
         Signal::Drop(DropReason::Overlimit) => ("drop", "overlimit"),
         Signal::Drop(DropReason::Aqm) => ("drop", "aqm"),
+        Signal::Drop(DropReason::AckFilter) => ("drop", "ack_filter"),
         Signal::Mark(MarkReason::Aqm) => ("mark", "aqm"),
         Signal::Mark(MarkReason::CeThreshold) => ("mark", "ce_threshold"),
         Signal::Lost => ("loss", "wire"),

@@ -21,7 +21,8 @@ fn segment() -> Vec<u8> {
     packet.extend([0x4E, 0x20, 0x80, 0]);
     packet.extend(7_u32.to_be_bytes());
     packet.extend(9_u32.to_be_bytes());
-    packet.extend([0xB0, TcpHeader::ACK, 1, 0, 0, 0, 0, 0]);
+    packet.extend((0xB000 | TcpHeader::ACK).to_be_bytes());
+    packet.extend([1, 0, 0, 0, 0, 0]);
     packet.extend([
         1, 1, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4, 1, 1, 5, 10, 0, 0, 0, 20, 0, 0, 0, 30,
     ]);
@@ -51,7 +52,8 @@ fn the_headers_of_a_segment_are_read() {
         (7, 9, 256, TcpHeader::ACK)
     );
     assert_eq!(tcp.timestamps, Some((3, 4)));
-    assert_eq!(tcp.sacks, [(20, 30), (0, 0), (0, 0)]);
+    assert_eq!(tcp.sacks, [(20, 30), (0, 0), (0, 0), (0, 0)]);
+    assert!(!tcp.other_options);
     // The Ethernet header counts, as in the simulator.
     assert_eq!(Frame::new(parsed, 0, 0, Instant::ZERO).size(), Bytes(178));
     for cut in 0..packet.len() {
@@ -61,6 +63,71 @@ fn the_headers_of_a_segment_are_read() {
             "{cut} bytes of a longer packet"
         );
     }
+}
+
+/// The header of a segment over IPv4 with these bits and options.
+fn header_with(flags: u16, options: &[u8]) -> TcpHeader {
+    let words = u16::try_from(5 + options.len().div_ceil(4)).unwrap();
+    let mut packet = vec![0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, TCP, 0, 0];
+    packet.extend([100, 64, 0, 1, 100, 64, 0, 2, 0x4E, 0x20, 0x80, 0]);
+    packet.extend([0; 8]);
+    packet.extend((words << 12 | flags).to_be_bytes());
+    packet.extend([0; 6]);
+    packet.extend(options);
+    packet.resize(20 + 4 * usize::from(words), 0);
+    let len = u16::try_from(packet.len()).unwrap();
+    packet[2..4].copy_from_slice(&len.to_be_bytes());
+    match Parsed::of(&packet).unwrap().transport {
+        Transport::Tcp(header) => header,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_flags_of_accurate_ecn_and_the_reserved_bits_are_read() {
+    for bit in [0, TcpHeader::AE, 512, 1_024, 2_048] {
+        let flags = TcpHeader::ACK | bit;
+        assert_eq!(header_with(flags, &[]).flags, flags);
+    }
+}
+
+#[test]
+fn options_that_the_ack_filter_does_not_know_are_named() {
+    let mut md5 = vec![19, 18];
+    md5.extend([7; 16]);
+    let mut four_blocks = vec![1, 1, 5, 34];
+    four_blocks.extend((1..9_u32).flat_map(u32::to_be_bytes));
+    for known in [
+        vec![],
+        vec![1, 1, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4],
+        md5,
+        four_blocks.clone(),
+        // The end of the list, and an option of no length: what follows is not read.
+        vec![0, 172, 8],
+        vec![1, 1, 1, 172, 0, 0, 0, 0],
+    ] {
+        assert!(
+            !header_with(TcpHeader::ACK, &known).other_options,
+            "{known:?}"
+        );
+    }
+    for unknown in [
+        // Accurate ECN, the largest segment, a timestamp and blocks of a wrong length, fast open, experiments.
+        vec![172, 8, 0, 0, 1, 0, 0, 5],
+        vec![174, 2, 1, 1],
+        vec![2, 4, 5, 180],
+        vec![8, 6, 0, 0, 0, 3],
+        vec![5, 6, 0, 0, 0, 3],
+        vec![1, 1, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4, 34, 2, 1, 1],
+        vec![254, 4, 0xF9, 0x89],
+    ] {
+        assert!(
+            header_with(TcpHeader::ACK, &unknown).other_options,
+            "{unknown:?}"
+        );
+    }
+    let blocks = header_with(TcpHeader::ACK, &four_blocks).sacks;
+    assert_eq!(blocks, [(1, 2), (3, 4), (5, 6), (7, 8)]);
 }
 
 #[test]

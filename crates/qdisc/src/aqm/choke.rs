@@ -30,7 +30,9 @@ use sojourn_net::{Bytes, Comparison, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, OVERLIMITS, Params, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LINUX, LinkFacts, OVERLIMITS, Params, TcStatistics, TcWord, parameters,
+};
 
 parameters! {
     /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.
@@ -112,6 +114,14 @@ impl Params for ChokeParams {
     const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS).with_overlimits();
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[
+            ("ewma", red::WEIGHT),
+            ("Plog", red::WEIGHT),
+            ("Scell_log", red::WEIGHT),
+        ]
+    }
 
     fn conflict(&self) -> Option<String> {
         let (min, max, limit) = (self.min(), self.max(), self.limit);

@@ -60,7 +60,9 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Comparison, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LinkFacts, OVERLIMITS, Params, Profile, TcStatistics};
+use crate::parameters::{
+    Kind, LinkFacts, OVERLIMITS, Params, Profile, Shorthand, TcStatistics, TcWord,
+};
 use crate::parts::fifo::Fifo;
 use linux::Linux;
 use rfc::Rfc;
@@ -80,6 +82,21 @@ impl Params for DualPi2Params {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[
+            ("overflow", TcWord::Means("nodrop_on_overload")),
+            (
+                "no_split_gso",
+                TcWord::WithoutEffect(0, "no packet here is a batch of segments"),
+            ),
+        ]
+    }
+
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        // No packet here is a batch of segments.
+        &[&[("split_gso", &[])]]
+    }
 
     /// What the profile knows nothing of, or what excludes each other.
     fn conflict(&self) -> Option<String> {

@@ -52,7 +52,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, parameters,
+    Counter, Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, TcWord, parameters,
 };
 use crate::parts::fifo::Fifo;
 use linux::Linux;
@@ -94,6 +94,10 @@ impl Params for PieParams {
             return None;
         };
         Some(foreign.into())
+    }
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[("no_dq_rate_estimator", TcWord::Means("nodq_rate_estimator"))]
     }
 
     fn resolve(&mut self, _link: &LinkFacts) {

@@ -47,7 +47,8 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, TcStatistics, parameters,
+    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, TcStatistics, TcWord,
+    parameters,
 };
 use crate::parts::classes::Classes;
 use crate::parts::fifo::Fifo;
@@ -103,6 +104,20 @@ impl<L: Leaf> Params for RedParams<L> {
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS)
         .with_leaves("leaf")
         .with_overlimits();
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        const WORDS: &[(&str, TcWord)] = &[
+            ("adaptative", TcWord::Means("adaptive")),
+            ("ewma", WEIGHT),
+            ("Plog", WEIGHT),
+            ("Scell_log", WEIGHT),
+            (
+                "qevent",
+                TcWord::NotModelled("actions of filters are not part of a queue"),
+            ),
+        ];
+        WORDS
+    }
 
     fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {
@@ -485,6 +500,12 @@ impl Law {
 fn cell(index: u64) -> u8 {
     u8::try_from(index).unwrap_or(u8::MAX)
 }
+
+/// Words of `tc -d` about the weight of the average.
+pub(super) const WEIGHT: TcWord = TcWord::WithoutEffect(
+    1,
+    "the weight follows from min, burst and avpkt, and its decay from bandwidth",
+);
 
 parameters! {
     /// Parameters of [`Red`](super::Red); unset ones are derived as iproute2 does.

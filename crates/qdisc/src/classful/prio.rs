@@ -25,7 +25,8 @@ use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, ClassId, DropReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Profile, TcStatistics, parameters,
+    ALL_NUMBERS, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Profile, TcStatistics, TcWord,
+    parameters,
 };
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
@@ -76,6 +77,14 @@ impl<L: Leaf> Params for PrioParams<L> {
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves("bands");
 
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        const ONE: &str = "a link has one transmit queue";
+        &[
+            ("multiqueue", TcWord::WithoutEffect(0, ONE)),
+            ("multiqueue:", TcWord::WithoutEffect(1, ONE)),
+        ]
+    }
+
     fn conflict(&self) -> Option<String> {
         let bands = self.bands;
         if let Some(band) = self.priomap.iter().find(|&&band| u32::from(band) >= bands) {
@@ -110,6 +119,14 @@ impl Params for PfifoFastParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        const FIXED: &str = "the bands of pfifo_fast are fixed";
+        &[
+            ("bands", TcWord::WithoutEffect(1, FIXED)),
+            ("priomap", TcWord::WithoutEffect(ALL_NUMBERS, FIXED)),
+        ]
+    }
 
     /// That of a band.
     fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {

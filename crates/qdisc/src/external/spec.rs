@@ -8,7 +8,7 @@ use sojourn_net::{Comparison, Rng};
 
 use super::queue::{BoxedQueue, Ticket};
 use crate::parameters::{
-    Entry, LeafList, LinkFacts, Parameter, Parameters, Params, Shorthand, Value,
+    Entry, LeafList, LinkFacts, Parameter, Parameters, Params, Shorthand, TcWord, Value,
 };
 
 /// Kinds with this prefix name a class of Python; they are accepted without being registered, so
@@ -94,6 +94,8 @@ pub(super) trait Declared:
 {
     fn kind(&self) -> &'static str;
     fn shorthands(&self) -> &'static [&'static [Shorthand]];
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)];
+    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String>;
     fn conflict(&self) -> Option<String>;
     fn comparison(&self) -> Comparison;
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
@@ -113,6 +115,14 @@ where
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         Params::shorthands(self)
+    }
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        Params::tc_words(self)
+    }
+
+    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+        Params::settle(self, shorthands)
     }
 
     fn conflict(&self) -> Option<String> {

@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | the buffer counts packets' bytes | kernel memory, half as much again for full packets | `memlimit` and its default hold more |
 //! | another hash, of each direction apart | one hash of both directions of a flow | none unless both pass one queue |
-//! | no `autorate-ingress`, `fwmark`, filters, `ether-vlan`, negative overhead | optional | none at the defaults |
+//! | no `autorate-ingress`, `fwmark`, filters | optional | none at the defaults |
 //! | no GSO: every packet is one segment | splits batches by default | none |
 //! | intervals of any length | a gap between signals loses the bits of the interval above 2^32 ns | none below 4.29 s |
 
@@ -32,18 +32,22 @@ mod tin;
 use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, OVERLIMITS, Params, Shorthand, TcStatistics};
+use crate::parameters::{
+    Kind, LINUX, LinkFacts, OVERLIMITS, Params, Shorthand, TcStatistics, TcWord,
+};
 use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
 use flows::{Lengths, Longest};
 use options::Classes;
-use options::SHORTHANDS;
+use options::{SHORTHANDS, WORDS};
 use pace::FLOWS;
 use pace::{Count, Shaper};
 use tin::{Tin, Tuning};
 
 pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 
+/// The Ethernet header in bytes.
+const ETHERNET_HEADER: i16 = 14;
 /// Packets of the MTU that the buffer holds at most, unless more was asked for.
 const MOST_PACKETS: u64 = 10_240;
 
@@ -67,6 +71,25 @@ impl Params for CakeParams {
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         &[SHORTHANDS, LINK_LAYERS]
+    }
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        WORDS
+    }
+
+    /// `raw` also counts the Ethernet header if an overhead follows it.
+    fn settle(&mut self, words: &[&str]) -> Result<(), String> {
+        let Some(overhead) = self.overhead.filter(|_| words.contains(&"raw")) else {
+            return Ok(());
+        };
+        let framed = overhead + ETHERNET_HEADER;
+        self.overhead = (overhead != 0).then_some(framed);
+        if framed > 256 {
+            return Err(format!(
+                "raw overhead {overhead} is overhead {framed}; expected at most 256"
+            ));
+        }
+        Ok(())
     }
 
     fn shaper_rate(&self) -> Option<Rate> {
@@ -201,7 +224,7 @@ impl<P: Packet> Cake<P> {
             self.charge_drop(at.tin, self.count.adjusted(ack.size()), now);
         }
         obs.on_class(self.classes.id(at.tin));
-        obs.on_drop(now, ack, DropReason::Aqm);
+        obs.on_drop(now, ack, DropReason::AckFilter);
     }
 
     /// Counts a dropped packet of `counted` bytes against the shaper and its tin's share.

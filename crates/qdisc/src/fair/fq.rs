@@ -36,7 +36,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LinkFacts, Params, Profile, Shorthand, TcStatistics, parameters,
+    Counter, Kind, LinkFacts, Params, Profile, Shorthand, TcStatistics, TcWord, parameters,
 };
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
@@ -124,6 +124,25 @@ impl Params for FqParams {
 
     const TC_STATISTICS: TcStatistics =
         TcStatistics::of(&[("ce_mark", Counter::Marks(MarkReason::CeThreshold))]);
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        const LOCAL: &str = "it concerns local senders; packets here are forwarded";
+        const WORDS: &[(&str, TcWord)] = &[
+            (
+                "buckets",
+                TcWord::WithoutEffect(1, "flows are found without buckets"),
+            ),
+            (
+                "timer_slack",
+                TcWord::WithoutEffect(1, "a paced packet leaves when it is due"),
+            ),
+            ("horizon", TcWord::WithoutEffect(1, LOCAL)),
+            ("horizon_drop", TcWord::WithoutEffect(0, LOCAL)),
+            ("horizon_cap", TcWord::WithoutEffect(0, LOCAL)),
+            ("defrate", TcWord::WithoutEffect(1, LOCAL)),
+        ];
+        WORDS
+    }
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.

@@ -34,7 +34,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, parameters,
+    Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, TcWord, parameters,
 };
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
@@ -125,6 +125,13 @@ impl Params for FqCodelParams {
     ];
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[(
+            "ce_threshold_selector",
+            TcWord::NotModelled("ce_threshold applies to all packets"),
+        )]
+    }
 
     fn resolve(&mut self, link: &LinkFacts) {
         self.quantum.get_or_insert(link.mtu);

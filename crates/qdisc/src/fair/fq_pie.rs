@@ -24,7 +24,9 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::pie::linux::{Constants, Control};
 use crate::aqm::pie::{self, PieParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{
+    Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
+};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -108,6 +110,10 @@ impl Params for FqPieParams {
     const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(pie::COUNTERS);
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        &[("no_dq_rate_estimator", TcWord::Means("nodq_rate_estimator"))]
+    }
 
     fn resolve(&mut self, link: &LinkFacts) {
         self.quantum.get_or_insert(link.mtu);

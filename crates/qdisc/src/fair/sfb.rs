@@ -47,10 +47,10 @@ parameters! {
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.limit; the default is the tx_queue_len of an Ethernet interface";
         /// Time between two changes of the hash.
-        pub rehash: Duration = Duration::from_secs(600) => time(1, LONGEST),
+        pub rehash: Duration = Duration::from_secs(600) => time(1, LONGEST).plain("ms"),
             "net/sched/sch_sfb.c: sfb_sched_data.rehash_interval";
         /// Time before a change of the hash at which the warm-up of the next hash begins.
-        pub db: Duration = Duration::from_secs(60) => time(0, LONGEST),
+        pub db: Duration = Duration::from_secs(60) => time(0, LONGEST).plain("ms"),
             "net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering)";
         /// Number of packets in a bin above which its probability increases.
         pub target: Option<u32> = None => count(1, 100_000_000).in_packets().unset("4/5 max"),
@@ -68,7 +68,7 @@ parameters! {
         pub penalty_rate: u32 = 10 => count(0, 1_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.penalty_rate";
         /// Burst of unresponsive flows, in packets.
-        pub penalty_burst: u32 = 20 => count(0, 1_000_000),
+        pub penalty_burst: u32 = 20 => count(0, 1_000_000).in_packets(),
             "net/sched/sch_sfb.c: sfb_sched_data.penalty_burst";
         /// Inner queue, to which limit also applies; by default a FIFO.
         pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO"),

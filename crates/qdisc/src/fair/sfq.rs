@@ -22,7 +22,7 @@
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, TcWord, parameters};
 use crate::parts::pool::{List, Pool};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
@@ -47,7 +47,7 @@ parameters! {
         pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("the MTU"),
             "net/sched/sch_sfq.c: sfq_sched_data.quantum";
         /// Time between two changes of the hash.
-        pub perturb: Option<Duration> = None => time(NANOS_PER_SEC, LONGEST).unset("off"),
+        pub perturb: Option<Duration> = None => time(NANOS_PER_SEC, LONGEST).plain("s").unset("off"),
             "net/sched/sch_sfq.c: sfq_sched_data.perturb_period";
         /// Drop the oldest packet of a slot instead of the newest.
         pub headdrop: bool = false => flag(),
@@ -77,6 +77,21 @@ impl Params for SfqParams {
     fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {
         let limit = Bytes(frame.0.saturating_mul(self.limit as u64));
         self.ce_threshold.is_none().then_some(limit)
+    }
+
+    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
+        const RED: TcWord = TcWord::NotModelled("RED within the slots");
+        &[
+            ("redflowlimit", RED),
+            ("min", RED),
+            ("max", RED),
+            ("burst", RED),
+            ("avpkt", RED),
+            ("probability", RED),
+            ("ewma", RED),
+            ("ecn", RED),
+            ("harddrop", RED),
+        ]
     }
 
     fn conflict(&self) -> Option<String> {

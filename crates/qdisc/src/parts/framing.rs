@@ -58,7 +58,7 @@ impl LinkLayer {
         Some(Self {
             overhead: bytes("overhead")?,
             mpu: bytes("mpu")?,
-            framing: Framing::named(of("framing")?)?,
+            framing: of("framing").map_or(Some(Framing::Bytes), Framing::named)?,
         })
     }
 }
@@ -67,26 +67,27 @@ fn presets() -> impl Iterator<Item = &'static Shorthand> {
     LINK_LAYERS.iter().chain(LINKS_ONLY)
 }
 
-/// The link layers that `tc` knows for CAKE.
+/// The link layers that `tc` knows for CAKE. Most add to an overhead that precedes them, and Ethernet keeps the
+/// framing that precedes it.
 pub(crate) const LINK_LAYERS: &[Shorthand] = &[
     ("conservative", &[("framing", "atm"), ("overhead", "48")]),
-    ("ipoa-vcmux", &[("framing", "atm"), ("overhead", "8")]),
-    ("ipoa-llcsnap", &[("framing", "atm"), ("overhead", "16")]),
-    ("bridged-vcmux", &[("framing", "atm"), ("overhead", "24")]),
-    ("bridged-llcsnap", &[("framing", "atm"), ("overhead", "32")]),
-    ("pppoa-vcmux", &[("framing", "atm"), ("overhead", "10")]),
-    ("pppoa-llc", &[("framing", "atm"), ("overhead", "14")]),
-    ("pppoe-vcmux", &[("framing", "atm"), ("overhead", "32")]),
-    ("pppoe-llcsnap", &[("framing", "atm"), ("overhead", "40")]),
-    ("pppoe-ptm", &[("framing", "ptm"), ("overhead", "30")]),
-    ("bridged-ptm", &[("framing", "ptm"), ("overhead", "22")]),
+    ("ipoa-vcmux", &[("framing", "atm"), ("overhead", "+8")]),
+    ("ipoa-llcsnap", &[("framing", "atm"), ("overhead", "+16")]),
+    ("bridged-vcmux", &[("framing", "atm"), ("overhead", "+24")]),
     (
-        "ethernet",
-        &[("framing", "noatm"), ("overhead", "38"), ("mpu", "84")],
+        "bridged-llcsnap",
+        &[("framing", "atm"), ("overhead", "+32")],
     ),
+    ("pppoa-vcmux", &[("framing", "atm"), ("overhead", "+10")]),
+    ("pppoa-llc", &[("framing", "atm"), ("overhead", "+14")]),
+    ("pppoe-vcmux", &[("framing", "atm"), ("overhead", "+32")]),
+    ("pppoe-llcsnap", &[("framing", "atm"), ("overhead", "+40")]),
+    ("pppoe-ptm", &[("framing", "ptm"), ("overhead", "+30")]),
+    ("bridged-ptm", &[("framing", "ptm"), ("overhead", "+22")]),
+    ("ethernet", &[("overhead", "+38"), ("mpu", "84")]),
     (
         "docsis",
-        &[("framing", "noatm"), ("overhead", "18"), ("mpu", "64")],
+        &[("framing", "noatm"), ("overhead", "+18"), ("mpu", "64")],
     ),
 ];
 

@@ -174,7 +174,7 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
             let shift = if pick.is_multiple_of(2) { part % 40 } else { 0 };
             format!("{key} {}bit", 1_u64 << shift)
         }
-        Unit::Size => format!("{key} {whole}b"),
+        Unit::Size | Unit::SignedSize(_) => format!("{key} {}", parameter.unit.text(whole)),
         Unit::Packets | Unit::Count(_) => format!("{key} {whole}"),
         Unit::Numbers => {
             let count = if key == "weights" { 3 } else { 16 };

@@ -13,7 +13,6 @@ from sojourn.advice.router_config.shapers import (
     composed,
     layer_of_table,
     pairs,
-    refuse_other,
     token_bucket,
 )
 from sojourn.advice.router_config.tc_output import UNNAMED, Class, Listing, Queue
@@ -204,12 +203,12 @@ class _Reader:
         words = root.options.split()
         if "bandwidth" not in words[:-1]:
             notes.refuse("no bandwidth; expected the output of 'tc -d qdisc show'")
-        refuse_other("cake", words, notes)
         at = words.index("bandwidth")
+        rest = [_plain(word, root.kind) for word in (*words[:at], *words[at + 2 :])]
+        composed("cake", rest, notes)  # refuses words that are not modelled, whatever the rate
         bits = bits_per_s(words[at + 1], notes.place)
         if "raw" in words and not root.table and not self.is_detailed:
             notes.add("no overhead; if it has a size table (stab), only tc -d prints it")
-        rest = [_plain(word, root.kind) for word in (*words[:at], *words[at + 2 :])]
         return cake(rest, bits, _table(root.table, notes), notes)
 
     def _tbf(self, root: Queue, notes: Notes) -> Shaping:

@@ -12,68 +12,6 @@ from sojourn.scenario.link import ETHERNET_HEADER, Bucket, Layer
 
 # Link layers of size tables and of the classes of htb, with the framing of `cake`.
 FRAMINGS: Mapping[str, str] = {"ethernet": "noatm", "atm": "atm", "adsl": "atm"}
-# Words of `tc` that the model does not have, with the number of values that follow.
-_NOT_MODELLED: Mapping[str, Mapping[str, int]] = {
-    "cake": {
-        "fwmark": 1,
-        "sce": 0,
-        "no-sce": 0,
-        "via-ethernet": 0,
-        "split-gso": 0,
-        "no-split-gso": 0,
-    },
-    "fq": {
-        "buckets": 1,
-        "defrate": 1,
-        "timer_slack": 1,
-        "horizon": 1,
-        "horizon_cap": 0,
-        "horizon_drop": 0,
-        "offload_horizon": 1,
-    },
-    "red": {"ewma": 1, "Plog": 1, "Scell_log": 1},
-    "choke": {"ewma": 1, "Plog": 1, "Scell_log": 1},
-    "dualpi2": {"split_gso": 0, "no_split_gso": 0},
-}
-# Not modelled, but `tc` prints them always, and packets of the model are never larger than the MTU.
-_ALWAYS = frozenset({"split-gso", "no-split-gso", "split_gso", "no_split_gso"})
-# Refused, because the rate of the shaper would be another.
-_REFUSED: Mapping[str, Mapping[str, str]] = {
-    "cake": {"autorate-ingress": "it changes the rate with the traffic; expected a constant rate"}
-}
-# Words of which the last one counts.
-_ALTERNATIVES = (
-    {"besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8", "diffserv-llt"},
-    {
-        "flowblind",
-        "srchost",
-        "dsthost",
-        "hosts",
-        "flows",
-        "dual-srchost",
-        "dual-dsthost",
-        "triple-isolate",
-    },
-    {"atm", "ptm", "noatm"},
-    {"nat", "nonat"},
-    {"wash", "nowash"},
-    {"ingress", "egress"},
-    {"ack-filter", "ack-filter-aggressive", "no-ack-filter"},
-    {"split-gso", "no-split-gso"},
-    {
-        "rtt",
-        "datacentre",
-        "lan",
-        "metro",
-        "regional",
-        "internet",
-        "oceanic",
-        "satellite",
-        "interplanetary",
-    },
-    {"ecn", "noecn"},
-    {"pacing", "nopacing"},
-)
 _VALUE = re.compile(r"-?[.\d]")
 # The link layer of a canonical CAKE that has none.
 _NO_LAYER = re.compile(r"\bnoatm mpu 0b\b")
@@ -138,30 +76,17 @@ def token_bucket(
 
 
 def composed(kind: str, words: Sequence[str], notes: Notes) -> str:
-    """Return the canonical text of a queue; the last word of a kind counts, as in ``tc``."""
-    kept: list[str] = []
-    dropped = []
-    refuse_other(kind, words, notes)
-    for key, *values in last_of_each(pairs(" ".join(words).split())):
-        if key in _NOT_MODELLED.get(kind, {}):
-            dropped += [] if key in _ALWAYS else [" ".join([key, *values])]
-        else:
-            kept += [key, *values]
-    if dropped:
-        notes.add(f"{kind}: not modelled: {', '.join(dropped)}")
-    if kind == "cake":
-        kept = _without_raw(kept)
+    """Return the canonical text of a queue, which is read as ``tc`` reads it."""
+    text = " ".join([kind, *words])
     try:
-        return qdisc(" ".join([kind, *kept])).spec
+        queue = qdisc(text).spec
     except _core.ScenarioError as error:
         notes.refuse(f"{error}")
-
-
-def refuse_other(kind: str, words: Sequence[str], notes: Notes) -> None:
-    """Refuse words with which a queue is another one than that of the model."""
-    for word, reason in _REFUSED.get(kind, {}).items():
-        if word in words:
-            notes.refuse(f"{kind}: {word} is not modelled: {reason}")
+    for note in _core.qdisc_notes(text):
+        # Scripts of SQM rely on the last word.
+        if not note.endswith("the last one counts"):
+            notes.add(note)
+    return queue
 
 
 def pairs(words: Sequence[str]) -> list[list[str]]:
@@ -173,17 +98,6 @@ def pairs(words: Sequence[str]) -> list[list[str]]:
         else:
             grouped.append([word])
     return grouped
-
-
-def last_of_each(grouped: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Keep the last of the words that exclude each other."""
-    kept: dict[frozenset[str], Sequence[str]] = {}
-    for group in grouped:
-        key = group[0]
-        kind = frozenset(next((set_ for set_ in _ALTERNATIVES if key in set_), {key}))
-        kept.pop(kind, None)
-        kept[kind] = group
-    return list(kept.values())
 
 
 def _without_raw(words: Sequence[str]) -> list[str]:

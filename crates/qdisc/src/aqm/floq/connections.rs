@@ -114,7 +114,7 @@ impl Connections {
         let flow = pkt.flow();
         match pkt.transport() {
             Transport::Tcp(header) => {
-                let is = |bits: u8| header.flags & bits != 0;
+                let is = |bits: u16| header.flags & bits != 0;
                 let sign = Sign {
                     opening: if is(TcpHeader::SYN) {
                         Opening::Begins

@@ -8,7 +8,7 @@ fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-fn tcp(flow: u32, flags: u8, payload: u32) -> TestPacket {
+fn tcp(flow: u32, flags: u16, payload: u32) -> TestPacket {
     TestPacket {
         flow,
         transport: Transport::Tcp(TcpHeader {
@@ -20,8 +20,8 @@ fn tcp(flow: u32, flags: u8, payload: u32) -> TestPacket {
     }
 }
 
-const SYN: u8 = TcpHeader::SYN;
-const ACK: u8 = TcpHeader::ACK;
+const SYN: u16 = TcpHeader::SYN;
+const ACK: u16 = TcpHeader::ACK;
 
 fn syn(flow: u32) -> TestPacket {
     tcp(flow, SYN, 0)

@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 
 use crate::contract::ClassId;
-use crate::parameters::{Shorthand, choice, parameters};
+use crate::parameters::{Shorthand, TcWord, choice, parameters};
 use crate::parts::framing::Framing;
 
 choice! {
@@ -81,9 +81,35 @@ pub(super) const SHORTHANDS: &[Shorthand] = &[
     ("interplanetary", &[("rtt", "1000s")]),
     ("raw", &[("framing", "noatm"), ("overhead", "")]),
     ("egress", &[("ingress", "off")]),
+    ("ether-vlan", &[("overhead", "+4")]),
     // No packet here is a batch of segments.
     ("split-gso", &[]),
-    ("no-split-gso", &[]),
+];
+
+/// Words of `tc`, of its patches and of its output.
+pub(super) const WORDS: &[(&str, TcWord)] = &[
+    ("diffserv", TcWord::Means("diffserv4")),
+    (
+        "no-split-gso",
+        TcWord::WithoutEffect(0, "no packet here is a batch of segments"),
+    ),
+    ("via-ethernet", TcWord::WithoutEffect(0, "tc ignores it")),
+    (
+        "no-sce",
+        TcWord::WithoutEffect(0, "the model never signals SCE"),
+    ),
+    (
+        "fwmark",
+        TcWord::WithoutEffect(1, "packets here have no firewall mark"),
+    ),
+    (
+        "autorate-ingress",
+        TcWord::NotModelled("it changes the rate of the shaper; give the bandwidth"),
+    ),
+    (
+        "sce",
+        TcWord::NotModelled("signals of SCE are not part of Linux"),
+    ),
 ];
 
 /// The longest time that `tc` can pass on: microseconds in 32 bits.
@@ -117,8 +143,8 @@ parameters! {
         /// Framing of the link layer.
         pub framing: Framing = Framing::Bytes => choice(Framing::WORDS),
             "include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE";
-        /// Bytes that the link adds to an IP packet.
-        pub overhead: Option<Bytes> = None => size(0, 256).unset("raw"),
+        /// Bytes that the link adds to an IP packet; raw: the Ethernet frame counts, with its header of 14 bytes.
+        pub overhead: Option<i16> = None => signed_size(64, 256).unset("raw"),
             "net/sched/sch_cake.c: cake_sched_data.rate_overhead";
         /// Minimum size that a packet is accounted as.
         pub mpu: Bytes = Bytes(0) => size(0, 256),

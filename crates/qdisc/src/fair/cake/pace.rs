@@ -45,7 +45,7 @@ const LINK_HEADER: u64 = 14;
 #[derive(Clone, Debug)]
 pub(super) struct Count {
     framing: Framing,
-    overhead: Option<Bytes>,
+    overhead: Option<i16>,
     mpu: u64,
 }
 
@@ -70,7 +70,8 @@ impl Count {
     /// What the link needs for them.
     #[inline]
     pub(super) fn adjusted(&self, size: Bytes) -> u64 {
-        let bytes = self.network(size) + self.overhead.unwrap_or_default().0;
+        let overhead = self.overhead.unwrap_or_default();
+        let bytes = self.network(size).saturating_add_signed(overhead.into());
         self.framing.wire(bytes.max(self.mpu))
     }
 }

@@ -150,7 +150,7 @@ const fn average(old: u64, sample: u64, shift: u32) -> u64 {
     old - (old >> shift) + (sample >> shift)
 }
 
-const ECN: u8 = TcpHeader::ECE | TcpHeader::CWR;
+const ECN: u16 = TcpHeader::ECE | TcpHeader::CWR;
 
 /// The place in `pool` of an acknowledgement of `list` that can be dropped, since the newest packet
 /// says it all.
@@ -170,7 +170,7 @@ pub(super) fn superfluous<P: Packet>(
         return None;
     }
     let older = usize::try_from(list.packets()).unwrap_or_default() - 1;
-    let mut eligible: Option<(u32, u8, usize)> = None;
+    let mut eligible: Option<(u32, u16, usize)> = None;
     let mut found = 0_i64;
     for (nth, (at, pkt)) in pool.iter(list).take(older).enumerate() {
         let Transport::Tcp(ack) = pkt.transport() else {
@@ -198,9 +198,10 @@ pub(super) fn superfluous<P: Packet>(
     alone.then_some(at)
 }
 
-/// Whether `ack` is a pure acknowledgement that `news` makes superfluous.
+/// Whether `ack` is a pure acknowledgement that `news` makes superfluous. One with AE, a reserved bit or an option
+/// that the filter does not know may say more.
 fn is_covered(ack: &TcpHeader, news: &TcpHeader) -> bool {
-    let pure = ack.flags & !ECN == TcpHeader::ACK && ack.payload == 0;
+    let pure = ack.flags & !ECN == TcpHeader::ACK && ack.payload == 0 && !ack.other_options;
     let (clock, echo) = news.timestamps.unwrap_or_default();
     let older = ack
         .timestamps

@@ -25,6 +25,8 @@ fn left(text: &str, headers: &[TcpHeader]) -> Vec<u64> {
         q.enqueue(ms(0), pkt, &mut seen);
     }
     assert_eq!(number(&q, 1, "ack_drops"), seen.drops.len() as u64);
+    let filtered = |drop: &(_, _, DropReason)| drop.2 == DropReason::AckFilter;
+    assert!(seen.drops.iter().all(filtered));
     let sent = drain(&mut q, ms(0), Duration::from_micros(1), 100);
     sent.iter().map(|pkt| pkt.id).collect()
 }
@@ -49,6 +51,16 @@ fn what_carries_more_than_an_acknowledgement_stays() {
     assert!(with(|h| h.payload = 1));
     assert!(with(|h| h.flags |= TcpHeader::FIN));
     assert!(with(|h| h.flags |= TcpHeader::PSH));
+    assert!(with(|h| h.other_options = true));
+    // AE, and the reserved bits above it.
+    for bit in [TcpHeader::AE, 512, 1_024, 2_048] {
+        let kept = TcpHeader {
+            flags: TcpHeader::ACK | bit,
+            ..ack(1)
+        };
+        let headers = [kept, ack(2), ack(3), ack(4)];
+        assert_eq!(left("ack-filter-aggressive", &headers), [0, 3], "{bit}");
+    }
     assert!(with(|h| h.ack = 9));
     assert!(with(|h| h.timestamps = Some((9, 1))));
     assert!(with(|h| h.timestamps = Some((1, 9))));
@@ -69,24 +81,24 @@ fn a_change_of_the_ecn_flags_starts_the_search_again() {
 
 #[test]
 fn blocks_must_be_covered_and_duplicates_stay() {
-    let sack = |n, blocks: [(u32, u32); 3]| TcpHeader {
+    let sack = |n, blocks: [(u32, u32); 4]| TcpHeader {
         sacks: blocks,
         ..ack(n)
     };
     let none = (0, 0);
     // The same number with more blocks: each covers the one before.
     let growing = [
-        sack(5, [(10, 12), none, none]),
-        sack(5, [(10, 14), none, none]),
-        sack(5, [(10, 16), (20, 22), none]),
+        sack(5, [(10, 12), none, none, none]),
+        sack(5, [(10, 14), none, none, none]),
+        sack(5, [(10, 16), (20, 22), none, none]),
     ];
     assert_eq!(left("ack-filter", &growing), [1, 2]);
     // The same number with the same blocks: duplicates, which the sender counts.
     assert_eq!(left("ack-filter", &[growing[0]; 4]), [0, 1, 2, 3]);
     assert_eq!(left("ack-filter", &[ack(5); 4]), [0, 1, 2, 3]);
     // A block below the number reports a duplicate.
-    let reported = sack(5, [(2, 3), none, none]);
-    let headers = [reported, reported, sack(6, [(2, 3), (7, 8), none])];
+    let reported = sack(5, [(2, 3), none, none, none]);
+    let headers = [reported, reported, sack(6, [(2, 3), (7, 8), none, none])];
     assert_eq!(left("ack-filter", &headers), [0, 1, 2]);
 }
 
@@ -124,7 +136,7 @@ fn only_a_packet_with_an_acknowledgement_filters_and_only_in_its_flow() {
 #[test]
 fn a_block_is_covered_from_its_start_to_its_end() {
     let with = |n, block| TcpHeader {
-        sacks: [block, (0, 0), (0, 0)],
+        sacks: [block, (0, 0), (0, 0), (0, 0)],
         ..ack(n)
     };
     // The newest has to say all that the older one said.
