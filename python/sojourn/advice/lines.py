@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.arguments import ArgumentError
-from sojourn.queues import qdisc
 from sojourn.scenario.link import ETHERNET_HEADER, Layer
 
 # Queues of Linux that OpenWrt's scripts can use below `htb`.
@@ -80,14 +80,15 @@ def _tc(chosen: Candidate, device: str) -> str:
 
 
 def _root(shaping: Shaping, device: str) -> list[str]:
+    queue = _core.tc_line(shaping.queue, shaping.bits_per_s)
     if shaping.is_cake:
-        return [f"tc qdisc replace dev {device} root {shaping.queue}"]
+        return [f"tc qdisc replace dev {device} root {queue}"]
     stab = "" if shaping.layer is None else f"stab {_stab(shaping.layer)} "
     text = rate(_shaped(shaping))
     return [
         f"tc qdisc replace dev {device} root handle 1: {stab}htb default 1",
         f"tc class replace dev {device} parent 1: classid 1:1 htb rate {text} ceil {text}",
-        f"tc qdisc replace dev {device} parent 1:1 handle 11: {shaping.queue}",
+        f"tc qdisc replace dev {device} parent 1:1 handle 11: {queue}",
     ]
 
 
@@ -145,32 +146,28 @@ def _of_direction(letter: str, name: str, shaping: Shaping) -> dict[str, str]:
 
     Below ``htb``, the scripts set a limit, a target and ECN of their own unless these are given.
     """
-    options = {f"{letter}qdisc_opts": _extra(shaping)}
+    words = _options(shaping)
+    options = {f"{letter}qdisc_opts": " ".join(words)}
     if shaping.is_cake:
         return options
-    words = qdisc(shaping.queue).spec.split()
     return {
-        f"{letter}limit": words[words.index("limit") + 1].removesuffix("b"),
+        f"{letter}limit": words[words.index("limit") + 1],
         f"{letter}target": "default",
         f"{name}_ecn": "ECN" if "ecn" in words else "NOECN",
         **options,
     }
 
 
-def _extra(shaping: Shaping) -> str:
-    """Return the parameters that the scripts do not set themselves."""
-    kind, *words = shaping.queue.split()
-    if kind == "sfq" and "flows" not in words:
-        # The scripts set it to 1024.
-        given = qdisc(shaping.queue).spec.split()
-        return " ".join([*words, "flows", given[given.index("flows") + 1]])
+def _options(shaping: Shaping) -> list[str]:
+    """Return the parameters of a queue as ``tc`` writes them, except those that the scripts set."""
     if not shaping.is_cake:
-        return " ".join(words)
-    words = words[2:]  # without the bandwidth
-    given = [] if shaping.layer is None else shaping.layer.keywords.split()
-    kept = words[: len(words) - len(given)] if given else words
+        return _core.tc_line(shaping.queue, shaping.bits_per_s).split()[1:]
+    words = shaping.queue.split()[3:]  # behind the bandwidth
+    own = [] if shaping.layer is None else shaping.layer.keywords.split()
+    kept = words[: len(words) - len(own)] if own else words
+    line = _core.tc_line(" ".join(["cake", *kept])).replace(" raw noatm mpu 0", "")
     mpu = [] if shaping.layer is None or not shaping.layer.mpu else ["mpu", f"{shaping.layer.mpu}"]
-    return " ".join([*(word for word in kept if word != "besteffort"), *mpu])
+    return [*(word for word in line.split()[2:] if word != "besteffort"), *mpu]
 
 
 def _autorate(access: Access, chosen: Candidate, device: str) -> str:

@@ -253,7 +253,10 @@ def _show_tune(result: TuneResult, command: str | None) -> None:
     _show_states(result, "an objective was not measured")
     if result.best is not None:
         print_note(f"proposed: trial {result.best}")
-        for line in filter(None, [*result.settings().tc, command]):
+        found = result.settings()
+        for reason in found.not_in_tc:
+            print_note(f"no line for tc: {reason}")
+        for line in filter(None, [*found.tc, command]):
             # Not wrapped, so that it can be copied.
             print(f"  {line}")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm
@@ -20,6 +21,9 @@ class Settings:
     values: Mapping[str, Value]
     changes: Mapping[str, Value]
     queues: Mapping[str, str]
+    # What follows `root` in a line for `tc`, by link, and why other queues have none.
+    lines: Mapping[str, str]
+    not_in_tc: list[str]
 
     @property
     def options(self) -> str:
@@ -36,10 +40,10 @@ class Settings:
 
     @property
     def tc(self) -> list[str]:
-        """One line for ``tc`` per queue; ``$UP`` stands for the device of the link ``up``."""
+        """One line for ``tc`` per queue that it has; ``$UP`` stands for the device of ``up``."""
         return [
-            f"tc qdisc replace dev ${_variable(link)} root {queue}"
-            for link, queue in self.queues.items()
+            f"tc qdisc replace dev ${_variable(link)} root {line}"
+            for link, line in self.lines.items()
         ]
 
     def document(self) -> dict[str, Any]:
@@ -58,7 +62,14 @@ def settings(scenario: Scenario, values: Values) -> Settings:
     document = json.loads(overridden(scenario, point.changes).checked.to_json())
     links = [path.split(".")[1] for path in point.changes if _is_of_queue(path)]
     queues = {link: document["links"][link]["qdisc"] for link in dict.fromkeys(links)}
-    return Settings(dict(values), dict(point.changes), queues)
+    lines, without = {}, []
+    for link, queue in queues.items():
+        rate = document["links"][link].get("rate")
+        try:
+            lines[link] = _core.tc_line(queue, rate and _core.parse_rate_bits_per_s(rate))
+        except _core.ScenarioError as error:
+            without.append(f"{error}")
+    return Settings(dict(values), dict(point.changes), queues, lines, without)
 
 
 def changed(scenario: Scenario, values: Values) -> Scenario:

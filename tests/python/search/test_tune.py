@@ -215,7 +215,7 @@ def test_a_result_without_a_proposed_trial_has_no_scenario(
     ],
 )
 def test_a_proposed_option_is_read_back_as_the_same_value(path: str, value: Any) -> None:
-    words = shlex.split(Settings({path: value}, {path: value}, {}).options)
+    words = shlex.split(Settings({path: value}, {path: value}, {}, {}, []).options)
     assert words[0] == "-s"
     assert assignment(words[1]) == (path, value)
 
