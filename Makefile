@@ -253,6 +253,7 @@ fuzz: ## Fuzz queues, scenarios, results and packets, one minute per target; nee
 	cd crates/scenario && cargo +nightly fuzz run scenario fuzz/corpus/scenario ../../tests/golden/scenarios -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run manifest fuzz/corpus/manifest ../../tests/python/data/format_4 -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run table -- -max_total_time=60
+	cd crates/lab && cargo +nightly fuzz run any_table -- -max_total_time=60
 	cd crates/live && cargo +nightly fuzz run frame -- -max_total_time=60 -max_len=2048
 	cd crates/live && cargo +nightly fuzz run sock_diag -- -max_total_time=60 -max_len=2048
 

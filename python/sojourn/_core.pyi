@@ -155,6 +155,10 @@ class Scenario:
     def from_json(text: str) -> Scenario:
         """Read JSON of the same shape as the TOML."""
 
+    @staticmethod
+    def from_saved(text: str) -> Scenario:
+        """Read the JSON of a saved result, which is untrusted: no file that it names is read."""
+
     def to_toml(self) -> str:
         """All keys of the scenario as TOML, defaults included; reading it gives an equal one."""
 
@@ -776,4 +780,17 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True) -> int:
     """Open a regular file to read it, and return its descriptor.
 
     Raises :class:`NotRegularError` for anything else, and for a symbolic link if `follow` is false.
+    """
+
+def read_table(content: bytes, max_bytes: int) -> Table:
+    """Read the content of a Parquet file, whose table takes at most `max_bytes` of memory.
+
+    Raises :class:`DamagedResultError`, whose message begins with a verb, if it has other columns
+    than numbers, text and bytes.
+    """
+
+def scenario_sha256(text: str) -> str:
+    """Return the SHA-256 of a scenario in JSON as it was written.
+
+    Keys added since are not part of it.
     """

@@ -13,6 +13,12 @@ from typing import Any, BinaryIO
 
 from sojourn import _core
 
+# Memory of the values of a text in JSON besides their letters. An object with one key takes 232
+# bytes, an item of a list or an object less than 100 (CPython 3.11 to 3.14).
+MAX_VALUES = 512 << 20
+_OBJECT = 232
+_VALUE = 100
+
 
 def opened(path: str | Path, *, follow: bool = True) -> BinaryIO:
     """Open a regular file to read it."""
@@ -34,6 +40,10 @@ def parsed_json(content: bytes, most: int) -> Any:
     """Parse JSON of at most `most` bytes."""
     if len(content) > most:
         message = f"too large; expected at most {most} bytes"
+        raise ValueError(message)
+    values = content.count(b"{") * _OBJECT + sum(map(content.count, (b",", b"["))) * _VALUE
+    if values > MAX_VALUES:
+        message = f"has too many values; expected at most {MAX_VALUES >> 20} MiB of them in memory"
         raise ValueError(message)
     try:
         return json.loads(content)

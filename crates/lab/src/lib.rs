@@ -27,7 +27,7 @@ pub use capture::{Capture, check_capture};
 pub use frame::ResultError;
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};
 pub use invocation::{Engine, Invocation};
-pub use load::MOST_BYTES;
+pub use load::{MOST_BYTES, read_table};
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use metrics::{
     Declaration, Measurements, Meter, OnThread, Role, Row, Scope, averaged_pings,

@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader, new_null_array};
+use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 use sojourn_scenario::digest::sha256_hex;
 use sojourn_store::read_committed;
@@ -130,7 +131,7 @@ fn load_table(
         let rule = "is truncated or altered: its SHA-256 does not match the manifest";
         return Err(ResultError::damaged(&path, rule));
     }
-    let table = decode(bytes.into(), wanted, left);
+    let table = decode(bytes.into(), Some(wanted), left);
     let table = table.map_err(|rule| ResultError::damaged(&path, rule))?;
     if entry["rows"].as_u64() != u64::try_from(table.rows()).ok() {
         let rule = "is altered: its number of rows does not match the manifest";
@@ -139,15 +140,44 @@ fn load_table(
     Ok(table)
 }
 
-/// Reads a table as one of the columns of `wanted`: those that the file lacks are null.
-fn decode(bytes: Bytes, wanted: &SchemaRef, left: &mut u64) -> Result<Table, String> {
+/// Reads the Parquet file of a table, which is untrusted: of any columns of numbers, text or bytes, and
+/// of at most `most_bytes` of memory.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence that begins with its name.
+pub fn read_table(bytes: Vec<u8>, mut most_bytes: u64) -> Result<Table, String> {
+    decode(bytes.into(), None, &mut most_bytes)
+}
+
+/// As [`decode_unguarded`]. The Parquet reader panics at some files that contradict themselves.
+fn decode(bytes: Bytes, wanted: Option<&SchemaRef>, left: &mut u64) -> Result<Table, String> {
+    let decode = AssertUnwindSafe(|| decode_unguarded(bytes, wanted, left));
+    let rule = "cannot be read: its content contradicts itself";
+    panic::catch_unwind(decode).unwrap_or_else(|_| Err(rule.to_owned()))
+}
+
+/// Reads a table as one of the columns of `wanted`, where those that the file lacks are null; if none are
+/// wanted, as one of the columns that the file has.
+fn decode_unguarded(
+    bytes: Bytes,
+    wanted: Option<&SchemaRef>,
+    left: &mut u64,
+) -> Result<Table, String> {
     let damaged = |e: &dyn fmt::Display| format!("cannot be read: {e}");
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| damaged(&e))?;
-    if let Some(column) = foreign_column(builder.schema(), wanted) {
+    // The schema that its writer adds to the file is not needed, and could ask for views and dictionaries.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(wanted.is_none());
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options);
+    let builder = builder.map_err(|e| damaged(&e))?;
+    let foreign = match wanted {
+        Some(wanted) => foreign_column(builder.schema(), wanted),
+        None => nested_column(builder.schema()),
+    };
+    if let Some(column) = foreign {
         return Err(format!(
             "has a column that this version of Sojourn cannot read: {column}"
         ));
     }
+    let wanted = wanted.unwrap_or(builder.schema());
     let rows = builder.metadata().file_metadata().num_rows();
     let most = *left / bytes_per_row(wanted);
     if u64::try_from(rows).map_or(true, |rows| rows > most) {
@@ -155,8 +185,8 @@ fn decode(bytes: Bytes, wanted: &SchemaRef, left: &mut u64) -> Result<Table, Str
             "has {rows} rows; expected at most {most}, for which {left} bytes of memory are left"
         ));
     }
+    let schema = with_nulls(wanted, builder.schema());
     let reader = builder.build().map_err(|e| damaged(&e))?;
-    let schema = with_nulls(wanted, &reader.schema());
     let mut batches = Vec::new();
     for batch in reader {
         let batch = batch.and_then(|batch| complete(&batch, &schema));
@@ -173,9 +203,9 @@ fn decode(bytes: Bytes, wanted: &SchemaRef, left: &mut u64) -> Result<Table, Str
 /// Minimum memory per row, in bytes.
 fn bytes_per_row(schema: &Schema) -> u64 {
     let of = |field: &Arc<Field>| match field.data_type() {
-        DataType::Boolean => 0,
-        // The end offset in the string buffer.
-        DataType::Utf8 | DataType::UInt32 => 4,
+        DataType::Boolean | DataType::Null => 0,
+        // The end offset in the buffer.
+        DataType::Utf8 | DataType::Binary | DataType::UInt32 => 4,
         _ => 8,
     };
     schema.fields().iter().map(of).sum::<u64>().max(1)
@@ -189,6 +219,22 @@ fn foreign_column<'a>(written: &'a Schema, wanted: &Schema) -> Option<&'a str> {
     };
     let foreign = written.fields().iter().find(|field| !is_wanted(field));
     foreign.map(|field| field.name().as_str())
+}
+
+/// A column with other values than numbers, text or bytes.
+fn nested_column(written: &Schema) -> Option<&str> {
+    let mut columns = written.fields().iter();
+    let is_plain = |kind: &DataType| {
+        let others = [
+            DataType::Boolean,
+            DataType::Null,
+            DataType::Utf8,
+            DataType::Binary,
+        ];
+        kind.is_integer() || kind.is_floating() || others.contains(kind)
+    };
+    let nested = columns.find(|field| !is_plain(field.data_type()));
+    nested.map(|field| field.name().as_str())
 }
 
 /// `wanted`, with nulls allowed in the columns that `written` lacks or allows them in.

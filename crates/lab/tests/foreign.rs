@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow_array::{Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{Float64Array, RecordBatch, StringArray, StructArray, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
-use sojourn_lab::{Outcome, Replace, TableKind};
+use sojourn_lab::{Outcome, Replace, TableKind, read_table};
 use sojourn_net::Rng;
 use sojourn_scenario::digest::sha256_hex;
 
@@ -180,6 +180,48 @@ fn tables_larger_than_the_limit_are_refused_before_they_are_read() {
     Outcome::load(place.path()).unwrap();
     let message = Outcome::load_within(place.path(), 10_000_000).unwrap_err();
     assert!(message.rule.starts_with("needs more memory"), "{message}");
+}
+
+/// A Parquet file with one column.
+fn table_of(values: Arc<dyn arrow_array::Array>) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter([("a", values)]).unwrap();
+    let mut file = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    file
+}
+
+#[test]
+fn a_table_of_any_columns_is_read_within_its_limit() {
+    let equal = |rows| table_of(Arc::new(Float64Array::from_value(0.5, rows)));
+    assert_eq!(read_table(equal(2), 1_000_000).unwrap().rows(), 2);
+    let many = equal(2_000_000);
+    assert!(many.len() < 100_000, "{}", many.len());
+    let refused = read_table(many, 1_000_000).unwrap_err();
+    assert!(
+        refused.starts_with("has 2000000 rows; expected at most 125000, "),
+        "{refused}"
+    );
+    let long = StringArray::from_iter_values(std::iter::repeat_n("a".repeat(1000), 20_000));
+    let refused = read_table(table_of(Arc::new(long)), 10_000_000).unwrap_err();
+    assert!(refused.starts_with("needs more memory"), "{refused}");
+
+    let field = Arc::new(Field::new("b", DataType::UInt64, false));
+    let values: Arc<dyn arrow_array::Array> = Arc::new(UInt64Array::from_value(0, 1));
+    let nested = table_of(Arc::new(StructArray::from(vec![(field, values)])));
+    let refused = read_table(nested, 1_000_000).unwrap_err();
+    assert!(refused.ends_with("cannot read: a"), "{refused}");
+
+    // Of a table whose digest was computed again; some make the Parquet reader panic.
+    let few = equal(2);
+    for bit in 0..8 * few.len() {
+        let mut flipped = few.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        if let Err(refused) = read_table(flipped, 1_000_000) {
+            assert!(!refused.contains('\n'), "{refused:?}");
+        }
+    }
 }
 
 #[test]

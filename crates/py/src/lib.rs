@@ -103,5 +103,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)?;
     module.add_function(wrap_pyfunction!(storage::add_derived_file, module)?)?;
     module.add_function(wrap_pyfunction!(storage::open_committed_file, module)?)?;
-    module.add_function(wrap_pyfunction!(storage::open_regular_file, module)?)
+    module.add_function(wrap_pyfunction!(storage::open_regular_file, module)?)?;
+    module.add_function(wrap_pyfunction!(storage::read_saved_table, module)?)?;
+    module.add_function(wrap_pyfunction!(storage::scenario_sha256, module)?)
 }

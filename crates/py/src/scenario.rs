@@ -34,6 +34,12 @@ impl PyScenario {
         Ok(Self(py.detach(|| Scenario::from_json(text))?))
     }
 
+    /// Read the JSON of a saved result, which is untrusted: no file that it names is read.
+    #[staticmethod]
+    fn from_saved(py: Python<'_>, text: &str) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Scenario::from_saved(text))?))
+    }
+
     /// All keys of the scenario as TOML, defaults included; reading it gives an equal one.
     fn to_toml(&self) -> String {
         self.0.to_toml()

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use sojourn_lab::{Scenario, read_table};
 use sojourn_store::{Disk, Folder, Links, Replacement, add_derived, open_committed, open_regular};
 
-use crate::errors::NotRegularError;
+use crate::errors::{Failure, NotRegularError};
+use crate::outcome::PyTable;
 
 /// The exception for an error of a file: its number, its text and the path.
 fn os_error(error: &io::Error, path: &Path) -> PyErr {
@@ -54,6 +56,27 @@ pub(crate) fn open_committed_file(
     let file = py.detach(|| open_committed(&directory, name));
     let file = file.map_err(|e| os_error(&e, &directory.join(name)))?;
     Ok(file.into_raw_fd())
+}
+
+/// Read the content of a Parquet file, whose table takes at most `max_bytes` of memory.
+///
+/// Raises `DamagedResultError`, whose message begins with a verb, if it has other columns than numbers,
+/// text and bytes.
+#[pyfunction]
+#[pyo3(name = "read_table")]
+pub(crate) fn read_saved_table(
+    py: Python<'_>,
+    content: PyBackedBytes,
+    max_bytes: u64,
+) -> Result<PyTable, Failure> {
+    let table = py.detach(|| read_table(content.to_vec(), max_bytes));
+    Ok(PyTable(table.map_err(Failure::Damaged)?))
+}
+
+/// The SHA-256 of a scenario in JSON as it was written: keys added since are not part of it.
+#[pyfunction]
+pub(crate) fn scenario_sha256(text: &str) -> Result<String, Failure> {
+    Ok(Scenario::hash_as_written(text)?)
 }
 
 /// Add a report or figure to the index of its directory.

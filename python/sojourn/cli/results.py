@@ -1,8 +1,9 @@
 """``sojourn report``, ``stats``, ``export`` and ``import``: tables, pages and files of results."""
 
 import json as js
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -30,6 +31,7 @@ from sojourn.result import Result, budget, derived_files, formatting, metrics, t
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.reports import write_report
 
+T = TypeVar("T")
 STANDARD_OUTPUT = Path("-")
 # A report needs this many times the memory of the tables, and by default as much as this.
 REPORT_FACTOR = 4
@@ -91,7 +93,7 @@ def report(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Maximum memory, such as 8gb; a result that needs more is rejected.",
+            help="Maximum memory, such as 8gb; a result or sweep that needs more is rejected.",
             show_default="4 GiB, or 80 % of the available memory if that is less",
             rich_help_panel=EXECUTION,
         ),
@@ -109,14 +111,11 @@ def report(
                 "means of the sweep"
             )
             raise typer.BadParameter(message)
-        if max_memory is not None:
-            message = f"--max-memory: {folder} contains a sweep; expected a result"
-            raise typer.BadParameter(message)
-        swept, file = SweepResult.load(folder), _file(folder, out)
+        swept, file = _loaded(SweepResult.load, folder, max_memory), _file(folder, out)
         write_report(swept, file)
         say(f"wrote report to {file}")
         return 0
-    result = _loaded(folder, max_memory)
+    result = _loaded(Result.load, folder, max_memory)
     if latex is not None:
         text = result.to_latex(metric or None, group=group, baseline=baseline)
         _write(latex, text, result)
@@ -127,13 +126,13 @@ def report(
     return judged([result], strict=strict)
 
 
-def _loaded(folder: Path, max_memory: str | None) -> Result:
-    """Load a result whose report needs at most some memory."""
+def _loaded(load: Callable[..., T], folder: Path, max_memory: str | None) -> T:
+    """Load a result or a sweep whose report needs at most some memory."""
     limit = budget.limit(max_memory)
     if limit is None or max_memory is None:
         limit = min(REPORT_BYTES, limit or REPORT_BYTES)
     try:
-        return Result.load(folder, max_bytes=limit // REPORT_FACTOR)
+        return load(folder, max_bytes=limit // REPORT_FACTOR)
     except DamagedResultError as error:
         if "memory" not in str(error):
             raise

@@ -178,7 +178,7 @@ def is_saved(scenario: Scenario, place: Path, backend: str | None = None) -> boo
             return False
         if found["backend"]["name"] != (backend or _core.backend_names()[0]):
             return False
-        return Scenario.from_json(json.dumps(found["scenario"])).hash == scenario.hash
+        return _core.Scenario.from_saved(json.dumps(found["scenario"])).hash == scenario.hash
     except (OSError, ValueError, KeyError, TypeError, _core.ScenarioError):
         return False
 

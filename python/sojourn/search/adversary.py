@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import polars as pl
 
@@ -18,11 +18,18 @@ from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import SCORE, Contest, Regret, contest, objective
-from sojourn.search.plan import MAX_RUNS, SEARCH_PARAMETERS, Trials, TrialSearch, conditions
+from sojourn.search.plan import (
+    MAX_RUNS,
+    SEARCH_PARAMETERS,
+    TRIAL_FIELDS,
+    Trials,
+    TrialSearch,
+    conditions,
+)
 from sojourn.search.runner import Runner, executed, fresh_seed
 from sojourn.search.search_result import SearchResult
 from sojourn.search.trials import Costs, tried
-from sojourn.storage.saved import Saved
+from sojourn.storage.saved import NUMBER, TEXT, WHOLE, Columns, Saved
 from sojourn.sweeps.parameters import parameters
 from sojourn.traffic import Ping, Tcp, Udp
 
@@ -278,6 +285,14 @@ class AdversaryResult(SearchResult):
         *("sojourn", "scenario", "parameters", "arm", "against", "score", "where"),
         *("trials", "replications", "intervals", "keep", "seed"),
     )
+    _FIELDS: ClassVar[Mapping[str, Any]] = {
+        **TRIAL_FIELDS,
+        "arm": str,
+        "against": str,
+        "score": str,
+        "keep": float,
+        "invalid": list[str],
+    }
 
     def __init__(
         self, manifest: dict[str, Any], trials: pl.DataFrame, worst: Counterexample
@@ -324,6 +339,11 @@ class AdversaryResult(SearchResult):
         except OSError as error:
             message = f"cannot write {path}: {error.strerror}"
             raise _core.ResultError(message) from None
+
+    @classmethod
+    def _columns(cls, manifest: dict[str, Any]) -> dict[str, Columns]:
+        values = dict.fromkeys(manifest["paths"], TEXT)
+        return {"trials": {"trial": WHOLE, **values, "state": TEXT, "regret": NUMBER}}
 
     @classmethod
     def _loaded(cls, saved: Saved, directory: Path) -> Self:

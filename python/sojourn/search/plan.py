@@ -96,6 +96,10 @@ class PreparedSearch:
         raise NotImplementedError
 
 
+# Keys of the manifest of a :class:`TrialSearch`, and their types.
+TRIAL_FIELDS: dict[str, Any] = {"trials": int, "intervals": int, "where": list[str]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSearch(PreparedSearch):
     """A checked search in which earlier trials decide which points follow."""

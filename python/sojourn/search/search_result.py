@@ -1,6 +1,5 @@
 """What the results of all searches share: a manifest, tables, and how they are saved."""
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +8,15 @@ from typing import Any, ClassVar, Self
 import polars as pl
 
 from sojourn.scenario import Scenario
-from sojourn.storage.saved import Layout, Saved
+from sojourn.storage.saved import MAX_BYTES, Columns, Layout, Saved, scenario_text
 
-FORMAT = 1
+# Keys of the manifests of all searches, and their types.
+_FIELDS: dict[str, Any] = {
+    "parameters": dict[str, Any],
+    "paths": list[str],
+    "replications": int,
+    "seed": int,
+}
 
 
 class SearchResult:
@@ -32,6 +37,8 @@ class SearchResult:
     _TEXTS: ClassVar[tuple[str, ...]] = ()
     # Keys of the manifest that identify a search.
     _IDENTITY: ClassVar[tuple[str, ...]]
+    # Keys that only the manifest of this search has, and their types.
+    _FIELDS: ClassVar[Mapping[str, Any]]
 
     def __init__(self, manifest: dict[str, Any], **tables: pl.DataFrame) -> None:
         self.manifest = manifest
@@ -40,7 +47,7 @@ class SearchResult:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario of the search, without arms."""
-        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+        return Scenario.from_json(scenario_text(self.manifest))
 
     @classmethod
     def check(cls, directory: str | Path, manifest: Mapping[str, Any], *, force: bool) -> None:
@@ -80,17 +87,18 @@ class SearchResult:
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        manifest = {"format": FORMAT, **self.manifest}
-        self._layout().save(directory, manifest, self._tables, self._texts(), force=force)
+        self._layout().save(directory, self.manifest, self._tables, self._texts(), force=force)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
+    def load(cls, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Self:
         """Read a result that :meth:`save` wrote.
 
         Parameters
         ----------
         directory
             The directory.
+        max_bytes
+            Maximum memory of the tables in bytes.
 
         Returns
         -------
@@ -100,22 +108,33 @@ class SearchResult:
         Raises
         ------
         ResultError
-            The directory contains no result of this search, or a damaged one.
+            The directory contains no result of this search, or a damaged one, or its tables take
+            more memory.
         """
-        saved = cls._layout().load(directory)
-        del saved.manifest["format"]
-        return cls._loaded(saved, Path(directory))
+        return cls._loaded(cls._layout().load(directory, max_bytes=max_bytes), Path(directory))
 
     @classmethod
     def _layout(cls) -> Layout:
         return Layout(
             kind=f"result of {cls._KIND}",
             manifest=f"{cls._KIND}.json",
-            format=FORMAT,
             identity=cls._IDENTITY,
+            fields={**_FIELDS, **cls._FIELDS},
             tables=cls._TABLES,
+            columns=cls._columns,
+            is_consistent=cls._is_consistent,
             texts=cls._TEXTS,
         )
+
+    @classmethod
+    def _columns(cls, manifest: dict[str, Any]) -> Mapping[str, Columns]:
+        """Return the columns of the tables."""
+        raise NotImplementedError
+
+    @classmethod
+    def _is_consistent(cls, _manifest: dict[str, Any]) -> bool:
+        """Whether the values of a manifest agree with each other."""
+        return True
 
     @classmethod
     def _loaded(cls, saved: Saved, _directory: Path) -> Self:

@@ -2,10 +2,10 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from statistics import fmean, pvariance
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from sojourn.search.plan import MAX_RUNS, Arm, PreparedSearch, SearchParameters
 from sojourn.search.runner import Runner, executed
 from sojourn.search.search_result import SearchResult
 from sojourn.search.settings import of_arm
+from sojourn.storage.saved import NUMBER, TEXT, Columns
 from sojourn.sweeps.parameters import parameters
 
 if TYPE_CHECKING:
@@ -252,6 +253,13 @@ class PreparedSensitivity(PreparedSearch):
         }
 
 
+# The columns of the indices by method.
+_INDICES = {
+    "sobol": ("first", "first_low", "first_high", "total", "total_low", "total_high"),
+    "morris": ("mu_star", "mu_star_low", "mu_star_high", "mu", "sigma"),
+}
+
+
 class SensitivityResult(SearchResult):
     """How much each parameter affects each metric.
 
@@ -275,6 +283,7 @@ class SensitivityResult(SearchResult):
         *("sojourn", "scenario", "parameters", "metrics"),
         *("method", "samples", "replications", "seed"),
     )
+    _FIELDS: ClassVar[Mapping[str, Any]] = {"metrics": list[str], "method": str, "samples": int}
 
     def __init__(
         self,
@@ -324,6 +333,22 @@ class SensitivityResult(SearchResult):
     def method(self) -> str:
         """``"sobol"`` or ``"morris"``."""
         return str(self.manifest["method"])
+
+    @classmethod
+    def _columns(cls, manifest: dict[str, Any]) -> dict[str, Columns]:
+        metrics, of = manifest["metrics"], {"metric": TEXT, "parameter": TEXT}
+        return {
+            "indices": {**of, **dict.fromkeys(_INDICES[manifest["method"]], NUMBER)},
+            "noise": {"metric": TEXT, **dict.fromkeys(("mean", "deviation", "noise"), NUMBER)},
+            "points": {
+                **dict.fromkeys(manifest["paths"], TEXT),
+                **dict.fromkeys(metrics, NUMBER),
+            },
+        }
+
+    @classmethod
+    def _is_consistent(cls, manifest: dict[str, Any]) -> bool:
+        return manifest["method"] in _INDICES
 
     def bars(self) -> "Figure":
         """Draw the total order index, or μ* of Morris, of each parameter with its interval.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
 from sojourn.search.plan import (
     MAX_RUNS,
+    TRIAL_FIELDS,
     Arm,
     SearchParameters,
     Trials,
@@ -29,6 +30,7 @@ from sojourn.search.runner import Runner, executed, fresh_seed
 from sojourn.search.search_result import SearchResult
 from sojourn.search.settings import Settings, changed, of_arm, settings
 from sojourn.search.trials import Costs, Trial, compromise, dominates, tried
+from sojourn.storage.saved import FLAG, NUMBER, TEXT, WHOLE, Columns
 from sojourn.sweeps.parameters import parameters
 
 if TYPE_CHECKING:
@@ -109,6 +111,13 @@ class PreparedTune(TrialSearch):
 
 
 _BEST = "best.toml"
+# What follows the name of an objective in the columns of the front.
+_ENDS = ("", "_low", "_high", "_change", "_change_low", "_change_high")
+_IMPORTANCE = {
+    "objective": TEXT,
+    "parameter": TEXT,
+    **dict.fromkeys(("importance", "low", "high"), (pl.Float64,)),
+}
 
 
 class TuneResult(SearchResult):
@@ -135,6 +144,14 @@ class TuneResult(SearchResult):
         *("sojourn", "scenario", "parameters", "objectives", "where"),
         *("trials", "replications", "intervals", "seed"),
     )
+    _FIELDS: ClassVar[Mapping[str, Any]] = {
+        **TRIAL_FIELDS,
+        "objectives": list[str],
+        "seed_of_intervals": int,
+        "best": int | None,
+        "points": dict[str, dict[str, Any]],
+        "invalid": list[str],
+    }
 
     def __init__(
         self,
@@ -280,6 +297,37 @@ class TuneResult(SearchResult):
             "share of the importance (PED-ANOVA)",
         )
 
+    @classmethod
+    def _columns(cls, manifest: dict[str, Any]) -> dict[str, Columns]:
+        objectives = manifest["objectives"]
+        values = dict.fromkeys(manifest["paths"], TEXT)
+        # The last row of the front is the original scenario.
+        original = {"trial": (*WHOLE, pl.Null), **dict.fromkeys(values, (*TEXT, pl.Null))}
+        measured = [f"{name}{end}" for name in objectives for end in _ENDS]
+        return {
+            "trials": {
+                "trial": WHOLE,
+                **values,
+                "state": TEXT,
+                "front": FLAG,
+                **dict.fromkeys(objectives, NUMBER),
+            },
+            "front": {
+                **original,
+                "n": WHOLE,
+                "dominated": (*FLAG, pl.Null),
+                **dict.fromkeys(measured, NUMBER),
+            },
+            "importance": _IMPORTANCE,
+        }
+
+    @classmethod
+    def _is_consistent(cls, manifest: dict[str, Any]) -> bool:
+        best, points = manifest["best"], manifest["points"]
+        return (best is None or f"{best}" in points) and all(
+            sorted(values) == sorted(manifest["paths"]) for values in points.values()
+        )
+
     def _texts(self) -> dict[str, str | None]:
         return {_BEST: None if self.best is None else self.tuned().to_toml()}
 
@@ -341,13 +389,7 @@ def execute(planned: PreparedTune, runner: Runner) -> TuneResult:
                 (planned.objectives[one.objective].text, one.parameter, one.mean, one.low, one.high)
                 for one in found.optimisation.importance
             ],
-            schema={
-                "objective": pl.String,
-                "parameter": pl.String,
-                "importance": pl.Float64,
-                "low": pl.Float64,
-                "high": pl.Float64,
-            },
+            schema={name: of[0] for name, of in _IMPORTANCE.items()},
             orient="row",
         ),
     )
@@ -431,8 +473,7 @@ def _trials(planned: PreparedTune, trials: Sequence[Trial], best: set[int]) -> p
 
 
 def _frame(planned: PreparedTune, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    ends = ("", "_low", "_high", "_change", "_change_low", "_change_high")
-    columns = [f"{one.text}{end}" for one in planned.objectives for end in ends]
+    columns = [f"{one.text}{end}" for one in planned.objectives for end in _ENDS]
     table = [
         {
             "trial": row["trial"],

@@ -13,9 +13,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sojourn import _core
+from sojourn.storage import saved
+
+# No batch is larger, as an object or in memory: it has at most 4,096 rows.
+MAX_BYTES = 256 << 20
 SUFFIX = ".parquet"
 _NAME = re.compile(r"([0-9a-f]{64})\.(\d{1,9})\.parquet")
-_COLUMNS = ("key", "row", "scenario", "scenario_sha256", "version", "commit")
+_COLUMNS: saved.Columns = {
+    "key": saved.TEXT,
+    "row": (pl.Binary,),
+    **dict.fromkeys(("scenario", "scenario_sha256", "version", "commit"), saved.TEXT),
+}
 # The key of the digest in the metadata, and the placeholder while the digest is computed.
 _DIGEST = "sojourn.sha256"
 _BLANK = "0" * 64
@@ -57,7 +66,7 @@ def encode(rows: Mapping[str, bytes], about: About) -> tuple[str, bytes]:
             "version": about.version,
             "commit": about.commit,
         },
-        schema={name: pl.Binary if name == "row" else pl.String for name in _COLUMNS},
+        schema={name: of[0] for name, of in _COLUMNS.items()},
     )
     stream = io.BytesIO()
     frame.write_parquet(stream, compression="zstd", metadata={_DIGEST: _BLANK})
@@ -83,12 +92,16 @@ def decode(name: str, data: bytes) -> tuple[dict[str, bytes], About]:
     if place is None or hashlib.sha256(blank).hexdigest().encode() != place[1]:
         message = "its content does not have the digest that it contains"
         raise DamagedError(message)
-    frame = pl.read_parquet(io.BytesIO(data), columns=list(_COLUMNS))
-    if name_of(frame["key"]) != name:
+    try:
+        frame = saved.read_table(data, _COLUMNS, MAX_BYTES)
+    except _core.DamagedResultError as error:
+        message = f"it {error}"
+        raise DamagedError(message) from None
+    if frame.is_empty() or name_of(frame["key"]) != name:
         message = "it contains other runs than its name says"
         raise DamagedError(message)
     first = frame.row(0, named=True)
-    about = About(**{field: first[field] for field in _COLUMNS[2:]})
+    about = About(**{field: first[field] for field in list(_COLUMNS)[2:]})
     return dict(zip(frame["key"].to_list(), frame["row"].to_list(), strict=True)), about
 
 

@@ -20,8 +20,6 @@ from sojourn.storage import batch
 if TYPE_CHECKING:
     from obstore import UpdateVersion
 
-# No object is larger: a batch has at most 4,096 rows.
-MAX_OBJECT = 256 << 20
 # An object that is written to read the clock of the store.
 CLOCK = "clock"
 # Prefix of the names of files that are being written.
@@ -108,7 +106,7 @@ class Directory:
     def get(self, name: str) -> bytes | None:
         """Read an object; None if there is none."""
         try:
-            return files.head(self._path / name, MAX_OBJECT)
+            return files.head(self._path / name, batch.MAX_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -236,7 +234,7 @@ class Bucket:
                     raise
                 return None
             # No batch is this large: the rest of such an object does not match its digest.
-            return b"" if found.meta["size"] > MAX_OBJECT else bytes(found.bytes())
+            return b"" if found.meta["size"] > batch.MAX_BYTES else bytes(found.bytes())
 
     def list(self, prefix: str) -> Sequence[Item]:
         """List the objects whose names begin with a prefix."""

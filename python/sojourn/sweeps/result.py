@@ -1,6 +1,5 @@
 """The result of a sweep: metrics per run and per point."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from sojourn.result import metrics
 from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
+from sojourn.storage import saved
 from sojourn.sweeps import estimates, storage
 from sojourn.sweeps.scales import scale
 
@@ -194,7 +194,7 @@ class SweepResult:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario without the changes of the points."""
-        return Scenario.from_json(json.dumps(self.manifest["scenario"]))
+        return Scenario.from_json(saved.scenario_text(self.manifest))
 
     @property
     def interval(self) -> str:
@@ -450,13 +450,15 @@ class SweepResult:
         )
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
+    def load(cls, directory: str | Path, *, max_bytes: int = saved.MAX_BYTES) -> Self:
         """Read a sweep that :meth:`save` wrote.
 
         Parameters
         ----------
         directory
             The directory.
+        max_bytes
+            Maximum memory of the tables in bytes.
 
         Returns
         -------
@@ -466,9 +468,9 @@ class SweepResult:
         Raises
         ------
         ResultError
-            The directory contains no sweep, or a damaged one.
+            The directory contains no sweep, or a damaged one, or its tables take more memory.
         """
-        return cls(*storage.load(directory))
+        return cls(*storage.load(directory, max_bytes=max_bytes))
 
     def _one(self, path: str | None) -> str:
         chosen = self.parameters[0] if path is None else path

@@ -18,7 +18,6 @@ from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
-from sojourn.sweeps import storage
 from sojourn.sweeps.execution import LEAST_RUNS, Execution, Until, until
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
@@ -134,7 +133,6 @@ class PreparedSweep:
     def manifest(self, *, complete: bool) -> dict[str, Any]:
         """Describe the sweep, for :class:`SweepResult`."""
         return {
-            "format": storage.FORMAT,
             "sojourn": {"version": _core.version(), "commit": _core.commit()},
             "scenario": json.loads(self.scenario.checked.to_json()),
             "scenario_sha256": self.scenario.hash,

@@ -8,9 +8,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import derived_files
-from sojourn.storage.saved import Layout
+from sojourn.storage.saved import MAX_BYTES, NUMBER, TEXT, VALUE, WHOLE, Columns, Layout
 
-FORMAT = 1
 # Bytes per run of the tables, without columns of applications: about 66 in runs.parquet and 300 per
 # point in points.parquet, which has an interval for every mean (90 points of 3 runs, 25 November
 # 2026). A saved sweep is smaller than this if points have several runs.
@@ -42,7 +41,7 @@ def _check_replaced(place: Path, found: dict[str, Any], manifest: Mapping[str, A
     if found["complete"]:
         message = f"{place}: contains the complete sweep, which an interrupted one never replaces"
         raise _core.ResultError(message)
-    if found.get("runs", 0) > manifest["runs"]:
+    if found["runs"] > manifest["runs"]:
         message = (
             f"{place}: contains {found['runs']} runs of the sweep, which one with "
             f"{manifest['runs']} runs never replaces"
@@ -50,48 +49,47 @@ def _check_replaced(place: Path, found: dict[str, Any], manifest: Mapping[str, A
         raise _core.ResultError(message)
 
 
-def load(directory: str | Path) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame, str]:
-    """Read a sweep."""
-    saved = LAYOUT.load(directory)
-    for name, count in (("runs", "replication"), ("points", "n")):
-        expected = ["point", *saved.manifest["paths"], "arm", count]
-        if saved.tables[name].columns[: len(expected)] != expected:
-            message = (
-                f"{Path(directory) / name}.parquet: damaged: expected the columns "
-                f"{', '.join(expected)} first"
-            )
-            raise _core.DamagedResultError(message)
+def load(
+    directory: str | Path, *, max_bytes: int = MAX_BYTES
+) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame, str]:
+    """Read a sweep, whose tables take at most `max_bytes` of memory."""
+    saved = LAYOUT.load(directory, max_bytes=max_bytes)
     manifest = {key: value for key, value in saved.manifest.items() if key != "runs"}
     return manifest, saved.tables["runs"], saved.tables["points"], saved.digest
 
 
-def _is_described(manifest: dict[str, Any]) -> bool:
-    """Whether the values of a manifest, which may come from anywhere, have their types."""
-    paths, space = manifest["paths"], manifest["space"]
-    if not (isinstance(paths, list) and isinstance(space, dict)):
-        return False
-    parameters, where = space.get("parameters"), space.get("where")
-    if not (isinstance(parameters, dict) and isinstance(where, list)):
-        return False
-    named = ",".join(parameters).split(",")
-    return (
-        all(isinstance(path, str) for path in paths)
-        and sorted(named) == sorted(paths)
-        and all(isinstance(values, list) for values in parameters.values())
-        and all(isinstance(text, str) for text in where)
-        and isinstance(space.get("sample"), str | None)
-        and isinstance(manifest["complete"], bool)
-        and all(isinstance(manifest[key], int) for key in ("points", "replications", "most"))
-    )
+def _columns(manifest: dict[str, Any]) -> dict[str, Columns]:
+    """List the columns of the tables; metrics follow those that are named."""
+    point = {"point": WHOLE, **dict.fromkeys(manifest["paths"], VALUE), "arm": TEXT}
+    return {
+        "runs": {**point, "replication": WHOLE, "*": NUMBER},
+        "points": {**point, "n": WHOLE, "*": NUMBER},
+    }
+
+
+def _is_consistent(manifest: dict[str, Any]) -> bool:
+    """Whether the parameters are those of the paths."""
+    named = ",".join(manifest["space"]["parameters"]).split(",")
+    return sorted(named) == sorted(manifest["paths"])
 
 
 LAYOUT = Layout(
     kind="sweep",
     manifest=derived_files.SWEEP,
-    format=FORMAT,
     identity=("scenario", "space", "until", "replications", "most"),
-    required=("paths", "points", "complete"),
+    fields={
+        "scenario_sha256": str,
+        "space": {"parameters": dict[str, list[Any]], "where": list[str], "sample": str | None},
+        "paths": list[str],
+        "points": int,
+        "replications": int,
+        "until": str | None,
+        "most": int,
+        "complete": bool,
+        "runs": int,
+    },
     tables=("runs", "points"),
-    is_described=_is_described,
+    columns=_columns,
+    is_consistent=_is_consistent,
     check_replaced=_check_replaced,
 )

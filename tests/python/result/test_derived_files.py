@@ -352,7 +352,10 @@ def test_a_report_loads_only_what_fits_its_memory(sojourn: Command, tmp_path: Pa
         done = sojourn("report", "r", "--max-memory", least)
         assert "r/flows.parquet: " in done.stderr
         assert done.returncode == 4
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s" / "sweep.json").write_text("{}", encoding="utf-8")
-    done = sojourn("report", "s", "--max-memory", "1gb")
-    assert done.stderr.endswith("--max-memory: s contains a sweep; expected a result\n")
+    sj.sweep(scenario(), {"rtt": "10ms"}).save(tmp_path / "s")
+    assert sojourn("report", "s", "--max-memory", "1gb").returncode == 0
+    done = sojourn("report", "s", "--max-memory", "0b")
+    assert done.returncode == 4, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sojourn: s/runs.parquet: damaged: has 1 rows; expected at most 0, ")
+    assert line.endswith("a report needs 4 times the memory; see --max-memory")

@@ -12,7 +12,8 @@ import pytest
 
 import sojourn as sj
 from sojourn.scenario.paths import expanded
-from sojourn.sweeps import storage
+from support.saved import scenario
+from support.saved_kinds import sign
 from support.shell import Command, environment
 
 TEXT = """
@@ -46,8 +47,9 @@ def swept(runs: int = 2, *, complete: bool = True, replications: int = 2) -> sj.
         }
     )
     manifest = {
-        "format": storage.FORMAT,
-        "scenario": {},
+        "sojourn": {"version": "1", "commit": "c"},
+        "scenario": json.loads(scenario().checked.to_json()),
+        "scenario_sha256": scenario().hash,
         "space": {"parameters": {"rtt": [["10ms"]]}, "where": [], "sample": None},
         "paths": ["rtt"],
         "points": 1,
@@ -148,8 +150,7 @@ def test_a_manifest_from_elsewhere_is_refused_in_one_line(
     tmp_path: Path, key: str, value: object
 ) -> None:
     swept().save(tmp_path)
-    manifest = json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))
-    (tmp_path / "sweep.json").write_text(json.dumps({**manifest, key: value}), encoding="utf-8")
+    sign(tmp_path, "sweep", lambda manifest: manifest.update({key: value}))
     with pytest.raises(sj.DamagedResultError) as error:
         sj.SweepResult.load(tmp_path)
     assert "\n" not in f"{error.value}"
