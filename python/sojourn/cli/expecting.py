@@ -51,15 +51,15 @@ def check_names(
     found: Sequence[Expectation], scenario: Scenario, planned: PreparedSweep | None = None
 ) -> None:
     """Check the names of metrics, arms and links before the first run."""
-    changes = [{}] if planned is None else [point.changes for point in planned.points]
-    check_metrics(found, queued_links(scenario.checked, changes))
+    links = queued_links(scenario.checked) if planned is None else planned.queued_links
+    check_metrics(found, links)
     if planned is None:
         check_groups(found, groups(scenario))
     check_arms(found, scenario.checked.arms)
     if not any(is_capacity(name) for one in found for name in one.expression.references):
         return
     # The rate of a link may be a number at some points, and a trace at others.
-    for change in changes:
+    for change in [{}] if planned is None else planned.changes:
         check_links(found, capacities(scenario, change))
 
 

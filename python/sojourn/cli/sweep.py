@@ -35,7 +35,7 @@ from sojourn.expectations.judging import Judgement, failed
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
-from sojourn.result.naming import check_possible, described, queued_links
+from sojourn.result.naming import check_possible, described
 from sojourn.scenario import Scenario
 from sojourn.sweeps import SweepInterrupted, SweepResult, storage
 from sojourn.sweeps.estimates import KEYS, main_metrics
@@ -86,19 +86,18 @@ def sweep(
     plan = given.plan(_arms(scenario, arm), tables)
     where = place(plan.on)
     store = store_of(where, plan.shared)
-    planned = prepared(plan)
+    planned = prepared(plan, dry=dry_run)
     expected = expecting.all_expectations(expect, tables, groups=False)
-    links = queued_links(planned.scenario.checked, [point.changes for point in planned.points])
     for name in metric or ():
-        check_possible(name, links, place="--metric")
+        check_possible(name, planned.queued_links, place="--metric")
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, planned.scenario, planned)
-    _core.check_backend(planned.groups[0].scenario, where.backend)
+    _core.check_backend(planned.first, where.backend)
     if store is not None:
         from sojourn.execute.shared import keys  # noqa: PLC0415 - slow to import, and seldom needed
 
         # Before a dry run: the runs of some backends cannot be shared.
-        keys(planned.groups[0].scenario, where.backend)
+        keys(planned.first, where.backend)
     estimate = planned.estimate(jobs=plan.jobs, max_memory=plan.max_memory)
     if dry_run:
         concurrent = jobs_at_once(plan.jobs, where.backend)
@@ -255,7 +254,8 @@ def _announced(
 
 def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as_json: bool) -> int:
     """Print the points of a sweep and the estimate."""
-    estimate = {**estimate, "saved_bytes": storage.expected_bytes(planned.runs)}
+    runs = estimate["runs"]
+    estimate = {**estimate, "saved_bytes": storage.expected_bytes(runs)}
     if as_json:
         points = [dict(point.values) for point in planned.points]
         manifest = planned.manifest(complete=False)
@@ -268,11 +268,11 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
     bound = "" if planned.until is None else f" at first, at most {planned.most} per point and arm"
     print(
         f"{counted(len(planned.points), 'point')}, {counted(len(arms), 'arm')}, "
-        f"{counted(planned.runs, 'run')}{bound} of {planned.scenario.checked.duration_s:g} s"
+        f"{counted(runs, 'run')}{bound} of {planned.scenario.checked.duration_s:g} s"
     )
     print(
         f"estimate: {session.cpu_time(estimate['cpu_s'])} of CPU time, "
-        f"{session.cpu_time(estimate['cpu_s'] / min(jobs, planned.runs))} on "
+        f"{session.cpu_time(estimate['cpu_s'] / min(jobs, runs))} on "
         f"{counted(jobs, 'processor')}; at most "
         f"{session.rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory; about "
         f"{session.rounded(estimate['saved_bytes'] / 1e3):,} kB in --out"

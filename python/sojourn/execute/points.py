@@ -6,6 +6,7 @@ group in one file, and no processor waits for the last run of each point.
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +20,8 @@ from sojourn.scenario import Scenario
 # after the other; the time to begin one grows with the number of groups in the store.
 _RUNS = 1024
 _LEAST_ARMS = 8
+# Most arms that wait for others of the same structure: each takes about 2 kB.
+_WAITING = 16 * _RUNS
 # Keys that a result has only once, so that arms of a group must share them.
 _COMMON = ("duration", "warmup")
 # Keys of traffic that do not decide which metrics exist. Metrics such as Jain's index depend on
@@ -61,7 +64,7 @@ class _Member:
     name: str
     changes: Mapping[str, Any]
     arm: str
-    points: list[int]
+    points: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,34 +90,76 @@ class PointGroup:
 
 
 def grouped(scenario: Scenario, points: Sequence[Point], most: int) -> Iterator[PointGroup]:
-    """Group the points of a sweep."""
+    """Group the points of a sweep.
+
+    Only the groups that are being filled are in memory, and 8 bytes per arm of each point.
+    """
     document = json.loads(scenario.checked.to_json())
     document["replications"] = most
     arms = document.pop("arms", None) or [{"name": scenario.checked.arms[0], "set": {}}]
+    equal = _equal(arms, points)
+    size = max(_RUNS // most, _LEAST_ARMS)
+
+    def checked(key: str, members: Iterable[_Member]) -> PointGroup:
+        part = list(members)
+        found = _checked(document, json.loads(key)[0], part, points, has_arms=len(arms) > 1)
+        return PointGroup(found, tuple(PointArm(one.points, one.arm) for one in part), most)
+
+    # Members by their names, of groups with the same structure.
     alike: dict[str, dict[str, _Member]] = {}
-    names: dict[str, str] = {}
+    waiting = 0
+    for number, (arm, changes, common, merged) in _members(arms, points):
+        identity = json.dumps([arm, merged, common])
+        numbers = equal.get(identity, (number,))
+        if numbers[0] != number:
+            continue
+        key = json.dumps([common, _structure(merged)], sort_keys=True)
+        members = alike.setdefault(key, {})
+        name = _name(arm, changes, identity)
+        if name in members:
+            name = _with_digest(name, identity)
+        members[name] = _Member(name, merged, arm, tuple(numbers))
+        waiting += 1
+        if len(members) == size or waiting == _WAITING:
+            # Of many structures, the oldest is the least likely to be continued.
+            first = key if len(members) == size else next(iter(alike))
+            waiting -= len(alike[first])
+            yield checked(first, alike.pop(first).values())
+    for key, members in alike.items():
+        yield checked(key, members.values())
+
+
+# An arm at a point: its name, the changes of the point, those that all arms share, and its own.
+_Changes = tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]
+
+
+def _members(
+    arms: Sequence[Mapping[str, Any]], points: Sequence[Point]
+) -> Iterator[tuple[int, _Changes]]:
+    """Yield the number of each point with each of its arms."""
     for number, point in enumerate(points):
         changes = {path: plain(path, value) for path, value in point.changes.items()}
         own = {path: value for path, value in changes.items() if path not in _COMMON}
         common = {path: changes[path] for path in _COMMON if path in changes}
         for arm in arms:
-            merged = _merged(arm, own)
-            identity = json.dumps([arm["name"], merged, common])
-            members = alike.setdefault(json.dumps([common, _structure(merged)], sort_keys=True), {})
-            if identity not in members:
-                name = _name(arm["name"], changes, identity)
-                if names.setdefault(name, identity) != identity:
-                    name = _with_digest(name, identity)
-                members[identity] = _Member(name, merged, arm["name"], [])
-            members[identity].points.append(number)
-    size = max(_RUNS // most, _LEAST_ARMS)
-    for key, members in alike.items():
-        common, every = json.loads(key)[0], list(members.values())
-        for start in range(0, len(every), size):
-            part = every[start : start + size]
-            checked = _checked(document, common, part, points, has_arms=len(arms) > 1)
-            of_points = (PointArm(tuple(member.points), member.arm) for member in part)
-            yield PointGroup(checked, tuple(of_points), most)
+            yield number, (arm["name"], changes, common, _merged(arm, own))
+
+
+def _equal(arms: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> "dict[str, array[int]]":
+    """Return the numbers of the points at which an arm is the same, by its identity."""
+    import numpy as np  # noqa: PLC0415 - slow to import
+
+    def identities() -> Iterator[tuple[int, str]]:
+        for number, (arm, _, common, merged) in _members(arms, points):
+            yield number, json.dumps([arm, merged, common])
+
+    hashes = np.sort(np.fromiter((hash(identity) for _, identity in identities()), np.int64))
+    repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    found: dict[str, array[int]] = {}
+    for number, identity in identities() if repeated else ():
+        if hash(identity) in repeated:
+            found.setdefault(identity, array("L")).append(number)
+    return found
 
 
 def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,19 +84,21 @@ def links_of(scenario: _core.Scenario) -> list[str]:
 
 
 def queued_links(
-    scenario: _core.Scenario, changes: Sequence[Mapping[str, object]] = ({},)
+    scenario: _core.Scenario, changes: Iterable[Mapping[str, object]] = ({},)
 ) -> list[str]:
     """List the links of a scenario that have a queue in some arm, so that runs have its metrics."""
     document = json.loads(scenario.to_json())
     arms = [arm["set"] for arm in document.get("arms", [])] or [{}]
-
-    def is_queued(path: str, link: object) -> bool:
-        found = [change[path] for change in changes if path in change]
-        if len(found) < len(changes):
-            found += [arm.get(path, link) for arm in arms]
-        return any(value != _UNLIMITED for value in found)
-
-    return [name for name, link in document["links"].items() if is_queued(f"links.{name}", link)]
+    queued = {
+        name: any(arm.get(f"links.{name}", link) != _UNLIMITED for arm in arms)
+        for name, link in document["links"].items()
+    }
+    found = dict.fromkeys(queued, False)
+    for change in changes:
+        for name, without in queued.items():
+            path = f"links.{name}"
+            found[name] |= change[path] != _UNLIMITED if path in change else without
+    return [name for name, is_queued in found.items() if is_queued]
 
 
 def is_possible(name: str, links: Sequence[str] | None = None) -> bool:

@@ -155,7 +155,7 @@ def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:
     return queued_links(scenario.checked, [{}, *changes])
 
 
-def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> list[Point]:
+def listed(scenario: Scenario, changes: Sequence[Mapping[str, Value]]) -> Sequence[Point]:
     """Return the points at which the parameters have the given values."""
     paths = tuple(changes[0]) if changes else ()
     if not paths:

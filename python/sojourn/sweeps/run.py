@@ -2,8 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from sojourn.execute.stores import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
+from sojourn.scenario.paths import Value
 from sojourn.sweeps.execution import LEAST_RUNS, Execution, Until, until
 from sojourn.sweeps.parameters import parameters as read_parameters
 from sojourn.sweeps.result import KEYS, SweepResult
@@ -25,6 +26,12 @@ from sojourn.sweeps.space import Point, Space, points, space
 
 # Bound of the replications with `until`, relative to those of the scenario.
 _MORE = 10
+# Memory of an arm of a point while a sweep runs, per byte of its scenario in JSON and in addition,
+# and that of the metrics of a run: 4.4 to 6.8 kB per arm for scenarios of 0.4 to 1.3 kB (27
+# November 2026).
+_PER_BYTE = 4
+_BYTES_PER_ARM = 3_200
+_BYTES_PER_RUN = 400
 
 
 class SweepInterrupted(KeyboardInterrupt):
@@ -107,8 +114,8 @@ class PreparedSweep:
 
     scenario: Scenario
     space: Space
-    points: tuple[Point, ...]
-    groups: tuple[PointGroup, ...]
+    points: Sequence[Point]
+    groups: Sequence[PointGroup]
     replications: int
     until: Until | None
     most: int
@@ -118,17 +125,65 @@ class PreparedSweep:
         """Number of runs, or of the first ones if `until` is set."""
         return self.replications * sum(len(group.arms) for group in self.groups)
 
+    @property
+    def changes(self) -> Iterator[Mapping[str, Any]]:
+        """What each point changes in the scenario."""
+        return (point.changes for point in self.points)
+
+    @property
+    def queued_links(self) -> list[str]:
+        """The links that have a queue at some point."""
+        paths = (path.split(".") for path in self.points[0].changes)
+        # All points change the same paths.
+        is_same = not any(len(path) == 2 and path[0] == "links" for path in paths)  # noqa: PLR2004
+        return queued_links(
+            self.scenario.checked, [self.points[0].changes] if is_same else self.changes
+        )
+
+    @property
+    def first(self) -> _core.Scenario:
+        """The scenario at the first point."""
+        return next(grouped(self.scenario, self.points[:1], self.most)).scenario
+
     def estimate(self, *, jobs: int | None, max_memory: str | None) -> dict[str, Any]:
-        """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set."""
+        """Estimate runs, packets, CPU time and memory, of the first runs if `until` is set.
+
+        The groups are made one after the other if this sweep does not have them.
+        """
         total = {"packets": 0.0, "events": 0.0, "cpu_s": 0.0}
-        peak = 0.0
-        for group in self.groups:
+        peak, arms = 0.0, 0
+        for group in self.groups or grouped(self.scenario, self.points, self.most):
             budget.check(group.scenario, jobs=jobs, max_memory=max_memory, metrics=True)
             found = json.loads(_core.estimate(group.scenario, jobs=jobs, metrics=True))
             share = self.replications / group.most
             total = {key: value + found[key] * share for key, value in total.items()}
             peak = max(peak, found["peak_memory_bytes"])
-        return {"runs": self.runs, **total, "peak_memory_bytes": peak}
+            arms += len(group.arms)
+        return {
+            "runs": self.replications * arms,
+            **total,
+            "peak_memory_bytes": peak + self.held_bytes,
+        }
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the scenarios of all points and of the metrics of all runs, at most."""
+        document = json.loads(self.scenario.checked.to_json())
+        arms = document.pop("arms", [{}])
+        size = len(json.dumps(document, separators=(",", ":")))
+        arm = _BYTES_PER_ARM + _PER_BYTE * size + _BYTES_PER_RUN * self.replications
+        return len(self.points) * len(arms) * arm
+
+    def check_held(self, max_memory: str | None) -> None:
+        """Refuse points that need more memory than the limit before they are made."""
+        allowed, needed = budget.limit(max_memory), self.held_bytes
+        if allowed is not None and needed > allowed:
+            rule = (
+                f"{len(self.points)} points need about {needed / 1e6:.0f} MB of memory for their "
+                f"scenarios and metrics, more than max_memory = {allowed / 1e6:.0f} MB; expected "
+                "fewer points"
+            )
+            raise ArgumentError("parameters", rule=rule)
 
     def manifest(self, *, complete: bool) -> dict[str, Any]:
         """Describe the sweep, for :class:`SweepResult`."""
@@ -146,8 +201,11 @@ class PreparedSweep:
         }
 
 
-def prepared(plan: SweepPlan) -> PreparedSweep:
-    """Check a sweep: its points, and the numbers of runs that depend on each other."""
+def prepared(plan: SweepPlan, *, dry: bool = False) -> PreparedSweep:
+    """Check a sweep: its points, and the numbers of runs that depend on each other.
+
+    If it is `dry`, the groups of points are left out, which need much memory.
+    """
     scenario = plan.scenario if plan.seed is None else plan.scenario.replace(seed=plan.seed)
     of = space(read_parameters(plan.parameters), plan.where, plan.sampling)
     stop = None if plan.until is None else until(plan.until)
@@ -167,21 +225,20 @@ def prepared(plan: SweepPlan) -> PreparedSweep:
             "first checked"
         )
         raise ArgumentError("max_replications", most, rule)
-    found = points(of, scenario)
-    if stop is not None:
-        with in_argument("until", plan.until):
-            check_possible(
-                stop.metric, queued_links(scenario.checked, [point.changes for point in found])
-            )
-    return PreparedSweep(
+    found = PreparedSweep(
         scenario=scenario,
         space=of,
-        points=tuple(found),
-        groups=tuple(grouped(scenario, found, last)),
+        points=points(of, scenario),
+        groups=(),
         replications=first,
         until=stop,
         most=last,
     )
+    if stop is not None:
+        with in_argument("until", plan.until):
+            check_possible(stop.metric, found.queued_links)
+    found.check_held(plan.max_memory)
+    return found if dry else replace(found, groups=tuple(grouped(scenario, found.points, last)))
 
 
 def execute(planned: PreparedSweep, execution: Execution) -> SweepResult:
@@ -196,7 +253,7 @@ def execute(planned: PreparedSweep, execution: Execution) -> SweepResult:
 
 def _runs(planned: PreparedSweep, frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Put the metrics of all runs in order and add the values of the parameters."""
-    values = {path: _column(planned.points, path) for path in planned.space.paths}
+    values = _columns(planned.points, planned.space.paths)
     described = pl.DataFrame({"point": range(len(planned.points)), **values})
     described = described.with_columns(pl.col("point").cast(pl.Int64))
     if not frames:
@@ -214,9 +271,17 @@ def _runs(planned: PreparedSweep, frames: Sequence[pl.DataFrame]) -> pl.DataFram
     )
 
 
-def _column(found: Sequence[Point], path: str) -> pl.Series:
+def _columns(found: Iterable[Point], paths: Sequence[str]) -> dict[str, pl.Series]:
+    """Return the values of the parameters."""
+    listed: dict[str, list[Value]] = {path: [] for path in paths}
+    for point in found:
+        for path, values in listed.items():
+            values.append(point.values[path])
+    return {path: _column(path, values) for path, values in listed.items()}
+
+
+def _column(path: str, values: Sequence[Value]) -> pl.Series:
     """Return the values of a parameter: numbers, or else texts."""
-    values = [point.values[path] for point in found]
     if all(isinstance(value, bool) for value in values):
         return pl.Series(path, values, dtype=pl.Boolean)
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):

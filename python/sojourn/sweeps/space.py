@@ -1,12 +1,12 @@
 """The points of a sweep: combinations of the values of its parameters."""
 
-import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
@@ -120,50 +120,84 @@ def _sampling(text: str) -> Sampling:
     return Sampling("sobol", count)
 
 
-def points(of: Space, scenario: Scenario) -> list[Point]:
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Values of parameters that change together, by number."""
+
+    count: int
+    at: Callable[[int], Mapping[str, Value]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points(Sequence[Point]):
+    """The points of a sweep. Each is made when it is used, so a million take little memory."""
+
+    _axes: tuple[_Axis, ...]
+    # The paths that each path of a parameter stands for, in the order of the parameters.
+    _expanded: Mapping[str, Sequence[str]]
+    # The combinations of values, counted with the last axis first, that meet the conditions.
+    _numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Point]: ...
+
+    def __getitem__(self, place: int | slice) -> Point | Sequence[Point]:
+        if isinstance(place, slice):
+            return Points(self._axes, self._expanded, self._numbers[place])
+        rest, merged = self._numbers[place], dict[str, Value]()
+        for axis in reversed(self._axes):
+            rest, number = divmod(rest, axis.count)
+            merged |= axis.at(number)
+        values = {path: merged[path] for path in self._expanded}
+        changed = {path: value for name, value in values.items() for path in self._expanded[name]}
+        # A queue or a control is replaced before its parameters are set, and not after.
+        return Point(values, dict(sorted(changed.items(), key=lambda change: depth(change[0]))))
+
+
+def points(of: Space, scenario: Scenario) -> Points:
     """List the points of a sweep."""
     document = json.loads(scenario.checked.to_json())
-    ranged = [one for one in of.parameters if one.ranges]
-    size = math.prod(len(one.values) for one in of.parameters if one.values)
+    axes = [_listed(one) for one in of.parameters if one.values]
+    size = math.prod(axis.count for axis in axes)
     size *= 1 if of.sampling is None else of.sampling.count
     if size > MAX_POINTS:
         rule = f"{size} points; expected at most {MAX_POINTS}"
         raise ArgumentError("parameters", rule=rule)
-    steps = [_steps(one) for one in of.parameters if one.values]
     if of.sampling is not None:
-        steps.insert(0, list(_drawn(ranged, of.sampling, document["seed"])))
+        axes.insert(0, _drawn(of, of.sampling, document["seed"]))
     wildcards = {path: expanded(document, path) for path in of.paths}
     concrete = [path for paths in wildcards.values() for path in paths]
     twice = next((path for n, path in enumerate(concrete) if path in concrete[:n]), None)
     if twice is not None:
         rule = "two parameters set this value; expected each value once"
         raise ArgumentError("parameters", rule=rule, key=twice)
-    order = of.paths
-    found = []
-    for number, combination in enumerate(itertools.product(*steps)):
-        merged = {path: value for part in combination for path, value in part.items()}
-        values = {path: merged[path] for path in order}
-        changed = {path: value for name, value in values.items() for path in wildcards[name]}
-        # A queue or a control is replaced before its parameters are set, and not after.
-        changes = dict(sorted(changed.items(), key=lambda change: depth(change[0])))
-        if number == 0:
-            for condition in of.where:
-                conditions.check(condition, changes, document)
-        if all(conditions.holds(condition, changes, document) for condition in of.where):
-            found.append(Point(values, changes))
-    if not found:
+    found = Points(tuple(axes), wildcards, range(size))
+    if not of.where:
+        return found
+    for condition in of.where:
+        conditions.check(condition, found[0].changes, document)
+    numbers = array("L")
+    for number, point in enumerate(found):
+        if all(conditions.holds(condition, point.changes, document) for condition in of.where):
+            numbers.append(number)
+    if not numbers:
         rule = f"none of {size} points meets the conditions; expected at least one"
         raise ArgumentError("where", rule=rule)
-    return found
+    return Points(tuple(axes), wildcards, numbers)
 
 
-def _steps(parameter: Parameter) -> list[dict[str, Value]]:
-    return [dict(zip(parameter.paths, step, strict=True)) for step in parameter.values]
+def _listed(parameter: Parameter) -> _Axis:
+    paths, values = parameter.paths, parameter.values
+    return _Axis(len(values), lambda number: dict(zip(paths, values[number], strict=True)))
 
 
-def _drawn(
-    ranged: Sequence[Parameter], sampling: Sampling, seed: int
-) -> Iterator[dict[str, Value]]:
+def _drawn(of: Space, sampling: Sampling, seed: int) -> _Axis:
     """Draw samples: the same for the same seed, parameters and number."""
     try:
         # Imported here: few sweeps need it, and the import takes tenths of a second.
@@ -171,8 +205,15 @@ def _drawn(
     except ModuleNotFoundError:
         message = "samples require scipy; install it with: pip install 'sojourn[sweep]'"
         raise _core.UnavailableError(message) from None
+    ranged = [one for one in of.parameters if one.ranges]
     named = [pair for one in ranged for pair in zip(one.paths, one.ranges, strict=True)]
     kinds = {"lhs": qmc.LatinHypercube, "sobol": qmc.Sobol}
     shares = kinds[sampling.kind](len(named), seed=seed).random(sampling.count)
-    for row in shares:
-        yield {path: of.at(float(share)) for (path, of), share in zip(named, row, strict=True)}
+
+    def at(number: int) -> dict[str, Value]:
+        return {
+            path: of_path.at(float(share))
+            for (path, of_path), share in zip(named, shares[number], strict=True)
+        }
+
+    return _Axis(sampling.count, at)
