@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -57,12 +58,14 @@ pub(crate) fn run(
         interruption: None,
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let running = RunThreads::default();
     let invocation = invocation.map(|invocation| &invocation.get().0);
     let capture = capture.map(|capture| &capture.get().0);
     let outcome = py.detach(|| {
         let (done, waiting) = channel::<()>();
         thread::scope(|scope| {
             let (cancel, finished, simulated) = (&cancel, &finished, &simulated);
+            let running = &running;
             let runs = scope.spawn(move || {
                 // Dropped when the runs end, even by a panic: that wakes the thread below.
                 let _done = done;
@@ -73,20 +76,26 @@ pub(crate) fn run(
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
                     invocation,
                     capture,
-                    on_thread: &attached,
+                    on_thread: &|work| running.attached(work),
                 };
                 sojourn_lab::run(backend, scenario, options).map_err(Failure::from)
             });
+            let mut polls = 0;
             // Terminates: the runs finish or are cancelled.
             while waiting.recv_timeout(ATTENTION) == Err(RecvTimeoutError::Timeout) {
                 if watch.is_interrupted(finished.load(Ordering::Relaxed), total) {
                     cancel.store(true, Ordering::Relaxed);
+                    polls += 1;
+                }
+                if polls > PATIENCE {
+                    running.interrupt();
                 }
             }
             runs.join()
         })
     });
-    let outcome = outcome.unwrap_or_else(|panic| Err(queue_failure(py, panic)))?;
+    let outcome = outcome.unwrap_or_else(|panic| Err(queue_failure(py, panic)));
+    let outcome = outcome.map_err(|failure| watch.interruption(py).unwrap_or(failure))?;
     watch.is_interrupted(outcome.finished(), total);
     match watch.interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
@@ -162,6 +171,52 @@ pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {
     threads(jobs).map(drop)
 }
 
+/// How often a run is asked to end, every [`ATTENTION`], before the Python code of its queues is
+/// interrupted: half a second.
+const PATIENCE: u32 = 10;
+
+/// The threads of runs, as Python numbers them.
+#[derive(Debug, Default)]
+struct RunThreads(Mutex<Vec<u64>>);
+
+impl RunThreads {
+    /// Does `work` as [`attached`] does, on a thread that can be interrupted meanwhile.
+    fn attached(&self, work: &(dyn Fn() + Sync)) {
+        let number = Python::attach(|py| -> PyResult<u64> {
+            py.import("threading")?.call_method0("get_ident")?.extract()
+        });
+        if let Ok(number) = number {
+            self.numbers(|numbers| numbers.push(number));
+        }
+        attached(work);
+    }
+
+    /// Raises `KeyboardInterrupt` in Python code of queues, which may be in an endless loop. It is
+    /// raised on every call, because the code may catch it.
+    fn interrupt(&self) {
+        let numbers = self.numbers(|numbers| numbers.clone());
+        // What fails once may work at the next call.
+        let _ = Python::attach(|py| -> PyResult<()> {
+            let ctypes = py.import("ctypes")?;
+            let raise = ctypes
+                .getattr("pythonapi")?
+                .getattr("PyThreadState_SetAsyncExc")?;
+            let exception = py.get_type::<PyKeyboardInterrupt>();
+            let exception = ctypes.call_method1("py_object", (exception,))?;
+            for number in numbers {
+                let number = ctypes.call_method1("c_ulong", (number,))?;
+                raise.call1((number, &exception))?;
+            }
+            Ok(())
+        });
+    }
+
+    fn numbers<T>(&self, with: impl FnOnce(&mut Vec<u64>) -> T) -> T {
+        // A panic leaves the list as it was.
+        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// The state of the calling thread while the runs proceed.
 struct Watch<'a> {
     progress: Option<Py<PyAny>>,
@@ -177,6 +232,12 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// The failure of a queue whose code was interrupted; `None` if it failed by itself.
+    fn interruption(&self, py: Python<'_>) -> Option<Failure> {
+        let error = self.interruption.as_ref()?;
+        Some(Failure::Python(error.clone_ref(py)))
+    }
+
     /// Checks for signals and reports progress; returns whether the run is to end.
     fn is_interrupted(&mut self, finished: usize, total: usize) -> bool {
         if self.interruption.is_none() {

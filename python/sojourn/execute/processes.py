@@ -4,16 +4,24 @@ Threads would take turns at the interpreter's lock. Each process gets the scenar
 and the number of one run at a time, and returns the records of that run.
 """
 
+import os
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
 
 from sojourn import _core
 from sojourn.execute.runs import Row, Run
 from sojourn.queues.python_queue import defining, registered
+
+# How often this process looks for Ctrl-C, and workers for the end of this process.
+_ATTENTION_S = 0.1
+_LIFELINE_S = 1.0
 
 
 def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
@@ -97,7 +105,9 @@ def executed(
     at_once = _core.backend_concurrency(backend)
     payload = payload_of(scenario, queues)
     workers = min(jobs or cpu_count(), at_once or len(numbers), len(numbers))
-    executor = get_reusable_executor(max_workers=workers, timeout=60)
+    executor = get_reusable_executor(
+        max_workers=workers, timeout=60, initializer=_depend_on, initargs=(os.getpid(),)
+    )
     futures: dict[Future[bytes | Failed], int] = {
         executor.submit(_one, payload, number, backend, metrics=metrics): number
         for number in numbers
@@ -129,12 +139,32 @@ def _stored(invocation: _core.Invocation | None) -> dict[int, bytes]:
 
 def _returned(futures: "dict[Future[bytes | Failed], int]") -> Iterator[tuple[int, bytes]]:
     """Yield each run number and what its process returned, in the order of completion."""
-    for future in as_completed(futures):
-        part = future.result()
-        if isinstance(part, Failed):
-            part.reraise()
-        else:
-            yield futures[future], part
+    waiting = set(futures)
+    while waiting:
+        # Libraries may handle SIGINT such that it interrupts no wait without a time limit.
+        ended, waiting = wait(waiting, timeout=_ATTENTION_S, return_when=FIRST_COMPLETED)
+        for future in ended:
+            part = future.result()
+            if isinstance(part, Failed):
+                part.reraise()
+            else:
+                yield futures[future], part
+
+
+def _depend_on(parent: int) -> None:
+    """Make a worker end with the process that uses it, which also handles Ctrl-C for it.
+
+    A queue in an endless loop would otherwise continue after it.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LIFELINE_S)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:

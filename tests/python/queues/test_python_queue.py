@@ -3,11 +3,14 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -418,3 +421,93 @@ def _python(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, script], cwd=folder, capture_output=True, text=True, check=True
     )
+
+
+ENDLESS = """
+import os
+import sys
+import sojourn as sj
+
+class Endless(sj.PythonQueue):
+    def __init__(self):
+        self.packets = []
+    def enqueue(self, now, packet):
+        self.packets.append(packet)
+    def dequeue(self, now):
+        # In one call: another worker does the same.
+        os.write(1, b"in the loop\\n")
+        while True:
+            pass
+
+link = sj.Link(rate="10mbit", qdisc=Endless)
+scenario = sj.Scenario(
+    links={"up": link, "down": link}, traffic=[sj.Tcp(direction="up")],
+    duration="3s", warmup="1s", rtt="20ms", replications=2,
+)
+if __name__ == "__main__":
+    result = sj.run(scenario, jobs=int(sys.argv[1]))
+    print("complete:", result.complete)
+"""
+
+
+@contextmanager
+def endless(tmp_path: Path, jobs: int) -> Iterator[subprocess.Popen[str]]:
+    """Start a run whose queue loops, and wait until it does."""
+    (tmp_path / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "endless.py", str(jobs)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # A process group of its own, and SIGINT as in a terminal.
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in the loop\n"
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def alive(group: int) -> bool:
+    """Whether a process of a group is alive."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of, *_ = status.read_text().rpartition(")")[2].split()
+            if int(of) == group and state != "Z":
+                return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"),
+    [
+        (1, "KeyboardInterrupt\n"),
+        (2, "Interrupted: interrupted before all runs had finished\n"),
+    ],
+)
+def test_ctrl_c_ends_an_endless_queue(tmp_path: Path, jobs: int, said: str) -> None:
+    with endless(tmp_path, jobs) as process:
+        # As a terminal does: to all processes.
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        assert output.endswith(said), output
+        deadline = time.monotonic() + 10
+        while alive(process.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    with endless(tmp_path, 2) as process:
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 20
+        while alive(process.pid):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
