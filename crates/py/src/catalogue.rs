@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict, PyString};
 use sojourn_lab::{Build, Measured, Scope};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{LinkFacts, QdiscSpec};
@@ -88,14 +89,28 @@ pub(crate) fn parameters_at(
 
 /// Return a message on one line, of bounded length, with control characters escaped.
 #[pyfunction]
-pub(crate) fn message(text: &str) -> String {
-    sojourn_lab::message(text)
+pub(crate) fn message(text: &Bound<'_, PyString>) -> PyResult<String> {
+    Ok(sojourn_lab::message(&shown(text)?))
 }
 
 /// Return a text with control characters escaped.
 #[pyfunction]
-pub(crate) fn printable(text: &str) -> String {
-    sojourn_lab::printable(text).into_owned()
+pub(crate) fn printable(text: &Bound<'_, PyString>) -> PyResult<String> {
+    Ok(sojourn_lab::printable(&shown(text)?).into_owned())
+}
+
+/// A text that may contain the name of a file, whose bytes need not be UTF-8: Python has surrogates
+/// in their place.
+fn shown(text: &Bound<'_, PyString>) -> PyResult<String> {
+    if let Ok(text) = text.to_str() {
+        return Ok(text.to_owned());
+    }
+    let bytes = text.call_method1(intern!(text.py(), "encode"), ("utf-8", "surrogateescape"));
+    match bytes {
+        Ok(bytes) => Ok(String::from_utf8_lossy(bytes.cast::<PyBytes>()?.as_bytes()).into_owned()),
+        // Other surrogates.
+        Err(_) => Ok(text.to_string_lossy().into_owned()),
+    }
 }
 
 /// Convert a time such as 5ms to seconds.

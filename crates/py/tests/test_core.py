@@ -68,6 +68,20 @@ def test_errors_are_of_one_tree_and_one_line(call, error, message) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b\u00e9", "a\\u001b\u00e9"),
+        # A name of a file that is not UTF-8, as Python decodes it.
+        ("b\udcff.toml", "b\ufffd.toml"),
+        ("b\ud800", "b\ufffd\ufffd\ufffd"),
+    ],
+)
+def test_every_text_can_be_shown(text: str, shown: str) -> None:
+    assert _core.printable(text) == shown
+    assert _core.message(text) == shown
+
+
 def test_jobs_are_at_least_one() -> None:
     scenario = _core.Scenario.from_toml(SCENARIO)
     for jobs in (0, -1):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
+from support import preloaded
 from support.refusals import VALID, refused
-from support.shell import Command
+from support.shell import Command, environment
 
 
 @pytest.mark.parametrize(
@@ -230,3 +231,21 @@ def test_names_that_are_not_utf_8_are_refused_before_a_run(
     before = sorted(tmp_path.iterdir())
     refused(sojourn(*words), 2, f"^sojourn: {name}: not UTF-8; expected text in UTF-8$")
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_directories_and_files_around_may_have_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / "b\udcff"
+    (folder / "kept").mkdir(parents=True)
+    (folder / "right.toml").write_text(VALID, encoding="utf-8")
+    sweep = ("sweep", "right.toml", "-p", "rtt=10ms,20ms", "--replications", "1")
+    for words, said in (
+        (("run", "right.toml", "--out", "out", "--report", "r.html"), ""),
+        ((*sweep, "--shared", "kept"), ""),
+        (("store", "ls", "kept"), f"run store {tmp_path}/b\ufffd/kept"),
+        (("store", "verify", "kept"), "b\ufffd.parquet"),
+    ):
+        done = preloaded.run(words, folder=folder, environment=environment(), timeout=60)
+        assert done.returncode == (4 if words[1] == "verify" else 0), done.stderr
+        assert said in done.stdout + done.stderr
+        for stored in list(folder.glob("kept/runs/**/*.parquet"))[:1]:
+            stored.with_name("b\udcff.parquet").write_text("no rows")
