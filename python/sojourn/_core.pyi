@@ -21,6 +21,7 @@ __all__ = [
     "Measurements",
     "Meter",
     "NotRegularError",
+    "OccupiedError",
     "Outcome",
     "Packet",
     "QueueError",
@@ -91,6 +92,9 @@ class ResultError(SojournError):
 
 class DamagedResultError(ResultError):
     """A saved result is damaged or of a version that cannot be read."""
+
+class OccupiedError(ResultError):
+    """A directory has another result, which may be replaced on request."""
 
 class QueueError(SojournError):
     """A queue written in Python failed; the cause is the exception that it raised."""
@@ -247,6 +251,10 @@ class Claim:
         `continued` is the hash of a scenario whose result in the directory may be replaced.
         """
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether other processes cannot write to it; False on a file system without locks."""
+
     def release(self) -> None:
         """Unlock the directory; remove it if it was created for the result and is empty."""
 
@@ -376,6 +384,10 @@ class Folder:
 
     def __exit__(self, *_exception: object) -> None:
         """Unlock the directory; remove it if it was created and is empty."""
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether other processes cannot write to it; False on a file system without locks."""
 
     def is_vacant(self) -> bool:
         """Whether nothing is in the directory but files of the protocol."""

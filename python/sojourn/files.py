@@ -7,6 +7,7 @@ link to another file of the user.
 import contextlib
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -50,6 +51,12 @@ def parsed_json(content: bytes, most: int) -> Any:
     except RecursionError:
         message = "nested too deeply"
         raise ValueError(message) from None
+
+
+def warn_of_locks(directory: str | Path) -> None:
+    """Warn of a directory that other processes could write to at the same time."""
+    text = f"{directory}: the file system has no locks; let only one process write to it"
+    warnings.warn(text, stacklevel=3)
 
 
 def replace(path: str | Path, data: bytes) -> None:

@@ -186,6 +186,8 @@ pub struct ResultError {
     pub rule: String,
     /// Whether the result exists but is damaged or of an unsupported version.
     pub is_damage: bool,
+    /// Whether the directory has another result, which may be replaced on request.
+    pub is_occupied: bool,
 }
 
 impl ResultError {
@@ -194,6 +196,7 @@ impl ResultError {
             path: path.to_owned(),
             rule: rule.into(),
             is_damage: false,
+            is_occupied: false,
         }
     }
 

@@ -57,7 +57,7 @@ impl Claim {
                 claim.replace = Replace::Result;
             }
             if claim.replace == Replace::Nothing {
-                return Err(ResultError::new(directory, occupied(&present)));
+                return Err(occupied(directory, &present));
             }
         }
         let tables = TableKind::ALL.map(TableKind::file_name);
@@ -92,6 +92,11 @@ impl Claim {
         self.folder.path()
     }
 
+    /// Whether other processes cannot write to the directory; false on a file system without locks.
+    pub const fn is_exclusive(&self) -> bool {
+        self.folder.is_exclusive()
+    }
+
     /// The existing result; `None` if there is none.
     fn present(&self) -> Result<Option<Present>, ResultError> {
         let path = self.folder.path();
@@ -108,7 +113,7 @@ impl Claim {
 
 /// Why nothing was committed.
 enum NotSaved {
-    Occupied(String),
+    Occupied(ResultError),
     Unwritable(io::Error),
 }
 
@@ -118,12 +123,16 @@ impl From<io::Error> for NotSaved {
     }
 }
 
-fn occupied(present: &Present) -> String {
-    format!(
-        "contains a result ({} of {} runs); expected an empty or new directory, or force to \
-         replace it",
+/// The error of a directory whose result may be replaced on request only.
+fn occupied(directory: &Path, present: &Present) -> ResultError {
+    let rule = format!(
+        "contains a result ({} of {} runs); expected an empty or new directory",
         present.finished, present.total
-    )
+    );
+    ResultError {
+        is_occupied: true,
+        ..ResultError::new(directory, rule)
+    }
 }
 
 fn unwritable(directory: &Path, error: &io::Error) -> ResultError {
@@ -182,13 +191,13 @@ impl Outcome {
                     if claim.replace == Replace::Nothing
                         && present.digest.as_ref() != Some(&digest) =>
                 {
-                    Err(NotSaved::Occupied(occupied(&present)))
+                    Err(NotSaved::Occupied(occupied(directory, &present)))
                 }
                 _ => Ok(digest),
             }
         });
         committed.map_err(|e| match e {
-            NotSaved::Occupied(rule) => ResultError::new(directory, rule),
+            NotSaved::Occupied(error) => error,
             NotSaved::Unwritable(e) => unwritable(directory, &e),
         })
     }
@@ -211,18 +220,19 @@ impl Outcome {
 }
 
 /// Writes a table; returns the SHA-256 of the file.
-fn write_table(table: &Table, file: Digested) -> io::Result<String> {
+fn write_table(table: &Table, mut file: Digested) -> io::Result<String> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .build();
     let write = || {
-        let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties))?;
+        let mut writer = ArrowWriter::try_new(&mut file, table.schema(), Some(properties))?;
         for batch in table.batches() {
             writer.write(batch)?;
         }
-        writer.into_inner()
+        // Unlike `into_inner`, it returns the error of the operating system.
+        writer.close()
     };
-    let mut file = write().map_err(io_error)?;
+    write().map_err(io_error)?;
     file.flush()?;
     file.finish()
 }

@@ -214,8 +214,7 @@ fn a_result_is_replaced_on_request_only() {
     assert_eq!(same, digest, "the same result may be saved again");
 
     let message = second.save(folder, Replace::Nothing).unwrap_err().rule;
-    let expected = "contains a result (2 of 2 runs); expected an empty or new directory, or \
-                    force to replace it";
+    let expected = "contains a result (2 of 2 runs); expected an empty or new directory";
     assert_eq!(message, expected);
     assert_eq!(
         Claim::new(folder, Replace::Nothing, None).unwrap_err().rule,

@@ -36,6 +36,12 @@ create_exception!(
 );
 create_exception!(
     sojourn._core,
+    OccupiedError,
+    ResultError,
+    "A directory has another result, which may be replaced on request."
+);
+create_exception!(
+    sojourn._core,
     QueueError,
     SojournError,
     "A queue written in Python failed; the cause is the exception that it raised."
@@ -64,6 +70,8 @@ pub(crate) enum Failure {
     Result(String),
     /// A result is damaged.
     Damaged(String),
+    /// A directory has another result.
+    Occupied(String),
     /// A queue that is not part of Sojourn failed.
     Queue(String),
     /// The machine lacks something.
@@ -80,6 +88,7 @@ impl From<Failure> for PyErr {
             Failure::Scenario(text) => ScenarioError::new_err(message(&text)),
             Failure::Result(text) => ResultError::new_err(message(&text)),
             Failure::Damaged(text) => DamagedResultError::new_err(message(&text)),
+            Failure::Occupied(text) => OccupiedError::new_err(message(&text)),
             Failure::Queue(text) => QueueError::new_err(message(&text)),
             Failure::Unavailable(text) => UnavailableError::new_err(message(&text)),
             Failure::Other(text) => SojournError::new_err(message(&text)),
@@ -134,6 +143,8 @@ impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         if error.is_damage {
             Self::Damaged(error.to_string())
+        } else if error.is_occupied {
+            Self::Occupied(error.to_string())
         } else {
             Self::Result(error.to_string())
         }

@@ -43,6 +43,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<errors::ScenarioError>(),
         py.get_type::<errors::ResultError>(),
         py.get_type::<errors::DamagedResultError>(),
+        py.get_type::<errors::OccupiedError>(),
         py.get_type::<errors::QueueError>(),
         py.get_type::<errors::UnavailableError>(),
         py.get_type::<errors::NotRegularError>(),

@@ -95,6 +95,12 @@ impl PyClaim {
         Ok(Self(Mutex::new(Some(claim))))
     }
 
+    /// Whether other processes cannot write to the directory; false on a file system without locks.
+    #[getter]
+    fn is_exclusive(&self) -> bool {
+        self.held().as_ref().is_some_and(Claim::is_exclusive)
+    }
+
     /// Let other processes use the directory; remove it if it was created and is empty.
     fn release(&self) {
         *self.held() = None;

@@ -193,6 +193,12 @@ impl PyFolder {
         py.detach(|| self.claimed = None);
     }
 
+    /// Whether other processes cannot write to the directory; false on a file system without locks.
+    #[getter]
+    fn is_exclusive(&self) -> bool {
+        self.claimed.as_ref().is_some_and(Folder::is_exclusive)
+    }
+
     /// Whether nothing is in the directory but files of the protocol.
     fn is_vacant(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, Folder::is_vacant)

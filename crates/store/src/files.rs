@@ -96,17 +96,22 @@ pub trait Output: Write + Debug + Send + Sync {
 #[derive(Debug)]
 pub struct Lock {
     /// Closing the file releases the lock; `None` on a file system without locks.
-    _file: Option<File>,
+    file: Option<File>,
 }
 
 impl Lock {
+    /// Whether it excludes other processes.
+    pub(crate) const fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Turns the error that the file system has no locks into a lock that excludes nobody.
     pub(crate) fn where_supported(locked: io::Result<Option<Self>>) -> io::Result<Option<Self>> {
         match locked {
             Err(e)
                 if e.kind() == ErrorKind::Unsupported || e.raw_os_error() == Some(libc::ENOLCK) =>
             {
-                Ok(Some(Self { _file: None }))
+                Ok(Some(Self { file: None }))
             }
             other => other,
         }
@@ -190,7 +195,7 @@ impl Files for Disk {
 /// removed file excludes nobody, because other processes lock its successor.
 fn lock_opened(file: File, path: &Path) -> io::Result<Option<Lock>> {
     match file.try_lock() {
-        Ok(()) if is_at(&file, path)? => Ok(Some(Lock { _file: Some(file) })),
+        Ok(()) if is_at(&file, path)? => Ok(Some(Lock { file: Some(file) })),
         Ok(()) => Err(ErrorKind::NotFound.into()),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),

@@ -99,7 +99,7 @@ pub struct Folder {
     files: Arc<dyn Files>,
     /// The directories that [`Folder::claim`] created, innermost first.
     created: Vec<PathBuf>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Folder {
@@ -126,7 +126,7 @@ impl Folder {
             path: path.to_owned(),
             files,
             created,
-            _lock: lock,
+            lock,
         };
         folder.recover()?;
         Ok(folder)
@@ -146,6 +146,11 @@ impl Folder {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether other processes cannot write to the directory; false on a file system without locks.
+    pub const fn is_exclusive(&self) -> bool {
+        self.lock.is_held()
     }
 
     /// Whether nothing is in the directory but files of this protocol.
@@ -244,10 +249,14 @@ impl Folder {
         for parent in self.created.iter().filter_map(|path| path.parent()) {
             let _ = self.files.sync_dir(named(parent));
         }
-        // The files are committed: an error that passes must not look like a failure.
-        self.finish().or_else(|_| self.finish()).map_err(|e| {
-            let rule = format!("{e}; the files are complete in {COMMIT}, the next save moves them");
-            io::Error::new(e.kind(), rule)
+        self.finish().map_err(|e| {
+            let waiting = names(&self.path.join(COMMIT)).is_ok_and(|names| !names.is_empty());
+            let result = if waiting {
+                format!("complete in {COMMIT}, the next save moves them")
+            } else {
+                "complete, but may not survive a power loss".to_owned()
+            };
+            io::Error::new(e.kind(), format!("{e}; the files are {result}"))
         })?;
         derived::tidy(self.files.as_ref(), &self.path);
         Ok(value)
@@ -282,13 +291,27 @@ impl Folder {
     }
 
     /// Moves the files of [`COMMIT`] to their places; it can be interrupted and repeated.
+    ///
+    /// The files are committed: an error that passes must not look like a failure. But a
+    /// synchronisation that failed is not repeated, because a success after it proves nothing: the
+    /// operating system may have dropped what it could not write.
     fn finish(&self) -> io::Result<()> {
         let committed = self.path.join(COMMIT);
         self.files.sync_dir(&self.path)?;
         if !committed.exists() {
             return Ok(());
         }
-        let mut names = names(&committed)?;
+        let place = || self.place(&committed);
+        place().or_else(|_| place())?;
+        self.files.sync_dir(&self.path)?;
+        let remove = || self.files.remove_dir(&committed);
+        remove().or_else(|_| remove())?;
+        self.files.sync_dir(&self.path)
+    }
+
+    /// Removes what the files of [`COMMIT`] make obsolete, and moves them to their places.
+    fn place(&self, committed: &Path) -> io::Result<()> {
+        let mut names = names(committed)?;
         if names.remove(&OsString::from(REMOVALS)) {
             let list = committed.join(REMOVALS);
             let obsolete = read_regular(&list, MOST_REMOVALS)?;
@@ -310,9 +333,7 @@ impl Folder {
             let place = self.path.join(&name);
             self.files.rename(&committed.join(&name), &place)?;
         }
-        self.files.sync_dir(&self.path)?;
-        self.files.remove_dir(&committed)?;
-        self.files.sync_dir(&self.path)
+        Ok(())
     }
 }
 

@@ -144,12 +144,16 @@ impl RunStore {
     }
 }
 
-/// The files of segments, oldest first.
+/// The files of segments, oldest first. Pipes and devices are none, whatever their names.
 fn segments_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<io::Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_some_and(|end| end == EXTENSION));
+    let is_segment = |path: &PathBuf| {
+        let is_other = || fs::metadata(path).is_ok_and(|found| !found.is_file());
+        path.extension().is_some_and(|end| end == EXTENSION) && !is_other()
+    };
+    paths.retain(is_segment);
     paths.sort();
     Ok(paths)
 }

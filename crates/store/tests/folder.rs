@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use sojourn_store::testing::{Fault, Faulty};
-use sojourn_store::{Access, Disk, Files, Folder, Lock, Output};
+use sojourn_store::{Access, Disk, Files, Folder, Lock, Output, Staging, read_committed};
 
 #[test]
 fn whoever_has_a_directory_has_the_one_at_its_path_alone() {
@@ -41,16 +41,20 @@ fn whoever_has_a_directory_has_the_one_at_its_path_alone() {
     assert!(claims.into_inner() > 100);
 }
 
-/// A disk where others are active before a directory is locked.
+/// A disk where others are active before a directory is locked, or where something does not work.
 #[derive(Debug)]
-enum Contended {
+enum Special {
+    /// The file system has no locks: the number of the error.
+    NoLocks(i32),
+    /// The first call of `sync_dir` that fails, and the number of calls.
+    FailedSync(usize, AtomicUsize),
     /// Another process removes the directory this many times.
     Removed(AtomicUsize),
     /// Another process removes the directory of this one, and claims its own.
     Claimed(Mutex<Option<Folder>>),
 }
 
-impl Files for Contended {
+impl Files for Special {
     fn create_new(&self, path: &Path, access: Access) -> io::Result<Box<dyn Output>> {
         Disk.create_new(path, access)
     }
@@ -80,6 +84,11 @@ impl Files for Contended {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        if let Self::FailedSync(at, calls) = self
+            && calls.fetch_add(1, Ordering::SeqCst) == *at
+        {
+            return Err(io::Error::other("write error"));
+        }
         Disk.sync_dir(path)
     }
 
@@ -89,6 +98,8 @@ impl Files for Contended {
 
     fn try_lock_existing(&self, path: &Path) -> io::Result<Option<Lock>> {
         match self {
+            Self::NoLocks(number) => return Err(io::Error::from_raw_os_error(*number)),
+            Self::FailedSync(..) => {}
             Self::Removed(times) => {
                 let less = |left: usize| left.checked_sub(1);
                 let left = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
@@ -110,10 +121,56 @@ impl Files for Contended {
 }
 
 #[test]
+fn a_synchronisation_that_failed_is_reported_and_not_repeated() {
+    let states = [
+        None,
+        Some("write error; the files are complete in .sojourn-commit, the next save moves them"),
+        Some("write error; the files are complete, but may not survive a power loss"),
+        Some("write error; the files are complete, but may not survive a power loss"),
+    ];
+    for (at, state) in states.into_iter().enumerate() {
+        let place = tempfile::tempdir().unwrap();
+        let files = Arc::new(Special::FailedSync(at, AtomicUsize::new(0)));
+        let folder = Folder::claim(files.clone(), place.path()).unwrap();
+        let write = |staging: &Staging<'_>| staging.write("table", b"new");
+        let error = folder.commit::<_, io::Error>(write).unwrap_err();
+        assert_eq!(error.to_string(), state.unwrap_or("write error"), "{at}");
+        let Special::FailedSync(_, calls) = &*files else {
+            unreachable!()
+        };
+        assert_eq!(calls.load(Ordering::SeqCst), at + 1);
+        let found = read_committed(place.path(), "table", 3).ok();
+        assert_eq!(found.is_some(), state.is_some(), "{at}");
+        drop(folder);
+        let folder = Folder::claim(Arc::new(Disk), place.path()).unwrap();
+        folder.commit::<_, io::Error>(write).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "{at}");
+    }
+}
+
+#[test]
+fn a_file_system_without_locks_lets_files_be_written_and_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    for number in [libc::ENOLCK, libc::EOPNOTSUPP, libc::ENOSYS] {
+        let folder = Folder::claim(Arc::new(Special::NoLocks(number)), place.path()).unwrap();
+        assert!(!folder.is_exclusive(), "{number}");
+        folder.probe().unwrap();
+        folder
+            .commit::<_, io::Error>(|staging| staging.write("table", b"new"))
+            .unwrap();
+    }
+    let folder = Folder::claim(Arc::new(Disk), place.path()).unwrap();
+    assert!(folder.is_exclusive());
+    // Other errors are errors.
+    let full = Folder::claim(Arc::new(Special::NoLocks(libc::EIO)), place.path());
+    assert_eq!(full.unwrap_err().raw_os_error(), Some(libc::EIO));
+}
+
+#[test]
 fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a/b");
-    let files = Arc::new(Contended::Removed(AtomicUsize::new(3)));
+    let files = Arc::new(Special::Removed(AtomicUsize::new(3)));
     let folder = Folder::claim(files, &path).unwrap();
     assert!(path.is_dir());
     let busy = Folder::claim(Arc::new(Disk), &path).unwrap_err();
@@ -122,7 +179,7 @@ fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
     assert!(!place.path().join("a").exists(), "it created both");
 
     // Somebody who never stops.
-    let files = Contended::Removed(AtomicUsize::new(usize::MAX));
+    let files = Special::Removed(AtomicUsize::new(usize::MAX));
     let error = Folder::claim(Arc::new(files), &path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(!path.exists(), "nor is a file left in its place");
@@ -132,7 +189,7 @@ fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
 fn a_directory_that_another_process_has_claimed_is_not_removed() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a/b");
-    let files = Arc::new(Contended::Claimed(Mutex::new(None)));
+    let files = Arc::new(Special::Claimed(Mutex::new(None)));
     let error = Folder::claim(files.clone(), &path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResourceBusy);
     assert!(path.is_dir(), "the other process has claimed it");

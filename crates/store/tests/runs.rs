@@ -358,3 +358,27 @@ fn a_full_disk_ends_the_storing_and_is_reported_once() {
     assert_eq!(writer.failure().as_deref(), Some("injected fault"));
     assert_eq!(writer.committed(), 0);
 }
+
+#[test]
+fn a_pipe_among_the_segments_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let writer = store.writer().unwrap();
+    append(&writer, 1);
+    writer.flush();
+    drop(writer);
+    let pipe = folder.path().join("x.runs");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let path = folder.path().to_owned();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // Reading a pipe would not end.
+    std::thread::spawn(move || {
+        let found = RunStore::inspect(&path).unwrap().len();
+        let selected = open(&path).select(|_| true).unwrap().len();
+        let _ = sender.send((found, selected));
+    });
+    let counts = receiver.recv_timeout(std::time::Duration::from_secs(20));
+    assert_eq!(counts, Ok((1, 1)));
+    assert!(pipe.exists());
+}

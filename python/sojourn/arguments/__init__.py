@@ -25,6 +25,7 @@ from sojourn.arguments.errors import (
     OutputError,
     Spelling,
     in_argument,
+    replaceable,
     spelled,
 )
 
@@ -40,6 +41,7 @@ __all__ = [
     "declared",
     "in_argument",
     "read_table",
+    "replaceable",
     "spelled",
     "table_schema",
     "takes",

@@ -133,6 +133,16 @@ class OutputError(_core.ResultError):
 
 
 @contextmanager
+def replaceable() -> Iterator[None]:
+    """Name the argument that lets another result be replaced."""
+    try:
+        yield
+    except _core.OccupiedError as error:
+        message = "{problem}, or {force} to replace it"
+        raise OutputError(message, problem=error) from None
+
+
+@contextmanager
 def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     """Name the argument in errors of what reads its value.
 

@@ -1,7 +1,8 @@
 """The command ``sojourn``: its subcommands and the modules that have them."""
 
 import sys
-from typing import Annotated, Any
+import warnings
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.exceptions import TyperException
@@ -118,6 +119,7 @@ def execute() -> int:
     open_missing()
     tolerate_stderr()
     tolerate_encoding()
+    warnings.showwarning = _say_warning
     try:
         code = _command()
         with tolerated():
@@ -143,6 +145,21 @@ def _command() -> int:
         place = "output" if error.filename is None else error.filename
         return _failed(f"{place}: {error.strerror}", ENVIRONMENT)
     return code if isinstance(code, int) else 0
+
+
+def _say_warning(  # noqa: PLR0917 - the signature of `warnings.showwarning`
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001 - as above
+    line: str | None = None,
+) -> None:
+    """Print a warning of the library as a command does."""
+    if category is UserWarning:
+        process.say(f"warning: {message}")
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)
 
 
 def _failed(message: str, code: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Self, cast, get_args
 import polars as pl
 
 from sojourn import _core, markup
+from sojourn.arguments import replaceable
 from sojourn.result import (
     latex,
     metrics,
@@ -237,7 +238,8 @@ class Result(ResultTables):
         ResultError
             The directory cannot be written, or contains other files or another result.
         """
-        self._manifest_sha256 = self._outcome.save(str(directory), force)
+        with replaceable():
+            self._manifest_sha256 = self._outcome.save(str(directory), force)
         if self._invocation is not None and self.complete:
             self._invocation.discard()
 

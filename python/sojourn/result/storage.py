@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sojourn import _core
+from sojourn.arguments import replaceable
+from sojourn.files import warn_of_locks
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
@@ -30,7 +32,10 @@ def claimed(
     if path is None:
         yield None
         return
-    claim = _core.Claim(path, force, None if resumed is None else resumed.hash)
+    with replaceable():
+        claim = _core.Claim(path, force, None if resumed is None else resumed.hash)
+    if not claim.is_exclusive:
+        warn_of_locks(path)
     try:
         yield claim
     finally:

@@ -329,6 +329,8 @@ def _claimed(place: Path) -> Iterator[_core.Folder]:
     """Lock a directory, which is created if needed."""
     try:
         with _core.Folder(place) as folder:
+            if not folder.is_exclusive:
+                files.warn_of_locks(place)
             yield folder
     except OSError as error:
         message = f"cannot write {place}: {error.strerror}"

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, files
+from sojourn.arguments import OutputError
 from sojourn.result import Result, derived_files
 from sojourn.result.latex import escaped
 from sojourn.result.validity import Severity
@@ -299,10 +300,10 @@ def check(folder: Path, study: str, drawn: Sequence[str], *, force: bool) -> Non
     found = study_name(folder)
     if found not in (None, study) and not force:
         message = (
-            f'{folder} contains the output of the study "{found}"; expected another directory '
-            "or force"
+            '{folder} contains the output of the study "{found}"; '
+            "expected {force} or another directory"
         )
-        raise _core.ResultError(message)
+        raise OutputError(message, folder=folder, found=found)
 
 
 def study_name(folder: Path) -> str | None:

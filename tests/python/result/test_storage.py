@@ -1,5 +1,6 @@
 """Where results go: what can be written, what is replaced, what a failure leaves."""
 
+import errno
 import json
 import os
 import re
@@ -119,11 +120,68 @@ def test_an_existing_result_is_refused_before_any_run_without_force(
     # What takes too much memory is refused before the directory is looked at.
     long += ("--max-memory", "10000gb")
     said = "out: contains a result (1 of 1 runs)"
-    refused(sojourn(*long, "--out", "out"), said, "or force to replace it")
+    refused(sojourn(*long, "--out", "out"), said, "or --force to replace it")
     assert (tmp_path / "out" / "manifest.json").read_bytes() == before
     done = sojourn("run", str(file), "--out", "out", "--seed", "7", "--force")
     assert done.returncode == 0, done.stderr
     assert sj.Result.load(tmp_path / "out").scenario.seed == 7
+
+
+def test_a_full_disk_is_named_without_words_of_the_library(
+    mounted: Callable[..., Path], sojourn: Command, file: Path
+) -> None:
+    place = mounted("full", "-t", "tmpfs", "-o", "size=16k", "tmpfs")
+    done = sojourn("run", str(file), "--out", "full/out")
+    assert done.returncode == 3, done.stderr
+    said, _, kept = done.stderr.splitlines()[-1].partition("; the result was saved to ")
+    assert said == "sojourn: full/out: cannot be written: No space left on device (os error 28)"
+    shutil.rmtree(kept.removesuffix(" instead"))
+    assert names(place) == []
+
+
+def test_python_names_the_argument_that_replaces_a_result(tmp_path: Path) -> None:
+    first, second = sj.run(scenario()), sj.run(scenario(seed=2))
+    first.save(tmp_path / "out")
+    said = r"out: contains a result \(1 of 1 runs\); .* new directory, or force to replace it$"
+    with pytest.raises(sj.ResultError, match=said):
+        second.save(tmp_path / "out")
+    second.save(tmp_path / "out", force=True)
+
+
+_FLOCK = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/file.h>
+int flock(int file, int operation) { errno = atoi(getenv("FLOCK_ERRNO")); return -1; }
+"""
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_written_to_and_named(
+    tmp_path: Path, file: Path, number: int
+) -> None:
+    if (compiler := shutil.which("cc")) is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "flock.c").write_text(_FLOCK)
+    build = [compiler, "-shared", "-fPIC", "-o", "flock.so", "flock.c"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    locks = {"LD_PRELOAD": str(tmp_path / "flock.so"), "FLOCK_ERRNO": str(number)}
+    sweep = ("sweep", str(file), "-p", "rtt=10ms,20ms")
+    for command in (("run", str(file)), sweep):
+        place = command[0]
+        done = subprocess.run(
+            [sys.executable, "-m", "sojourn", *command, "--out", place],
+            cwd=tmp_path,
+            env=environment() | locks,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said = f"warning: {place}: the file system has no locks; let only one process write to it"
+        assert done.stderr.splitlines().count(said) == 1, done.stderr
+    assert sj.Result.load(tmp_path / "run").complete
 
 
 def test_reproduce_replaces_results_only_with_force(
@@ -143,7 +201,7 @@ def test_reproduce_replaces_results_only_with_force(
     assert again.returncode == 3, again.stderr
     last = again.stderr.splitlines()[-1]
     assert "study/scenarios/short: contains a result" in last
-    assert "or force to replace it" in last
+    assert "or --force to replace it" in last
     assert sojourn(*other, "--force").returncode == 0
 
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::format::{HEAD, HEADER, Header, Key, Kind, RECORD, checksum, head, is_head};
 use crate::clock::age;
 use crate::files::{Files, Lock};
+use crate::regular::{Links, open_regular};
 
 /// A record of a segment: everything but its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Segment {
     ///
     /// Read errors are returned, so that records that may be valid are not treated as damaged.
     pub(crate) fn scan(path: &Path, lock: Option<Lock>) -> io::Result<Scanned> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path, Links::Follow)?;
         let end = file.metadata()?.len();
         let first: Option<[u8; HEAD]> = read_at(&mut file, 0)?;
         let is_ours = first.is_some_and(|first| is_head(&first));
