@@ -43,12 +43,10 @@ fn run_live(traffic: &str, options: Options) -> Option<(Ended, Records)> {
 fn skipped(reason: &str) {
     eprintln!("skipped: {reason}");
     if let Some(path) = std::env::var_os("SOJOURN_SKIPPED") {
-        let mut list = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .unwrap();
-        list.write_all(format!("{reason}\n").as_bytes()).unwrap();
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        let mut list = opened.expect("the list of skipped tests opens");
+        list.write_all(format!("{reason}\n").as_bytes())
+            .expect("a line is written");
     }
 }
 
