@@ -70,6 +70,7 @@ def test_no_flipped_bit_is_silent(kind: str, copy: Callable[[str], Path]) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("kind", MANIFESTS)
 def test_no_flipped_bit_of_a_manifest_is_silent(kind: str, copy: Callable[[str], Path]) -> None:
     assert check_flips(kind, copy(kind), manifest_step=1, table_step=8 * 64 + 1) > 10_000
