@@ -46,6 +46,8 @@ HAS_CONNECTION = _is_any([name for name, of in _TYPES.items() if of["has_connect
 CARRIES_DATA = ~_is_any([name for name, of in _TYPES.items() if not of["carries_data"]])
 # Flows whose rate the scenario sets, whatever the network does.
 HAS_CONSTANT_RATE = _is_any([name for name, of in _TYPES.items() if of["constant_rate"]])
+# Types of traffic that consist of transactions.
+WITH_TRANSACTIONS = [name for name, of in _TYPES.items() if of["transactions"]]
 # Flows that groups of flows have metrics of.
 IS_MEASURED_AS_FLOW = _is_any([name for name, of in _TYPES.items() if of["measured"] == "group"])
 

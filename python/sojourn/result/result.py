@@ -11,15 +11,10 @@ import polars as pl
 
 from sojourn import _core, markup
 from sojourn.arguments import replaceable
-from sojourn.result import (
-    latex,
-    metrics,
-    notebook,
-    stationarity,
-    validity,
-)
+from sojourn.result import latex, metrics, notebook, stationarity
 from sojourn.result.catalogue import By, shown
 from sojourn.result.tables import ResultTables
+from sojourn.result.validity import Evidence, Validity, assess, setups, sparse
 from sojourn.scenario import Link, Scenario
 
 # Memory that the tables of a loaded result may need, unless the caller allows more.
@@ -134,24 +129,31 @@ class Result(ResultTables):
         return pl.DataFrame(self._outcome.metrics(by))
 
     @cached_property
-    def validity(self) -> validity.Validity:
-        """Limitations of the result: idle links, single runs, losses, failed backend checks."""
+    def validity(self) -> Validity:
+        """Limitations of the result, such as idle links, single runs, or arms that are equal."""
+        return assess(self._evidence())
+
+    def _evidence(self) -> Evidence:
+        """Return what the checks of validity are based on."""
         checked = self.scenario.checked
-        return validity.assess(
-            self.flows,
-            self.links,
+        return Evidence(
+            arms=setups(self.scenario),
+            flows=self.flows,
+            links=self.links,
+            flow_series=self.flow_series,
+            link_series=self.link_series,
+            transactions=self.transactions,
             finished=self.finished,
             total=self.total,
             replications=checked.replications,
-            measured_s=checked.duration_s - checked.warmup_s,
+            warmup_s=checked.warmup_s,
+            duration_s=checked.duration_s,
             per_application=self.table("application"),
             applications=self.applications,
             facts=self.provenance.get("validity", ()),
             concerns=checked.concerns,
             drifts=self._drifts(),
-            sparse=validity.sparse(
-                self.flows, self.pings, self.transactions, warmup_s=checked.warmup_s
-            ),
+            sparse=sparse(self.flows, self.pings, self.transactions, warmup_s=checked.warmup_s),
         )
 
     def _drifts(self) -> list[stationarity.Drift]:

@@ -165,7 +165,7 @@ class Scenario:
         parts = {
             "link": list(document["links"].items()),
             "traffic": [
-                (block.pop("name"), block | _negotiated(block)) for block in document["traffic"]
+                (block.pop("name"), block | negotiated_ecn(block)) for block in document["traffic"]
             ],
             "arm": [(arm["name"], arm["set"]) for arm in document.get("arms", [])],
         }
@@ -342,7 +342,7 @@ def _part(place: str, part: Table | Arm, kinds: type | UnionType, what: str) -> 
     return part.document(place)
 
 
-def _negotiated(block: Mapping[str, Any]) -> dict[str, Any]:
+def negotiated_ecn(block: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ECN mode of connections whose control needs one, whatever their key says."""
     if not {"cc", "ecn"} <= block.keys():
         return {}

@@ -60,7 +60,7 @@ def test_arms_without_classes_have_no_rows_of_dashes(sojourn: Command) -> None:
 
 def test_strict_makes_an_error_of_validity_the_exit_code(sojourn: Command, tmp_path: Path) -> None:
     # Calls fill no queue.
-    idle = ["compare", "pfifo", *QUICK, "--traffic", "voip"]
+    idle = ["compare", "pfifo", "fq_codel", *QUICK, "--traffic", "voip"]
     idle += ["--out", str(tmp_path / "kept"), "--report", str(tmp_path / "page.html")]
     done = sojourn(*idle)
     assert done.returncode == 0

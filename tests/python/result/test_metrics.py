@@ -8,7 +8,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sojourn.result import metrics
-from sojourn.result.validity import Severity, assess
 
 
 def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
@@ -244,58 +243,3 @@ def test_differences_are_paired_by_replication() -> None:
     assert row["significant"]
     opposite = metrics.difference(runs, of_runs, "b", "a")
     assert_frame_equal(opposite.select("mean").head(1), pl.DataFrame({"mean": [-0.5]}))
-
-
-@pytest.mark.parametrize(
-    ("busy", "finished", "replications", "measured_s", "verdict"),
-    [
-        (0.9, 10, 10, 60.0, "valid"),
-        (0.01, 10, 10, 60.0, "invalid"),
-        (0.9, 7, 10, 60.0, "weak"),
-        (0.9, 1, 1, 60.0, "weak"),
-        (0.9, 10, 10, 3.0, "weak"),
-    ],
-)
-def test_what_limits_a_result_decides_its_verdict(
-    busy: float, finished: int, replications: int, measured_s: float, verdict: str
-) -> None:
-    found = assess(
-        flows({("a", 0): [1.0]}),
-        links(busy),
-        finished=finished,
-        total=replications,
-        replications=replications,
-        measured_s=measured_s,
-    )
-    assert found.verdict == verdict
-
-
-@pytest.mark.parametrize(("other", "warnings"), [(1.0, 1), (1.5, 0)])
-def test_arms_that_did_the_same_are_reported(other: float, warnings: int) -> None:
-    found = assess(
-        flows({("a", 0): [1.0], ("b", 0): [other]}),
-        links(0.9, arms=("a", "b")),
-        finished=20,
-        total=20,
-        replications=10,
-        measured_s=60.0,
-    ).findings
-    assert [finding.severity for finding in found] == [Severity.WARNING] * warnings
-    assert all(finding.text.startswith("b and a have identical results") for finding in found)
-
-
-def test_errors_come_before_notes() -> None:
-    found = assess(
-        flows({("a", 0): [1.0]}),
-        links(0.01),
-        finished=3,
-        total=3,
-        replications=3,
-        measured_s=60.0,
-    ).findings
-    assert found[0].severity is Severity.ERROR
-    assert found[-1].severity is Severity.NOTE
-    assert "1.0 %" in found[0].text
-    # A reader of the report may not have the documentation.
-    assert "75 % at n = 3" in found[-1].text
-    assert "docs/" not in found[-1].text

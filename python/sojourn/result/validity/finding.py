@@ -1,0 +1,73 @@
+"""A finding on a result, and the verdict that follows from all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sojourn import markup
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A limitation of the result.
+
+    Parameters
+    ----------
+    severity
+        An error invalidates conclusions, a warning weakens them, a note is information.
+    text
+        What was measured, with its number.
+    """
+
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validity:
+    """The findings on a result.
+
+    Parameters
+    ----------
+    findings
+        Errors first, then warnings, then notes.
+    """
+
+    findings: Sequence[Finding]
+
+    @property
+    def verdict(self) -> str:
+        """``"invalid"`` with an error, ``"weak"`` with a warning, else ``"valid"``."""
+        severities = {finding.severity for finding in self.findings}
+        if Severity.ERROR in severities:
+            return "invalid"
+        return "weak" if Severity.WARNING in severities else "valid"
+
+    def _repr_html_(self) -> str:
+        """Return verdict and findings as HTML, for notebooks."""
+        rows = [[finding.severity, finding.text] for finding in self.findings]
+        table = markup.table(["severity", "finding"], rows) if rows else ""
+        return markup.paragraph(self.verdict, strong="validity:") + table
+
+
+def error(text: str) -> Finding:
+    """Make a finding that invalidates conclusions."""
+    return Finding(severity=Severity.ERROR, text=text)
+
+
+def warning(text: str) -> Finding:
+    """Make a finding that weakens conclusions."""
+    return Finding(severity=Severity.WARNING, text=text)
+
+
+def note(text: str) -> Finding:
+    """Make a finding that is information."""
+    return Finding(severity=Severity.NOTE, text=text)

@@ -1,0 +1,178 @@
+"""Findings on the load: when it is offered, and in which phase its packets meet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import gcd
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result.validity.evidence import Block, Evidence, Setup
+from sojourn.result.validity.finding import Finding, warning
+
+# Means over the measured time describe the load if it is offered for at least this share of it.
+LOAD_SHARE = 0.8
+
+# Intervals with a ratio of integers up to this meet in few phases.
+SMALL_INTEGER = 10
+# Phases matter if what is sent at once takes this time and this share of the interval to transmit.
+LEAST_BURST_S = 1e-3
+LEAST_BURST_SHARE = 0.1
+# ITU-T G.711: 20 ms per packet, with RTP, UDP, IP and Ethernet headers.
+CALL_INTERVAL_S = Fraction(20, 1000)
+CALL_BYTES = 214
+# Ethernet, IPv4 and UDP headers.
+HEADER_BYTES = 42
+
+
+def _ends_early(evidence: Evidence) -> Iterator[Finding]:
+    """Find arms whose load covers only a part of the measured time."""
+    covered = evidence.covered(evidence.spans).drop_nulls()
+    means = dict(covered.group_by("arm", maintain_order=True).agg(pl.mean("covered_s")).iter_rows())
+    short = {arm: mean for arm, mean in means.items() if mean < LOAD_SHARE * evidence.measured_s}
+    if short:
+        times = " to ".join(dict.fromkeys(f"{of(short.values()):.3g}" for of in (min, max)))
+        yield warning(
+            f"{', '.join(short)}: load is offered for only {times} s of the "
+            f"{evidence.measured_s:g} s that are measured: rates, utilisation, ping and sojourn "
+            "times include the time without load. Shorten the run, or offer load until its end."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A traffic block that sends at constant intervals."""
+
+    name: str
+    is_ping: bool
+    interval_s: Fraction
+    # What all flows of the block send in an interval.
+    burst_bits: int
+    count: int
+    # Whether its phase is the same in all runs.
+    is_fixed: bool
+    links: Sequence[str]
+
+
+def _sources(setup: Setup) -> Iterator[Source]:
+    """Yield the traffic blocks that send at constant intervals and not at random phases."""
+    for name, block in setup.blocks.items():
+        timing = _timing(block)
+        if timing is None or not _is_periodic(block):
+            continue
+        interval_s, packet_bytes = timing
+        is_ping = block["type"] == "ping"
+        jitter = Fraction(_core.parse_time_s(block["start_jitter"]))
+        yield Source(
+            name=name,
+            is_ping=is_ping,
+            interval_s=interval_s,
+            burst_bits=8 * packet_bytes * block["count"],
+            count=block["count"],
+            is_fixed=jitter < interval_s,
+            links=setup.both_ways(block) if is_ping else setup.forward(block),
+        )
+
+
+def _timing(block: Block) -> tuple[Fraction, int] | None:
+    """Return the interval and the length of the packets of a block; None if it has neither."""
+    if block["type"] == "voip":
+        return CALL_INTERVAL_S, CALL_BYTES
+    if block["type"] == "ping" and block["interval"] != "back-to-back":
+        return Fraction(_core.parse_time_s(block["interval"])).limit_denominator(10**9), 0
+    if block["type"] == "udp" and block.get("spacing") != "poisson" and not block["spread"]:
+        payload = _core.parse_size_bytes(block["payload"])
+        rate = Fraction(_core.parse_rate_bits_per_s(block["rate"]))
+        return 8 * payload / rate, payload + HEADER_BYTES
+    return None
+
+
+def _is_periodic(block: Block) -> bool:
+    """Whether a block neither starts at a random phase nor jitters its intervals by itself."""
+    has_phase = "phase" in _core.scenario_keys()[block["type"]]
+    return not has_phase or block.get("phase", "random") != "random"
+
+
+def _in_phase(evidence: Evidence) -> Iterator[Finding]:
+    """Find periodic sources whose packets meet in the same phase for the whole run."""
+    arms: dict[str, list[str]] = {}
+    for arm, setup in evidence.arms.items():
+        rates = _rates(evidence, arm)
+        for one, other in combinations_with_replacement(_sources(setup), 2):
+            if one is other and one.count == 1:
+                continue
+            load, rest = (other, one) if one.is_ping else (one, other)
+            shared = [name for name in load.links if name in rest.links and name in rates]
+            if load.is_ping or not _is_locked(load, rest, evidence.duration_s):
+                continue
+            link = next((link for link in shared if _matters(load, rest, rates[link])), None)
+            if link is not None:
+                arms.setdefault(_met(load, rest, link), []).append(arm)
+    for text, names in arms.items():
+        yield warning(text if len(names) == len(evidence.arms) else f"{', '.join(names)}: {text}")
+
+
+def _rates(evidence: Evidence, arm: str) -> Mapping[str, float]:
+    """Return the bit rate of each link of an arm."""
+    links = evidence.links.filter(pl.col("arm") == arm)
+    rates = links.group_by("link").agg(
+        (pl.min_horizontal("rate_mbit_per_s", "capacity_mbit_per_s") * 1e6).mean()
+    )
+    return dict(rates.iter_rows())
+
+
+def _is_locked(load: Source, rest: Source, duration_s: float) -> bool:
+    """Whether two sources meet in few phases, which hardly drift within a run.
+
+    A ping meets the load in the same phases for a whole run, whatever the phase at its start is.
+    Other sources have the same phase in all runs only if both are fixed.
+    """
+    if not (rest.is_ping or (load.is_fixed and rest.is_fixed)):
+        return False
+    shorter = min(load.interval_s, rest.interval_s)
+    for of_load in range(1, SMALL_INTEGER + 1):
+        of_rest = round(of_load * load.interval_s / rest.interval_s)
+        if not 1 <= of_rest <= SMALL_INTEGER or gcd(of_load, of_rest) > 1:
+            continue
+        period = of_load * load.interval_s
+        drift = abs(period - of_rest * rest.interval_s) * Fraction(duration_s) / period
+        if drift < shorter / 2:
+            return True
+    return False
+
+
+def _matters(load: Source, rest: Source, rate: float) -> bool:
+    """Whether the phase matters: packets that meet wait long, or exceed the link."""
+    bursts = {load.name: load, rest.name: rest}.values()
+    offered = sum(one.burst_bits / one.interval_s for one in bursts)
+    burst_s = sum(one.burst_bits for one in bursts) / rate
+    shorter = min(one.interval_s for one in bursts if not one.is_ping)
+    waits = burst_s >= LEAST_BURST_S and burst_s >= LEAST_BURST_SHARE * shorter
+    # A ping needs no place of its own in a full queue.
+    return waits or (offered > rate and not rest.is_ping)
+
+
+def _met(load: Source, rest: Source, link: str) -> str:
+    """Describe two sources in phase."""
+    if load is rest:
+        senders = f"the {load.count} flows of {load.name} send every {_ms(load)} and start together"
+    else:
+        senders = (
+            f"{load.name} and {rest.name} send at commensurable intervals ({_ms(load)} and "
+            f"{_ms(rest)})"
+        )
+    return (
+        f"{senders}: their packets meet at link {link} in the same phase for the whole run, so "
+        "the results are those of this phase. Let phases vary: "
+        + ("use another interval of the ping." if rest.is_ping else "use start_jitter or spread.")
+    )
+
+
+def _ms(source: Source) -> str:
+    """Write the interval of a source."""
+    return f"{float(1000 * source.interval_s):.4g} ms"
+
+
+CHECKS = (_ends_early, _in_phase)
