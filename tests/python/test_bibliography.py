@@ -291,7 +291,7 @@ def test_a_work_of_the_bibliography_is_recognised_by_its_title() -> None:
     [
         ("cubci", 'unknown name "cubci"; did you mean "cubic"?'),
         ("", 'unknown name ""; expected the directory of a result'),
-        ("codel target 5", "target"),
+        ("codel target x", "target"),
     ],
 )
 def test_what_is_unknown_is_refused(sojourn: Command, argument: str, message: str) -> None:

@@ -223,9 +223,9 @@ QUEUE = textwrap.dedent('''
 
     if __name__ == "__main__":
         scenario = sj.Scenario(
-            links={"up": sj.Link(rate="1mbit", qdisc=Tail), "down": "unlimited"},
+            links={"up": sj.Link(rate="5mbit", qdisc=Tail), "down": "unlimited"},
             traffic=[sj.Tcp(direction="up")],
-            rtt="20ms", duration="4s", warmup="1s", replications=12,
+            rtt="20ms", duration="20s", warmup="1s", replications=12,
         )
         said = []
         try:

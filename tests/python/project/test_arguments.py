@@ -81,7 +81,7 @@ WITH_FILE = ("sweep", "tune", "sensitivity", "run", "agree")
 OF_NO_KIND = {
     "time": ("20", "x", "", "5mbit", "-1s"),
     "size": ("4x", "", "1ms"),
-    "queue": ("codl", "", "codel targt 5ms", "codel target 5"),
+    "queue": ("codl", "", "codel targt 5ms", "codel target x"),
     "control": ("renno", "", "cubic x 1"),
 }
 
