@@ -1,6 +1,6 @@
 //! S1 to S5: long flows over one bottleneck, as the peers ran them; and the cases that cost most.
 
-use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_apps::{Phase, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{
@@ -273,6 +273,7 @@ impl Dumbbell {
                 rate,
                 payload: Bytes(1_472),
                 spacing: Spacing::CONSTANT,
+                phase: Phase::Fixed(Duration::ZERO),
             }),
         }));
         Config {

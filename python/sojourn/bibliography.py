@@ -145,11 +145,19 @@ def of_queue(text: str) -> Uses:
     if text.startswith(_core.python_prefix()):
         return uses
     for words in _queues(_core.parse_qdisc(text)):
+        # The canonical form omits the default profile.
+        if "profile" not in words:
+            words.extend(_profiles().get(words[0], ())[:1])
         for row, keys in table()["queue"].items():
             kind, *needed = row.split()
             if kind == words[0] and set(needed) <= set(words):
                 uses.add(keys, f"queue {row}")
     return uses
+
+
+@cache
+def _profiles() -> dict[str, list[str]]:
+    return {entry["name"]: entry["profiles"] for entry in json.loads(_core.qdisc_catalogue())}
 
 
 def _queues(canonical: str) -> Iterator[list[str]]:

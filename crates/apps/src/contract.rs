@@ -209,6 +209,11 @@ pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
         quic_params(&self.exchange().tcp)
     }
 
+    /// Time from the start of the flow to that of the application, if it is periodic; `rng` is a stream of its own.
+    fn phase(&self, _rng: &mut Rng) -> Duration {
+        Duration::ZERO
+    }
+
     /// Mean number of connections opened in `time` if it does not depend on the network; 0 if each connection waits
     /// for a response.
     fn connections(&self, _time: Duration) -> u64 {

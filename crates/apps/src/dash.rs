@@ -22,6 +22,7 @@ use sojourn_net::{Duration, Instant, Rate, Rng};
 use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side,
 };
+use crate::phase::Phase;
 use crate::report::PlayerRecord;
 
 /// The part of the throughput that is used.
@@ -42,11 +43,17 @@ pub struct DashConfig {
     pub buffer: Duration,
     /// Buffer level at which playback starts.
     pub start: Duration,
+    /// When the first segment is asked for; the period is that of segments.
+    pub phase: Phase,
 }
 
 impl ApplicationConfig for DashConfig {
     fn exchange(&self) -> Exchange {
         self.exchange
+    }
+
+    fn phase(&self, rng: &mut Rng) -> Duration {
+        self.phase.draw(self.segment, rng)
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -270,6 +277,7 @@ mod tests {
             ladder: vec![Rate::mbit(1), Rate::mbit(2), Rate::mbit(4)],
             segment: Duration::from_secs(4),
             buffer: Duration::from_secs(buffer_s),
+            phase: Phase::Random,
             start: Duration::from_secs(start_s),
         }))
     }

@@ -86,10 +86,8 @@ pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
         self.datagrams(time)
     }
 
-    /// The first datagram leaves at a random point of this time.
-    fn phase(&self) -> Duration {
-        Duration::ZERO
-    }
+    /// Time from the start of the flow to the first datagram; `rng` is a stream of its own.
+    fn phase(&self, rng: &mut Rng) -> Duration;
 
     /// The first broken rule of those that only this traffic has: the key and what it must be.
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -121,6 +119,7 @@ impl PartialEq for dyn DatagramConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phase::Phase;
     use crate::udp::{Spacing, UdpConfig};
     use sojourn_net::Rate;
 
@@ -131,6 +130,7 @@ mod tests {
                 rate: Rate::mbit(1),
                 payload,
                 spacing: Spacing::Poisson,
+                phase: Phase::Random,
             };
             let config: &dyn DatagramConfig = &config;
             config.check()

@@ -14,6 +14,7 @@ mod dash;
 mod datagrams;
 mod distributions;
 mod page;
+mod phase;
 mod ping;
 mod report;
 mod requests;
@@ -32,6 +33,7 @@ pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
 pub use distributions::{Amount, LONGEST, Wait};
 pub use page::{Object, Page, PageError};
+pub use phase::Phase;
 pub use ping::{PingConfig, PingPace, TURNAROUND};
 pub use report::{
     CallRecord, Confidence, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,

@@ -5,11 +5,17 @@
 //! `ping`; irtt, which sends datagrams by the clock; netperf's `UDP_RR`, which has one request in
 //! flight and sends the next when the reply has arrived. Old versions of netperf wait forever for a
 //! lost reply; here a request is given up after a timeout.
+//!
+//! Those by the clock leave at equal intervals from a given phase; or, one in each interval, at
+//! random times, so that no period of the traffic is sampled at the same point again and again
+//! (RFC 2330, section 11.1; RFC 2681 asks for the same). One in each interval, as against Poisson
+//! sampling, keeps their number and the time between the first and the last.
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
 use crate::distributions::LONGEST;
+use crate::phase::Phase;
 use crate::report::PingSample;
 
 /// The shortest time between two back-to-back requests; ours. It bounds the number of requests.
@@ -18,8 +24,14 @@ pub const TURNAROUND: Duration = Duration::from_micros(100);
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingPace {
-    /// By the clock; the first at a random point of the first interval.
-    Every(Duration),
+    /// By the clock.
+    Every {
+        /// Time between requests.
+        interval: Duration,
+        /// Fixed: equal intervals, the first request after this time. Random: one request at a
+        /// random time in each interval.
+        phase: Phase,
+    },
     /// When the previous reply has arrived, one request at a time.
     BackToBack {
         /// A request without a reply for this long is given up.
@@ -48,29 +60,31 @@ impl DatagramConfig for PingConfig {
 
     fn datagrams_within(&self, time: Duration, rtt: Duration) -> u64 {
         let interval = match self.pace {
-            PingPace::Every(interval) => interval,
+            PingPace::Every { interval, .. } => interval,
             PingPace::BackToBack { timeout } => rtt.max(TURNAROUND).min(timeout),
         };
         time.as_nanos() / interval.as_nanos().max(1) + 1
     }
 
-    fn phase(&self) -> Duration {
+    fn phase(&self, rng: &mut Rng) -> Duration {
         match self.pace {
-            PingPace::Every(interval) => interval,
+            PingPace::Every { interval, phase } => phase.draw(interval, rng),
             PingPace::BackToBack { .. } => Duration::ZERO,
         }
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
-        let (PingPace::Every(time) | PingPace::BackToBack { timeout: time }) = self.pace;
+        let (PingPace::Every { interval: time, .. } | PingPace::BackToBack { timeout: time }) =
+            self.pace;
         (time == Duration::ZERO || time > LONGEST)
             .then_some(("interval", "must be > 0 and at most one year"))
     }
 
-    fn build(&self, now: Instant, _: &Rng) -> Box<dyn DatagramSource> {
+    fn build(&self, now: Instant, rng: &Rng) -> Box<dyn DatagramSource> {
         Box::new(Ping {
             started: now,
             pace: self.pace,
+            rng: rng.fork("interval"),
             requests: Vec::new(),
         })
     }
@@ -81,6 +95,7 @@ impl DatagramConfig for PingConfig {
 struct Ping {
     started: Instant,
     pace: PingPace,
+    rng: Rng,
     requests: Vec<PingSample>,
 }
 
@@ -90,8 +105,17 @@ impl DatagramSource for Ping {
             sent: now,
             rtt: None,
         });
-        let (PingPace::Every(later) | PingPace::BackToBack { timeout: later }) = self.pace;
-        now + later
+        match self.pace {
+            PingPace::Every {
+                interval,
+                phase: Phase::Random,
+            } => {
+                let passed = interval.times(self.requests.len() as u64);
+                self.started + passed + interval.scaled(self.rng.uniform())
+            }
+            PingPace::Every { interval, .. } => now + interval,
+            PingPace::BackToBack { timeout } => now + timeout,
+        }
     }
 
     fn due(&self) -> Option<Instant> {
@@ -142,6 +166,23 @@ mod tests {
         assert!(!paced.on_reply(0, ms(40)), "a duplicate");
         assert_eq!(paced.due(), Some(at(35)));
         assert_eq!(paced.into_requests()[0].rtt, Some(ms(30)));
-        assert_eq!(ping(PingPace::Every(timeout)).due(), None);
+        let every = |phase| PingPace::Every {
+            interval: timeout,
+            phase,
+        };
+        assert_eq!(ping(every(Phase::Random)).due(), None);
+        let mut fixed = ping(every(Phase::Fixed(ms(5))));
+        assert_eq!(fixed.send(at(5)), at(205));
+        let mut random = ping(every(Phase::Random));
+        let mut now = at(5);
+        let mut places = Vec::new();
+        for n in 1..1_000 {
+            now = random.send(now);
+            let slot = at(5) + timeout.times(n);
+            assert!(slot <= now && now < slot + timeout, "one in each interval");
+            places.push((now.as_secs_f64() - slot.as_secs_f64()) / timeout.as_secs_f64());
+        }
+        let mean = places.iter().sum::<f64>() / 999.0;
+        assert!((mean - 0.5).abs() < 0.05, "{mean}");
     }
 }

@@ -3,6 +3,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
+use crate::phase::Phase;
 
 /// How far apart the datagrams of a stream are. The stream's rate sets the mean gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub struct UdpConfig {
     pub payload: Bytes,
     /// How datagrams are spaced.
     pub spacing: Spacing,
+    /// When the first one leaves; the period is the mean gap.
+    pub phase: Phase,
 }
 
 impl UdpConfig {
@@ -46,6 +49,10 @@ impl DatagramConfig for UdpConfig {
 
     fn datagrams(&self, time: Duration) -> u64 {
         time.as_nanos() / self.gap().as_nanos().max(1) + 1
+    }
+
+    fn phase(&self, rng: &mut Rng) -> Duration {
+        self.phase.draw(self.gap(), rng)
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -131,6 +138,7 @@ mod tests {
                 rate: Rate::mbit(8),
                 payload: Bytes(1_000),
                 spacing,
+                phase: Phase::Random,
             };
             let mut source = config.build(Instant::ZERO, &Rng::new(1));
             let mut now = Instant::ZERO;

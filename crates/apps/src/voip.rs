@@ -27,6 +27,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
 use crate::distributions::LONGEST;
+use crate::phase::Phase;
 use crate::report::CallRecord;
 
 /// Payload of a packet: speech and RTP header.
@@ -37,6 +38,8 @@ const PAYLOAD: Bytes = Bytes(172);
 pub struct VoipConfig {
     /// How long the listener waits for a packet.
     pub jitter_buffer: JitterBuffer,
+    /// When the first packet leaves; the period is 20 ms.
+    pub phase: Phase,
 }
 
 impl DatagramConfig for VoipConfig {
@@ -46,6 +49,10 @@ impl DatagramConfig for VoipConfig {
 
     fn datagrams(&self, time: Duration) -> u64 {
         time.as_nanos() / FRAME.as_nanos() + 1
+    }
+
+    fn phase(&self, rng: &mut Rng) -> Duration {
+        self.phase.draw(FRAME, rng)
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {

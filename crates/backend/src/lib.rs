@@ -9,7 +9,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sojourn_net::{Instant, Rng};
+use sojourn_net::{Duration, Instant, Rng};
 use sojourn_records::{FlowKind, RecordSink};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_scenario::{ConfigError, Plan};
@@ -302,12 +302,14 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// When a flow starts. `rng` is its own; all backends draw the same random numbers.
 pub fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
-    let mut rng = rng.fork("start");
-    let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
-    match &config.traffic {
-        Traffic::Datagrams(datagrams) => start + datagrams.phase().scaled(rng.uniform()),
-        Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => start,
-    }
+    let jitter = config.start_jitter.scaled(rng.fork("start").uniform());
+    let mut rng = rng.fork("phase");
+    let phase = match &config.traffic {
+        Traffic::Datagrams(datagrams) => datagrams.phase(&mut rng),
+        Traffic::App(app) => app.phase(&mut rng),
+        Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Program(_) => Duration::ZERO,
+    };
+    Instant::ZERO + config.start + jitter + phase
 }
 
 /// The kind that the flow of this traffic is recorded as.

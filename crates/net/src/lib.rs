@@ -26,15 +26,8 @@ pub enum Comparison {
     None,
     /// Compared in part: the implementation and the part of the behaviour.
     Partial(&'static str),
-    /// Another profile than the one in use was compared.
-    OtherProfile {
-        /// The profile in use.
-        used: &'static str,
-        /// The profile that was compared.
-        compared: &'static str,
-        /// The implementation that it was compared with.
-        with: &'static str,
-    },
+    /// Not compared in this profile; another one was.
+    OtherProfile(&'static str),
     /// Compared with this implementation.
     With(&'static str),
 }

@@ -38,11 +38,7 @@ impl Profile {
     pub(crate) const fn compared_with(self, kernel: &'static str) -> Comparison {
         match self {
             Self::Linux => Comparison::With(kernel),
-            other => Comparison::OtherProfile {
-                used: other.word(),
-                compared: Self::Linux.word(),
-                with: kernel,
-            },
+            other => Comparison::OtherProfile(other.word()),
         }
     }
 }
@@ -56,7 +52,7 @@ impl fmt::Display for Profile {
 /// The profiles of a discipline that follows Linux 6.1 alone.
 pub const LINUX: &[Profile] = &[Profile::Linux];
 /// The profiles of a discipline that follows its RFC, Linux 6.1 and Linux 3.14.
-pub const RFC_AND_LINUX: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+pub const LINUX_AND_RFC: &[Profile] = &[Profile::Linux, Profile::Rfc, Profile::Linux314];
 
 /// The statistic that `tc -s qdisc` prints as `overlimits`: what the kernel module of the queue
 /// passes to `qdisc_qstats_overlimit`. Modules differ: RED counts its signals, CAKE the requests

@@ -169,9 +169,9 @@ fn all_specs() -> Vec<QdiscSpec> {
         }
     }
     for scheduled in [
-        "tshift 2ms range 2ms th_len 3",
-        "max_rtt 20ms tshift 0ms limit 30",
-        "drop_enqueue min_qlen_step 3 limit 40 alpha 100 beta 1000 profile linux",
+        "tshift 2ms range 2ms th_len 3 profile rfc",
+        "max_rtt 20ms tshift 0ms limit 30 profile rfc",
+        "drop_enqueue min_qlen_step 3 limit 40 alpha 100 beta 1000",
     ] {
         specs.push(QdiscSpec::parse(&format!("dualpi2 {scheduled}")).unwrap());
     }

@@ -38,6 +38,7 @@ fn compare(seed: u64, cov: &mut Coverage) {
     ];
     let params = CodelParams {
         limit: usize::MAX,
+        profile: Profile::Rfc,
         ..CodelParams::default()
     };
     let mut ours = Codel::new(&params, Bytes(rfc8289::MAXPACKET));

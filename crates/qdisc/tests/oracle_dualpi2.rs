@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 
 use sojourn_qdisc::testing::{Recorder, TestPacket};
 use sojourn_qdisc::{
-    Bytes, DropReason, DualPi2, DualPi2Params, Duration, Ecn, Instant, MarkReason, Qdisc, Rng,
+    Bytes, DropReason, DualPi2, DualPi2Params, Duration, Ecn, Instant, MarkReason, Profile, Qdisc,
+    Rng,
 };
 
 const MTU: u64 = 1_514;
@@ -263,6 +264,7 @@ fn compare(seed: u64, cov: &mut Coverage) {
         memlimit: Some(Bytes(LIMIT)),
         coupling_factor: k,
         tshift: tshift.map(Duration::from_nanos),
+        profile: Profile::Rfc,
         ..DualPi2Params::default()
     };
     let mut ours = DualPi2::new(&params, None, Bytes(MTU), rng.fork("queue"));

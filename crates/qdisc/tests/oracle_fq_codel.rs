@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use rfc8289::{CodelQueue, INTERVAL, TARGET};
 use sojourn_qdisc::testing::{Recorder, TestPacket};
-use sojourn_qdisc::{Bytes, FqCodel, FqCodelParams, Instant, Packet, Qdisc, Rng};
+use sojourn_qdisc::{Bytes, FqCodel, FqCodelParams, Instant, Packet, Profile, Qdisc, Rng};
 
 const FLOWS: u64 = 8;
 const QUANTUM: i64 = 1_514;
@@ -113,6 +113,7 @@ fn compare(seed: u64, cov: &mut Coverage) {
         limit: LIMIT,
         flows: u32::try_from(FLOWS).unwrap(),
         ecn: false,
+        profile: Profile::Rfc,
         ..FqCodelParams::default()
     };
     let own = rng.fork("queue");

@@ -15,7 +15,9 @@
 use std::collections::VecDeque;
 
 use sojourn_qdisc::testing::{Recorder, TestPacket};
-use sojourn_qdisc::{Bytes, DropReason, Duration, Ecn, Instant, Pie, PieParams, Qdisc, Rng};
+use sojourn_qdisc::{
+    Bytes, DropReason, Duration, Ecn, Instant, Pie, PieParams, Profile, Qdisc, Rng,
+};
 
 const QDELAY_REF: f64 = 0.015;
 const MAX_BURST: f64 = 0.150;
@@ -150,6 +152,7 @@ fn compare(seed: u64, enhanced: bool, cov: &mut Coverage) {
         ecn,
         derandomise: enhanced,
         cap: enhanced,
+        profile: Profile::Rfc,
         ..PieParams::default()
     };
     let own = rng.fork("queue");

@@ -94,7 +94,10 @@ fn the_strings_of_tc_are_read() {
             "pie profile linux-3.14",
             "pie limit 1000 alpha 2 beta 20 profile linux-3.14",
         ),
-        ("pie nocap", "pie limit 1000 alpha 2 beta 20 nocap"),
+        (
+            "pie nocap profile rfc",
+            "pie limit 1000 alpha 2 beta 20 nocap profile rfc",
+        ),
         (
             "codel limit 1000p target 13ms interval 100ms noecn",
             "codel limit 1000 target 13ms interval 100ms",
@@ -147,12 +150,12 @@ fn the_presets_and_words_of_tc_are_read() {
         (
             "dualpi2 step_thresh 1ms alpha 0.16 profile linux",
             "dualpi2 limit 10000 target 15ms alpha 0.16 coupling_factor 2 step_thresh 1ms \
-             drop_dequeue l4s_ect drop_on_overload profile linux",
+             drop_dequeue l4s_ect drop_on_overload",
         ),
         (
             "dualpi2 min_qlen_step 2p drop_enqueue any_ect profile linux",
             "dualpi2 limit 10000 target 15ms coupling_factor 2 min_qlen_step 2 drop_enqueue \
-             any_ect drop_on_overload profile linux",
+             any_ect drop_on_overload",
         ),
         (
             "predict slot 2ms full 2 nostretch compact",
@@ -455,7 +458,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel profile linux-3.14"),
-        "codel: profile \"linux-3.14\" is unknown; expected one of rfc, linux"
+        "codel: profile \"linux-3.14\" is unknown; expected one of linux, rfc"
     );
     assert_eq!(
         refusal("sfq profile rfc"),
@@ -483,7 +486,7 @@ fn a_conflict_is_reported_with_its_values() {
         "cocoa: max_increase 0.5 is out of range; expected 1 to 1000"
     );
     assert_eq!(
-        refusal("pie bytemode"),
+        refusal("pie bytemode profile rfc"),
         "pie: bytemode requires profile linux or linux-3.14"
     );
     assert_eq!(
@@ -612,7 +615,7 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
 }
 
 /// What some parameters need beside them.
-const COMPANY: &str = "; ecn; profile linux; profile linux-6.12; limit 60000 min 2000";
+const COMPANY: &str = "; ecn; profile rfc; profile linux; profile linux-6.12; limit 60000 min 2000";
 
 #[test]
 fn every_parameter_can_be_set_and_is_read_back() {

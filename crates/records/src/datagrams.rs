@@ -148,13 +148,16 @@ impl Datagrams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
+    use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
     use sojourn_net::{Bytes, Rate};
 
     #[test]
     fn a_reply_after_the_warm_up_counts_and_only_later_requests_may_be_missing() {
         let config = PingConfig {
-            pace: PingPace::Every(Duration::from_millis(10)),
+            pace: PingPace::Every {
+                interval: Duration::from_millis(10),
+                phase: Phase::Fixed(Duration::ZERO),
+            },
             payload: Some(Bytes(1)),
         };
         let mut ping = Datagrams::new(Instant::ZERO, &config, &Rng::new(1));
@@ -176,6 +179,7 @@ mod tests {
     #[test]
     fn all_that_arrives_after_the_warm_up_counts_once_as_packet_and_as_goodput() {
         let config = UdpConfig {
+            phase: Phase::Fixed(Duration::ZERO),
             rate: Rate::mbit(1),
             payload: Bytes(1_000),
             spacing: Spacing::CONSTANT,

@@ -107,7 +107,7 @@ fn unknown_rates(config: &Config) -> Vec<String> {
     found.collect()
 }
 
-/// The models that were not compared with a real implementation, only in part or in another profile.
+/// The models that were not compared with a real implementation, or only in part.
 fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
     let mut models = BTreeSet::new();
     for (_, config) in arms {
@@ -137,35 +137,22 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
             models.extend(over_quic.then(|| ("QUIC".to_owned(), quic::COMPARISON)));
         }
     }
-    let none = models
-        .iter()
-        .filter(|(_, compared)| *compared == Comparison::None);
-    let none: Vec<_> = none.map(|(name, _)| name.as_str()).collect();
+    let none = models.iter().filter_map(|(name, compared)| match compared {
+        Comparison::None => Some(name.clone()),
+        Comparison::OtherProfile(used) => Some(format!("{name} (profile {used})")),
+        Comparison::Partial(_) | Comparison::With(_) => None,
+    });
+    let none: Vec<_> = none.collect();
     let partly = models.iter().filter_map(|(name, compared)| match compared {
         Comparison::Partial(what) => Some(format!("{name} (with {what})")),
-        Comparison::None | Comparison::OtherProfile { .. } | Comparison::With(_) => None,
+        Comparison::None | Comparison::OtherProfile(_) | Comparison::With(_) => None,
     });
     let partly: Vec<_> = partly.collect();
-    let other = models.iter().filter_map(|(name, compared)| match compared {
-        Comparison::OtherProfile {
-            used,
-            compared,
-            with,
-        } => Some(format!(
-            "{name} (profile {used}; profile {compared} with {with})"
-        )),
-        Comparison::None | Comparison::Partial(_) | Comparison::With(_) => None,
-    });
-    let other: Vec<_> = other.collect();
     let texts = [
         (none.join(", "), "not compared with a real implementation"),
         (
             partly.join(", "),
             "compared with a real implementation only in part",
-        ),
-        (
-            other.join(", "),
-            "compared with a real implementation in another profile than the one in use",
         ),
     ];
     let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());

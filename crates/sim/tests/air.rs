@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{PingConfig, PingPace};
+use sojourn_apps::{Phase, PingConfig, PingPace};
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
@@ -53,7 +53,10 @@ fn download(qdisc: &str, driver: DriverLimit) -> Records {
     flows.push(flow(
         "ping",
         Traffic::datagrams(PingConfig {
-            pace: PingPace::Every(MS.times(100)),
+            pace: PingPace::Every {
+                interval: MS.times(100),
+                phase: Phase::Fixed(Duration::ZERO),
+            },
             payload: None,
         }),
     ));

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, ApplicationConfig, DashConfig, Exchange, JitterBuffer, RequestsConfig, SessionsConfig,
-    Spacing, Transport, UdpConfig, VoipConfig, Wait,
+    Amount, ApplicationConfig, DashConfig, Exchange, JitterBuffer, Phase, RequestsConfig,
+    SessionsConfig, Spacing, Transport, UdpConfig, VoipConfig, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_records::Records;
@@ -141,6 +141,7 @@ fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
 fn video(mbit: u64, seconds: u64) -> Records {
     let ladder = [1, 2, 4].map(Rate::mbit).to_vec();
     let dash = DashConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         exchange: Exchange {
             transport: Transport::Tcp,
             tcp: SenderParams::default(),
@@ -179,6 +180,7 @@ fn video_takes_the_quality_that_fits_and_pauses_when_its_buffer_is_full() {
 fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
     let ladder = vec![Rate::mbit(2)];
     let dash = DashConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         exchange: Exchange {
             transport: Transport::Tcp,
             tcp: SenderParams::default(),
@@ -205,12 +207,14 @@ fn a_voice_hears_delay_and_loss() {
         // 4 packets of the flood take 48 ms, less than the jitter buffer.
         let mut config = config(1, 4, 60, app);
         config.flows[0].traffic = Traffic::datagrams(VoipConfig {
+            phase: Phase::Fixed(Duration::ZERO),
             jitter_buffer: JitterBuffer::Fixed(Duration::from_millis(60)),
         });
         if flood_mbit > 0 {
             let mut flood = config.flows[0].clone();
             flood.name = "flood".to_owned();
             flood.traffic = Traffic::datagrams(UdpConfig {
+                phase: Phase::Fixed(Duration::ZERO),
                 rate: Rate::mbit(flood_mbit),
                 payload: Bytes(1_448),
                 spacing: Spacing::Even { spread: 0.5 },
@@ -236,6 +240,7 @@ fn datagrams_of_a_poisson_process_have_its_mean_and_its_queue() {
         let app = Arc::new(rounds(1, 1_000, 1));
         let mut config = config(10, 1_000, 200, app);
         config.flows[0].traffic = Traffic::datagrams(UdpConfig {
+            phase: Phase::Fixed(Duration::ZERO),
             rate: Rate::mbit(5),
             payload: Bytes(1_208),
             spacing,

@@ -4,7 +4,7 @@
 
 mod mixed;
 
-use sojourn_apps::{PingConfig, PingPace};
+use sojourn_apps::{Phase, PingConfig, PingPace};
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_records::{FlowRecord, InitialLosses, LinkCounters, Records, Signal};
 use sojourn_scenario::plan::{Client, Config, FlowConfig, Hop, Shaper, Traffic};
@@ -308,7 +308,10 @@ fn names_are_unique_and_times_finite() {
         |c| c.flows[0].forward = vec![Hop::Delay(Duration::MAX)],
         |c| {
             c.flows[4].traffic = Traffic::datagrams(PingConfig {
-                pace: PingPace::Every(Duration::MAX),
+                pace: PingPace::Every {
+                    interval: Duration::MAX,
+                    phase: Phase::Fixed(Duration::ZERO),
+                },
                 payload: None,
             });
         },

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
+use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_records::{Records, Signal};
@@ -49,7 +49,10 @@ fn records(config: &Config) -> Records {
 
 fn pings() -> Traffic {
     Traffic::datagrams(PingConfig {
-        pace: PingPace::Every(Duration::from_millis(10)),
+        pace: PingPace::Every {
+            interval: Duration::from_millis(10),
+            phase: Phase::Fixed(Duration::ZERO),
+        },
         payload: None,
     })
 }
@@ -89,6 +92,7 @@ fn a_packet_takes_as_long_as_its_cells() {
 /// Full-sized datagrams at `mbit`.
 fn stream(mbit: u64) -> Traffic {
     Traffic::datagrams(UdpConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         rate: Rate::mbit(mbit),
         payload: Bytes(1_472),
         spacing: Spacing::CONSTANT,

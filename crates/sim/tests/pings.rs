@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{PingConfig, PingPace, PingSample};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_apps::{Phase, PingConfig, PingPace, PingSample};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Traffic};
 use sojourn_sim::run;
@@ -94,13 +94,16 @@ fn a_reply_after_the_timeout_is_recorded() {
 #[test]
 fn datagrams_by_the_clock_are_as_large_as_their_payload() {
     let every = Traffic::datagrams(PingConfig {
-        pace: PingPace::Every(MS.times(200)),
+        pace: PingPace::Every {
+            interval: MS.times(200),
+            phase: Phase::Fixed(MS),
+        },
         payload: Some(Bytes(60)),
     });
     let records = records(every, 0.2);
     let pings = &records.flows[0].pings;
     assert_eq!(pings.len(), 100);
-    assert!(pings[0].sent.as_nanos() > 0, "the phase is random");
+    assert_eq!(pings[0].sent, Instant::from_millis(1));
     assert!(pings.windows(2).all(|pair| gap(pair) == MS.times(200)));
     assert!(pings.iter().any(|p| p.rtt.is_none()));
     let totals = records.links[0].totals;

@@ -144,7 +144,10 @@ fn a_window_of_ten_leaves_too_few_doublings_to_see() {
 fn others_wait_longer_and_transfers_of_long_round_trips_end_later_with_them() {
     // P1: at 12 ms CoDel and PIE do nothing before it is over.
     let fifo = sojourn(12, "pfifo limit 1000000");
-    for qdisc in ["codel limit 1000000", "pie limit 1000000"] {
+    for qdisc in [
+        "codel limit 1000000 profile rfc",
+        "pie limit 1000000 profile rfc",
+    ] {
         let ratio = sojourn(12, qdisc) / fifo;
         assert!((0.9..1.1).contains(&ratio), "{qdisc}: {ratio:.2}");
     }
@@ -153,9 +156,9 @@ fn others_wait_longer_and_transfers_of_long_round_trips_end_later_with_them() {
         let (predict, fifo) = (with(rtt, ""), Transient::of(rtt, "pfifo limit 1000000"));
         let fifo = fifo.mean(SEEDS);
         for qdisc in [
-            "codel limit 1000000",
-            "pie limit 1000000",
-            "fq_codel limit 1000000",
+            "codel limit 1000000 profile rfc",
+            "pie limit 1000000 profile rfc",
+            "fq_codel limit 1000000 profile rfc",
         ] {
             let other = Transient::of(rtt, qdisc).mean(SEEDS);
             assert!(
@@ -181,7 +184,10 @@ fn with_six_megabytes_all_react_at_12_ms_and_predict_waits_least() {
         transient.mean(SEEDS).max_sojourn_ms
     };
     let fifo = six("pfifo limit 1000000");
-    let (codel, pie) = (six("codel limit 1000000"), six("pie limit 1000000"));
+    let (codel, pie) = (
+        six("codel limit 1000000 profile rfc"),
+        six("pie limit 1000000 profile rfc"),
+    );
     // P2.
     assert!(
         codel < fifo / 2.0 && pie < fifo / 2.0,
@@ -204,9 +210,9 @@ fn with_mixed_round_trips_predict_waits_least() {
     };
     let predict = mixed(PREDICT);
     for qdisc in [
-        "codel limit 1000000",
-        "pie limit 1000000",
-        "fq_codel limit 1000000",
+        "codel limit 1000000 profile rfc",
+        "pie limit 1000000 profile rfc",
+        "fq_codel limit 1000000 profile rfc",
     ] {
         let other = mixed(qdisc);
         assert!(
@@ -228,9 +234,9 @@ fn most_packets_wait_least_and_long_flows_hide_it() {
     for (rtt, at, factor) in [(50, 0, 4.0), (50, 2, 5.0), (200, 1, 10.0), (200, 2, 4.0)] {
         let predict = quantiles(rtt, WITH_FALLBACK, 12)[at];
         for qdisc in [
-            "codel limit 1000000",
-            "pie limit 1000000",
-            "fq_codel limit 1000000",
+            "codel limit 1000000 profile rfc",
+            "pie limit 1000000 profile rfc",
+            "fq_codel limit 1000000 profile rfc",
         ] {
             let other = quantiles(rtt, qdisc, 12)[at];
             assert!(
@@ -240,7 +246,7 @@ fn most_packets_wait_least_and_long_flows_hide_it() {
         }
     }
     let (codel, predict) = (
-        quantiles(200, "codel limit 1000000", 240),
+        quantiles(200, "codel limit 1000000 profile rfc", 240),
         quantiles(200, WITH_FALLBACK, 240),
     );
     assert!(predict[1] > codel[1] / 2.0, "{predict:?}, {codel:?}");
@@ -259,7 +265,7 @@ fn paced_flows_leave_predict_less_to_hold_and_codel_more() {
         assert!(ours < with(rtt, "").max_sojourn_ms, "{rtt} ms: {ours:.1}");
     }
     for rtt in [300, 600] {
-        let codel = "codel limit 1000000";
+        let codel = "codel limit 1000000 profile rfc";
         let (paced, not) = (
             Transient::of(rtt, codel).paced().mean(SEEDS),
             sojourn(rtt, codel),

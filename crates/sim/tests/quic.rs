@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_apps::{Phase, Spacing, UdpConfig};
 use sojourn_net::{Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_records::{FlowKind, FlowRecord, Records};
@@ -151,6 +151,7 @@ fn floq_spares_the_set_up_of_quic_and_takes_the_rest_for_responsive() {
     let mut flows = vec![flow("quic", None, Some(400), Params::default())];
     flows.push(FlowConfig {
         traffic: Traffic::datagrams(UdpConfig {
+            phase: Phase::Fixed(Duration::ZERO),
             rate: Rate::mbit(5),
             payload: sojourn_net::Bytes(1_000),
             spacing: Spacing::CONSTANT,

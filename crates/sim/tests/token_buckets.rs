@@ -4,7 +4,7 @@
 
 mod mixed;
 
-use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_apps::{Phase, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_scenario::plan::{Change, Config, FlowConfig, Hop, Shaper, Traffic};
 use sojourn_transport::CcKind;
@@ -68,6 +68,7 @@ fn a_tbf_bucket_sends_its_burst_more_and_no_packet_beyond() {
 fn overloaded(qdisc: &str, shaper: Shaper) -> Config {
     let mut config = mixed(qdisc, 2);
     let datagrams = UdpConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         rate: Rate::mbit(10),
         payload: Bytes(1_448),
         spacing: Spacing::Even { spread: 0.0 },

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, ApplicationConfig, DashConfig, Exchange, RequestsConfig, ResponsivenessConfig,
+    Amount, ApplicationConfig, DashConfig, Exchange, Phase, RequestsConfig, ResponsivenessConfig,
     SessionsConfig, Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
@@ -89,6 +89,7 @@ fn requests(transport: Transport, servers: u32, think: Duration) -> Arc<dyn Appl
 
 fn dash(transport: Transport) -> Arc<dyn ApplicationConfig> {
     Arc::new(DashConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         exchange: Exchange {
             transport,
             tcp: SenderParams::default(),

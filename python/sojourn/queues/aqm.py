@@ -541,7 +541,7 @@ class CoDel(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/net/codel.h: codel_params.ecn.
     profile
-        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
+        RFC or version of Linux to follow. One of ``"linux"``, ``"rfc"``. Default: linux.
         Source: Sojourn parameter.
     """
 
@@ -552,7 +552,7 @@ class CoDel(Queue):
     interval: str | None = None
     ce_threshold: str | None = None
     ecn: bool | None = None
-    profile: Literal["rfc", "linux"] | None = None
+    profile: Literal["linux", "rfc"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -596,8 +596,8 @@ class Pie(Queue):
         Limit the increase of the probability to 2 % per update; profile rfc. Default: on.
         Source: RFC 8033 section 5.5.
     profile
-        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
-        rfc.
+        RFC or version of Linux to follow. One of ``"linux"``, ``"rfc"``, ``"linux-3.14"``. Default:
+        linux.
         Source: Sojourn parameter.
     """
 
@@ -613,7 +613,7 @@ class Pie(Queue):
     dq_rate_estimator: bool | None = None
     derandomise: bool | None = None
     cap: bool | None = None
-    profile: Literal["rfc", "linux", "linux-3.14"] | None = None
+    profile: Literal["linux", "rfc", "linux-3.14"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -693,7 +693,7 @@ class DualPi2(Queue):
         Drop L4S packets in overload instead of letting the buffer overflow. Default: on.
         Source: RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload.
     profile
-        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
+        RFC or version of Linux to follow. One of ``"linux"``, ``"rfc"``. Default: linux.
         Source: Sojourn parameter.
     """
 
@@ -716,7 +716,7 @@ class DualPi2(Queue):
     classic_protection: float | None = None
     tshift: str | None = None
     drop_on_overload: bool | None = None
-    profile: Literal["rfc", "linux"] | None = None
+    profile: Literal["linux", "rfc"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,8 +86,8 @@ class FqCoDel(Queue):
         Mark ECN-capable packets instead of dropping them. Default: on.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
-        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
-        rfc.
+        RFC or version of Linux to follow. One of ``"linux"``, ``"rfc"``, ``"linux-3.14"``. Default:
+        linux.
         Source: Sojourn parameter.
     """
 
@@ -102,7 +102,7 @@ class FqCoDel(Queue):
     drop_batch: int | None = None
     ce_threshold: str | None = None
     ecn: bool | None = None
-    profile: Literal["rfc", "linux", "linux-3.14"] | None = None
+    profile: Literal["linux", "rfc", "linux-3.14"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +150,8 @@ class FqNoCoDel(FqCoDel):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
-        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
-        rfc.
+        RFC or version of Linux to follow. One of ``"linux"``, ``"rfc"``, ``"linux-3.14"``. Default:
+        linux.
         Source: Sojourn parameter.
     """
 

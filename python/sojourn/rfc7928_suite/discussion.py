@@ -23,6 +23,8 @@ _DURATION_S = 3.0
 _RTT = "80ms"
 # Larger than the rounding of times, smaller than the time between an arrival and a departure.
 _TOLERANCE_S = 1e-6
+# Shares up to this are 0 %.
+_ROUNDED_AWAY = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,6 @@ def drop_times(tested: QueueUnderTest) -> str:
         beside = np.abs(times / _GAP_S - np.round(times / _GAP_S)) * _GAP_S
         share = float((beside < _TOLERANCE_S).mean())
         kinds = [(share, "arrivals"), (1.0 - share, "departures or by a timer")]
-        text = " and ".join(f"{part:.0%} at {kind}" for part, kind in kinds if part > 0.0)
+        text = " and ".join(f"{part:.0%} at {kind}" for part, kind in kinds if part > _ROUNDED_AWAY)
         parts.append(f"{name}: {text}".replace("%", " %"))
     return "; ".join(parts) or "no packet was dropped under overload"

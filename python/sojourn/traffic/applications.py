@@ -269,6 +269,9 @@ class Dash(Application):
         Capacity of the playout buffer, with its unit.
     begin
         Buffer level at which playback begins, with its unit; by default one segment.
+    phase
+        Time from the start of a player to its first request, with its unit; by default random,
+        within a segment.
     request
         Size of a request, with its unit.
 
@@ -284,6 +287,7 @@ class Dash(Application):
     segment: str | None = None
     buffer: str | None = None
     begin: str | None = None
+    phase: str | None = None
     request: Size | None = None
 
 
@@ -332,6 +336,9 @@ class Voip(TrafficBlock):
         ``"adaptive"``, the default: the playout delay follows the delay of recent packets and is
         set once per second; or a fixed playout delay above the shortest delay of the call, with
         its unit. A packet that arrives later counts as lost.
+    phase
+        Time from the start of a call to its first packet, with its unit; by default random, within
+        20 ms.
 
     Examples
     --------
@@ -342,3 +349,4 @@ class Voip(TrafficBlock):
     kind: ClassVar[str] = "voip"
 
     jitter_buffer: str | None = None
+    phase: str | None = None

@@ -26,6 +26,9 @@ class Udp(TrafficBlock):
         Each gap is scaled by a random factor within 1 ± `spread`; 0 to 1.
     spacing
         ``"even"`` (the default) or ``"poisson"``, with exponential gaps.
+    phase
+        Time from the start of a flow to its first datagram, with its unit; by default random,
+        within the mean gap.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Udp(TrafficBlock):
     payload: Size | None = None
     spread: float | None = None
     spacing: Spacing | None = None
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,9 @@ class Ping(TrafficBlock):
     interval
         Time between requests, with its unit; or ``"back-to-back"``: over UDP, each request
         follows the reply to the one before, as netperf's ``UDP_RR`` does.
+    phase
+        Time from the start to the first request, with its unit; all intervals are then equal. By
+        default each request leaves at a random time in its interval.
     protocol
         ``"icmp"`` (the default) or ``"udp"``.
     payload
@@ -68,6 +75,7 @@ class Ping(TrafficBlock):
     kind: ClassVar[str] = "ping"
 
     interval: str | None = None
+    phase: str | None = None
     protocol: PingProtocol | None = None
     payload: Size | None = None
     timeout: str | None = None

@@ -1,9 +1,7 @@
 //! The kernel's scenario as a simulation.
 
-use sojourn_apps::{
-    DatagramConfig, DatagramKind, DatagramSource, PingConfig, PingPace, Spacing, UdpConfig,
-};
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate, Rng};
+use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
+use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
@@ -22,31 +20,12 @@ pub(crate) struct Draw {
     pub(crate) seed: u64,
     /// Seconds, for each flow.
     pub(crate) starts: Vec<f64>,
-    /// When the first ping is sent, in seconds; `None`: at a random point of its first interval.
+    /// When the first ping is sent, in seconds; `None`: one at a random time in each interval.
     pub(crate) ping_start: Option<f64>,
 }
 
-/// Pings from the start of their flow on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PunctualPing(PingConfig);
-
-impl DatagramConfig for PunctualPing {
-    fn kind(&self) -> DatagramKind {
-        self.0.kind()
-    }
-
-    fn datagrams(&self, time: Duration) -> u64 {
-        self.0.datagrams(time)
-    }
-
-    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
-        self.0.broken_rule()
-    }
-
-    fn build(&self, now: Instant, rng: &Rng) -> Box<dyn DatagramSource> {
-        self.0.build(now, rng)
-    }
-}
+/// The harness sends the first datagram when the flow starts.
+const START: Phase = Phase::Fixed(Duration::ZERO);
 
 /// The kernel's repetitions, then more where chance matters: the sample of three tells little of
 /// the mean where the phase between flows or a coin decides.
@@ -133,12 +112,16 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
                 spacing: Spacing::CONSTANT,
+                phase: START,
             }),
         });
     }
     let (forward, reverse) = ways(scenario, Direction::Up, scenario.rtt);
     let ping = PingConfig {
-        pace: PingPace::Every(seconds(scenario.ping)),
+        pace: PingPace::Every {
+            interval: seconds(scenario.ping),
+            phase: draw.ping_start.map_or(Phase::Random, |_| START),
+        },
         payload: None,
     };
     flows.push(FlowConfig {
@@ -150,10 +133,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         stop: Some(seconds(scenario.ping_stop)),
         dscp: Dscp::DEFAULT,
         client: None,
-        traffic: match draw.ping_start {
-            Some(_) => Traffic::datagrams(PunctualPing(ping)),
-            None => Traffic::datagrams(ping),
-        },
+        traffic: Traffic::datagrams(ping),
     });
     Ok(Config {
         seed: draw.seed,
@@ -367,7 +347,7 @@ mod tests {
             let Traffic::Datagrams(traffic) = &ping.traffic else {
                 panic!("pings are datagrams")
             };
-            assert_eq!(traffic.phase(), Duration::ZERO);
+            assert_eq!(traffic.phase(&mut Rng::new(1)), Duration::ZERO);
             starts.push(ping.start);
         }
         let recorded = scenario.reps.iter().map(|rep| seconds(rep.ping_start));

@@ -280,8 +280,8 @@ def test_queues_that_were_not_recorded_have_the_names_of_iproute2(
 
 def test_options_of_a_link_whose_rate_varies_do_not_depend_on_it() -> None:
     links = {
-        "up": sj.Link(rate="5mbit", qdisc="dualpi2"),
-        "down": sj.Link(trace={"gaps_ms": "1 1"}, qdisc="dualpi2"),
+        "up": sj.Link(rate="5mbit", qdisc="dualpi2 profile rfc"),
+        "down": sj.Link(trace={"gaps_ms": "1 1"}, qdisc="dualpi2 profile rfc"),
     }
     traffic = [sj.Ping(direction="up", interval="100ms")]
     scenario = sj.Scenario(links=links, traffic=traffic, duration="1s", rtt="20ms")

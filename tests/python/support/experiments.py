@@ -438,7 +438,7 @@ RIGHT: Sequence[Experiment] = [
            links={"up": {"rate": RATE, "qdisc": "codel",
                          "changes": [{"at": "10s", "rate": "3mbit"}]}}),
     _right("an outage of a trace", "", {**TCP, "count": 2}, PING,
-           links={"up": {"qdisc": "codel", "trace": {"gaps_ms": "2x500 4000"}}}),
+           links={"up": {"qdisc": "codel", "trace": {"gaps_ms": "2x500 600"}}}),
     _right("queues at two RTTs", NOTE_OF_ARMS, {**TCP, "count": 2}, PING,
            arms={f"{queue} {rtt}": {"links.up.qdisc": queue, "rtt": rtt}
                  for queue in ("pfifo limit 50", "codel") for rtt in ("10ms", "30ms")}),

@@ -123,11 +123,12 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         ),
     ];
     columns.extend(counters!(totals));
+    // A transmission counts when it ends, so that it may be longer than the measured time.
     columns.extend([Column::new(
         "utilisation",
         "",
         "Share of the time during which the link was transmitting.",
-        Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending)),
+        Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending).min(1.0)),
     )]);
     columns.extend(sojourn_times!(LinkRow<'_>));
     columns.extend([

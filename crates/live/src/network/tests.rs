@@ -127,7 +127,11 @@ fn a_mark_is_written_to_the_packet() {
         marked += u32::from(network.pool.packet(&frame)[1] & 0b11 == 0b11);
         network.pool.release(frame.slot);
     }
-    assert_eq!(marked, 18, "all but the first two wait for more than 1 ms");
+    // A packet takes 1 ms. CoDel of Linux counts in 1024 ns, so that its threshold is 0.9994 ms.
+    assert_eq!(
+        marked, 19,
+        "all but the first wait for more than the threshold"
+    );
 }
 
 #[test]

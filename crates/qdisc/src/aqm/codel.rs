@@ -61,7 +61,7 @@ impl Params for CodelParams {
         summary: "Signals when the delay has stayed above a target for an interval",
         source: "RFC 8289; Linux 6.1 sch_codel",
         reconstruction: None,
-        profiles: &[Profile::Rfc, Profile::Linux],
+        profiles: &[Profile::Linux, Profile::Rfc],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -185,7 +185,7 @@ parameters! {
         pub ecn: bool = false => flag(),
             "include/net/codel.h: codel_params.ecn";
         /// RFC or version of Linux to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
+        pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }
 }

@@ -78,7 +78,7 @@ impl Params for DualPi2Params {
         summary: "Coupled Classic and low-latency (L4S) queues",
         source: "RFC 9332; Linux 6.18 sch_dualpi2, iproute2",
         reconstruction: None,
-        profiles: &[Profile::Rfc, Profile::Linux],
+        profiles: &[Profile::Linux, Profile::Rfc],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];

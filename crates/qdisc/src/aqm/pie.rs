@@ -52,7 +52,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, TcWord, parameters,
+    Counter, Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
 };
 use crate::parts::fifo::Fifo;
 use linux::Linux;
@@ -74,7 +74,7 @@ impl Params for PieParams {
         summary: "Signals with a probability that keeps the delay at a target",
         source: "RFC 8033; Linux 6.1 and 3.14 sch_pie",
         reconstruction: None,
-        profiles: RFC_AND_LINUX,
+        profiles: LINUX_AND_RFC,
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -306,7 +306,7 @@ parameters! {
         pub cap: bool = true => flag(),
             "RFC 8033 section 5.5";
         /// RFC or version of Linux to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
+        pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }
 }

@@ -187,6 +187,7 @@ impl<P: Packet> Afcd<P> {
             target: params.target,
             interval: params.interval,
             ecn: params.ecn,
+            profile: Profile::Rfc,
             ..CodelParams::default()
         });
         Self {

@@ -34,7 +34,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LinkFacts, Params, Profile, RFC_AND_LINUX, TcStatistics, TcWord, parameters,
+    Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
 };
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
@@ -71,7 +71,7 @@ parameters! {
         pub ecn: bool = true => flag(),
             "RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn";
         /// RFC or version of Linux to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
+        pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }
 }
@@ -108,7 +108,7 @@ impl Params for FqCodelParams {
             summary: "One queue per flow, sparse flows first, CoDel in each queue",
             source: "RFC 8290; Linux 6.1 and 3.14 sch_fq_codel",
             reconstruction: None,
-            profiles: RFC_AND_LINUX,
+            profiles: LINUX_AND_RFC,
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -118,7 +118,7 @@ impl Params for FqCodelParams {
             summary: "fq_codel with a CoDel that never signals: fair queueing alone",
             source: "Linux 6.1 sch_fq_codel with target 100s",
             reconstruction: None,
-            profiles: RFC_AND_LINUX,
+            profiles: LINUX_AND_RFC,
             start: Self::without_codel,
             parameters: Self::PARAMETERS,
         },

@@ -282,7 +282,7 @@ mod tests {
             ),
             ("red leaf codel", "red: tc cannot set leaf codel"),
             ("red gentle", "red: tc cannot set gentle"),
-            ("pie nocap", "pie: tc cannot set nocap"),
+            ("pie nocap profile rfc", "pie: tc cannot set nocap"),
             ("pie alpha 0", "pie: tc cannot set alpha 0"),
             (
                 "pfifo ce_threshold 1ms",

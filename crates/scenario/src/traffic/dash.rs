@@ -26,6 +26,8 @@ keys! {
         buffer: Duration = Form::POSITIVE_TIME, default "30s";
         /// Buffer level at which playback begins; by default one segment.
         begin: Option<Duration> = Form::POSITIVE_TIME;
+        /// Time from the start of a player to its first request; by default random, within a segment.
+        phase: Option<Duration> = Form::TIME;
     }
 }
 
@@ -56,6 +58,7 @@ impl Dash {
             segment,
             buffer,
             start: begin,
+            phase: self.phase.into(),
         };
         Ok(App {
             keys: self,

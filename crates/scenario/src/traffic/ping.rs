@@ -6,11 +6,11 @@ use super::block::{Context, Measured, Source, TrafficProperties, TrafficType};
 use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{PingConfig, PingPace, TURNAROUND};
+use sojourn_apps::{Phase, PingConfig, PingPace, TURNAROUND};
 use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
-use crate::place::Fields;
+use crate::place::{Fields, Place};
 use crate::value::{Table, Value, insert, size, time, time_text};
 
 /// Requests a block may make in a run: some 500 MB of records.
@@ -27,6 +27,11 @@ const KEYS: &[Key] = &[
         "Time between requests; back-to-back: send each request when the previous reply arrives.",
     )
     .or("100ms"),
+    Key::optional(
+        "phase",
+        Form::TIME,
+        "Time from the start to the first request, with equal intervals after it; by default each request leaves at a random time in its interval.",
+    ),
     Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
     Key::optional(
         "payload",
@@ -76,8 +81,16 @@ impl Ping {
         let pace = if one_at_a_time {
             PingPace::BackToBack { timeout }
         } else {
-            PingPace::Every(fields.time("interval")?)
+            PingPace::Every {
+                interval: fields.time("interval")?,
+                phase: fields.option("phase", Place::time)?.into(),
+            }
         };
+        if let Some(place) = fields.get("phase")
+            && one_at_a_time
+        {
+            return Err(place.fail("not allowed with interval = \"back-to-back\""));
+        }
         if let Some(place) = fields.get("timeout")
             && !one_at_a_time
         {
@@ -100,7 +113,12 @@ impl Ping {
 impl Source for Ping {
     fn write(&self, fields: &mut Table) {
         match self.0.pace {
-            PingPace::Every(interval) => insert(fields, "interval", Some(time(interval))),
+            PingPace::Every { interval, phase } => {
+                insert(fields, "interval", Some(time(interval)));
+                if let Phase::Fixed(phase) = phase {
+                    insert(fields, "phase", Some(time(phase)));
+                }
+            }
             PingPace::BackToBack { timeout } => {
                 insert(fields, "interval", Some(BACK_TO_BACK.into()));
                 insert(fields, "timeout", Some(time(timeout)));
@@ -123,7 +141,7 @@ fn check_number(
     context: &Context<'_>,
 ) -> Result<(), ScenarioError> {
     let interval = match how {
-        PingPace::Every(interval) => interval,
+        PingPace::Every { interval, .. } => interval,
         PingPace::BackToBack { .. } => TURNAROUND,
     };
     let all = u128::from(context.duration.as_nanos()) * u128::from(context.count);
@@ -134,7 +152,7 @@ fn check_number(
     };
     let least_us = all.div_ceil(u128::from(MOST_REQUESTS) * 1_000);
     Err(place.fail(match how {
-        PingPace::Every(_) => format!(
+        PingPace::Every { .. } => format!(
             "too many requests; expected an interval of at least {least_us}us, since a ping block \
              sends at most {MOST_REQUESTS} requests"
         ),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{MAX_UDP_PAYLOAD, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Rate, Rng};
+use sojourn_net::{Bytes, Duration, Rate, Rng};
 
 use super::block::{Source, TrafficProperties, TrafficType};
 use crate::declare::{Keys, choices, keys, one_of};
@@ -48,6 +48,8 @@ keys! {
         spread: Option<f64> = Form::Number(0.0, 1.0), default "0";
         /// Gaps between datagrams: even, or exponential (poisson).
         spacing: Gaps = one_of::<Gaps>(), usual "even";
+        /// Time from the start of a flow to its first datagram; by default random, within the mean gap.
+        phase: Option<Duration> = Form::TIME;
     }
 }
 
@@ -80,6 +82,7 @@ impl Source for Udp {
                 Some(spread) => Spacing::Even { spread },
                 None => Spacing::Poisson,
             },
+            phase: self.phase.into(),
         })
     }
 }

@@ -5,20 +5,27 @@ use std::sync::Arc;
 use super::block::{Source, TrafficProperties, TrafficType};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::Fields;
+use crate::place::{Fields, Place};
 use crate::plan::Traffic;
 use crate::value::{Table, Value, insert, time};
-use sojourn_apps::{JitterBuffer, VoipConfig};
+use sojourn_apps::{JitterBuffer, Phase, VoipConfig};
 use sojourn_net::Rng;
 
 const ADAPTIVE: &str = "adaptive";
 
-const KEYS: &[Key] = &[Key::optional(
-    "jitter_buffer",
-    Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
-    "Jitter buffer: adaptive, or a fixed playout delay above the shortest delay of the call.",
-)
-.or(ADAPTIVE)];
+const KEYS: &[Key] = &[
+    Key::optional(
+        "jitter_buffer",
+        Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
+        "Jitter buffer: adaptive, or a fixed playout delay above the shortest delay of the call.",
+    )
+    .or(ADAPTIVE),
+    Key::optional(
+        "phase",
+        Form::TIME,
+        "Time from the start of a call to its first packet; by default random, within 20 ms.",
+    ),
+];
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "voip",
@@ -49,6 +56,7 @@ impl Voip {
                     }),
                 },
             )?,
+            phase: fields.option("phase", Place::time)?.into(),
         }))
     }
 }
@@ -60,6 +68,9 @@ impl Source for Voip {
             JitterBuffer::Fixed(more) => time(more),
         };
         insert(fields, "jitter_buffer", Some(buffer));
+        if let Phase::Fixed(phase) = self.0.phase {
+            insert(fields, "phase", Some(time(phase)));
+        }
     }
 
     fn plan(&self, _: Rng) -> Traffic {

@@ -1,6 +1,6 @@
 //! Traffic of every kind both ways over two links, and what a run of it records.
 
-use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
+use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
@@ -40,6 +40,7 @@ pub(crate) fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
 
 pub(crate) fn cbr(mbit: u64, spread: f64) -> Traffic {
     Traffic::datagrams(UdpConfig {
+        phase: Phase::Fixed(Duration::ZERO),
         rate: Rate::mbit(mbit),
         payload: Bytes(1_000),
         spacing: Spacing::Even { spread },
@@ -56,7 +57,10 @@ pub(crate) fn mixed(qdisc: &str, seed: u64) -> Config {
         flow(
             "ping",
             Traffic::datagrams(PingConfig {
-                pace: PingPace::Every(MS.times(30)),
+                pace: PingPace::Every {
+                    interval: MS.times(30),
+                    phase: Phase::Random,
+                },
                 payload: None,
             }),
         ),

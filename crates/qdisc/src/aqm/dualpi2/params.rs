@@ -85,7 +85,7 @@ parameters! {
         pub drop_on_overload: bool = true => flag(),
             "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";
         /// RFC or version of Linux to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
+        pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }
 }

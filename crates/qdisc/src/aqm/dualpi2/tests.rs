@@ -369,22 +369,23 @@ fn the_step_spares_packets_that_found_a_short_queue() {
 #[test]
 fn what_the_rfc_does_not_know_is_refused_in_its_profile() {
     for foreign in ["min_qlen_step 2", "drop_enqueue"] {
-        let flaw = crate::QdiscSpec::parse(&format!("dualpi2 {foreign}")).expect_err(foreign);
+        let text = format!("dualpi2 {foreign} profile rfc");
+        let flaw = crate::QdiscSpec::parse(&text).expect_err(foreign);
         assert!(flaw.to_string().contains("requires profile linux"));
-        let text = format!("dualpi2 {foreign} profile linux");
+        let text = format!("dualpi2 {foreign}");
         assert!(crate::QdiscSpec::parse(&text).is_ok());
     }
-    assert!(crate::QdiscSpec::parse("dualpi2 any_ect").is_ok());
+    assert!(crate::QdiscSpec::parse("dualpi2 any_ect profile rfc").is_ok());
 }
 
 #[test]
 fn what_the_kernel_does_not_know_is_refused_in_its_profile() {
     for foreign in ["max_rtt 50ms", "range 1ms", "th_len 2", "tshift 50ms"] {
-        let text = format!("dualpi2 {foreign} profile linux");
+        let text = format!("dualpi2 {foreign}");
         let flaw = crate::QdiscSpec::parse(&text).expect_err(foreign);
         assert!(flaw.to_string().contains("requires profile rfc"));
     }
-    let both = crate::QdiscSpec::parse("dualpi2 tshift 50ms classic_protection 10");
+    let both = crate::QdiscSpec::parse("dualpi2 tshift 50ms classic_protection 10 profile rfc");
     assert!(both.is_err());
 }
 

@@ -431,6 +431,7 @@ fn the_fallback_governs_a_standing_queue_and_keeps_out_of_a_growth() {
     let codel = CodelParams {
         limit: 1_000_000,
         ecn: true,
+        profile: Profile::Rfc,
         ..CodelParams::default()
     };
     let codel = drive(

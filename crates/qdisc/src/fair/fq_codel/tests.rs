@@ -138,6 +138,7 @@ fn the_backlog_test_is_of_the_queue_in_the_rfc_and_of_all_queues_in_linux() {
 fn a_memory_limit_binds_too() {
     let (mut q, mut seen) = queue(FqCodelParams {
         memory_limit: Bytes(10 * 1_514),
+        profile: Profile::Rfc,
         ..FqCodelParams::default()
     });
     for id in 0..=10 {

@@ -77,7 +77,13 @@ fn linux_waits_beyond_the_interval_and_sees_no_less_than_a_tick() {
 #[test]
 fn signals_follow_the_inverse_square_root() {
     // 105 + 100/sqrt(1), then + 100/sqrt(2), + 100/sqrt(3), rounded up to a departure.
-    let rfc = drops_in(400, &CodelParams::default());
+    let rfc = drops_in(
+        400,
+        &CodelParams {
+            profile: Profile::Rfc,
+            ..CodelParams::default()
+        },
+    );
     assert_eq!(rfc[..4], [105, 205, 276, 334]);
     // 105 + 100, + 50.0, + 56.3; in ticks the first gap is 99.998 ms.
     let linux = drops_in(400, &linux());
