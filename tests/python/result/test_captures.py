@@ -74,7 +74,7 @@ set = { "links.up.qdisc" = "pfifo" }
 """
 # Findings of at least a warning, malformed packets and wrong checksums of IP. Wireshark suspects
 # that some retransmissions are out of order; whether they are retransmissions is checked below.
-# It warns about D-SACK, which answers a probe of the tail that was not needed.
+# It warns about D-SACK, which receivers may send (RFC 2883).
 FAULTY = (
     "_ws.malformed || ip.checksum.status == 0 || (_ws.expert.severity >= 6291456 "
     "&& !tcp.analysis.out_of_order && !tcp.options.sack.dsack)"

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sojourn import _core
-
 Block = Mapping[str, Any]
 
 RATE = "5mbit"
-# The phase of periodic sources is random where it can be set.
-FIXED: Block = {"phase": "0s"} if "phase" in _core.scenario_keys()["udp"] else {}
+FIXED: Block = {"phase": "0s"}
 # Starts at random times, so that replications differ.
 TCP: Block = {"type": "tcp", "name": "bulk", "direction": "up", "start_jitter": "100ms"}
 PING: Block = {"type": "ping", "name": "ping", "direction": "up", "interval": "37ms"}

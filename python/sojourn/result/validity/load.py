@@ -60,7 +60,8 @@ def _sources(setup: Setup) -> Iterator[Source]:
     """Yield the traffic blocks that send at constant intervals and not at random phases."""
     for name, block in setup.blocks.items():
         timing = _timing(block)
-        if timing is None or not _is_periodic(block):
+        # A source without a phase starts at a random one; pings are then spread at random.
+        if timing is None or "phase" not in block:
             continue
         interval_s, packet_bytes = timing
         is_ping = block["type"] == "ping"
@@ -87,12 +88,6 @@ def _timing(block: Block) -> tuple[Fraction, int] | None:
         rate = Fraction(_core.parse_rate_bits_per_s(block["rate"]))
         return 8 * payload / rate, payload + HEADER_BYTES
     return None
-
-
-def _is_periodic(block: Block) -> bool:
-    """Whether a block neither starts at a random phase nor jitters its intervals by itself."""
-    has_phase = "phase" in _core.scenario_keys()[block["type"]]
-    return not has_phase or block.get("phase", "random") != "random"
 
 
 def _in_phase(evidence: Evidence) -> Iterator[Finding]:
