@@ -26,7 +26,7 @@ def invalid_file(place: object, problem: str) -> _core.ResultError:
 
 
 def undecoded(text: str) -> str | None:
-    """Return a text of the operating system that is not UTF-8 so that it can be shown, else None.
+    r"""Return a text of the operating system that is not UTF-8 so that it can be shown, else None.
 
     Examples
     --------
