@@ -119,7 +119,7 @@ def _verdicts(record: Record) -> str:
         else " These are the verdicts of quick runs; those of full runs may differ."
     )
     said = (
-        f"{wording.counted(record['totals'])} ({scale(record)}).{quick} "
+        f"{wording.counted(record['totals'])} ({scale(record)}).{quick} {_origin(record)}"
         f"{wording.distances(record['claims'])} "
         f"[`claims.csv`](claims.csv) lists all conditions and the reason for each tolerance. "
         f"Measured values are means over runs ± half the width of their 95 % interval; × marks "
@@ -133,6 +133,12 @@ def _verdicts(record: Record) -> str:
     else:
         parts += _by_source(claims)
     return "\n\n".join(parts)
+
+
+def _origin(record: Record) -> str:
+    """Name the builds of the runs, and what has changed since then."""
+    outdated = f"{record['outdated']} " if "outdated" in record else ""
+    return f"The runs are of Sojourn {', '.join(record['builds'])}. {outdated}"
 
 
 def _by_source(claims: Sequence[Record]) -> list[str]:

@@ -273,6 +273,7 @@ def of_claims(claims: int, source: str) -> dict[str, Any]:
     about = {"evidence": "text", "statement": "x", "reason": "y", "verdict": "not checkable"}
     return {
         "scale": "full",
+        "builds": ["0.1.0 (0123456789ab)"],
         "replications": {"two": 1},
         "totals": dict.fromkeys(VERDICTS, 0) | {"not checkable": claims},
         "claims": [
@@ -289,6 +290,13 @@ def test_a_readme_says_how_far_from_the_published_numbers_the_results_are(
 ) -> None:
     assert run(root, "--write", reproduced / "full", "--scale", "full", "--modified") == 0
     assert "Of 1 published numbers and ratios, 0 are met within 5 %" in " ".join(text(root).split())
+
+
+def test_a_readme_names_the_builds_of_its_runs_and_what_has_changed(tmp_path: Path) -> None:
+    study = studies.load(write(tmp_path / "small"))
+    old = of_claims(3, "Fig. {0}") | {"outdated": "Pings were periodic."}
+    page = " ".join(readme.write(study, old).split())
+    assert "The runs are of Sojourn 0.1.0 (0123456789ab). Pings were periodic. " in page
 
 
 def test_long_tables_are_divided_by_source(tmp_path: Path) -> None:
