@@ -107,6 +107,13 @@ OwnReplications = Annotated[
         heading=RUNS,
     ),
 ]
+Full = Annotated[
+    bool,
+    Argument(
+        help="Full durations and numbers of runs instead of fewer and shorter runs.",
+        heading=RUNS,
+    ),
+]
 Jobs = Annotated[
     int | None,
     Argument(

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from numbers import Real
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -39,6 +40,8 @@ _READERS: dict[str, Callable[[str], object]] = {
     "queue": _core.parse_qdisc,
     "control": _core.parse_cc,
 }
+# The class of the items of a list, and their name in messages; those of other lists are numbers.
+_ITEMS: dict[Any, tuple[type[Any], str]] = {str: (str, "texts"), Path: (Path, "paths")}
 # Similarity from which a key is suggested.
 _NEAR = 0.7
 
@@ -81,7 +84,7 @@ class Argument:
     rare: bool = False
     # What the default None stands for, such as "one per processor".
     unset: str | None = None
-    # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.options`.
+    # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.completion`.
     completion: str | None = None
 
 
@@ -109,13 +112,14 @@ class Declared:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list of texts, or one text."""
-        return self.items is str
+        """Whether it is a list of texts or paths, or one text."""
+        return self.items in {str, Path}
 
     @property
-    def is_words(self) -> bool:
-        """Whether its items are words of the command line that are no options."""
-        return self.is_list and bool(self.option) and not self.option.startswith("-")
+    def is_word(self) -> bool:
+        """Whether it, or each of its items, is a word of the command line that is no option."""
+        is_text = (self.items or self.members[0]) in {str, Path}
+        return is_text and bool(self.option) and not self.option.startswith("-")
 
     @property
     def is_mapping(self) -> bool:
@@ -195,7 +199,7 @@ class Declared:
         if wrong or not (is_number or any(isinstance(value, one) for one in accepted)):
             self._refuse(value)
         if self.items is not None and not isinstance(value, str):
-            kind, named = (str, "texts") if self.items is str else (Real, "numbers")
+            kind, named = _ITEMS.get(self.items, (Real, "numbers"))
             for item in value:
                 if not isinstance(item, kind) or isinstance(item, bool):
                     raise ArgumentError(
@@ -211,7 +215,7 @@ class Declared:
     def _check_encoding(self, value: Any) -> None:
         """Refuse bytes of the operating system that are not UTF-8."""
         for text in (value,) if isinstance(value, str) else value if self.is_list else ():
-            shown = undecoded(text)
+            shown = undecoded(f"{text}")
             if shown is not None:
                 raise ArgumentError(self.name, shown, NOT_UTF_8)
 
@@ -233,8 +237,8 @@ class Declared:
         )
 
     def _expected(self) -> str:
-        if self.is_list:
-            return "a list of texts"
+        if self.items in _ITEMS:
+            return f"a list of {_ITEMS[self.items][1]}"
         if self.number is not None:
             return "a whole number" if self.number is int else "a number"
         names = {str: "a text", bool: "True or False", Callable: "a function"}
@@ -263,6 +267,7 @@ def _plain(value: Any, number: type[int] | type[float]) -> Any:
         return float(value) if number is float and isinstance(value, Real) else value
 
 
+@dataclass(frozen=True)
 class Plan:
     """Base of plans: frozen dataclasses whose fields are arguments, checked when created."""
 

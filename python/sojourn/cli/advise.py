@@ -11,8 +11,9 @@ from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, qu
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, SCALES, UP_MBIT, Scale
 from sojourn.advice.shaping import Shaping, rate
+from sojourn.arguments.common import Fresh
 from sojourn.cli import session
-from sojourn.cli.options import Change, DryRun, Fresh
+from sojourn.cli.options import Change, DryRun
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.run import with_changes
@@ -43,17 +44,17 @@ LABELS = {
 def advise(
     given: Given[AdvicePlan],
     *,
-    change: Change = None,
+    change: Change = (),
     fresh: Fresh = False,
     dry_run: DryRun = False,
     output: session.Output,
 ) -> int:
     """Recommend a shaper for an access link, and print its configuration for tc and OpenWrt."""
-    planned = AdvicePlan(**given.options)
+    planned = given.plan()
     device = planned.interface or DEVICE
     asked = question(planned)
     rates = (asked.access.sourced[key].value for key in ("down", "up"))
-    session.warn_of_bytes(*rates, *planned.queues, *(change or ()))
+    session.warn_of_bytes(*rates, *planned.queues, *change)
     session.note_queues(*planned.queues)
     asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
@@ -66,7 +67,7 @@ def advise(
         advice = Advice(asked, result)
         _show(advice, device=device, as_json=output.json, everything=output.everything)
 
-    plan = session.Plan(
+    request = session.RunRequest(
         run=RunPlan(asked.scenario, jobs=planned.jobs, max_memory=planned.max_memory, fresh=fresh),
         output=output,
         show=show,
@@ -75,11 +76,11 @@ def advise(
         if not output.json:
             _show_link(asked.access)
             _show_candidates(asked.compared)
-        return session.describe(plan)
+        return session.describe(request)
     if asked.present is not None:
         say(_settings(asked.present.up, asked.present.down))
     say(_announced(asked, planned.jobs, planned.max_memory))
-    return session.execute(plan)
+    return session.execute(request)
 
 
 def _announced(asked: Question, jobs: int | None, max_memory: str | None) -> str:

@@ -6,15 +6,14 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sojourn.agreement import page, wording
 from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, AgreePlan
 from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
-from sojourn.arguments.common import OUTPUT
+from sojourn.arguments import Argument
+from sojourn.arguments.common import OUTPUT, Force, Fresh, Json
 from sojourn.cli import process, session, stored, tables
-from sojourn.cli.options import Change, Force, Fresh, Json, ReportFile, ScenarioFile, Strict, path
+from sojourn.cli.options import Change, ReportFile, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -32,16 +31,15 @@ def agree(
     given: Given[AgreePlan],
     *,
     file: ScenarioFile,
-    change: Change = None,
+    change: Change = (),
     fresh: Fresh = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory to save both results in, as sim and live, with the page "
             f"{PAGE}; created if needed, with its parents.",
-            rich_help_panel=OUTPUT,
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = None,
     force: Force = False,
@@ -51,7 +49,7 @@ def agree(
 ) -> int:
     """Run a scenario both simulated and live, and compare the results."""
     read = changed(file, change)
-    planned = AgreePlan(scenario=read, **given.options)
+    planned = given.plan(scenario=read)
     scenarios = scenarios_of(planned)
     jobs, scenario = planned.jobs, scenarios[LIVE]
     for one in scenarios.values():

@@ -2,16 +2,15 @@
 
 import difflib
 import json as text_json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core, bibliography
+from sojourn.arguments import Argument
+from sojourn.arguments.common import Json
 from sojourn.bibliography import Uses, Work
-from sojourn.cli import completion
-from sojourn.cli.options import Json
+from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.reproduce import SCENARIOS
 from sojourn.result import Result, derived_files
@@ -80,23 +79,24 @@ class _Cited:
             yield self.works[key], purposes
 
 
+@command()
 def cite(
     *,
     what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WHAT",
-            autocompletion=completion.citable,
+        Sequence[str],
+        Argument(
             help="Directory of one or more results, scenario file, or name of a study, queue or "
             "congestion control.",
-            show_default="only Sojourn itself",
+            unset="only Sojourn itself",
+            option="WHAT",
+            completion="citable",
         ),
-    ] = None,
+    ] = (),
     json: Json = False,
 ) -> int:
     """Print BibTeX entries for Sojourn and for the sources of a result, scenario or queue."""
     cited = _Cited()
-    for text in what or ():
+    for text in what:
         _add(text, cited)
     if json:
         document = [work.document | {"used_for": purposes} for work, purposes in cited.entries()]

@@ -92,31 +92,26 @@ class ComparePlan(Plan):
 def compare(
     given: Given[ComparePlan],
     *,
-    change: Change = None,
+    change: Change = (),
     dry_run: DryRun = False,
     output: session.Output,
     generate: Annotated[
         bool,
-        typer.Option(
-            "--generate",
-            help="Print the scenario as TOML without running it.",
-            rich_help_panel=OUTPUT,
-            hidden=True,
-        ),
+        Argument(help="Print the scenario as TOML without running it.", heading=OUTPUT, rare=True),
     ] = False,
-    expect: Expect = None,
+    expect: Expect = (),
     strict: Strict = False,
 ) -> int:
     """Compare queues in both directions of an access link."""
-    planned = ComparePlan(**given.options)
+    planned = given.plan()
     rates = presets.line_rates(planned.preset, planned.link, LINK)
-    session.warn_of_bytes(rates.down, rates.up, *planned.queues, *(change or ()))
+    session.warn_of_bytes(rates.down, rates.up, *planned.queues, *change)
     session.note_queues(*planned.queues)
     scenario = with_changes(_scenario(planned, rates), change)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
         return 0
-    plan = session.Plan(
+    request = session.RunRequest(
         run=RunPlan(
             scenario,
             jobs=planned.jobs,
@@ -128,7 +123,7 @@ def compare(
         strict=strict,
         expectations=tuple(expecting.all_expectations(expect)),
     )
-    return session.describe(plan) if dry_run else session.execute(plan)
+    return session.describe(request) if dry_run else session.execute(request)
 
 
 def _scenario(plan: ComparePlan, rates: presets.Rates) -> Scenario:

@@ -349,7 +349,7 @@ class LivePlan(Plan):
 def live(
     given: Given[LivePlan],
     *,
-    change: Change = None,
+    change: Change = (),
     output: session.Output,
     strict: Strict = False,
 ) -> int:
@@ -359,14 +359,14 @@ def live(
     standard error; with --json it goes to standard output, and the output of the program to
     standard error.
     """
-    planned = LivePlan(**given.options)
+    planned = given.plan()
     rates = presets.link_rates(planned.link)
-    session.warn_of_bytes(rates.down, rates.up, *(change or ()))
+    session.warn_of_bytes(rates.down, rates.up, *change)
     scenario = composed(planned)
     if change:
         scenario = overridden(scenario, dict(assignment(text) for text in change))
     process.on_exit("interrupted", patient=True)
-    plan = session.Plan(
+    request = session.RunRequest(
         run=RunPlan(scenario, jobs=1, on="live", fresh=True), output=output, strict=strict
     )
     _core.check_backend(scenario.checked, "live")
@@ -388,7 +388,7 @@ def live(
         if served is not None:
             served.close()
         result = Result(outcome)
-        _, code = _concluded(result, plan, claim)
+        _, code = _concluded(result, request, claim)
     if interrupted:
         say(f"interrupted after {result.scenario.checked.duration_s:.1f} s")
         return process.exit_code()
@@ -412,12 +412,14 @@ def _output_of_program(*, json: bool) -> Iterator[None]:
         os.close(kept)
 
 
-def _concluded(result: Result, plan: session.Plan, claim: Any) -> tuple[session.Saved, int]:
+def _concluded(
+    result: Result, request: session.RunRequest, claim: Any
+) -> tuple[session.Saved, int]:
     """Print and save the result; standard output belongs to the program."""
-    if plan.output.json:
-        return session.conclude(result, plan, claim)
+    if request.output.json:
+        return session.conclude(result, request, claim)
     with redirect_stdout(sys.stderr):
-        return session.conclude(result, plan, claim)
+        return session.conclude(result, request, claim)
 
 
 @contextmanager

@@ -1,9 +1,14 @@
-"""Commands whose options follow from a plan, whose declarations the Python function shares."""
+"""Commands whose options follow from declarations.
+
+Those of a plan are shared with the Python function; a command declares others as its parameters.
+"""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, field
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import typer
 
@@ -20,8 +25,6 @@ from sojourn.arguments import (
 )
 from sojourn.arguments.errors import PLACEHOLDER
 from sojourn.cli import completion, session
-from sojourn.cli.options import path
-from sojourn.scenario import Scenario
 
 PlanT = TypeVar("PlanT", bound=Plan)
 
@@ -53,26 +56,37 @@ def spell_options(error: _core.SojournError) -> None:
 class Given(OptionSpelling, Generic[PlanT]):
     """The arguments of a plan that the user gave: as options, and in a table of the file."""
 
-    def __init__(self, plan: type[PlanT], options: Mapping[str, Any], table: str | None) -> None:
+    def __init__(
+        self,
+        plan: type[PlanT],
+        options: Mapping[str, Any],
+        table: str | None,
+        own: Iterable[Declared] = (),
+    ) -> None:
         self._plan = plan
         self._declared = {one.name: one for one in declared(plan)}
+        # Of the command; the plan lacks them.
+        self._own = {one.name: one for one in own}
         # By argument; a mapping is kept as the texts KEY=VALUE of its option.
         self.options = dict(options)
         self.file: dict[str, Any] = {}
         self._table = table
 
-    def plan(self, scenario: Scenario | None, tables: Mapping[str, Any]) -> PlanT:
-        """Return the checked plan; options replace the values of the table in the file."""
+    def plan(self, tables: Mapping[str, Any] | None = None, **others: Any) -> PlanT:
+        """Return the checked plan; options replace the values of the table in the file.
+
+        `others` are the arguments that are no options.
+        """
         if self._table is not None:
-            self.file = read_table(self._plan, self._table, tables.get(self._table, {}))
-        values = {**self.file, **self.options}
+            self.file = read_table(self._plan, self._table, (tables or {}).get(self._table, {}))
+        values = {**others, **self.file, **self.options}
         for one in self._declared.values():
             if one.is_mapping and (one.is_required or one.name in values):
                 values[one.name] = self._entries(one.name)
             elif one.is_list and one.is_required:
                 values.setdefault(one.name, ())
         build: Callable[..., PlanT] = self._plan
-        return build(scenario=scenario, **values)
+        return build(**values)
 
     def check(self) -> None:
         """Check each option, before any file is read."""
@@ -120,7 +134,7 @@ class Given(OptionSpelling, Generic[PlanT]):
 
     def name(self, argument: str, beside: str | None = None) -> str:
         """Write the name of an argument as the user gave it, or could give it."""
-        one = self._declared.get(argument)
+        one = self._declared.get(argument) or self._own.get(argument)
         if one is None:
             return super().name(argument)
         near = beside is not None and self._is_in_file(beside) and one.argument.in_files
@@ -163,60 +177,75 @@ def _paths(key: str) -> tuple[str, ...]:
 
 
 def command(
-    plan: type[PlanT], *, table: str | None = None
+    plan: type[Plan] = Plan, *, table: str | None = None
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Let a command have the options of a plan before its own, and its errors name them.
 
-    Its function gets a :class:`Given`, then its own arguments; one whose type is a plan stands for
-    the options of this plan. `table` is the name of the table of scenario files with values of the
-    plan.
+    Its function gets a :class:`Given` if it has a plan, then its own arguments, each annotated with
+    its declaration; one whose type is a plan stands for the options of this plan. `table` is the
+    name of the table of scenario files with values of the plan.
     """
     options = _options(plan)
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())
+        if plan is not Plan:
+            del parameters[0]
         groups = {
-            one.name: one.annotation
-            for one in own
+            one.name: _options(one.annotation)
+            for one in parameters
             if isinstance(one.annotation, type) and issubclass(one.annotation, Plan)
         }
+        own = {one.name: _declared(one) for one in parameters if one.name not in groups}
 
         def wrapped(context: typer.Context, **values: Any) -> int:
-            given: Given[PlanT] = Given(plan, _given(context, options, values), table)
+            given: Given[Any] = Given(plan, _given(context, options, values), table, own.values())
             with spelled(given):
                 given.check()
-                for name, group in groups.items():
-                    values[name] = group(**_given(context, _options(group), values))
-                return function(given, **values)
+                for one in parameters:
+                    if one.name in groups:
+                        values[one.name] = one.annotation(
+                            **_given(context, groups[one.name], values)
+                        )
+                    else:
+                        values[one.name] = _checked(own[one.name], values[one.name])
+                return function(*([] if plan is Plan else [given]), **values)
 
+        listed = [*own.values(), *options]
+        words = [_argument(one) for one in listed if one.is_word]
+        named = [_option(one) for one in options if not one.is_word]
+        for one in parameters:
+            members = groups.get(one.name) or [own[one.name]]
+            named += [_option(member) for member in members if not member.is_word]
         context = inspect.Parameter(
             "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
         )
-        words = [
-            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own if _is_argument(one)),
-            *(_argument(one) for one in options if not one.option.startswith("-")),
-        ]
-        parameters = [
-            *words,
-            *(_option(one) for one in options if one.option.startswith("-")),
-        ]
-        for one in own:
-            if one.name in groups:
-                parameters += map(_option, _options(groups[one.name]))
-            elif not _is_argument(one):
-                parameters.append(one)
         wrapped.__name__, wrapped.__doc__ = function.__name__, function.__doc__
         wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [context, *parameters], return_annotation=int
+            [context, *words, *named], return_annotation=int
         )
+        wrapped.arguments = [*listed, *chain(*groups.values())]  # type: ignore[attr-defined]
         return wrapped
 
     return decorate
 
 
+def _declared(parameter: inspect.Parameter) -> Declared:
+    """Return the argument that a parameter of a command declares."""
+    kind, argument = get_args(parameter.annotation)
+    is_required = parameter.default is inspect.Parameter.empty
+    default: Any = MISSING if is_required else parameter.default
+    return Declared(parameter.name, kind, argument, field(default=default))
+
+
+def _checked(one: Declared, value: Any) -> Any:
+    """Check the value of an argument of a command; one that is left out is the default."""
+    return one.default if value is None else one.check(value)
+
+
 def _options(plan: type[Plan]) -> list[Declared]:
     """Return the arguments of a plan that are options or words of the command line."""
-    return [one for one in declared(plan) if one.option.startswith("-") or one.is_words]
+    return [one for one in declared(plan) if one.option.startswith("-") or one.is_word]
 
 
 def _given(
@@ -232,27 +261,34 @@ def _given(
     return found
 
 
-def _is_argument(parameter: inspect.Parameter) -> bool:
-    """Whether a parameter is an argument of the command line, not an option."""
-    metadata = getattr(parameter.annotation, "__metadata__", ())
-    return any(isinstance(one, typer.models.ArgumentInfo) for one in metadata)
+def _path(text: str) -> Path:
+    """Convert an argument to a path; an empty one would be the working directory."""
+    if not text:
+        message = "empty; expected a path"
+        raise typer.BadParameter(message)
+    return Path(text)
 
 
 def _argument(one: Declared) -> inspect.Parameter:
-    """Return the words of the command line that are the items of an argument of a plan."""
+    """Return the word or words of the command line of an argument of a plan."""
     argument = one.argument
-    default = ", ".join(one.default or ())
+    kind: Any = one.items or one.members[0]
+    default = ", ".join(one.default or ()) if one.is_list else None
     word = typer.Argument(
         metavar=one.option,
-        help=argument.help,
+        parser=_path if kind is Path else None,
+        help=_text(one),
         show_default=argument.unset or default or True,
         autocompletion=_completion(one),
     )
+    # The plan checks a list that may be empty.
+    is_required = one.is_required and (not one.is_list or argument.least_items > 0)
+    kind = list[kind] if one.is_list else kind
     return inspect.Parameter(
         one.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[list[str] | None, word],
+        default=inspect.Parameter.empty if is_required else None,
+        annotation=Annotated[kind if is_required else kind | None, word],
     )
 
 
@@ -277,11 +313,11 @@ def _option(one: Declared) -> inspect.Parameter:
     option = typer.Option(
         *names,
         metavar=argument.metavar,
-        help=_help(one),
+        help=f"{_text(one)} Repeatable." if one.is_list or one.is_mapping else _text(one),
         rich_help_panel=argument.heading,
         hidden=argument.rare,
         show_default=_with_options(argument.unset or "") or True,
-        parser=path if kind is Path else None,
+        parser=_path if kind is Path else None,
         autocompletion=_completion(one),
     )
     # The table of the file may have values that no option gives, and the plan checks lists.
@@ -302,9 +338,6 @@ def _with_options(text: str) -> str:
     return PLACEHOLDER.sub(lambda found: f"--{found[1].replace('_', '-')}", text)
 
 
-def _help(one: Declared) -> str:
-    text = _with_options(one.argument.help)
-    if one.is_list or one.is_mapping:
-        text += " Repeatable."
+def _text(one: Declared) -> str:
     # Brackets would be markup of rich.
-    return text.replace("[", "\\[")
+    return _with_options(one.argument.help).replace("[", "\\[")

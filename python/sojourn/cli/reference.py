@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from sojourn import _core
-from sojourn.cli import completion
-from sojourn.cli.options import Json
+from sojourn.arguments import Argument
+from sojourn.arguments.common import Json
+from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.tables import print_table
 
@@ -90,18 +89,14 @@ def _range(item: Entry) -> str:
     return "" if item["unit"] == "flag" else str(item["range"])
 
 
+@command()
 def qdiscs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="QDISC",
-            autocompletion=completion.queues,
-            help="Name of a queue.",
-            show_default="all",
-        ),
+        Argument(help="Name of a queue.", unset="all", option="QDISC", completion="queues"),
     ] = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> int:
     """List the queues and their parameters."""
     show(
@@ -110,23 +105,24 @@ def qdiscs(
         parse=_core.parse_qdisc,
         head="queue",
         title="queues",
-        as_json=as_json,
+        as_json=json,
     )
     return 0
 
 
+@command()
 def ccs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CONTROL",
-            autocompletion=completion.controls,
+        Argument(
             help="Name of a congestion control.",
-            show_default="all",
+            unset="all",
+            option="CONTROL",
+            completion="controls",
         ),
     ] = None,
-    as_json: Json = False,
+    json: Json = False,
 ) -> int:
     """List the congestion controls and their parameters."""
     show(
@@ -135,7 +131,7 @@ def ccs(
         parse=_core.parse_cc,
         head="control",
         title="congestion controls",
-        as_json=as_json,
+        as_json=json,
     )
     return 0
 
@@ -143,6 +139,7 @@ def ccs(
 Schema = dict[str, Any]
 
 
+@command()
 def schema() -> int:
     """Print the JSON Schema of scenario files."""
     print(document(), end="")
@@ -206,6 +203,7 @@ def _texts(description: str, *, least: int = 0, **more: str) -> Schema:
 HEAD = ("check", "finding", "verdict", "remedy")
 
 
+@command()
 def doctor(*, json: Json = False) -> int:
     """Check whether this machine supports live runs, and suggest remedies."""
     from sojourn.cli.session import ENVIRONMENT  # noqa: PLC0415 - slow to import

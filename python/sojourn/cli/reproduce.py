@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sojourn import _core
 from sojourn import report as reports
-from sojourn.arguments.common import OUTPUT, SCENARIO
-from sojourn.cli import completion, process, stored
-from sojourn.cli.options import (
+from sojourn.arguments import Argument
+from sojourn.arguments.common import (
+    OUTPUT,
+    SCENARIO,
     Force,
     Fresh,
     Full,
@@ -23,9 +22,10 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Replications,
-    Strict,
-    path,
 )
+from sojourn.cli import process, stored
+from sojourn.cli.options import Strict
+from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import judged
@@ -70,36 +70,36 @@ class Options:
     fresh: bool
 
 
+@command()
 def reproduce(
     *,
     study: Annotated[
         str | None,
-        typer.Argument(
-            metavar="STUDY",
-            autocompletion=completion.studies,
+        Argument(
             help="Name of a study, or all.",
-            show_default="list the studies",
+            unset="list the studies",
+            option="STUDY",
+            completion="studies",
         ),
     ] = None,
     full: Full = False,
     figure: Annotated[
-        list[str] | None,
-        typer.Option(
+        Sequence[str],
+        Argument(
+            help="Run only the scenarios that this figure needs.",
+            unset="all",
             metavar="NAME",
-            help="Run only the scenarios that this figure needs. Repeatable.",
-            show_default="all",
-            rich_help_panel=SCENARIO,
+            heading=SCENARIO,
         ),
-    ] = None,
+    ] = (),
     papers: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory that contains the studies.",
-            show_default="the one in the installed package",
-            rich_help_panel=SCENARIO,
-            hidden=True,
+            unset="the one in the installed package",
+            metavar="DIR",
+            heading=SCENARIO,
+            rare=True,
         ),
     ] = None,
     replications: Replications = None,
@@ -108,23 +108,21 @@ def reproduce(
     fresh: Fresh = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory for the results; created if needed, with its parents.",
-            show_default="results/STUDY, or results if STUDY is all",
-            rich_help_panel=OUTPUT,
+            unset="results/STUDY, or results if STUDY is all",
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = None,
     force: Force = False,
     bundle: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            parser=path,
+        Argument(
             help="Write scenarios, results, environment and checksums to this archive: .zip, "
             ".tar.gz or .tgz.",
-            rich_help_panel=OUTPUT,
+            metavar="FILE",
+            heading=OUTPUT,
         ),
     ] = None,
     json: Json = False,
@@ -135,7 +133,7 @@ def reproduce(
     if study is None:
         _list(folder)
         return 0
-    names = _names(study, folder, figure or [])
+    names = _names(study, folder, figure)
     options = Options(jobs=jobs, max_memory=max_memory, force=force, fresh=fresh)
     root = out or Path(RESULTS)
     records, codes = [], []
@@ -143,7 +141,7 @@ def reproduce(
     request = outputs.Request(
         study=study,
         scale="full" if full else "quick",
-        figures=figure or [],
+        figures=figure,
         replications=replications,
         papers=papers,
     )
@@ -343,7 +341,7 @@ def _names(study: str, folder: Path, figures: Sequence[str]) -> list[str]:
     names = _known(folder) if study == EVERY else [study]
     if figures and len(names) > 1:
         message = "--figure requires a single study"
-        raise typer.BadParameter(message)
+        raise _core.ScenarioError(message)
     return names
 
 

@@ -1,26 +1,17 @@
 """``sojourn report``, ``stats``, ``export`` and ``import``: tables, pages and files of results."""
 
 import json as js
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import typer
-
-from sojourn._core import DamagedResultError
-from sojourn.arguments.common import EXECUTION, OUTPUT
-from sojourn.cli import completion, tables
-from sojourn.cli.options import (
-    REPLICATION,
-    SELECTION,
-    Arm,
-    Folder,
-    Force,
-    Json,
-    ReportFile,
-    Strict,
-    path,
-)
+from sojourn._core import DamagedResultError, ScenarioError
+from sojourn.arguments import Argument
+from sojourn.arguments.common import EXECUTION, OUTPUT, Force, Json
+from sojourn.cli import tables
+from sojourn.cli.options import ARM, REPLICATION, SELECTION, Arm, Folder, ReportFile, Strict
+from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.session import judged
 from sojourn.exchange import exporting, importing, measurement
@@ -40,62 +31,60 @@ REPORT_BYTES = 4 << 30
 TABLE = "LaTeX table"
 
 
+@command()
 def report(
     *,
     folder: Folder,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            parser=path,
+        Argument(
             help="File of the HTML report.",
-            show_default="DIR/report.html; none with --latex",
-            rich_help_panel=OUTPUT,
+            unset="DIR/report.html; none with --latex",
+            metavar="FILE",
+            heading=OUTPUT,
         ),
     ] = None,
     latex: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            parser=path,
+        Argument(
             help="Write the means of each arm as a LaTeX table to this file, such as delay.tex; - "
             "for standard output.",
-            rich_help_panel=OUTPUT,
+            metavar="FILE",
+            heading=OUTPUT,
         ),
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
+        Sequence[str],
+        Argument(
+            help="A metric, as in the JSON output of run.",
+            unset="the main ones",
             metavar="METRIC",
-            help="A metric, as in the JSON output of run. Repeatable.",
-            show_default="the main ones",
-            rich_help_panel=TABLE,
+            heading=TABLE,
         ),
-    ] = None,
+    ] = (),
     group: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Argument(
             help="Report on a traffic group, a class of a queue or a group of applications instead "
             "of the whole run.",
-            rich_help_panel=TABLE,
+            metavar="NAME",
+            heading=TABLE,
         ),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="ARM",
-            help="Paired differences from this arm instead of means.",
-            rich_help_panel=TABLE,
+        Argument(
+            help="Paired differences from this arm instead of means.", metavar="ARM", heading=TABLE
         ),
     ] = None,
     max_memory: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE",
+        Argument(
             help="Maximum memory, such as 8gb; a result or sweep that needs more is rejected.",
-            show_default="4 GiB, or 80 % of the available memory if that is less",
-            rich_help_panel=EXECUTION,
+            unset="4 GiB, or 80 % of the available memory if that is less",
+            kind="size",
+            metavar="SIZE",
+            heading=EXECUTION,
         ),
     ] = None,
     strict: Strict = False,
@@ -103,14 +92,14 @@ def report(
     """Write an HTML report of a saved result or sweep, or a LaTeX table of a result."""
     if latex is None and (metric or group is not None or baseline is not None):
         message = "--metric, --group and --baseline choose the content of --latex"
-        raise typer.BadParameter(message)
+        raise ScenarioError(message)
     if (folder / derived_files.SWEEP).exists():
         if latex is not None:
             message = (
                 f"--latex: {folder} contains a sweep; expected a result; points.parquet has the "
                 "means of the sweep"
             )
-            raise typer.BadParameter(message)
+            raise ScenarioError(message)
         swept, file = _loaded(SweepResult.load, folder, max_memory), _file(folder, out)
         write_report(swept, file)
         say(f"wrote report to {file}")
@@ -155,34 +144,14 @@ def _write(file: Path, text: str, result: Result) -> None:
     say(f"wrote table to {file}")
 
 
+@command()
 def stats(
     *,
     folder: Folder,
-    arm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ARM",
-            help="Use only this arm.",
-            show_default="the first",
-            rich_help_panel=SELECTION,
-        ),
-    ] = None,
-    replication: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            callback=REPLICATION,
-            help="Use only this replication, counted from 0.",
-            rich_help_panel=SELECTION,
-        ),
-    ] = 0,
+    arm: Annotated[str | None, replace(ARM, unset="the first")] = None,
+    replication: Annotated[int, replace(REPLICATION, unset=None)] = 0,
     tc_json: Annotated[
-        bool,
-        typer.Option(
-            "--tc-json",
-            help="Print JSON in the format of tc -j -s qdisc.",
-            rich_help_panel=OUTPUT,
-        ),
+        bool, Argument(help="Print JSON in the format of tc -j -s qdisc.", heading=OUTPUT)
     ] = False,
 ) -> int:
     """Print the queue statistics of a saved run."""
@@ -196,44 +165,35 @@ def stats(
 _FORMATS = "; ".join(f"{name}: {one.summary}" for name, one in exporting.FORMATS.items())
 
 
+@command()
 def export(
     *,
     folder: Folder,
     kind: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            callback=exporting.known,
-            autocompletion=completion.formats,
+        Argument(
             help=f"Format of the files. {_FORMATS}.",
-            rich_help_panel=OUTPUT,
+            option="--format",
+            metavar="NAME",
+            heading=OUTPUT,
+            completion="formats",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory for the files; created if needed, with its parents.",
-            show_default="the result's directory with the format appended, such as DIR-flent",
-            rich_help_panel=OUTPUT,
+            unset="the result's directory with the format appended, such as DIR-flent",
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = None,
     force: Force = False,
     arm: Arm = None,
-    replication: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=REPLICATION,
-            help="Use only this replication, counted from 0.",
-            show_default="all",
-            rich_help_panel=SELECTION,
-        ),
-    ] = None,
+    replication: Annotated[int | None, REPLICATION] = None,
 ) -> int:
     """Write a saved result in the format of another program."""
+    exporting.known(kind)
     result = Result.load(folder)
     selection = Selection(result=result, arm=arm, replication=replication)
     products = exporting.prepared(selection, kind)
@@ -254,43 +214,42 @@ def _beside(folder: Path, kind: str) -> Path:
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
 
+@command()
 def import_(
     *,
     paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE",
-            parser=path,
+        Sequence[Path],
+        Argument(
             help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
             "plain or compressed with gzip or bzip2. Files with the same title form one arm.",
+            option="FILE",
+            least_items=1,
         ),
     ],
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Argument(
             help="Name of the arm that all files form.",
-            show_default="the title of each file",
-            rich_help_panel=SELECTION,
+            unset="the title of each file",
+            metavar="NAME",
+            heading=SELECTION,
         ),
     ] = None,
     beside: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="With --report: compare the measured runs with this saved result.",
-            rich_help_panel=SELECTION,
+            metavar="DIR",
+            heading=SELECTION,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory for the tables as Parquet files, with import.json, which states their "
             "origin; created if needed, with its parents.",
-            rich_help_panel=OUTPUT,
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = None,
     force: Force = False,
@@ -300,7 +259,7 @@ def import_(
     """Read flent and Mahimahi measurements, and compare them with a saved result."""
     if (beside is None) != (report is None):
         message = "--beside and --report must be given together"
-        raise typer.BadParameter(message)
+        raise ScenarioError(message)
     measurements = importing.measured(paths, name)
     simulated = None if beside is None else Result.load(beside)
     with derived_files.claimed(report):

@@ -4,13 +4,12 @@ import json as js
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT
+from sojourn.arguments import Argument
+from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
 from sojourn.cli import process, session, stored
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import Change, Fresh, Json, path
+from sojourn.cli.options import Change
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
@@ -36,33 +35,29 @@ OUT = Path("results/rfc7928")
 def rfc7928(
     given: Given[Rfc7928Plan],
     *,
-    change: Change = None,
+    change: Change = (),
     fresh: Fresh = False,
     listed: Annotated[
         bool,
-        typer.Option(
-            "--list",
-            help="List the scenarios without running them.",
-            rich_help_panel=EXECUTION,
+        Argument(
+            help="List the scenarios without running them.", option="--list", heading=EXECUTION
         ),
     ] = False,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
+        Argument(
             help="Directory for the reports, one HTML file per queue.",
-            rich_help_panel=OUTPUT,
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = OUT,
     json: Json = False,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict",
+        Argument(
             help="Exit with code 1 unless the runs confirm all directions that the RFC states.",
-            rich_help_panel=CHECKS,
-            hidden=True,
+            heading=CHECKS,
+            rare=True,
         ),
     ] = False,
 ) -> int:
@@ -70,10 +65,10 @@ def rfc7928(
     if listed:
         _list()
         return 0
-    plan = Rfc7928Plan(**{"queues": (), **given.options})
-    session.warn_of_bytes(*plan.queues, *(change or ()))
+    plan = given.plan()
+    session.warn_of_bytes(*plan.queues, *change)
     session.note_queues(*plan.queues)
-    planned = scenarios(plan, dict(assignment(text) for text in change or ()))
+    planned = scenarios(plan, dict(assignment(text) for text in change))
     run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []
     with progress_bar(Work(runs=planned.runs)) as progress:

@@ -26,39 +26,39 @@ def run(
     given: Given[RunPlan],
     *,
     file: ScenarioFile,
-    change: Change = None,
+    change: Change = (),
     arm: Arm = None,
     dry_run: DryRun = False,
     output: session.Output,
-    expect: Expect = None,
+    expect: Expect = (),
     strict: Strict = False,
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
     scenario, tables = opened(file, change)
     if arm is not None:
         scenario = only(scenario, arm)
-    plan = session.Plan(
-        run=given.plan(scenario, {}),
+    request = session.RunRequest(
+        run=given.plan(scenario=scenario),
         output=output,
         strict=strict,
         expectations=tuple(expecting.all_expectations(expect, tables)),
     )
-    return session.describe(plan) if dry_run else session.execute(plan)
+    return session.describe(request) if dry_run else session.execute(request)
 
 
-def changed(file: Path, change: list[str] | None) -> Scenario:
+def changed(file: Path, change: Sequence[str]) -> Scenario:
     """Read a scenario file, apply the changes of the command line and print notes on them."""
     return opened(file, change)[0]
 
 
-def opened(file: Path, change: list[str] | None) -> tuple[Scenario, dict[str, Any]]:
+def opened(file: Path, change: Sequence[str]) -> tuple[Scenario, dict[str, Any]]:
     """Read a scenario file as :func:`changed` does, with its tables that are no scenario."""
     text, scenario = scenario_file(file)
-    session.warn_of_bytes(text, *(change or ()))
+    session.warn_of_bytes(text, *change)
     return with_changes(scenario, change), split(text)[1]
 
 
-def with_changes(scenario: Scenario, change: Sequence[str] | None) -> Scenario:
+def with_changes(scenario: Scenario, change: Sequence[str]) -> Scenario:
     """Apply the changes of the command line and print notes on them."""
     if not change:
         return scenario

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments import Plan
+from sojourn.arguments import Argument, Plan
 from sojourn.arguments.common import OUTPUT, Force, Json
 from sojourn.cli import process, spaces, stored
 from sojourn.cli import run as running
-from sojourn.cli.options import Change, DryRunField, OutField, path
+from sojourn.cli.options import Change, DryRun, Out
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
@@ -46,10 +44,10 @@ Found = TypeVar("Found", bound=SearchResult)
 class SearchOutput(Plan):
     """What is done with the result of a search."""
 
-    out: OutField = None
+    out: Out = None
     force: Force = False
     json: Json = False
-    dry_run: DryRunField = False
+    dry_run: DryRun = False
 
 
 def _conduct(
@@ -192,7 +190,7 @@ def tune(
     given: Given[TunePlan],
     *,
     file: ScenarioOrTraffic,
-    change: Change = None,
+    change: Change = (),
     line: Line,
     output: SearchOutput,
 ) -> int:
@@ -201,7 +199,8 @@ def tune(
     Options that are not given take their values from the table \[tune] of the file.
     """
     origin = Origin(file=file, line=line, change=change)
-    plan = given.plan(*origin.read())
+    scenario, tables = origin.read()
+    plan = given.plan(tables, scenario=scenario)
     planned = tuning.prepared(plan)
     return _conduct(
         plan,
@@ -312,13 +311,14 @@ def sensitivity(
     given: Given[SensitivityPlan],
     *,
     file: ScenarioOrTraffic,
-    change: Change = None,
+    change: Change = (),
     line: Line,
     output: SearchOutput,
 ) -> int:
     """Compute how much each parameter affects metrics."""
     origin = Origin(file=file, line=line, change=change)
-    plan = given.plan(*origin.read())
+    scenario, tables = origin.read()
+    plan = given.plan(tables, scenario=scenario)
     planned = analyses.prepared(plan)
     spaces.check_changes(change, planned.changed, "analysis")
     return _conduct(
@@ -375,23 +375,19 @@ def adversary(
     *,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE",
-            parser=path,
+        Argument(
             help="Scenario file with both arms; by default a built-in scenario, whose arms are "
             "queues of the downlink.",
+            option="FILE",
         ),
     ] = None,
     worst: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            parser=path,
-            rich_help_panel=OUTPUT,
-            help="Write the simplified scenario to this file.",
+        Argument(
+            help="Write the simplified scenario to this file.", metavar="FILE", heading=OUTPUT
         ),
     ] = None,
-    change: Change = None,
+    change: Change = (),
     output: SearchOutput,
 ) -> int:
     """Find the scenario in which an arm loses most against another, and simplify it."""
@@ -407,7 +403,7 @@ def adversary(
             )
             raise _core.ScenarioError(message)
         scenario, _ = running.opened(file, change)
-    plan = given.plan(scenario, {})
+    plan = given.plan(scenario=scenario)
     planned = adversaries.prepared(plan)
     if worst is not None:
         _check(worst, force=output.force)

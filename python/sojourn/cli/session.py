@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from sojourn import _core, arguments
+from sojourn import _core
 from sojourn import report as reports
+from sojourn.arguments import Plan
 from sojourn.arguments.common import Force, Json
 from sojourn.cli import expecting, process, stored, tables
-from sojourn.cli.options import EverythingField, OutField, ReportField
+from sojourn.cli.options import Everything, Out, ReportFile
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
@@ -34,18 +35,18 @@ BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output(arguments.Plan):
+class Output(Plan):
     """Where the result of a command is saved, and how it is printed."""
 
-    out: OutField = None
+    out: Out = None
     force: Force = False
-    report: ReportField = None
+    report: ReportFile = None
     json: Json = False
-    everything: EverythingField = False
+    everything: Everything = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunRequest:
     """A scenario to run and what to do with the result."""
 
     run: RunPlan
@@ -105,19 +106,19 @@ def say_notes(notes: list[str]) -> None:
         say(f"note: and {len(notes) - MAX_NOTES} more notes")
 
 
-def describe(plan: Plan) -> int:
+def describe(request: RunRequest) -> int:
     """Print the plan of the runs, their estimate, and where the result would be saved."""
-    checked = plan.run.scenario.checked
-    _core.check_backend(checked, plan.run.on)
-    _check_capture(plan)
-    expecting.check_names(plan.expectations, plan.run.scenario)
+    checked = request.run.scenario.checked
+    _core.check_backend(checked, request.run.on)
+    _check_capture(request)
+    expecting.check_names(request.expectations, request.run.scenario)
     say_notes(checked.notes)
     estimate = budget.estimate(
-        checked, jobs=plan.run.jobs, max_memory=plan.run.max_memory, backend=plan.run.on
+        checked, jobs=request.run.jobs, max_memory=request.run.max_memory, backend=request.run.on
     )
     if estimate["refused"] is None:
-        _warn_of_memory(plan)
-    if plan.output.json:
+        _warn_of_memory(request)
+    if request.output.json:
         document = {
             "scenario": checked.name,
             "scenario_hash": checked.hash,
@@ -129,17 +130,17 @@ def describe(plan: Plan) -> int:
         print(json.dumps(document, indent=2))
         return _accepted(estimate)
     print(
-        f"{_core.printable(checked.name)}: {formatting.counted(plan.run.scenario.runs, 'run')} of "
-        f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
-        f"{checked.replications})"
+        f"{_core.printable(checked.name)}: "
+        f"{formatting.counted(request.run.scenario.runs, 'run')} of {checked.duration_s:g} s "
+        f"(arms: {len(checked.arms)}, replications: {checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
-    concurrent = min(jobs_at_once(plan.run.jobs, plan.run.on), plan.run.scenario.runs)
+    concurrent = min(jobs_at_once(request.run.jobs, request.run.on), request.run.scenario.runs)
     print(f"estimate: {_estimated(estimate, concurrent)}")
-    place = "not saved (no --out)" if plan.output.out is None else f"{plan.output.out}"
+    place = "not saved (no --out)" if request.output.out is None else f"{request.output.out}"
     print(f"result: {_core.printable(place)}")
-    if plan.run.pcap is not None:
-        print(f"packets: {_core.printable(str(plan.run.pcap))}")
+    if request.run.pcap is not None:
+        print(f"packets: {_core.printable(str(request.run.pcap))}")
     return _accepted(estimate)
 
 
@@ -156,24 +157,26 @@ def _estimated(estimate: dict[str, Any], jobs: int) -> str:
     )
 
 
-def _check_capture(plan: Plan) -> None:
+def _check_capture(request: RunRequest) -> None:
     """Check that the packets can be captured, if they are to be."""
-    if plan.run.pcap is not None:
+    if request.run.pcap is not None:
         captures.check(
-            plan.run.scenario.checked,
-            plan.run.pcap,
-            backend=plan.run.on,
-            force=plan.output.force,
+            request.run.scenario.checked,
+            request.run.pcap,
+            backend=request.run.on,
+            force=request.output.force,
         )
 
 
-def _warn_of_memory(plan: Plan) -> None:
+def _warn_of_memory(request: RunRequest) -> None:
     """Say how much memory the tables of the runs need if that is much."""
-    needed = budget.large_bytes(plan.run.scenario.checked, jobs=plan.run.jobs, backend=plan.run.on)
+    needed = budget.large_bytes(
+        request.run.scenario.checked, jobs=request.run.jobs, backend=request.run.on
+    )
     # A user who sets --max-memory needs no warning.
-    if needed is None or plan.run.max_memory is not None:
+    if needed is None or request.run.max_memory is not None:
         return
-    runs = formatting.counted(plan.run.scenario.runs, "run")
+    runs = formatting.counted(request.run.scenario.runs, "run")
     say(
         f"warning: {runs} and their tables need up to {rounded(needed / 1e9):g} GB of memory; "
         "sojourn sweep keeps only one row per run"
@@ -200,73 +203,75 @@ def rounded(number: float) -> float:
     return int(shown) if shown >= 1 else shown
 
 
-def execute(plan: Plan) -> int:
+def execute(request: RunRequest) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
-    _check_capture(plan)
-    expecting.check_names(plan.expectations, plan.run.scenario)
+    _check_capture(request)
+    expecting.check_names(request.expectations, request.run.scenario)
     # Before any directory is created.
-    _core.check_backend(plan.run.scenario.checked, plan.run.on)
-    budget.check(plan.run.scenario.checked, jobs=plan.run.jobs, max_memory=plan.run.max_memory)
+    _core.check_backend(request.run.scenario.checked, request.run.on)
+    budget.check(
+        request.run.scenario.checked, jobs=request.run.jobs, max_memory=request.run.max_memory
+    )
     resumed = None
-    out, scenario = plan.output.out, plan.run.scenario
-    if out is not None and out.is_dir() and not plan.run.fresh and plan.run.pcap is None:
+    out, scenario = request.output.out, request.run.scenario
+    if out is not None and out.is_dir() and not request.run.fresh and request.run.pcap is None:
         # Reserving the directory also finishes a commit that was interrupted.
         with storage.claimed(out, force=True):
-            if (finished := stored.saved_result(scenario, out, plan.run.on)) is not None:
-                return _show_again(finished, plan)
+            if (finished := stored.saved_result(scenario, out, request.run.on)) is not None:
+                return _show_again(finished, request)
             resumed = scenario if stored.is_incomplete(out) else None
-    _warn_of_memory(plan)
+    _warn_of_memory(request)
     with (
-        storage.claimed(plan.output.out, force=plan.output.force, resumed=resumed) as claim,
-        derived_files.claimed(plan.output.report),
+        storage.claimed(request.output.out, force=request.output.force, resumed=resumed) as claim,
+        derived_files.claimed(request.output.report),
     ):
-        say_notes(plan.run.scenario.checked.notes)
-        work = work_of(plan.run.scenario, jobs=plan.run.jobs, backend=plan.run.on)
+        say_notes(request.run.scenario.checked.notes)
+        work = work_of(request.run.scenario, jobs=request.run.jobs, backend=request.run.on)
         with progress_bar(work) as progress:
             execution = stored.run(
-                plan.run.scenario,
-                jobs=plan.run.jobs,
+                request.run.scenario,
+                jobs=request.run.jobs,
                 progress=progress,
-                backend=plan.run.on,
-                fresh=plan.run.fresh,
-                pcap=plan.run.pcap,
-                force=plan.output.force,
+                backend=request.run.on,
+                fresh=request.run.fresh,
+                pcap=request.run.pcap,
+                force=request.output.force,
             )
-        saved, code = conclude(execution.result, plan, claim)
-        code = code or _conclude_capture(execution, plan)
+        saved, code = conclude(execution.result, request, claim)
+        code = code or _conclude_capture(execution, request)
     execution.end(kept=saved is not Saved.NOWHERE)
-    return code or _verdict(execution.result, plan)
+    return code or _verdict(execution.result, request)
 
 
-def _conclude_capture(execution: stored.Execution, plan: Plan) -> int:
+def _conclude_capture(execution: stored.Execution, request: RunRequest) -> int:
     """Say where the packets are; return the exit code."""
-    if plan.run.pcap is None:
+    if request.run.pcap is None:
         return 0
     if execution.not_captured is not None:
         say(f"sojourn: {execution.not_captured}")
         return ENVIRONMENT
-    say(f"wrote packets to {plan.run.pcap}")
+    say(f"wrote packets to {request.run.pcap}")
     return 0
 
 
-def _show_again(result: Result, plan: Plan) -> int:
+def _show_again(result: Result, request: RunRequest) -> int:
     """Print a result that was complete before the command, and write its report."""
     runs = formatting.counted(result.total, "run")
-    place = f"{plan.output.out} contains the complete result of {runs}"
+    place = f"{request.output.out} contains the complete result of {runs}"
     say(f"{place}; {stored.FRESH} --force repeats them")
-    _show(result, plan)
-    if plan.output.report is not None:
-        with derived_files.claimed(plan.output.report):
-            reports.write(result, plan.output.report)
-        say(f"wrote report to {plan.output.report}")
-    return _verdict(result, plan)
+    _show(result, request)
+    if request.output.report is not None:
+        with derived_files.claimed(request.output.report):
+            reports.write(result, request.output.report)
+        say(f"wrote report to {request.output.report}")
+    return _verdict(result, request)
 
 
-def _verdict(result: Result, plan: Plan) -> int:
+def _verdict(result: Result, request: RunRequest) -> int:
     """Return the exit code of a complete result: that of its validity, then of expectations."""
-    judgements = expecting.judged(plan.expectations, [expecting.of_result(result)])
+    judgements = expecting.judged(request.expectations, [expecting.of_result(result)])
     code = expecting.FAILED if failed(judgements) else 0
-    return judged([result], strict=plan.strict) or code
+    return judged([result], strict=request.strict) or code
 
 
 def judged(results: Iterable[Result], *, strict: bool) -> int:
@@ -274,54 +279,54 @@ def judged(results: Iterable[Result], *, strict: bool) -> int:
     return INVALID if strict and any(one.validity.verdict == "invalid" for one in results) else 0
 
 
-def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Saved, int]:
+def conclude(result: Result, request: RunRequest, claim: _core.Claim | None) -> tuple[Saved, int]:
     """Print and save a result, complete or not; return where it is, and the exit code."""
     saved = Saved.AS_WANTED
     if result.finished:
         try:
-            _show(result, plan)
+            _show(result, request)
         finally:
             # A broken pipe on standard output must not prevent saving.
-            saved = _save(result, plan, claim)
+            saved = _save(result, request, claim)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
-        if plan.output.out is None:
+        if request.output.out is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
             is_there = result.finished and saved is Saved.AS_WANTED
-            text = f"saved {runs} to {plan.output.out}" if is_there else f"finished {runs}"
-        if plan.run.pcap is not None and captures.is_capture(captures.partial(plan.run.pcap)):
-            text = f"{text}; its packets are in {captures.partial(plan.run.pcap)}"
+            text = f"saved {runs} to {request.output.out}" if is_there else f"finished {runs}"
+        if request.run.pcap is not None and captures.is_capture(captures.partial(request.run.pcap)):
+            text = f"{text}; its packets are in {captures.partial(request.run.pcap)}"
         say(f"interrupted: {text}")
         return saved, process.exit_code()
     if saved is not Saved.AS_WANTED:
         return saved, ENVIRONMENT
-    if plan.output.out is not None:
-        say(f"saved result to {plan.output.out}")
+    if request.output.out is not None:
+        say(f"saved result to {request.output.out}")
     return saved, 0
 
 
-def _show(result: Result, plan: Plan) -> None:
+def _show(result: Result, request: RunRequest) -> None:
     """Print the summary, the notices and the findings of a result."""
-    if plan.show is not None:
+    if request.show is not None:
         with tolerated():
-            plan.show(result)
+            request.show(result)
         return
     with tolerated():
         # Tables first: an unknown metric in an expectation does not hide them.
-        measured = [expecting.of_result(result)] if plan.expectations else []
-        json, everything = plan.output.json, plan.output.everything
-        judgements = expecting.judged(plan.expectations, measured) if json else []
+        measured = [expecting.of_result(result)] if request.expectations else []
+        json, everything = request.output.json, request.output.everything
+        judgements = expecting.judged(request.expectations, measured) if json else []
         tables.show(result, as_json=json, everything=everything, judgements=judgements)
         if not json:
-            expecting.show(expecting.judged(plan.expectations, measured))
+            expecting.show(expecting.judged(request.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")
     for finding in result.validity.findings:
         say(f"{finding.severity}: {finding.text}")
 
 
-def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> Saved:
+def _save(result: Result, request: RunRequest, claim: _core.Claim | None) -> Saved:
     """Save a result and its report."""
     saved = Saved.AS_WANTED
     if claim is not None:
@@ -330,12 +335,12 @@ def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> Saved:
         except storage.NotSavedError as error:
             say(f"sojourn: {error}")
             saved = Saved.NOWHERE if error.place is None else Saved.ELSEWHERE
-    if plan.output.report is not None:
+    if request.output.report is not None:
         try:
-            reports.write(result, plan.output.report)
+            reports.write(result, request.output.report)
         except _core.ResultError as error:
             say(f"sojourn: {error}")
             # A result on a disk can have its report later.
             return Saved.NOWHERE if claim is None or saved is Saved.NOWHERE else Saved.ELSEWHERE
-        say(f"wrote report to {plan.output.report}")
+        say(f"wrote report to {request.output.report}")
     return saved

@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments import Plan, common, declared
+from sojourn.arguments import Argument, Plan, common, declared
 from sojourn.cli import session
-from sojourn.cli.options import path
 from sojourn.cli.run import scenario_file, with_changes
 from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
@@ -26,11 +23,10 @@ WITH_TRAFFIC = "With TRAFFIC"
 
 ScenarioOrTraffic = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE|TRAFFIC",
-        parser=path,
+    Argument(
         help="Scenario file in TOML, - for standard input, or traffic of sojourn compare, such as "
         "rrul_be.",
+        option="FILE|TRAFFIC",
     ),
 ]
 
@@ -59,7 +55,7 @@ class Origin:
 
     file: Path
     line: Line
-    change: Sequence[str] | None = None
+    change: Sequence[str] = ()
 
     @property
     def is_traffic(self) -> bool:
@@ -72,11 +68,11 @@ class Origin:
 
     def changes_beside(self, paths: Iterable[str]) -> list[str]:
         """Return the values of ``-s`` that parameters with these paths do not replace."""
-        return [one for one in self.change or () if _replaced_by(one, paths) is None]
+        return [one for one in self.change if _replaced_by(one, paths) is None]
 
     def read(self) -> tuple[Scenario, dict[str, Any]]:
         """Read the file, or compose the traffic, and apply the changes of the command line."""
-        session.warn_of_bytes(*(self.change or ()))
+        session.warn_of_bytes(*self.change)
         scenario, tables = self._traffic() if self.is_traffic else self._file()
         return with_changes(scenario, self.change), tables
 
@@ -153,9 +149,9 @@ def without_arms(scenario: Scenario) -> Scenario:
     return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
 
 
-def check_changes(changes: Sequence[str] | None, paths: Iterable[str], of: str) -> None:
+def check_changes(changes: Sequence[str], paths: Iterable[str], of: str) -> None:
     """Raise a ScenarioError if parameters with these paths replace a value that ``-s`` sets."""
-    for text in changes or ():
+    for text in changes:
         replaced = _replaced_by(text, paths)
         if replaced is not None:
             message = (

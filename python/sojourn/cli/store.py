@@ -7,9 +7,12 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from sojourn import _core
+from sojourn.arguments import Argument
+from sojourn.arguments.common import Json
 from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
-from sojourn.cli.options import SELECTION, Json
+from sojourn.cli.options import SELECTION
+from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.execute import runs
 from sojourn.execute.runs import default_folder
@@ -30,10 +33,10 @@ store = typer.Typer(
 
 Place = Annotated[
     str | None,
-    typer.Argument(
-        metavar="STORE",
+    Argument(
         help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --shared`.",
-        show_default="the run store of the user",
+        unset="the run store of the user",
+        option="STORE",
     ),
 ]
 
@@ -123,6 +126,7 @@ def _opened(place: str | None) -> list[_Store]:
 
 
 @store.command("ls", cls=Command)
+@command()
 def list_(*, place: Place = None, json: Json = False) -> int:
     """List the scenarios with stored runs of sweeps, searches and interrupted commands."""
     found = [(opened.place, opened.scenarios()) for opened in _opened(place)]
@@ -152,6 +156,7 @@ def list_(*, place: Place = None, json: Json = False) -> int:
 
 
 @store.command("du", cls=Command)
+@command()
 def usage(*, place: Place = None) -> int:
     """Print the size of the store."""
     for opened in _opened(place):
@@ -163,15 +168,16 @@ def usage(*, place: Place = None) -> int:
 
 
 @store.command("gc", cls=Command)
+@command()
 def collect(
     *,
     place: Place = None,
     older_than: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
+        Argument(
             help="Minimum age of the runs to remove, such as 0s, 12h or 7d.",
-            rich_help_panel=SELECTION,
+            metavar="TIME",
+            heading=SELECTION,
         ),
     ] = "7d",
 ) -> int:
@@ -186,6 +192,7 @@ def collect(
 
 
 @store.command("verify", cls=Command)
+@command()
 def verify(*, place: Place = None) -> int:
     """Read all stored runs and compare their checksums; exit code 4 if some are damaged.
 

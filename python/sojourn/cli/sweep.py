@@ -8,21 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments.common import OUTPUT, SCENARIO
+from sojourn.arguments import Argument
+from sojourn.arguments.common import OUTPUT, SCENARIO, Force, Json
 from sojourn.cli import expecting, process, session, spaces, stored
-from sojourn.cli.options import (
-    Change,
-    DryRun,
-    Everything,
-    Expect,
-    Force,
-    Json,
-    ReportFile,
-    path,
-)
+from sojourn.cli.options import Change, DryRun, Everything, Expect, ReportFile
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
@@ -48,31 +38,23 @@ def sweep(
     given: Given[SweepPlan],
     *,
     file: ScenarioOrTraffic,
-    change: Change = None,
+    change: Change = (),
     arm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM",
-            rich_help_panel=SCENARIO,
-            show_default="all",
-            help="Use only this arm. Repeatable.",
-        ),
-    ] = None,
+        Sequence[str],
+        Argument(help="Use only this arm.", unset="all", metavar="ARM", heading=SCENARIO),
+    ] = (),
     line: Line,
-    expect: Expect = None,
+    expect: Expect = (),
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC", rich_help_panel=OUTPUT, help="Print only this metric. Repeatable."
-        ),
-    ] = None,
+        Sequence[str],
+        Argument(help="Print only this metric.", metavar="METRIC", heading=OUTPUT),
+    ] = (),
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            parser=path,
-            rich_help_panel=OUTPUT,
+        Argument(
             help="Directory for sweep.json, runs.parquet and points.parquet; created if needed.",
+            metavar="DIR",
+            heading=OUTPUT,
         ),
     ] = None,
     force: Force = False,
@@ -83,12 +65,12 @@ def sweep(
 ) -> int:
     """Run a scenario file, or traffic such as rrul_be, at many points of its parameters."""
     scenario, tables = Origin(file=file, line=line, change=change).read()
-    plan = given.plan(_arms(scenario, arm), tables)
+    plan = given.plan(tables, scenario=_arms(scenario, arm))
     where = place(plan.on)
     store = store_of(where, plan.shared)
     planned = prepared(plan, dry=dry_run)
     expected = expecting.all_expectations(expect, tables, groups=False)
-    for name in metric or ():
+    for name in metric:
         check_possible(name, planned.queued_links, place="--metric")
     spaces.check_changes(change, planned.points[0].changes, "sweep")
     expecting.check_names(expected, planned.scenario, planned)
@@ -227,7 +209,7 @@ def _work(planned: PreparedSweep, jobs: int | None) -> Work:
     return Work(runs=planned.runs, expected_s=expected_s, share=share, current=current)
 
 
-def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
+def _arms(scenario: Scenario, names: Sequence[str]) -> Scenario:
     """Select arms; the changes of a single one become part of the scenario."""
     if not names:
         return scenario

@@ -1,18 +1,18 @@
 """``sojourn test``: run scenario files and judge their expectations."""
 
 import json as js
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sojourn import _core
-from sojourn.arguments import FileSpelling, read_table, spelled
-from sojourn.arguments.common import OUTPUT
+from sojourn.arguments import Argument, FileSpelling, read_table, spelled
+from sojourn.arguments.common import OUTPUT, Backend, Jobs, Json, MaxMemory, Replications, Seed
 from sojourn.cli import expecting, process, session, stored
-from sojourn.cli.options import Backend, Change, Jobs, Json, MaxMemory, Replications, Seed, path
+from sojourn.cli.options import Change
+from sojourn.cli.plans import command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
@@ -35,27 +35,27 @@ class _InterruptedError(Exception):
     """A signal ended the runs."""
 
 
+@command()
 def test(
     *,
     scenarios: Annotated[
-        list[Path],
+        Sequence[Path],
         # The backslash: Typer reads the help as markup of Rich.
-        typer.Argument(metavar="FILE", parser=path, help=r"Scenario files with [\[expect]]."),
+        Argument(help="Scenario files with [[expect]].", option="FILE", least_items=1),
     ],
-    change: Change = None,
+    change: Change = (),
     replications: Replications = None,
     seed: Seed = None,
     jobs: Jobs = None,
-    backend: Backend = None,
+    on: Backend = None,
     max_memory: MaxMemory = None,
     junit_file: Annotated[
         Path | None,
-        typer.Option(
-            "--junit",
-            metavar="FILE",
-            parser=path,
+        Argument(
             help="Write the verdicts as JUnit XML to this file.",
-            rich_help_panel=OUTPUT,
+            option="--junit",
+            metavar="FILE",
+            heading=OUTPUT,
         ),
     ] = None,
     json: Json = False,
@@ -70,14 +70,14 @@ def test(
             [scenario.checked] if planned is None else [group.scenario for group in planned.groups]
         )
         for one in checked:
-            _core.check_backend(one, backend)
+            _core.check_backend(one, on)
             budget.check(one, jobs=jobs, max_memory=max_memory)
     found: dict[str, list[Judgement]] = {}
     with _claimed(junit_file):
         try:
             for file, scenario, planned, expected in tests:
                 run = _scenario if planned is None else _sweep
-                judgements = run(scenario, planned, expected, jobs=jobs, backend=backend)
+                judgements = run(scenario, planned, expected, jobs=jobs, backend=on)
                 found[f"{file}"] = judgements
                 if not json:
                     with tolerated():
@@ -107,7 +107,7 @@ def _claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:
 
 
 def _test(
-    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
+    file: Path, change: Sequence[str], *, replications: int | None, seed: int | None
 ) -> Tests:
     """Read a scenario file with expectations, and its table [sweep] if it has one."""
     scenario, tables = opened(file, change)

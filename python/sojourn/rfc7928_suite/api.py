@@ -11,7 +11,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
-from sojourn.arguments.common import RUNS, SCENARIO, Jobs, OwnSeed
+from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
 from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
@@ -200,13 +200,7 @@ class Rfc7928Plan(Plan):
             heading=SCENARIO,
         ),
     ] = None
-    full: Annotated[
-        bool,
-        Argument(
-            help="Full durations and numbers of runs instead of fewer and shorter runs.",
-            heading=RUNS,
-        ),
-    ] = False
+    full: Full = False
     seed: OwnSeed = 1
     jobs: Jobs = None
     progress: Annotated[

@@ -4,12 +4,12 @@ import re
 from typing import Any
 
 import pytest
-import typer
 from typer.core import TyperOption
 
 import sojourn as sj
 from sojourn.cli.app import COMMANDS, app
 from sojourn.cli.commands import HELP_ALL, rare
+from support.commands import commands
 
 # Options of one name that differ between commands, and why.
 DIFFERENT = {
@@ -24,20 +24,6 @@ DIFFERENT = {
     "--max-memory": "of the runs, or of a result that a report loads",
 }
 METAVAR = re.compile(r"[A-Z]+(?:[:=|/][A-Z]+)*")
-
-
-def commands() -> dict[str, Any]:
-    """All commands by their words, subcommands of `store` included."""
-    found: dict[str, Any] = {}
-    for name, deferred in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
-        loaded = deferred.load()
-        of_group = getattr(loaded, "commands", None)
-        found |= (
-            {name: loaded}
-            if of_group is None
-            else {f"{name} {one}": command for one, command in of_group.items()}
-        )
-    return found
 
 
 def options() -> list[tuple[str, str, TyperOption]]:

@@ -43,7 +43,7 @@ SWEEP = ("sweep", "FILE", "-p", "rtt=1ms,2ms")
         (("agree", "FILE"), "--replications", "0", RUNS),
         (("agree", "FILE"), "--simulated-replications", "0", RUNS),
         (("stats", "DIR"), "--replication", "-1", "expected 0 to 99999"),
-        (("export", "DIR"), "--replication", "-1", "expected 0 to 99999"),
+        (("export", "DIR", "--format", "csv"), "--replication", "-1", "expected 0 to 99999"),
         (("live", "true"), "--view-flows", "-1", "expected at least 0"),
     ],
 )

@@ -5,12 +5,13 @@ import importlib
 import pickle
 import pkgutil
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
+from typer.core import TyperOption
 
 import sojourn as sj
 from sojourn.advice.advice import AdvicePlan
@@ -24,7 +25,7 @@ from sojourn.arguments import (
     read_table,
     spelled,
 )
-from sojourn.cli.app import app
+from sojourn.cli.app import COMMANDS, app
 from sojourn.cli.compare import ComparePlan
 from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
@@ -36,6 +37,7 @@ from sojourn.search.adversary import AdversaryPlan
 from sojourn.search.sensitivity import SensitivityPlan
 from sojourn.search.tune import TunePlan
 from sojourn.sweeps.run import SweepPlan
+from support.commands import commands
 from support.searched import TEXT
 from support.shell import ROOT
 
@@ -139,7 +141,30 @@ def is_word(one: Declared, value: object) -> bool:
     return isinstance(value, str if one.number is None else int | float)
 
 
-ON_THE_COMMAND_LINE = [case for case in CASES if is_word(case[1], case[2])]
+def arguments_of_commands() -> dict[str, list[Declared]]:
+    """The arguments that each command has: those of its plans and its own."""
+    found = {}
+    for members in COMMANDS.values():
+        for name, module, function in members:
+            loaded = getattr(importlib.import_module(f"sojourn.cli.{module}"), function)
+            if isinstance(loaded, typer.Typer):
+                found |= {
+                    f"{name} {one.name}": one.callback.arguments
+                    for one in loaded.registered_commands
+                }
+            else:
+                found[name] = loaded.arguments
+    return found
+
+
+OF_COMMANDS = arguments_of_commands()
+WRONG_OPTIONS = [
+    (name, one, value)
+    for name, arguments in OF_COMMANDS.items()
+    for one in arguments
+    for value in (*wrong(one), *OF_NO_KIND.get(f"{one.argument.kind}", ()))
+    if is_word(one, value)
+]
 
 
 def subclasses(plan: type[Plan]) -> set[type[Plan]]:
@@ -183,24 +208,30 @@ def test_a_file_names_the_key(name: str, one: Declared, value: object) -> None:
     assert re.match(rf"{table}\.{one.name}(: | .+: )", f"{error.value}"), f"{error.value}"
 
 
-@pytest.mark.parametrize(("name", "one", "value"), ON_THE_COMMAND_LINE)
-def test_a_command_names_the_option(
-    name: str, one: Declared, value: object, tmp_path: Path
-) -> None:
-    _, _, command, _, others = PLANS[name]
-    file = tmp_path / "scenario.toml"
-    file.write_text(TEXT, encoding="utf-8")
-    words = [command, *([f"{file}"] if name in WITH_FILE else [])]
-    by_name = {other.name: other for other in declared(PLANS[name][0])}
-    for key, given in others.items():
-        if key == one.name:
-            continue
-        text = "rtt=10ms,20ms" if isinstance(given, Mapping) else given
-        option = by_name[key].option
-        words += [option, text] if option.startswith("-") else [text]
-    with pytest.raises(ArgumentError) as error:
-        app([*words, f"{one.option}={value}"], standalone_mode=False)
-    assert re.match(rf"{one.option} .*: ", f"{error.value}"), f"{error.value}"
+@pytest.mark.parametrize(("name", "one", "value"), WRONG_OPTIONS)
+def test_every_command_names_the_option(name: str, one: Declared, value: object) -> None:
+    words = []
+    for other in OF_COMMANDS[name]:
+        optional = other.is_list and not other.argument.least_items
+        if other.is_required and other.name != one.name and not optional:
+            words += ["x"] if other.is_word else [other.option, "x"]
+    with pytest.raises(ArgumentError, match=rf"^{re.escape(one.option)} .*: "):
+        app([*name.split(), *words, f"{one.option}={value}"], standalone_mode=False)
+
+
+def test_options_of_every_command_are_declared() -> None:
+    """None is written for Typer alone, whose errors and checks are others."""
+    for name, command in commands().items():
+        listed = {max(one.opts, key=len) for one in command.params if isinstance(one, TyperOption)}
+        declarations = {one.option for one in OF_COMMANDS[name]}
+        assert listed <= declarations, name
+    tried = {(name, one.option) for name, one, _ in WRONG_OPTIONS}
+    assert tried >= {
+        ("report", "--max-memory"),
+        ("reproduce", "--replications"),
+        ("export", "--replication"),
+        ("test", "--on"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -176,8 +176,8 @@ def test_a_failed_check_of_the_backend_is_an_error(
     assert errors == [text]
     assert read.validity.findings[0].text == text
     assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
-    plan = session.Plan(run=RunPlan(read.scenario), output=session.Output())
-    assert session.conclude(read, plan, None) == (session.Saved.AS_WANTED, 0)
+    request = session.RunRequest(run=RunPlan(read.scenario), output=session.Output())
+    assert session.conclude(read, request, None) == (session.Saved.AS_WANTED, 0)
     assert f"error: {text}" in capsys.readouterr().err
     assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)
 
