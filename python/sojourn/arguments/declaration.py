@@ -23,7 +23,14 @@ from typing import (
 )
 
 from sojourn import _core
-from sojourn.arguments.errors import PLACEHOLDER, ArgumentError, FileSpelling, in_argument, spelled
+from sojourn.arguments.errors import (
+    PLACEHOLDER,
+    ArgumentError,
+    FileSpelling,
+    Source,
+    in_argument,
+    spelled,
+)
 from sojourn.document import described, hint
 from sojourn.errors import NOT_UTF_8, undecoded
 
@@ -373,7 +380,9 @@ def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
     return f"{head}\n{section}\n{sep}{tail}" if sep else f"{doc}\n\n{section}\n"
 
 
-def read_table(plan: type[Plan], name: str, table: object) -> dict[str, Any]:
+def read_table(
+    plan: type[Plan], name: str, table: object, source: Source | None = None
+) -> dict[str, Any]:
     """Read the arguments that a table of a scenario file has, and check each of them.
 
     Examples
@@ -390,16 +399,14 @@ def read_table(plan: type[Plan], name: str, table: object) -> dict[str, Any]:
         message = f"{name}: expected a table [{name}], not {described(table)}"
         raise _core.ScenarioError(message)
     known = {one.name: one for one in declared(plan) if one.argument.in_files}
-    spelling = FileSpelling(name)
-    for key, value in table.items():
-        if key not in known:
-            near = difflib.get_close_matches(f"{key}", known, n=1, cutoff=_NEAR)
-            instead = f"expected one of {', '.join(known)}"
-            if near:
-                instead = f'did you mean "{near[0]}"?'
-            message = f"{name}.{key}: unknown key; {instead}"
-            raise _core.ScenarioError(message)
-        with spelled(spelling):
+    with spelled(FileSpelling(name, source)):
+        for key, value in table.items():
+            if key not in known:
+                near = difflib.get_close_matches(f"{key}", known, n=1, cutoff=_NEAR)
+                instead = f"expected one of {', '.join(known)}"
+                if near:
+                    instead = f'did you mean "{near[0]}"?'
+                raise ArgumentError(str(key), rule=f"unknown key; {instead}")
             known[key].check(value)
     return dict(table)
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -26,6 +26,16 @@ class Spelling(Protocol):
     def given(self, argument: str, value: object) -> str:
         """Write an argument with its value."""
 
+    def located(self, problem: str, argument: str, key: str | None) -> str:
+        """Write where the problem of an argument, or of an entry of it, is; it names both."""
+
+
+class Source(Protocol):
+    """A file with tables of arguments."""
+
+    def located(self, problem: str, table: str, keys: Sequence[str]) -> str:
+        """Write a problem with the file and the line of the first of the keys in the table."""
+
 
 class PythonSpelling:
     """Arguments of a Python function: ``trials=0``."""
@@ -42,12 +52,23 @@ class PythonSpelling:
         """Write an argument with its value."""
         return f"{argument}={value!r}"
 
+    def located(self, problem: str, argument: str, key: str | None) -> str:  # noqa: ARG002 - same
+        """Write nothing more: the caller knows where."""
+        return problem
+
 
 class FileSpelling:
     """Keys of a table of a scenario file: ``tune.trials 0``."""
 
-    def __init__(self, table: str) -> None:
+    def __init__(self, table: str, source: Source | None = None) -> None:
         self._table = table
+        self._source = source
+
+    def located(self, problem: str, argument: str, key: str | None) -> str:
+        """Write a problem with the file and the line of its key."""
+        if self._source is None:
+            return problem
+        return self._source.located(problem, self._table, [*([key] if key else []), argument])
 
     def name(self, argument: str, beside: str | None = None) -> str:  # noqa: ARG002 - protocol
         """Write the name of an argument."""
@@ -105,7 +126,8 @@ class ArgumentError(_core.ScenarioError):
                 f"{self.texts[name] if name in self.texts else spelling.name(name, self.argument)}"
             )
 
-        return f"{place}: {PLACEHOLDER.sub(text, self.rule)}"
+        problem = f"{place}: {PLACEHOLDER.sub(text, self.rule)}"
+        return spelling.located(problem, self.argument, self.key)
 
 
 class OutputError(_core.ResultError):

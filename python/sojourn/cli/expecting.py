@@ -1,7 +1,6 @@
 """Expectations of the command line and of scenario files."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.expectation import (
@@ -26,6 +25,7 @@ from sojourn.result import Result
 from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
+from sojourn.scenario.files import Tables
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.run import PreparedSweep
 
@@ -34,13 +34,14 @@ FAILED = 1
 
 def all_expectations(
     texts: Sequence[str] | None,
-    tables: Mapping[str, Any] | None = None,
+    tables: Tables | None = None,
     *,
     groups: bool = True,
 ) -> list[Expectation]:
     """Read the expectations of a scenario file and those of the command line."""
+    own = [] if tables is None else expectations(tables.get("expect", []), tables.file)
     found = [
-        *expectations((tables or {}).get("expect", [])),
+        *own,
         *(expectation(text, place="--expect") for text in texts or ()),
     ]
     check(found, groups=groups)

@@ -25,6 +25,7 @@ from sojourn.arguments import (
 )
 from sojourn.arguments.errors import PLACEHOLDER
 from sojourn.cli import completion, session
+from sojourn.scenario.files import Tables
 
 PlanT = TypeVar("PlanT", bound=Plan)
 
@@ -45,6 +46,10 @@ class OptionSpelling:
         text = f"{value}"
         shown = f'"{text}"' if not text or any(map(str.isspace, text)) else text
         return f"{self.name(argument)} {shown}"
+
+    def located(self, problem: str, argument: str, key: str | None) -> str:  # noqa: ARG002 - same
+        """Write nothing more: the option is on the command line."""
+        return problem
 
 
 def spell_options(error: _core.SojournError) -> None:
@@ -71,14 +76,18 @@ class Given(OptionSpelling, Generic[PlanT]):
         self.options = dict(options)
         self.file: dict[str, Any] = {}
         self._table = table
+        self._source: Tables | None = None
 
-    def plan(self, tables: Mapping[str, Any] | None = None, **others: Any) -> PlanT:
+    def plan(self, tables: Tables | None = None, **others: Any) -> PlanT:
         """Return the checked plan; options replace the values of the table in the file.
 
         `others` are the arguments that are no options.
         """
-        if self._table is not None:
-            self.file = read_table(self._plan, self._table, (tables or {}).get(self._table, {}))
+        if self._table is not None and tables is not None:
+            self._source = tables
+            self.file = read_table(
+                self._plan, self._table, tables.get(self._table, {}), source=tables
+            )
         values = {**others, **self.file, **self.options}
         for one in self._declared.values():
             if one.is_mapping and (one.is_required or one.name in values):
@@ -140,26 +149,37 @@ class Given(OptionSpelling, Generic[PlanT]):
         near = beside is not None and self._is_in_file(beside) and one.argument.in_files
         is_given = argument in self.options or argument in self.file
         if self._is_in_file(argument) or (near and not is_given):
-            return FileSpelling(f"{self._table}").name(argument)
+            return self._in_file().name(argument)
         # The option may be of another plan of the command.
         return one.argument.short or one.option or super().name(argument)
 
     def entry(self, argument: str, key: str) -> str:
         """Write an entry of a mapping, which the file or an option has."""
-        own = {_paths(text.partition("=")[0]) for text in self.options.get(argument, ())}
-        given = {path for paths in own for path in paths}
-        if argument in self.file and not given & set(_paths(key)):
-            return FileSpelling(f"{self._table}").entry(argument, key)
+        if self._is_in_file(argument, key):
+            return self._in_file().entry(argument, key)
         return super().entry(argument, key)
 
     def given(self, argument: str, value: object) -> str:
         """Write an argument with its value as the user gave it."""
         if self._is_in_file(argument):
-            return FileSpelling(f"{self._table}").given(argument, value)
+            return self._in_file().given(argument, value)
         return super().given(argument, value)
 
-    def _is_in_file(self, argument: str) -> bool:
-        return argument in self.file and argument not in self.options
+    def located(self, problem: str, argument: str, key: str | None) -> str:
+        """Write the file and the line of a problem of an argument in the file."""
+        if self._is_in_file(argument, key):
+            return self._in_file().located(problem, argument, key)
+        return super().located(problem, argument, key)
+
+    def _in_file(self) -> FileSpelling:
+        return FileSpelling(f"{self._table}", self._source)
+
+    def _is_in_file(self, argument: str, key: str | None = None) -> bool:
+        """Whether the file has an argument, or an entry of a mapping, and no option replaces it."""
+        if argument not in self.file or key is None:
+            return argument in self.file and argument not in self.options
+        own = {_paths(text.partition("=")[0]) for text in self.options.get(argument, ())}
+        return not {path for paths in own for path in paths} & set(_paths(key))
 
 
 def _entry(argument: str, text: str) -> tuple[str, str]:

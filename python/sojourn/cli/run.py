@@ -4,7 +4,6 @@ import contextlib
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sojourn import _core
 from sojourn.cli import expecting, session
@@ -13,7 +12,7 @@ from sojourn.cli.plans import Given, command
 from sojourn.execute.run import RunPlan
 from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
-from sojourn.scenario.files import read_scenario, read_standard_input, split
+from sojourn.scenario.files import Tables, read_scenario, read_standard_input, split
 from sojourn.scenario.model import check_arm
 from sojourn.scenario.paths import assignment, overridden
 
@@ -51,11 +50,11 @@ def changed(file: Path, change: Sequence[str]) -> Scenario:
     return opened(file, change)[0]
 
 
-def opened(file: Path, change: Sequence[str]) -> tuple[Scenario, dict[str, Any]]:
+def opened(file: Path, change: Sequence[str]) -> tuple[Scenario, Tables]:
     """Read a scenario file as :func:`changed` does, with its tables that are no scenario."""
     text, scenario = scenario_file(file)
     session.warn_of_bytes(text, *change)
-    return with_changes(scenario, change), split(text)[1]
+    return with_changes(scenario, change), split(text, named(file))[1]
 
 
 def with_changes(scenario: Scenario, change: Sequence[str]) -> Scenario:
@@ -88,6 +87,11 @@ def only(scenario: Scenario, name: str) -> Scenario:
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 
+def named(file: Path) -> str:
+    """Write the name of a scenario file in messages."""
+    return "standard input" if file == STANDARD_INPUT else f"{file}"
+
+
 def scenario_file(file: Path) -> tuple[str, Scenario]:
     """Read a scenario file once, because it may change; return its text and the scenario."""
     piped = file == STANDARD_INPUT
@@ -99,7 +103,7 @@ def scenario_file(file: Path) -> tuple[str, Scenario]:
     try:
         scenario = Scenario.from_toml(text, file.parent)
     except _core.ScenarioError as error:
-        message = f"{'standard input' if piped else file}: {error}"
+        message = f"{named(file)}: {error}"
         raise _core.ScenarioError(message) from None
     with contextlib.suppress(tomllib.TOMLDecodeError):  # a later TOML, which the core reads
         session.note_queues(*session.queues_in(tomllib.loads(text)))

@@ -4,15 +4,15 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from sojourn import _core
 from sojourn.arguments import Argument, Plan, common, declared
 from sojourn.cli import session
-from sojourn.cli.run import scenario_file, with_changes
+from sojourn.cli.run import named, scenario_file, with_changes
 from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
-from sojourn.scenario.files import split
+from sojourn.scenario.files import Tables, split
 from sojourn.scenario.paths import assignment, overridden
 
 # The defaults of the options of TRAFFIC.
@@ -70,13 +70,13 @@ class Origin:
         """Return the values of ``-s`` that parameters with these paths do not replace."""
         return [one for one in self.change if _replaced_by(one, paths) is None]
 
-    def read(self) -> tuple[Scenario, dict[str, Any]]:
+    def read(self) -> tuple[Scenario, Tables]:
         """Read the file, or compose the traffic, and apply the changes of the command line."""
         session.warn_of_bytes(*self.change)
         scenario, tables = self._traffic() if self.is_traffic else self._file()
         return with_changes(scenario, self.change), tables
 
-    def _file(self) -> tuple[Scenario, dict[str, Any]]:
+    def _file(self) -> tuple[Scenario, Tables]:
         line = self.line
         rated = line.preset is not None or line.link is not None
         found = presets.line_rates(line.preset, line.link, _LINK) if rated else None
@@ -92,9 +92,9 @@ class Origin:
                 raise _core.ScenarioError(message)
         text, scenario = scenario_file(self.file)
         session.warn_of_bytes(text)
-        return scenario, split(text)[1]
+        return scenario, split(text, named(self.file))[1]
 
-    def _traffic(self) -> tuple[Scenario, dict[str, Any]]:
+    def _traffic(self) -> tuple[Scenario, Tables]:
         line, queue = self.line, self.line.qdisc or _QUEUE
         of = presets.line_rates(line.preset, line.link, _LINK)
         session.warn_of_bytes(of.down, of.up)
@@ -119,7 +119,7 @@ class Origin:
             seed=1,
             name=" ".join(filter(None, [f"{self.file}", line.preset, line.link or default])),
         )
-        return without_arms(scenario), {}
+        return without_arms(scenario), Tables({})
 
 
 def _may_be_traffic(file: Path) -> bool:

@@ -3,7 +3,6 @@
 import json as js
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,10 +24,11 @@ from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import VERDICTS, Judgement, failed, junit
 from sojourn.result import budget, derived_files
 from sojourn.scenario import Scenario
+from sojourn.scenario.files import Tables
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import PreparedSweep, SweepPlan, prepared
 
-Tests = tuple[Path, Scenario, PreparedSweep | None, list[Expectation]]
+Tests = tuple[Path, Scenario, Tables, PreparedSweep | None, list[Expectation]]
 
 
 class _InterruptedError(Exception):
@@ -65,7 +65,7 @@ def test(
     The exit code is 1 if one fails or is undecided.
     """
     tests = [_test(file, change, replications=replications, seed=seed) for file in scenarios]
-    for _, scenario, planned, _ in tests:
+    for _, scenario, _, planned, _ in tests:
         checked = (
             [scenario.checked] if planned is None else [group.scenario for group in planned.groups]
         )
@@ -75,9 +75,10 @@ def test(
     found: dict[str, list[Judgement]] = {}
     with _claimed(junit_file):
         try:
-            for file, scenario, planned, expected in tests:
+            for file, scenario, tables, planned, expected in tests:
                 run = _scenario if planned is None else _sweep
-                judgements = run(scenario, planned, expected, jobs=jobs, backend=on)
+                with spelled(FileSpelling("sweep", tables)):
+                    judgements = run(scenario, planned, expected, jobs=jobs, backend=on)
                 found[f"{file}"] = judgements
                 if not json:
                     with tolerated():
@@ -113,27 +114,21 @@ def _test(
     scenario, tables = opened(file, change)
     scenario = RunPlan(scenario, replications=replications, seed=seed).scenario
     is_sweep = bool(tables.get("sweep"))
-    try:
-        expected = expecting.all_expectations(None, tables, groups=not is_sweep)
-    except _core.ScenarioError as error:
-        message = f"{file}: {error}"
-        raise _core.ScenarioError(message) from None
-    # Also for errors after the runs.
-    expected = [replace(one, place=f"{file}: {one.place}") for one in expected]
+    expected = expecting.all_expectations(None, tables, groups=not is_sweep)
     if not expected:
         message = (
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
-    planned = _prepared(scenario, tables["sweep"], replications) if is_sweep else None
+    planned = _prepared(scenario, tables, replications) if is_sweep else None
     expecting.check_names(expected, scenario, planned)
-    return file, scenario, planned, expected
+    return file, scenario, tables, planned, expected
 
 
-def _prepared(scenario: Scenario, table: object, replications: int | None) -> PreparedSweep:
+def _prepared(scenario: Scenario, tables: Tables, replications: int | None) -> PreparedSweep:
     """Check the sweep of the table [sweep] of a scenario file."""
-    with spelled(FileSpelling("sweep")):
-        values = {"parameters": {}, **read_table(SweepPlan, "sweep", table)}
+    with spelled(FileSpelling("sweep", tables)):
+        values = {"parameters": {}, **read_table(SweepPlan, "sweep", tables["sweep"])}
         if replications is not None:
             values["replications"] = replications
         return prepared(SweepPlan(scenario, **values))
@@ -185,8 +180,7 @@ def _sweep(
         backend=backend,
         store=row_store(backend),
     )
-    with spelled(FileSpelling("sweep")):
-        result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
+    result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
     if interrupted:
         raise _InterruptedError
     return expecting.judged(expected, expecting.of_sweep(result, planned))

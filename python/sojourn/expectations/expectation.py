@@ -115,16 +115,17 @@ def _is_arm(constant: ast.Constant, nodes: Sequence[ast.AST]) -> bool:
     return any(isinstance(node, ast.Subscript) and node.slice is constant for node in nodes)
 
 
-def expectations(tables: object) -> list[Expectation]:
-    """Read the tables ``[[expect]]`` of a scenario file.
+def expectations(tables: object, file: str = "") -> list[Expectation]:
+    """Read the tables ``[[expect]]`` of a scenario file, which errors name.
 
     Examples
     --------
     >>> expectations([{"that": "ping_ms_p99 < 40", "arm": "codel"}])[0].arms
     ('codel',)
     """
-    needs("expect", tables, list, "tables [[expect]]")
-    return [_of_table(f"expect[{n}]", table) for n, table in enumerate(_list(tables))]
+    place = f"{file}: expect" if file else "expect"
+    needs(place, tables, list, "tables [[expect]]")
+    return [_of_table(f"{place}[{n}]", table) for n, table in enumerate(_list(tables))]
 
 
 def _list(value: object) -> list[Any]:

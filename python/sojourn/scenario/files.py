@@ -3,6 +3,7 @@
 import re
 import sys
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,46 @@ _HEADER = re.compile(
 )
 
 
-def split(text: str) -> tuple[str, dict[str, Any]]:
+class Tables(dict[str, Any]):
+    """The tables of a scenario file that are not part of the scenario; it knows their lines."""
+
+    def __init__(self, tables: Mapping[str, Any], text: str = "", file: str = "") -> None:
+        super().__init__(tables)
+        self._text = text
+        self.file = file
+
+    def located(self, problem: str, table: str, keys: Sequence[str]) -> str:
+        r"""Write a problem with the file and the line of the first of the keys in the table.
+
+        Examples
+        --------
+        >>> tables = Tables({}, 'rtt = "9s"\n[tune]\ntrials = 0\n', "a.toml")
+        >>> tables.located("expected at least 1", "tune", ["trials"])
+        'a.toml: expected at least 1 (line 3)'
+        """
+        line = self._text.count("\n", 0, self._position(table, keys)) + 1
+        return f"{self.file}: {problem} (line {line})"
+
+    def _position(self, table: str, keys: Sequence[str]) -> int:
+        """Return the position of the first of the keys that the table has, else of the table."""
+        headers = list(_HEADER.finditer(self._text))
+        ends = [*(header.start() for header in headers[1:]), len(self._text)]
+        parts = [
+            (header, end)
+            for header, end in zip(headers, ends, strict=True)
+            if header["name"].strip("\"'") == table
+        ]
+        for key in keys:
+            own = re.compile(rf"""^[ \t]*["']?{re.escape(key)}["']?[ \t]*[.=]""", re.MULTILINE)
+            for header, end in parts:
+                if found := own.search(self._text, header.start(), end):
+                    return found.start()
+                if f".{key}]" in header[0]:
+                    return header.start()
+        return parts[0][0].start() if parts else 0
+
+
+def split(text: str, file: str = "") -> tuple[str, Tables]:
     r"""Separate the tables from a scenario in TOML.
 
     Examples
@@ -60,15 +100,16 @@ def split(text: str) -> tuple[str, dict[str, Any]]:
     {'sweep': {'sample': 'lhs:8'}}
     """
     if not any(name in text for name in NAMES):
-        return text, {}
+        return text, Tables({})
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         # The core says what is wrong.
-        return text, {}
-    tables = {name: document.pop(name) for name in NAMES if name in document}
+        return text, Tables({})
+    found = {name: document.pop(name) for name in NAMES if name in document}
+    tables = Tables(found, text, file)
     if not tables:
-        return text, {}
+        return text, Tables({})
     without = _blanked(text)
     try:
         is_separated = tomllib.loads(without) == document

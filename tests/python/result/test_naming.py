@@ -176,7 +176,9 @@ def test_an_error_of_until_during_the_runs_names_the_key_of_the_table(
     # One flow has no index of Jain.
     tables = '[sweep]\nuntil = "jain_up ±5 %"\nparameters.rtt = ["9ms", "10ms"]\n'
     file.write_text(f'{TEXT}{tables}[[expect]]\nthat = "drops < 1e6"\n', encoding="utf-8")
-    with pytest.raises(sj.ScenarioError, match=r'^sweep\.until "jain_up ±5 %": ') as error:
+    with pytest.raises(
+        sj.ScenarioError, match=r'^\S*named.toml: sweep\.until "jain_up ±5 %": .* \(line '
+    ) as error:
         app([command, f"{file}"], standalone_mode=False)
     assert "--until" not in f"{error.value}"
     words = ["sweep", f"{file}", "--until", "jain_up ±5 %"]

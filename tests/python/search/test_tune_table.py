@@ -140,16 +140,18 @@ def test_a_table_is_no_part_of_a_scenario(sojourn: Command, file: Path) -> None:
 def test_a_wrong_table_is_refused_in_one_line(old: str, new: str, said: str, file: Path) -> None:
     assert old in TABLE
     file.write_text(TEXT + TABLE.replace(old, new), encoding="utf-8")
-    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}") as error:
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(f'{file}: {said}')}") as error:
         app(["tune", f"{file}", "--dry-run"], standalone_mode=False)
-    assert "\n" not in f"{error.value}"
+    line = re.fullmatch(r".* \(line (\d+)\)", f"{error.value}")
+    assert line is not None
+    assert new in file.read_text(encoding="utf-8").splitlines()[int(line[1]) - 1]
 
 
 def test_a_condition_that_no_trial_meets_is_named_by_its_key(file: Path) -> None:
     table = TABLE.replace("rtt < 25ms or links.up.rate == 2mbit", "rtt > 9s")
     file.write_text(TEXT + table, encoding="utf-8")
     with pytest.raises(
-        sj.ScenarioError, match=r"^tune\.where: no trial meets the conditions; expected "
+        sj.ScenarioError, match=r": tune\.where: no trial meets the conditions; expected .* \(line "
     ):
         app(["tune", f"{file}"], standalone_mode=False)
 

@@ -202,7 +202,9 @@ def test_a_sweep_without_parameters_says_how_to_give_them(swept_file: Path, tabl
 def test_a_wrong_table_is_named_and_not_an_option(swept_file: Path, key: str, said: str) -> None:
     swept_file.write_text(f"{TEXT}[sweep]\n{key}\n", encoding="utf-8")
     words = ["sweep", f"{swept_file}", "-p", "rtt=5ms,9ms", "--dry-run"]
-    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(said)}"):
+    line = len(TEXT.splitlines()) + 2
+    place = re.escape(f"{swept_file}: {said}")
+    with pytest.raises(sj.ScenarioError, match=rf"^{place}.* \(line {line}\)$"):
         app(words, standalone_mode=False)
 
 
