@@ -183,13 +183,13 @@ fn the_warm_up_of_the_command_fills_the_default_buffer() {
 fn models_without_a_comparison_are_named() {
     let names = |qdisc, traffic| concerns(&over("10s", qdisc, traffic)).join(" ");
     assert_eq!(
-        names("floq", "cc = \"bbr3\""),
-        "note: not compared with a real implementation: congestion control bbr3, queue floq (a \
+        names("floq", "cc = \"ledbat\""),
+        "note: not compared with a real implementation: congestion control ledbat, queue floq (a \
          reconstruction)."
     );
     assert_eq!(
-        names("drr leaf cobalt", "cc = \"prague\""),
-        "note: not compared with a real implementation: congestion control prague, queue drr. \
+        names("drr leaf cobalt", "cc = \"vegas\""),
+        "note: not compared with a real implementation: congestion control vegas, queue drr. \
          note: compared with a real implementation only in part: queue cobalt (with Linux 6.1, as the AQM \
          of CAKE)."
     );

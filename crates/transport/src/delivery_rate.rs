@@ -38,7 +38,7 @@ use std::num::NonZeroU64;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::RateSample;
+use crate::cc::{LostSegment, RateSample};
 use crate::ring::Ring;
 
 /// What a connection has counted up to now, in segments or packets.
@@ -194,6 +194,22 @@ impl DeliveryRateSampler {
         // Each is newer than the one before it.
         self.on_delivered(count - 1, sent, order);
         self.packets.skip(count);
+    }
+
+    /// The packet `index` places behind the first one tracked was declared lost at `now`, and is counted in `totals`.
+    /// `None`: the controller does not use delivery rates.
+    pub(crate) fn lost(&self, index: u32, now: Instant, totals: Totals) -> Option<LostSegment> {
+        if self.is_limit_only {
+            return None;
+        }
+        let packet = &self.packets[index];
+        Some(LostSegment {
+            now,
+            delivered: totals.delivered,
+            in_flight_then: packet.tx_in_flight,
+            lost_since: totals.lost - packet.lost,
+            app_limited: packet.is_app_limited,
+        })
     }
 
     /// The first `count` packets are not tracked any more.

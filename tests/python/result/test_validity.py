@@ -284,13 +284,13 @@ def test_models_without_a_comparison_are_named_in_the_report() -> None:
     result = sj.run(
         sj.Scenario(
             links={"up": sj.Link(rate="10mbit", qdisc="pfifo"), "down": "unlimited"},
-            traffic=[sj.Tcp(direction="up", cc="bbr3")],
+            traffic=[sj.Tcp(direction="up", cc="vegas")],
             rtt="20ms",
             duration="14s",
             warmup="3s",
         )
     )
-    text = "not compared with a real implementation: congestion control bbr3."
+    text = "not compared with a real implementation: congestion control vegas."
     assert text in texts(result, "note")
     assert text in report.html(result)
 

@@ -2,8 +2,8 @@
 //!
 //! # Source
 //!
-//! draft-ietf-ccwg-bbr-06 (6 July 2026), §5.
-//! Not held against Linux: no released kernel has this version.
+//! draft-ietf-ccwg-bbr-06 (6 July 2026), §5. Where it leaves open what a sender counts as in flight, that of Google for
+//! Linux. `docs/validation/parity.md` compares the two; no released kernel has this version.
 //!
 //! # Law
 //!
@@ -20,10 +20,12 @@
 //! CRUISE   rate 1, until 2 to 3 s or min(BDP, 62 or 63) rounds after DOWN began
 //! REFILL   rate 1, one round, the short-term bounds forgotten
 //! UP       rate 1.25, window 2.25, until bandwidth grows no more, more than 2 % is lost or one is
-//!          marked, or the bound of a probe that lost too much is in flight
+//!          marked, or the bound of a probe that lost too much is in flight: before the acknowledgement, with
+//!          the burst that leaves next
 //! PROBE_RTT  when the smallest RTT of 5 s is 5 s old: half a BDP for 200 ms and a round
 //!
-//! probe lost > 2 % or was marked  inflight_longterm = flight when it did, 0.7 of the target at least
+//! probe lost > 2 % or was marked  inflight_longterm = flight when it did, 0.7 of the target at least:
+//!                                 the flight with the lost segment, when that was sent
 //! round with a loss or mark, no probe
 //!                                 bw_shortterm, inflight_shortterm = the round's, 0.7 at least
 //! ```
@@ -32,7 +34,8 @@
 //!
 //! | here | draft | effect |
 //! |---|---|---|
-//! | losses are judged with each acknowledgement, by its rate sample | packet by packet, with the flight of the lost one | a late detection takes the later flight |
+//! | what is in flight counts before an acknowledgement, with the next burst of an accelerating probe, less what arrives until that leaves | not specified (`C.inflight`) | as in Linux: a probe stops at its bound; without this it exceeds the bound each time |
+//! | a BDP is rounded up to whole segments, and what should be in flight has the budget for bursts | without budget | as in Linux: at 10 Mbit/s and 40 ms up to a segment more |
 //! | a budget of three bursts for aggregation on the hosts, over QUIC too | there one (§5.5.8.2) | over QUIC at least 6 segments, or 3 ms of the rate, may be in flight, not 4 or 1 ms |
 //! | loss events: acknowledgements that reported losses | discontiguous ranges | fewer, so STARTUP ends by loss a little later |
 //! | a round with a mark is one with a loss, a mark in a probe is as more than 2 % lost, two rounds in a row with marks end STARTUP | a mark MUST be treated as congestion (§3.7), how is left open | ours: an AQM marks a standing queue, so that no part of marks is tolerated |
@@ -41,14 +44,15 @@ mod bounds;
 mod cycle;
 mod model;
 
+use sojourn_net::Instant;
 use sojourn_schema::{gcd, parameters};
 
 use super::bbr_common::{BBR_UNIT, BW_SCALE, MaxFilter};
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::progress::MinRtt;
 use super::{
-    Ack, Episode, ModelBased, Progress, RateSample, Reduction, Resume, Start, Threshold, Window,
-    bbr_common,
+    Ack, Episode, LostSegment, ModelBased, Progress, RateSample, Reduction, Resume, Start,
+    Threshold, Window, bbr_common,
 };
 use bounds::Bound;
 use model::{FullBw, StampedMinRtt};
@@ -83,40 +87,59 @@ impl Bbr3 {
         let Some(min_rtt) = self.min_rtt.rtt.micros() else {
             return self.initial_cwnd;
         };
-        let bdp = bbr_common::scaled_bdp(bw, min_rtt, gain) >> BW_SCALE;
+        let bdp = bbr_common::segments_of_bdp(bw, min_rtt, gain);
         u32::try_from(bdp).unwrap_or(MAX_CWND)
     }
 
-    fn quantization_budget(&self, segments: u32) -> u32 {
+    /// Segments that leave together.
+    fn burst_segments(&self) -> u32 {
         let burst = bbr_common::burst_segments(self.pacing_rate / 1_000, self.mss);
-        let burst = u32::try_from(burst.max(2)).unwrap_or(2);
+        u32::try_from(burst.max(2)).unwrap_or(2)
+    }
+
+    fn quantization_budget(&self, segments: u32) -> u32 {
         let probing = if self.state == State::Up { 2 } else { 0 };
-        segments.max(3 * burst).max(self.min_pipe_cwnd()) + probing
+        segments
+            .max(3 * self.burst_segments())
+            .max(self.min_pipe_cwnd())
+            + probing
+    }
+
+    /// Segments in the network when the next burst leaves, if `in_flight` are now. One that raises the flight
+    /// counts. Pacing has decided on what leaves until then.
+    fn in_net_at_departure(&self, now: Instant, p: &Progress, in_flight: u32) -> u32 {
+        let wait = p.next_departure.saturating_since(now).as_micros();
+        let delivered = (u128::from(self.bw()) * u128::from(wait)) >> BW_SCALE;
+        let (gain, _) = self.params.gains(self.state);
+        let burst = if gain > BBR_UNIT {
+            self.burst_segments()
+        } else {
+            0
+        };
+        in_flight
+            .saturating_add(burst)
+            .saturating_sub(u32::try_from(delivered).unwrap_or(u32::MAX))
     }
 
     fn inflight(&self, bw: u64) -> u32 {
         self.quantization_budget(self.bdp(bw, BBR_UNIT))
     }
 
-    /// What should be in flight: a BDP, unless congestion reduced the window.
+    /// What should be in flight: a BDP, or what bursts need, unless congestion reduced the window.
     fn target_inflight(&self, cwnd: u32) -> u32 {
-        self.bdp(self.bw(), BBR_UNIT).min(cwnd)
+        self.inflight(self.bw()).min(cwnd)
     }
 
     const fn start_round(&mut self, delivered: u64) {
         self.next_round_delivered = delivered;
     }
 
-    /// Whether segments were lost since the last acknowledgement.
-    fn update_lost(&mut self, p: &Progress) -> bool {
-        let known = p.lost.saturating_sub(p.newly_lost.into());
-        self.lost.replace(p.lost).unwrap_or(known) < p.lost
-    }
-
-    /// Congestion begins: saves what undoing it restores.
-    fn save_state(&mut self, cwnd: u32) {
-        self.save_cwnd(cwnd);
-        self.undo_state = None;
+    /// A loss or a mark after `delivered` deliveries. Where congestion begins, saves what undoing it restores.
+    fn note_congestion(&mut self, cwnd: u32, delivered: u64, together: bool) {
+        if self.bounds.note_congestion(delivered, together) {
+            self.save_cwnd(cwnd);
+            self.undo_state = None;
+        }
     }
 
     fn update_round(&mut self, p: &Progress, sample: Option<&RateSample>) {
@@ -245,13 +268,12 @@ impl ModelBased for Bbr3 {
         }
         let sample = p.sample.as_ref();
         let bw = sample.map_or(0, bbr_common::bandwidth);
-        let lost = self.update_lost(p);
-        if self
-            .bounds
-            .update_latest_delivery_signals(p, bw, lost, self.marked)
-        {
-            self.save_state(window.cwnd);
+        let lost = std::mem::take(&mut self.lost);
+        if self.marked {
+            self.note_congestion(window.cwnd, p.delivered, lost);
+            self.bounds.ce_in_round = true;
         }
+        self.bounds.update_latest_delivery_signals(p, bw);
         self.update_round(p, sample);
         self.cwnd_limited
             .update(self.round_start, window, ack.prior_in_flight);
@@ -270,7 +292,8 @@ impl ModelBased for Bbr3 {
         self.check_startup_high_loss(p, lost);
         self.check_drain(ack.now, p);
         if self.full_bw_reached {
-            self.update_probe_bw_cycle(window, ack.now, p, bw);
+            let in_net = self.in_net_at_departure(ack.now, p, ack.prior_in_flight);
+            self.update_probe_bw_cycle(window, ack.now, p, bw, in_net);
         }
         let expired = self.update_min_rtt(ack);
         let held_down = self.check_probe_rtt(window, ack, p, expired);
@@ -279,6 +302,12 @@ impl ModelBased for Bbr3 {
         self.set_pacing_rate(gain);
         self.set_cwnd(window, p);
         held_down
+    }
+
+    fn on_lost(&mut self, window: &Window, lost: &LostSegment) {
+        let together = std::mem::replace(&mut self.lost, true);
+        self.note_congestion(window.cwnd, lost.delivered, together);
+        self.handle_lost_segment(window.cwnd, lost);
     }
 
     fn on_reduction(&mut self, window: &Window, reduction: Reduction) -> Option<Threshold> {
@@ -324,7 +353,7 @@ impl Control for Bbr3Params {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
-        comparison: Comparison::None,
+        comparison: Comparison::With("Google's BBRv3 on Linux 6.12"),
     };
 
     fn build(&self, setup: &Setup) -> Bbr3 {
@@ -433,10 +462,22 @@ impl Bbr3Params {
         bw / (1_000 / divisor) * (beta / divisor)
     }
 
-    /// Whether more than `loss_thresh` of what was in flight when the newest segment delivered was sent is
-    /// lost.
-    fn is_inflight_too_high(&self, sample: &RateSample) -> bool {
-        sample.lost_since * 1_000 > u64::from(self.loss_thresh) * u64::from(sample.in_flight_then)
+    /// Whether more than `loss_thresh` of what was in flight when a segment was sent was lost since.
+    fn is_inflight_too_high(&self, lost_since: u64, in_flight_then: u32) -> bool {
+        lost_since * 1_000 > u64::from(self.loss_thresh) * u64::from(in_flight_then)
+    }
+
+    /// What was in flight when the losses exceeded `loss_thresh`, by a lost segment with which they do. A part of the
+    /// segment may have fitted still (`BBRInflightAtLoss`).
+    fn inflight_at_loss(&self, lost: &LostSegment) -> u32 {
+        let before = lost.in_flight_then.saturating_sub(1);
+        let tolerated = u64::from(self.loss_thresh) * u64::from(before);
+        let lost_before = lost.lost_since.saturating_sub(1) * 1_000;
+        let intolerable = 1_000 - u64::from(self.loss_thresh);
+        let part = tolerated
+            .saturating_sub(lost_before)
+            .checked_div(intolerable);
+        before + u32::try_from(part.unwrap_or(1)).unwrap_or(1).min(1)
     }
 }
 

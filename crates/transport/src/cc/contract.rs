@@ -9,7 +9,7 @@
 
 use sojourn_net::Instant;
 
-use super::progress::{Ack, EcnFeedback, Progress, Start};
+use super::progress::{Ack, EcnFeedback, LostSegment, Progress, Start};
 use super::window::{Threshold, Window};
 
 /// The retransmission timer expired.
@@ -100,6 +100,10 @@ pub trait ModelBased {
     /// An acknowledgement arrived: sets the window. Returns whether the controller holds sending down, so
     /// that the next delivery rates do not show the capacity of the path.
     fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool;
+
+    /// A segment was declared lost: on each of them, before the acknowledgement that showed the loss updates the
+    /// model. Not called for a controller that does not use delivery rates.
+    fn on_lost(&mut self, _window: &Window, _lost: &LostSegment) {}
 
     /// Congestion. Returns the slow-start threshold to report, if it changes.
     fn on_reduction(&mut self, window: &Window, reduction: Reduction) -> Option<Threshold>;

@@ -31,7 +31,7 @@ pub use declaration::{Declaration, EcnNeed, Setup};
 pub use highspeed::{HighSpeed, HighSpeedParams};
 pub use ledbat::{Ledbat, LedbatParams};
 pub use prague::{Prague, PragueParams};
-pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
+pub use progress::{Ack, EcnFeedback, Episode, LostSegment, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::{HyStartPlusPlusParams, SlowStart};
@@ -308,6 +308,11 @@ impl Controller {
     /// [`ModelBased::update`].
     pub(crate) fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
         dispatch!(self, cc => window false, model cc.update(window, ack, progress))
+    }
+
+    /// [`ModelBased::on_lost`].
+    pub(crate) fn on_lost(&mut self, window: &Window, lost: &LostSegment) {
+        dispatch!(self, cc => window (), model cc.on_lost(window, lost));
     }
 
     /// [`ModelBased::on_undo`].

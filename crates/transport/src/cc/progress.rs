@@ -58,6 +58,21 @@ pub struct RateSample {
     pub lost_since: u64,
 }
 
+/// A segment just declared lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// When it was declared lost.
+    pub now: Instant,
+    /// Segments ever delivered.
+    pub delivered: u64,
+    /// Segments in flight when it was last sent, this one included.
+    pub in_flight_then: u32,
+    /// Segments declared lost since, this one included.
+    pub lost_since: u64,
+    /// The application, not the path, limited sending then.
+    pub app_limited: bool,
+}
+
 /// Which losses are being repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Episode {

@@ -33,8 +33,8 @@ use sojourn_net::{Duration, Instant};
 
 use super::params::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
-    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, Setup, Start,
-    Timeout, Window,
+    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, LostSegment, Progress, Resume, Setup,
+    Start, Timeout, Window,
 };
 
 /// In nanoseconds.
@@ -151,6 +151,11 @@ impl Congestion {
             tick: tick(now),
             last_sent_tick: tick(last),
         });
+    }
+
+    /// A packet of application data was declared lost.
+    pub(super) fn on_lost(&mut self, lost: &LostSegment) {
+        self.cc.on_lost(&self.window, lost);
     }
 
     /// Lets a model-based controller set window and rate; returns whether it holds sending down.

@@ -270,7 +270,7 @@ impl Endpoint {
                     break;
                 }
                 let sent = *sent;
-                self.on_packet_lost(n, &sent);
+                self.on_packet_lost(now, n, &sent);
                 last_lost = Some(sent.at);
                 if self.first_sample.is_some_and(|first| sent.at > first) {
                     let since = *self.spaces[n].lost_since.get_or_insert(sent.at);
@@ -303,10 +303,19 @@ impl Endpoint {
         reduced || is_persistent
     }
 
-    fn on_packet_lost(&mut self, n: usize, sent: &Sent) {
+    /// The first packet tracked is lost.
+    fn on_packet_lost(&mut self, now: Instant, n: usize, sent: &Sent) {
         self.counters.lost += 1;
         self.spaces[n].eliciting -= 1;
         self.congestion.on_gone(sent.size.into());
+        if n == APP
+            && let Some(delivery) = self.delivery.as_deref_mut()
+        {
+            let (sampler, totals) = delivery.parts(self.counters.lost);
+            if let Some(lost) = sampler.lost(0, now, totals) {
+                self.congestion.on_lost(&lost);
+            }
+        }
         if !sent.is(REQUEUED) {
             self.send_again(n, sent);
         }

@@ -21,10 +21,13 @@ use sojourn_net::Instant;
 
 use super::Sender;
 use super::model::{Findings, Resend};
+use super::state::pacing::Pacing;
 use super::state::recovery::Phase;
+use super::state::scoreboard::Lost;
 use super::state::timer::Kind;
-use crate::cc::Timeout;
+use crate::cc::{Controller, Timeout, Window};
 use crate::clock::ticks_of_micros;
+use crate::delivery_rate::Totals;
 use crate::segment::Segment;
 
 impl Sender {
@@ -175,7 +178,8 @@ impl Sender {
 
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let new_episode = self.recovery.phase() < Phase::Recovery;
-        self.board.mark_all_lost(now, self.rack.rtt());
+        let on_lost = report_losses(now, &mut self.pacing, &mut self.cc, &self.window);
+        self.board.mark_all_lost(now, self.rack.rtt(), on_lost);
         if self.recovery.phase() <= Phase::Disorder
             || self.recovery.high_seq() <= self.board.una()
             || (self.recovery.phase() == Phase::Loss && !self.timer.has_timed_out())
@@ -365,6 +369,30 @@ impl Sender {
             return None;
         }
         let patience = self.rack.rtt_micros() + self.reordering_window();
-        self.board.mark_overdue(now, self.rack.newest(), patience)
+        let on_lost = report_losses(now, &mut self.pacing, &mut self.cc, &self.window);
+        self.board
+            .mark_overdue(now, self.rack.newest(), patience, on_lost)
+    }
+}
+
+/// Reports each segment declared lost at `now` to a model-based controller.
+fn report_losses(
+    now: Instant,
+    pacing: &mut Pacing,
+    cc: &mut Controller,
+    window: &Window,
+) -> impl FnMut(Lost) {
+    let mut sampler = pacing.sampler();
+    move |lost| {
+        let totals = Totals {
+            delivered: lost.delivered,
+            lost: lost.total,
+        };
+        let segment = sampler
+            .as_mut()
+            .and_then(|s| s.lost(lost.index, now, totals));
+        if let Some(segment) = segment {
+            cc.on_lost(window, &segment);
+        }
     }
 }

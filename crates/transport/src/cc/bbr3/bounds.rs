@@ -90,31 +90,29 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// An acknowledgement, before anything else: whether segments were lost since the one before, and
-    /// whether it reports marks. Returns whether these are the first of their round.
-    pub(super) fn update_latest_delivery_signals(
-        &mut self,
-        p: &Progress,
-        bw: u64,
-        lost: bool,
-        marked: bool,
-    ) -> bool {
-        let mut first = false;
-        if lost || marked {
-            first = !self.loss_in_round;
-            if first {
-                self.loss_round_delivered = p.delivered;
-                self.saved = (
-                    self.bw_shortterm,
-                    self.inflight_shortterm,
-                    self.inflight_longterm,
-                );
-            }
-            self.loss_in_round = true;
-            self.ce_in_round |= marked;
+    /// A loss or a mark after `delivered` deliveries. Returns whether it is the first of its round, and not one of
+    /// several found `together`: the end of a probe at one of them does not change what undoing restores.
+    pub(super) const fn note_congestion(&mut self, delivered: u64, together: bool) -> bool {
+        let first = !self.loss_in_round;
+        if first {
+            self.loss_round_delivered = delivered;
         }
+        let begins = first && !together;
+        if begins {
+            self.saved = (
+                self.bw_shortterm,
+                self.inflight_shortterm,
+                self.inflight_longterm,
+            );
+        }
+        self.loss_in_round = true;
+        begins
+    }
+
+    /// An acknowledgement, before anything else but the losses and marks it reports.
+    pub(super) fn update_latest_delivery_signals(&mut self, p: &Progress, bw: u64) {
         self.loss_round_start = false;
-        let Some(sample) = p.sample else { return first };
+        let Some(sample) = p.sample else { return };
         let volume = u32::try_from(sample.delivered).unwrap_or(u32::MAX);
         self.bw_latest = self.bw_latest.max(bw);
         self.inflight_latest = self.inflight_latest.max(volume);
@@ -122,7 +120,6 @@ impl Bounds {
             self.loss_round_delivered = p.delivered;
             self.loss_round_start = true;
         }
-        first
     }
 
     /// An acknowledgement, after everything else.

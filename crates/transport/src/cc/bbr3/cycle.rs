@@ -13,7 +13,19 @@ use super::bounds::Bound;
 use super::model::{AckPhase, Bbr3, FullBw, StampedMinRtt};
 use crate::cc::bbr_common::BBR_UNIT;
 use crate::cc::progress::MinRtt;
-use crate::cc::{Ack, Episode, Progress, RateSample, Window};
+use crate::cc::{Ack, Episode, LostSegment, Progress, RateSample, Window};
+
+/// A probe lost too much or was marked.
+struct Excess {
+    now: Instant,
+    /// Segments delivered until then.
+    delivered: u64,
+    /// Segments in flight when it became too much.
+    in_flight: u32,
+    app_limited: bool,
+    /// A mark told: it is never spurious.
+    marked: bool,
+}
 
 /// The bound grows by 2^30 segments a round at most.
 const MAX_UP_ROUNDS: u32 = 30;
@@ -48,13 +60,15 @@ impl Bbr3 {
         self.raise_inflight_longterm_slope(cwnd);
     }
 
-    /// One acknowledgement of a flow that has filled its path.
+    /// One acknowledgement of a flow that has filled its path; `in_net` segments will be in the network when the next
+    /// burst leaves.
     pub(super) fn update_probe_bw_cycle(
         &mut self,
         window: &Window,
         now: Instant,
         p: &Progress,
         bw: u64,
+        in_net: u32,
     ) {
         if self.adapt_long_term_model(window, now, p) {
             return;
@@ -67,8 +81,8 @@ impl Bbr3 {
                     && self
                         .bounds
                         .inflight_with_headroom(&self.params)
-                        .allows(p.in_flight)
-                    && p.in_flight <= self.inflight(self.max_bw())
+                        .allows(in_net)
+                    && in_net <= self.inflight(self.max_bw())
                 {
                     self.state = State::Cruise;
                 }
@@ -77,7 +91,7 @@ impl Bbr3 {
                 self.cycle.bw_probe_samples = true;
                 self.start_probe_bw_up(window.cwnd, bw, p.delivered);
             }
-            State::Up => self.end_probe(window, now, p, bw),
+            State::Up => self.end_probe(window.cwnd, now, p.delivered, (in_net, bw)),
             _ => {}
         }
     }
@@ -91,16 +105,16 @@ impl Bbr3 {
     }
 
     /// Ends the probe when it is time.
-    fn end_probe(&mut self, window: &Window, now: Instant, p: &Progress, bw: u64) {
-        if self.is_time_to_go_down(window.cwnd, p, bw) {
+    fn end_probe(&mut self, cwnd: u32, now: Instant, delivered: u64, (in_net, bw): (u32, u64)) {
+        if self.is_time_to_go_down(cwnd, in_net, bw) {
             self.cycle.prev_probe_too_high = false;
-            self.start_probe_bw_down(now, p.delivered);
+            self.start_probe_bw_down(now, delivered);
         }
     }
 
-    pub(super) fn is_time_to_go_down(&mut self, cwnd: u32, p: &Progress, bw: u64) -> bool {
+    pub(super) fn is_time_to_go_down(&mut self, cwnd: u32, in_net: u32, bw: u64) -> bool {
         let bound = self.bounds.inflight_longterm;
-        if self.cycle.prev_probe_too_high && bound.is_reached_by(p.in_flight) {
+        if self.cycle.prev_probe_too_high && bound.is_reached_by(in_net) {
             self.cycle.stopped_risky_probe = true;
             return true;
         }
@@ -128,9 +142,20 @@ impl Bbr3 {
         let Some(sample) = &p.sample else {
             return false;
         };
-        if self.marked || self.params.is_inflight_too_high(sample) {
+        if self.marked
+            || self
+                .params
+                .is_inflight_too_high(sample.lost_since, sample.in_flight_then)
+        {
+            let excess = Excess {
+                now,
+                delivered: p.delivered,
+                in_flight: sample.in_flight_then,
+                app_limited: sample.app_limited,
+                marked: self.marked,
+            };
             return self.cycle.bw_probe_samples
-                && self.handle_inflight_too_high(window.cwnd, now, p, sample);
+                && self.handle_inflight_too_high(window.cwnd, &excess);
         }
         if let Some(bound) = self.bounds.inflight_longterm.get() {
             self.bounds.inflight_longterm = Bound::at(sample.in_flight_then.max(bound));
@@ -158,26 +183,38 @@ impl Bbr3 {
         again
     }
 
-    fn handle_inflight_too_high(
-        &mut self,
-        cwnd: u32,
-        now: Instant,
-        p: &Progress,
-        sample: &RateSample,
-    ) -> bool {
+    /// A segment was lost: while the path is probed, it tells whether too much was in flight when it was sent.
+    pub(super) fn handle_lost_segment(&mut self, cwnd: u32, lost: &LostSegment) {
+        if self.cycle.bw_probe_samples
+            && self
+                .params
+                .is_inflight_too_high(lost.lost_since, lost.in_flight_then)
+        {
+            let excess = Excess {
+                now: lost.now,
+                delivered: lost.delivered,
+                in_flight: self.params.inflight_at_loss(lost),
+                app_limited: lost.app_limited,
+                marked: false,
+            };
+            self.handle_inflight_too_high(cwnd, &excess);
+        }
+    }
+
+    /// Returns whether the state has changed.
+    fn handle_inflight_too_high(&mut self, cwnd: u32, excess: &Excess) -> bool {
         self.cycle.prev_probe_too_high = true;
         // Once for each probe.
         self.cycle.bw_probe_samples = false;
-        if !sample.app_limited {
+        if !excess.app_limited {
             let target = self.target_inflight(cwnd);
             self.bounds
-                .set_inflight_longterm(&self.params, sample.in_flight_then, target);
+                .set_inflight_longterm(&self.params, excess.in_flight, target);
         }
         let up = self.state == State::Up;
         if up {
-            // A mark is never spurious.
-            self.undo_state = (!self.marked).then_some(State::Up);
-            self.start_probe_bw_down(now, p.delivered);
+            self.undo_state = (!excess.marked).then_some(State::Up);
+            self.start_probe_bw_down(excess.now, excess.delivered);
         }
         up
     }
@@ -357,9 +394,10 @@ impl Bbr3 {
         if self.state == State::Startup
             && seen.recovery_rounds > 1
             && many
-            && p.sample
-                .as_ref()
-                .is_some_and(|s| self.params.is_inflight_too_high(s))
+            && p.sample.is_some_and(|s| {
+                self.params
+                    .is_inflight_too_high(s.lost_since, s.in_flight_then)
+            })
         {
             self.undo_state = Some(State::Startup);
             self.end_startup_at_a_bound();
@@ -394,7 +432,7 @@ impl Bbr3 {
             self.drain_start_round = self.round_count;
         }
         if self.state == State::Drain
-            && (p.in_flight <= self.inflight(self.bw())
+            && (self.in_net_at_departure(now, p, p.in_flight) <= self.inflight(self.bw())
                 || self.round_count > self.drain_start_round + DRAIN_ROUNDS)
         {
             self.start_probe_bw_down(now, p.delivered);

@@ -44,8 +44,8 @@ pub struct Bbr3 {
     pub(super) initial_cwnd: u32,
     pub(super) cwnd_limited: CwndLimited,
     pub(super) startup_signals: StartupSignals,
-    /// Segments ever lost at the last acknowledgement: timers find some in between.
-    pub(super) lost: Option<u64>,
+    /// Segments were lost since the last acknowledgement.
+    pub(super) lost: bool,
     /// The current acknowledgement reports marks.
     pub(super) marked: bool,
     pub(super) probe_rtt_done_stamp: Option<u64>,
@@ -84,7 +84,7 @@ impl Bbr3 {
             initial_cwnd: 0,
             cwnd_limited: CwndLimited::default(),
             startup_signals: StartupSignals::default(),
-            lost: None,
+            lost: false,
             marked: false,
             probe_rtt_done_stamp: None,
             probe_rtt_round_done: false,

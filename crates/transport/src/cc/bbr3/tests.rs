@@ -18,8 +18,6 @@ struct Path {
     room: u64,
     /// The next acknowledgement reports a mark.
     marked: bool,
-    /// Losses are found by a timer, before the acknowledgement.
-    by_timer: bool,
 }
 
 const RTT_MS: u64 = 100;
@@ -49,7 +47,6 @@ impl Path {
             lost: 0,
             room,
             marked: false,
-            by_timer: false,
         }
     }
 
@@ -70,7 +67,7 @@ impl Path {
             delivered: self.delivered,
             lost: self.lost,
             newly_delivered: segments(arrived),
-            newly_lost: if self.by_timer { 0 } else { segments(lost) },
+            newly_lost: segments(lost),
             in_flight: segments(arrived.min(CAPACITY)),
             ecn: Some(EcnFeedback {
                 snd_una: 0,
@@ -88,7 +85,8 @@ impl Path {
                 delivered: arrived,
                 interval_micros: took * 1_000,
                 app_limited: false,
-                in_flight_then: segments(sent),
+                // Of the newest that arrived.
+                in_flight_then: segments(arrived),
                 lost_since: lost,
             }),
             ..Progress::at(now)
@@ -103,7 +101,23 @@ impl Path {
             pacing_rate: 0,
             one_way_ms: None,
         };
+        self.lose(sent, lost);
         self.bbr.update(&mut self.window, &ack, &p);
+    }
+
+    /// The last `lost` of `sent` segments are declared lost, one by one.
+    fn lose(&mut self, sent: u64, lost: u64) {
+        let segments = |n: u64| u32::try_from(n).unwrap();
+        for nth in 1..=lost {
+            let segment = LostSegment {
+                now: Instant::from_millis(self.ms),
+                delivered: self.delivered,
+                in_flight_then: segments(sent - lost + nth),
+                lost_since: nth,
+                app_limited: false,
+            };
+            self.bbr.on_lost(&self.window, &segment);
+        }
     }
 
     fn until(&mut self, state: State) {
@@ -121,7 +135,7 @@ impl Path {
         let now = Instant::from_millis(self.ms);
         self.bbr.cycle.rounds_since_bw_probe = rounds;
         self.bbr
-            .update_probe_bw_cycle(&self.window, now, &Progress::at(now), 0);
+            .update_probe_bw_cycle(&self.window, now, &Progress::at(now), 0, 0);
         self.bbr.state
     }
 
@@ -200,8 +214,8 @@ fn a_small_path_is_probed_after_as_many_rounds_as_it_holds_segments() {
     path.until(State::Cruise);
     // As if all but 10.5 segments of it were others'.
     path.bbr.max_bw_filter = [path.bbr.max_bw() * 105 / 1_000, 0];
-    assert_eq!(path.after_rounds(9), State::Cruise);
-    assert_eq!(path.after_rounds(10), State::Refill);
+    assert_eq!(path.after_rounds(10), State::Cruise);
+    assert_eq!(path.after_rounds(11), State::Refill);
 }
 
 #[test]
@@ -231,6 +245,77 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
         "{}",
         path.window.cwnd
     );
+}
+
+#[test]
+fn the_bound_is_the_flight_of_the_segment_with_which_losses_exceed_two_per_cent() {
+    let mut path = Path::new(10_000);
+    path.until(State::Up);
+    // 2 % of 150 are 3 segments.
+    let mut after = |lost_since, in_flight_then| {
+        let segment = LostSegment {
+            now: Instant::from_millis(path.ms),
+            delivered: path.delivered,
+            in_flight_then,
+            lost_since,
+            app_limited: false,
+        };
+        path.bbr.on_lost(&path.window, &segment);
+        (path.bbr.state, path.bbr.bounds.inflight_longterm.get())
+    };
+    assert_eq!([1, 2, 3].map(|nth| after(nth, 150)), [(State::Up, None); 3]);
+    assert_eq!(after(4, 151), (State::Down, Some(150)));
+    // Once for each probe.
+    assert_eq!(after(20, 180), (State::Down, Some(150)));
+}
+
+#[test]
+fn a_lost_segment_tells_the_flight_at_which_losses_exceeded_the_threshold() {
+    let at_loss = |lost_since, in_flight_then| {
+        Bbr3Params::default().inflight_at_loss(&LostSegment {
+            now: Instant::ZERO,
+            delivered: 0,
+            in_flight_then,
+            lost_since,
+            app_limited: false,
+        })
+    };
+    // Of 139 segments, 2.78 may be lost: with 2 lost a part of the next fits, less than a whole one.
+    assert_eq!(at_loss(3, 140), 139);
+    // Of 160, 3.2: with 2 lost the next fits in full.
+    assert_eq!(at_loss(3, 161), 161);
+    assert_eq!(at_loss(9, 161), 160);
+    let all = Bbr3Params {
+        loss_thresh: 1_000,
+        ..Bbr3Params::default()
+    };
+    let segment = LostSegment {
+        now: Instant::ZERO,
+        delivered: 0,
+        in_flight_then: 10,
+        lost_since: 11,
+        app_limited: false,
+    };
+    assert_eq!(all.inflight_at_loss(&segment), 10);
+}
+
+#[test]
+fn a_segment_lost_without_a_probe_or_sent_while_the_application_limited_sets_no_bound() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.lose(150, 20);
+    assert_eq!(path.bbr.bounds.inflight_longterm, Bound::NONE);
+    path.until(State::Up);
+    let segment = LostSegment {
+        now: Instant::from_millis(path.ms),
+        delivered: path.delivered,
+        in_flight_then: 150,
+        lost_since: 20,
+        app_limited: true,
+    };
+    path.bbr.on_lost(&path.window, &segment);
+    assert_eq!(path.bbr.bounds.inflight_longterm, Bound::NONE);
+    assert_eq!(path.bbr.state, State::Down);
 }
 
 #[test]
@@ -327,19 +412,6 @@ fn an_undone_loss_restores_bounds_and_the_state_it_ended() {
 }
 
 #[test]
-fn losses_that_a_timer_found_count() {
-    let mut path = Path::new(10_000);
-    path.until(State::Cruise);
-    path.round();
-    assert_eq!(path.bbr.bounds.bw_shortterm, Bound::NONE);
-    path.by_timer = true;
-    path.room = 50;
-    path.round();
-    path.round();
-    assert_ne!(path.bbr.bounds.bw_shortterm, Bound::NONE);
-}
-
-#[test]
 fn an_undone_loss_does_not_bring_back_what_an_earlier_one_ended() {
     for earlier in [State::Startup, State::Up] {
         let mut path = Path::new(10_000);
@@ -410,7 +482,7 @@ fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
         bbr.cwnd_limited
             .update(round_start, &window, prior_in_flight);
         bbr.full_bw.now = true;
-        let ends = bbr.is_time_to_go_down(window.cwnd, &idle, 0);
+        let ends = bbr.is_time_to_go_down(window.cwnd, 0, 0);
         let before = bbr.bounds.inflight_longterm;
         let p = Progress {
             newly_delivered: 1,

@@ -10,12 +10,23 @@ use sojourn_net::{Duration, Instant};
 use super::{Delivered, EVER_RESENT, LOST, Losses, RESENT, SACKED, Scoreboard};
 use crate::clock::micros;
 
+/// A segment just marked as lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    /// Its distance from the first unacknowledged one.
+    pub(crate) index: u32,
+    /// Segments delivered until now.
+    pub(crate) delivered: u64,
+    /// Segments ever considered lost, this one included.
+    pub(crate) total: u64,
+}
+
 /// How far the search for the last waiting segment looks back: its result only sets a timer.
 const LOOK_BACK: u32 = 64;
 
 impl Scoreboard {
-    /// Marks `seq` as lost: its retransmission if one is in flight, else the original.
-    fn mark_lost(&mut self, losses: &mut Losses, seq: u32) {
+    /// Marks `seq` as lost: its retransmission if one is in flight, else the original. Tells `on_lost`.
+    fn mark_lost(&mut self, losses: &mut Losses, seq: u32, on_lost: &mut impl FnMut(Lost)) {
         let sent = self.get_mut(seq);
         if sent.is(SACKED) {
             return;
@@ -34,7 +45,20 @@ impl Scoreboard {
             sent.flags &= !RESENT;
             losses.to_resend_again.push(Reverse(seq));
             self.resent -= 1;
+        } else {
+            return;
         }
+        self.count_lost(seq, on_lost);
+    }
+
+    /// Counts `seq` as lost once more.
+    fn count_lost(&mut self, seq: u32, on_lost: &mut impl FnMut(Lost)) {
+        self.lost_total += 1;
+        on_lost(Lost {
+            index: seq - self.una,
+            delivered: self.delivered,
+            total: self.lost_total,
+        });
     }
 
     /// The lowest segment to retransmit, removed from the queues.
@@ -72,13 +96,15 @@ impl Scoreboard {
         losses.judged = una;
     }
 
-    /// Marks as lost every segment sent before `newest` and longer than `patience` µs before `now`.
+    /// Marks as lost every segment sent before `newest` and longer than `patience` µs before `now`, and tells
+    /// `on_lost` of each.
     /// Returns how long, in µs, until the last of the others sent before `newest` is overdue.
     pub(crate) fn mark_overdue(
         &mut self,
         now: Instant,
         newest: Delivered,
         patience: u32,
+        mut on_lost: impl FnMut(Lost),
     ) -> Option<u32> {
         let rest = |at: Instant| {
             let age = micros(now.since(at));
@@ -86,7 +112,6 @@ impl Scoreboard {
         };
         let mut losses = self.losses.take().unwrap_or_default();
         let mut waiting: Option<u32> = None;
-        let lost_before = self.lost;
         losses.judged = losses.judged.max(self.una);
         while losses.judged < self.next() {
             let seq = losses.judged;
@@ -99,7 +124,7 @@ impl Scoreboard {
                     waiting = self.last_waiting(seq, newest.1).and_then(rest);
                     break;
                 }
-                self.mark_lost(&mut losses, seq);
+                self.mark_lost(&mut losses, seq, &mut on_lost);
             }
             losses.judged += 1;
         }
@@ -112,12 +137,10 @@ impl Scoreboard {
                     waiting = Some(waiting.map_or(rest, |w| w.max(rest)));
                     break;
                 }
-                self.mark_lost(&mut losses, seq);
-                self.lost_total += 1;
+                self.mark_lost(&mut losses, seq, &mut on_lost);
             }
             losses.resent.pop_front();
         }
-        self.lost_total += u64::from(self.lost - lost_before.min(self.lost));
         self.losses = Some(losses);
         waiting
     }
@@ -143,8 +166,13 @@ impl Scoreboard {
     }
 
     /// Marks as lost what a time-out considers lost: the first segment, and all others sent longer
-    /// than `patience` before `now`.
-    pub(crate) fn mark_all_lost(&mut self, now: Instant, patience: Duration) {
+    /// than `patience` before `now`. Tells `on_lost` of each.
+    pub(crate) fn mark_all_lost(
+        &mut self,
+        now: Instant,
+        patience: Duration,
+        mut on_lost: impl FnMut(Lost),
+    ) {
         let mut losses = self.losses.take().unwrap_or_default();
         losses.to_resend.clear();
         losses.to_resend_again.clear();
@@ -171,7 +199,7 @@ impl Scoreboard {
             if !sent.is(LOST) {
                 self.get_mut(seq).flags |= LOST;
                 self.lost += 1;
-                self.lost_total += 1;
+                self.count_lost(seq, &mut on_lost);
             }
             losses.to_resend.push_back(seq);
         }

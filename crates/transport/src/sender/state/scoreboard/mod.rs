@@ -2,6 +2,8 @@
 
 mod loss_marking;
 
+pub(crate) use loss_marking::Lost;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
