@@ -160,7 +160,7 @@ def test_inner_queues_and_presets_are_cited() -> None:
         ),
         (
             'traffic = [{type = "tcp", direction = "up", cc = "prague"}]',
-            {"draftprague04", "rfc9331", "rfc9768"},
+            {"tcpprague07", "draftprague04", "rfc9331", "rfc9768"},
         ),
         (
             'traffic = [{type = "web", direction = "up", cc = "reno", page = "large", http = "3"}]',

@@ -274,30 +274,38 @@ class Dctcp(CongestionControl):
 class Prague(CongestionControl):
     """Scalable control for L4S: DCTCP for the Internet.
 
-    Source: draft-briscoe-iccrg-prague-congestion-control; RFC 9331.
+    Source: tcp_prague 0.7 of L4STeam/linux; RFC 9331.
 
     Parameters
     ----------
     rtt_virt_min
-        RTT floor: at a shorter RTT, the window grows as slowly as at this one, 0ms to 1s. Default:
-        ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
+        RTT floor: once independent of its RTT, a flow with a shorter RTT behaves as with this one,
+        0ms to 1s. Default: ``25ms``. tcp_prague 0.7, prague_rtt_target.
+    rtt_transition
+        Number of rounds after slow start until a flow is independent of its RTT, 0 to 10000 in
+        rounds. Default: ``4``. tcp_prague 0.7, prague_rtt_transition.
+    cwnd_transit
+        Largest window that is governed by a rate; 0: none, 0 to 10000 in segments. Default: ``4``.
+        tcp_prague 0.7, prague_cwnd_transit.
     g
         Gain of the moving average of the fraction of marked segments, 1/1024 to 1. Default:
-        ``1/16``. draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16.
+        ``1/16``. tcp_prague 0.7, PRAGUE_SHIFT_G: 1/16.
     alpha_on_init
-        Alpha at the start of a connection, 0 to 1. Default: ``1``. tcp_prague of L4STeam/linux,
-        prague_alpha_on_init.
+        Alpha at the start of a connection. At 0, the first mark halves the window, 0 to 1. Default:
+        ``0``. tcp_prague 0.7, prague_alpha_mode.
     beta
         Fraction of the window kept after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
         section 3.1: 1/2.
     burst_shift
         Exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
-        of L4STeam/linux, prague_burst_shift.
+        0.7, prague_burst_shift.
     """
 
     kind: ClassVar[str] = "prague"
 
     rtt_virt_min: str | None = None
+    rtt_transition: int | None = None
+    cwnd_transit: int | None = None
     g: Ratio | None = None
     alpha_on_init: Ratio | None = None
     beta: Ratio | None = None
