@@ -18,6 +18,7 @@ mod report;
 mod sample;
 mod series;
 mod setup;
+mod stacks;
 mod truth;
 
 use std::io;
@@ -39,6 +40,8 @@ usage: sojourn-parity [options]
   --markdown FILE  write the tables of docs/validation/parity.md there
   --require SHARE  exit with 1 if the score is below it
   --require-half SHARE  the same for the cells within half of the tolerance
+  --require-stacks SHARE  the same for each kernel with a congestion control that was added to it
+  --stacks         only these kernels and the regression set
   --series NAME    instead: our congestion window and RTT beside the kernel's each 0.5 s
   --list           instead: the names of the scenarios";
 
@@ -50,6 +53,8 @@ struct Options {
     markdown: Option<PathBuf>,
     require: Option<f64>,
     require_half: Option<f64>,
+    require_stacks: Option<f64>,
+    stacks_only: bool,
     series: Option<String>,
     list: bool,
 }
@@ -80,6 +85,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         markdown: None,
         require: None,
         require_half: None,
+        require_stacks: None,
+        stacks_only: false,
         series: None,
         list: false,
     };
@@ -93,6 +100,8 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--kernel" => options.kernel = Some(value()?),
             "--require" => options.require = Some(share(&value()?)?),
             "--require-half" => options.require_half = Some(share(&value()?)?),
+            "--require-stacks" => options.require_stacks = Some(share(&value()?)?),
+            "--stacks" => options.stacks_only = true,
             "--series" => options.series = Some(value()?),
             "--list" => options.list = true,
             _ => return Err(format!("{word}: unknown")),
@@ -123,6 +132,14 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         print!("{}", series::table(&truth, scenario)?);
         return Ok(ExitCode::SUCCESS);
     }
+    let stacks = stacks::compare(&options.only, options.kernel.as_deref())?;
+    let stack_lines = stacks::lines(&stacks, options.misses_only == MissesOnly::No);
+    let falls_short = |least: f64| stacks.iter().any(|stack| stack.falls_short(least));
+    let stacks_missed = options.require_stacks.is_some_and(falls_short);
+    if options.stacks_only {
+        print!("{stack_lines}");
+        return Ok(ExitCode::from(u8::from(stacks_missed)));
+    }
     let wanted: Vec<_> = truth.scenarios.iter().filter(named).collect();
     let comparison = compare::compare(&truth, &wanted);
     let score = Score::of(&comparison.cells);
@@ -142,15 +159,17 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         report::write_json(path, &comparison).map_err(|e| failed(path, e))?;
     }
     if let Some(path) = &options.markdown {
-        report::write_text(path, &markdown::sections(&comparison.cells, &yardstick))
-            .map_err(|e| failed(path, e))?;
+        let tables = markdown::sections(&comparison.cells, &yardstick) + &stacks::sections(&stacks);
+        report::write_text(path, &tables).map_err(|e| failed(path, e))?;
     }
     println!("{}", report::stricter(&comparison.cells));
     println!("{}", report::tests_line(Tests::of(&comparison.cells)));
     let Yardstick { one, other, cells } = &yardstick;
     println!("{}", report::kernels_line(one, other, Score::of(cells)));
+    print!("{stack_lines}");
     println!("{}", report::last_line(score));
-    let missed = options.require.is_some_and(|share| score.share() < share)
+    let missed = stacks_missed
+        || options.require.is_some_and(|share| score.share() < share)
         || options
             .require_half
             .is_some_and(|share| score.close_share() < share);

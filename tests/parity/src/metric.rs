@@ -350,7 +350,7 @@ pub(crate) fn deviation(values: &[f64]) -> f64 {
 }
 
 /// With linear interpolation between ranks; `None` of nothing.
-fn percentile(mut values: Vec<f64>, part: f64) -> Option<f64> {
+pub(crate) fn percentile(mut values: Vec<f64>, part: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let rank = part * values.len().checked_sub(1)? as f64;
     let below = rank as usize;
