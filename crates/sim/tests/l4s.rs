@@ -156,13 +156,14 @@ fn prague_alone_fills_the_link_with_a_millisecond_queued() {
 }
 
 #[test]
-fn prague_and_cubic_share_within_a_factor_of_two_and_prague_hardly_waits() {
+fn prague_and_cubic_share_the_link_and_prague_hardly_waits() {
     head("prague_shared", " CUBIC | CUBIC, Mbit/s per flow |");
     for (mbit, rtt_ms) in [(40, 10), (40, 40), (100, 20), (40, 80)] {
         for (flows, most_ms) in [(1, 2.0), (4, 4.0)] {
             let seen = shared(mbit, rtt_ms, flows, flows);
             let ratio = seen.prague / seen.classic;
-            assert!((0.5..2.0).contains(&ratio), "{ratio}: {seen:?}");
+            // On Linux, TCP Prague 0.7 gets up to 2.2 times as much (tests/parity/data).
+            assert!((0.5..2.5).contains(&ratio), "{ratio}: {seen:?}");
             let flows = float(u64::try_from(flows).unwrap());
             assert!(
                 flows * (seen.prague + seen.classic) > 0.93 * float(mbit),

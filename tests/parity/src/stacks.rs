@@ -4,6 +4,7 @@
 //! `data/README.md` says how it was measured.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,15 +110,15 @@ fn tolerance(metric: &str, linux: f64) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Stack {
     kernel: String,
-    stack: Option<String>,
+    control: Option<String>,
     scenarios: usize,
     pub(crate) cells: Vec<StackCell>,
 }
 
 impl Stack {
     fn title(&self) -> String {
-        match &self.stack {
-            Some(stack) => format!("{stack} on Linux {}", self.kernel),
+        match &self.control {
+            Some(control) => format!("{control} on Linux {}", self.kernel),
             None => format!("regression set on Linux {}", self.kernel),
         }
     }
@@ -133,7 +134,7 @@ impl Stack {
 
     /// Whether fewer cells agree than `least`. A regression set has no score.
     pub(crate) fn falls_short(&self, least: f64) -> bool {
-        self.stack.is_some() && !self.cells.is_empty() && self.score().share() < least
+        self.control.is_some() && !self.cells.is_empty() && self.score().share() < least
     }
 
     fn misses(&self) -> Vec<&StackCell> {
@@ -208,7 +209,7 @@ impl Measured {
             });
         Ok(Stack {
             kernel: self.kernel.clone(),
-            stack: self.stack.clone(),
+            control: self.stack.clone(),
             scenarios: chosen.len(),
             cells: cells.collect(),
         })
@@ -348,7 +349,7 @@ pub(crate) fn lines(stacks: &[Stack], all: bool) -> String {
             let lines = stack.misses().into_iter().map(StackCell::line);
             text.extend(lines.map(|line| line + "\n"));
         }
-        text += &format!("{}: agree {}\n\n", stack.title(), share(stack.score()));
+        let _ = writeln!(text, "{}: agree {}\n", stack.title(), share(stack.score()));
     }
     text
 }
@@ -364,8 +365,9 @@ pub(crate) fn sections(stacks: &[Stack]) -> String {
     misses += "|---|---|---|---|---|---|---|\n";
     for stack in stacks {
         let score = stack.score();
-        scores += &format!(
-            "| {} | {} | {} | {} | {:.1} | {} |\n",
+        let _ = writeln!(
+            scores,
+            "| {} | {} | {} | {} | {:.1} | {} |",
             stack.title(),
             stack.scenarios,
             score.cells,
@@ -374,8 +376,9 @@ pub(crate) fn sections(stacks: &[Stack]) -> String {
             score.close
         );
         for cell in stack.misses() {
-            misses += &format!(
-                "| {} | {} | {} | {} ±{} | {} ±{} | {} | {:.1} |\n",
+            let _ = writeln!(
+                misses,
+                "| {} | {} | {} | {} ±{} | {} ±{} | {} | {:.1} |",
                 stack.kernel,
                 cell.scenario.replace('_', " "),
                 cell.metric,
