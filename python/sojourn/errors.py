@@ -1,4 +1,4 @@
-"""Errors that begin with the place of what is not valid: a file, or a path in one."""
+"""Errors that begin with the place of what is not valid, a file or a path in one; warnings."""
 
 import os
 
@@ -6,6 +6,10 @@ from sojourn import _core
 
 # The rule for texts of the command line and names of files.
 NOT_UTF_8 = "not UTF-8; expected text in UTF-8"
+
+
+class QueueWarning(UserWarning):
+    """What ``tc`` reads otherwise than a reader of a queue may expect, such as a bare time."""
 
 
 def invalid(place: object, problem: str) -> _core.ScenarioError:

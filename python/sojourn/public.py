@@ -27,6 +27,7 @@ from sojourn.controls import (
     Reno,
     Vegas,
 )
+from sojourn.errors import QueueWarning
 from sojourn.exchange.exporting import export
 from sojourn.exchange.flent import read_flent
 from sojourn.exchange.mahimahi import read_mahimahi_log
@@ -183,6 +184,7 @@ __all__ = [
     "PythonQueue",
     "Queue",
     "QueueError",
+    "QueueWarning",
     "Quic",
     "Red",
     "Reno",

@@ -34,6 +34,7 @@ NAMES = {
     ],
     "advice.advice": ["Advice", "advise"],
     "agreement.agreement": ["Agreement", "agree"],
+    "errors": ["QueueWarning"],
     "exchange.exporting": ["export"],
     "exchange.flent": ["read_flent"],
     "exchange.mahimahi": ["read_mahimahi_log"],

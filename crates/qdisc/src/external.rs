@@ -60,10 +60,10 @@ impl Params for ExternalSpec {
         self.declared().map_or(&[], |params| params.tc_words())
     }
 
-    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String> {
         match &mut self.maker {
             Maker::Declared(params) => params.settle(shorthands),
-            Maker::Class(_) | Maker::NotLoaded => Ok(()),
+            Maker::Class(_) | Maker::NotLoaded => Ok(Vec::new()),
         }
     }
 

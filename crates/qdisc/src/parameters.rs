@@ -270,12 +270,13 @@ pub trait Params: Parameters + Sized + 'static {
         &[]
     }
 
-    /// Completes what a text or a table said, in which these shorthands stood.
+    /// Completes what a text or a table said, in which these shorthands stood; returns what `tc` or the kernel changes
+    /// of it, which is an error in a table.
     ///
     /// # Errors
     /// What is wrong with the combination.
-    fn settle(&mut self, _shorthands: &[&str]) -> Result<(), String> {
-        Ok(())
+    fn settle(&mut self, _shorthands: &[&str]) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
     }
 
     /// What two parameters say against each other.

@@ -186,8 +186,9 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.tc_words(),)* }
             }
 
-            /// Completes what a text or a table said, in which these shorthands stood.
-            pub(crate) fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+            /// Completes what a text or a table said, in which these shorthands stood; returns what `tc` or the
+            /// kernel changes of it.
+            pub(crate) fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String> {
                 match self { $(Self::$name(params) => params.settle(shorthands),)* }
             }
 

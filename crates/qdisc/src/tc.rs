@@ -28,6 +28,7 @@ use crate::parameters::{
     Unit, Value, time_text,
 };
 use crate::registry::QdiscSpec;
+use line::Dialect;
 
 impl QdiscSpec {
     /// Reads a specification in the syntax of `tc`, such as `fq_codel limit 10240 target 5ms noecn`.
@@ -68,6 +69,8 @@ impl QdiscSpec {
         let is_on = |value: &str| matches!(value, "true" | "on");
         let (presets, others): (Vec<_>, Vec<_>) =
             pairs.partition(|(key, value)| is_on(value) && draft.shorthand(key).is_some());
+        let profile = others.iter().find(|(key, _)| key == PROFILE.key);
+        draft.follow(profile.map(|(_, value)| value.as_str()));
         for (key, value) in presets.into_iter().chain(others) {
             if is_on(&value) && draft.take_alone(&key)? {
                 continue;
@@ -80,9 +83,11 @@ impl QdiscSpec {
                     instead: format!("set {} = false", parameter.key),
                 });
             }
-            draft.set(parameter, &value)?;
+            if let Some(value) = draft.as_kernel(parameter, value)? {
+                draft.set(parameter, &value)?;
+            }
         }
-        draft.finish()
+        draft.finish().map(|(spec, _)| spec)
     }
 
     /// The parameters by key, those that have a value, as text.
@@ -143,6 +148,11 @@ fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
     let name = words.next().unwrap_or_default();
     let mut draft = Draft::of(name)?;
     draft.notes = Some(Vec::new());
+    // The last one counts.
+    let mut before = text.split_whitespace().rev();
+    let last = before.position(|word| word == PROFILE.key);
+    let last = last.and_then(|behind| text.split_whitespace().nth_back(behind.checked_sub(1)?));
+    draft.follow(last);
     while let Some(word) = words.next() {
         let mut word = word;
         match draft.tc_word(word) {
@@ -183,7 +193,9 @@ fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
         } else if !parameter.is_flag() {
             let given = words.next().unwrap_or_default();
             let text = draft.tc_value(parameter, given)?;
-            draft.set(parameter, &text)?;
+            if let Some(text) = draft.as_kernel(parameter, text)? {
+                draft.set(parameter, &text)?;
+            }
         } else if let Some(value) = words.next_if(|word| is_switch(word)) {
             let flaw = format!("is a flag and does not take the value \"{value}\"");
             return Err(draft.flaw(parameter, flaw));
@@ -193,8 +205,7 @@ fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
             draft.set(parameter, "on")?;
         }
     }
-    let notes = draft.notes.take().unwrap_or_default();
-    draft.finish().map(|spec| (spec, notes))
+    draft.finish()
 }
 
 fn unknown_kind(name: &str) -> ParameterError {
@@ -354,6 +365,8 @@ struct Draft {
     shorthands: Vec<&'static str>,
     /// What to note about a text, in which the last word counts; `None`: a table, which has no order.
     notes: Option<Vec<String>>,
+    /// What `tc` and the kernel change.
+    dialect: Option<&'static Dialect>,
 }
 
 impl Draft {
@@ -366,6 +379,7 @@ impl Draft {
             preset: Vec::new(),
             shorthands: Vec::new(),
             notes: None,
+            dialect: None,
         })
     }
 
@@ -435,6 +449,63 @@ impl Draft {
             }
             _ => Ok(text.to_owned()),
         }
+    }
+
+    /// Takes numbers as `tc` and the kernel do if this profile, or else the default, is one of Linux.
+    fn follow(&mut self, profile: Option<&str>) {
+        let default = self
+            .spec
+            .value(PROFILE.key)
+            .and_then(|value| value.text(Unit::Profile));
+        let profile = profile.map(str::to_owned).or(default);
+        let linux = profile.is_none_or(|profile| profile != Profile::Rfc.word());
+        self.dialect = Dialect::named(self.spec.kind()).filter(|_| linux);
+    }
+
+    /// Notes what `tc` or the kernel changes of a text; in a table it is an error.
+    fn note_kernel(&mut self, change: String) -> Result<(), ParameterError> {
+        if self.notes.is_none() {
+            return Err(ParameterError::Conflict {
+                kind: self.kind.name,
+                why: change,
+            });
+        }
+        self.note(&change);
+        Ok(())
+    }
+
+    /// A value as `tc` and the kernel take it; `None` if `tc` ignores it, which resets the parameter.
+    fn as_kernel(
+        &mut self,
+        parameter: &'static Parameter,
+        text: String,
+    ) -> Result<Option<String>, ParameterError> {
+        let (Some(dialect), Some(whole)) = (self.dialect, parameter.whole(&text)) else {
+            return Ok(Some(text));
+        };
+        let key = parameter.key;
+        if whole == 0 && dialect.ignores_zero.contains(&key) {
+            let default = QdiscSpec::at_defaults(self.kind.name)
+                .and_then(|(_, mut spec)| parameter.text(spec.value(key)?));
+            let shown = default.as_deref().unwrap_or(parameter.unset);
+            self.note_kernel(format!(
+                "{key} {text}: no effect: tc takes the default, {shown}"
+            ))?;
+            if default.is_none()
+                && let Some(value) = self.spec.value(key)
+            {
+                value.clear();
+            }
+            return Ok(default);
+        }
+        let clamp = dialect.clamps.iter().find(|(known, ..)| *known == key);
+        let Some(&(_, min, max)) = clamp.filter(|(_, min, max)| !(*min..=*max).contains(&whole))
+        else {
+            return Ok(Some(text));
+        };
+        let clamped = parameter.unit.text(whole.clamp(min, max));
+        self.note_kernel(format!("{key}: {clamped}, not {text}: as in the kernel"))?;
+        Ok(Some(clamped))
     }
 
     /// Takes a word that needs no value after it: a choice or a shorthand; says whether it is one.
@@ -577,14 +648,17 @@ impl Draft {
         })
     }
 
-    fn finish(mut self) -> Result<QdiscSpec, ParameterError> {
-        let settled = self.spec.settle(&self.shorthands);
-        match settled.err().or_else(|| self.spec.conflict()) {
-            None => Ok(self.spec),
-            Some(why) => Err(ParameterError::Conflict {
-                kind: self.kind.name,
-                why,
-            }),
+    /// The specification and the notes on it.
+    fn finish(mut self) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
+        let kind = self.kind.name;
+        let fail = |why| ParameterError::Conflict { kind, why };
+        let changes = self.spec.settle(&self.shorthands).map_err(fail)?;
+        for change in changes {
+            self.note_kernel(change)?;
+        }
+        match self.spec.conflict() {
+            None => Ok((self.spec, self.notes.unwrap_or_default())),
+            Some(why) => Err(fail(why)),
         }
     }
 

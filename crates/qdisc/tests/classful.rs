@@ -34,7 +34,7 @@ fn what_is_displayed_is_read_back() {
         ),
         (
             "sfb leaf codel",
-            "sfb limit 1000 rehash 600s db 60s max 25 increment 0.0005 decrement 0.00005 \
+            "sfb limit 1000 rehash 600s db 60s increment 0.0005 decrement 0.00005 \
              penalty_rate 10 penalty_burst 20 leaf codel limit 1000 target 5ms interval 100ms",
         ),
         (

@@ -139,7 +139,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                 "",
                 " limit 20",
                 " limit 40 flows 4 quantum 300 target 1ms tupdate 1ms",
-                " limit 60 flows 3000 ecn_prob 100 memory_limit 5000 dq_rate_estimator bytemode",
+                " limit 60 flows 3000 ecn_prob 99 memory_limit 5000 dq_rate_estimator bytemode",
             ],
             "dualpi2" => &[
                 "",

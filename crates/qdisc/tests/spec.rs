@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use sojourn_qdisc::{CodelParams, Duration, Profile, QdiscSpec, Unit, catalogue};
+use sojourn_qdisc::{CodelParams, Duration, LinkFacts, Profile, QdiscSpec, Unit, catalogue};
 
 /// Bands of the 16 priorities.
 const EVEN_AND_ODD: &str = "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1";
@@ -118,7 +118,7 @@ fn the_strings_of_tc_are_read() {
         ),
         (
             "sfb profile linux",
-            "sfb limit 1000 rehash 600s db 60s max 25 increment 0.0005 decrement 0.00005 \
+            "sfb limit 1000 rehash 600s db 60s increment 0.0005 decrement 0.00005 \
              penalty_rate 10 penalty_burst 20",
         ),
         (
@@ -181,8 +181,8 @@ fn the_presets_and_words_of_tc_are_read() {
             "sfq limit 127 depth 20 flows 128 divisor 1024",
         ),
         (
-            "dualpi2 classic_protection 12.5%",
-            "dualpi2 limit 10000 target 15ms coupling_factor 2 drop_dequeue l4s_ect classic_protection 12.5 \
+            "dualpi2 classic_protection 12%",
+            "dualpi2 limit 10000 target 15ms coupling_factor 2 drop_dequeue l4s_ect classic_protection 12 \
              drop_on_overload",
         ),
         (
@@ -309,6 +309,232 @@ fn what_tc_takes_and_what_it_prints_is_read() {
     ] {
         assert_eq!(canonical(text), canonical(same), "{text}");
         assert_eq!(QdiscSpec::notes_on(text), Vec::<String>::new(), "{text}");
+    }
+}
+
+/// Texts whose numbers `tc` or the kernel changes, and what they then are, with the notes on the first.
+const CHANGED: &[(&str, &str, &[&str])] = &[
+    (
+        "sfq depth 1000",
+        "sfq depth 127",
+        &["sfq: depth: 127, not 1000: as in the kernel"],
+    ),
+    (
+        "sfq flows 100000 divisor 65536",
+        "sfq flows 65408 divisor 65536",
+        &["sfq: flows: 65408, not 100000: as in the kernel"],
+    ),
+    (
+        "sfq flows 1024 divisor 64 limit 50",
+        "sfq flows 50 divisor 64 limit 50",
+        &["sfq: flows: 50, not 1024: the kernel allows at most divisor"],
+    ),
+    (
+        "sfq depth 10 flows 20 limit 1000",
+        "sfq depth 10 flows 20 limit 200",
+        &["sfq: limit: 200, not 1000: the kernel allows at most depth * flows"],
+    ),
+    (
+        "sfq limit 20 flows 200",
+        "sfq limit 20 flows 20",
+        &["sfq: flows: 20, not 200: the kernel allows at most limit"],
+    ),
+    ("sfq limit 20", "sfq limit 20 flows 20", &[]),
+    ("sfq depth 20 flows 2", "sfq depth 20 flows 2 limit 40", &[]),
+    ("sfq divisor 64", "sfq divisor 64 flows 64", &[]),
+    (
+        "sfq perturb 0",
+        "sfq",
+        &["sfq: perturb 0ms: no effect: tc takes the default, off"],
+    ),
+    (
+        "fq_codel quantum 100 memory_limit 3gb profile linux",
+        "fq_codel quantum 256 memory_limit 2147483648 profile linux",
+        &[
+            "fq_codel: quantum: 256b, not 100: as in the kernel",
+            "fq_codel: memory_limit: 2147483648b, not 3gb: as in the kernel",
+        ],
+    ),
+    (
+        "pie alpha 5 alpha 0 profile linux",
+        "pie profile linux",
+        &[
+            "pie: alpha 0: no effect: tc takes the default, 2",
+            "pie: alpha: 2, not 5: as in tc, the last one counts",
+        ],
+    ),
+    (
+        "fq_pie ecn_prob 0 quantum 0",
+        "fq_pie",
+        &[
+            "fq_pie: ecn_prob 0: no effect: tc takes the default, 10",
+            "fq_pie: quantum 0: no effect: tc takes the default, the MTU",
+        ],
+    ),
+    ("sfb target 40", "sfb target 40 max 50", &[]),
+    ("sfb max 40", "sfb max 40 target 32", &[]),
+    (
+        "dualpi2 profile linux max_rtt 100ms",
+        "dualpi2 profile linux target 16666us tupdate 16666us alpha 0.1640625 beta 3",
+        &[],
+    ),
+    (
+        "dualpi2 profile linux typical_rtt 20ms target 5ms",
+        "dualpi2 profile linux target 20ms tupdate 20ms alpha 0.13671875 beta 2.5",
+        &["dualpi2: max_rtt and typical_rtt override target, tupdate, alpha and beta, as in tc"],
+    ),
+    (
+        "dualpi2 classic_protection 12.5 tupdate 5s step_thresh 5s",
+        "dualpi2 classic_protection 12 tupdate 4294967295ns step_thresh 4294967295ns",
+        &[
+            "dualpi2: tupdate: 4294967295ns, not 5s: as in the kernel",
+            "dualpi2: step_thresh: 4294967295ns, not 5s: as in the kernel",
+            "dualpi2: classic_protection: 12, not 12.5: tc takes a whole percentage",
+        ],
+    ),
+    (
+        "dualpi2 limit 2000000",
+        "dualpi2 limit 2000000 memlimit 4294967295",
+        &[],
+    ),
+    (
+        "fq_nocodel quantum 100",
+        "fq_nocodel quantum 256",
+        &["fq_nocodel: quantum: 256b, not 100: as in the kernel"],
+    ),
+    (
+        "fq_codel profile rfc quantum 100 profile linux",
+        "fq_codel quantum 256",
+        &[
+            "fq_codel: quantum: 256b, not 100: as in the kernel",
+            "fq_codel: profile: linux, not rfc: as in tc, the last one counts",
+        ],
+    ),
+    (
+        "fq offload_horizon 1ms",
+        "fq",
+        &["fq: offload_horizon: no effect: it concerns local senders; packets here are forwarded"],
+    ),
+    (
+        "fq",
+        "fq quantum 3028 initial_quantum 15140 low_rate_threshold 550kbit",
+        &[],
+    ),
+    (
+        "fq maxrate 1mbit nopacing",
+        "fq",
+        &["fq: maxrate: unlimited, not 1mbit: as in tc, the last one counts"],
+    ),
+    (
+        "fq profile linux-6.12",
+        "fq profile linux-6.12 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
+             weights 589824 196608 65536",
+        &[],
+    ),
+    (
+        "cake rtt 0ms memlimit 0",
+        "cake",
+        &[
+            "cake: rtt 0ms: no effect: tc takes the default, 100ms",
+            "cake: memlimit 0: no effect: tc takes the default, max(4 MiB, 4 * bandwidth * rtt), \
+                 at most 10240 MTU; 10240 MTU if unlimited",
+        ],
+    ),
+    ("choke max 90", "choke max 90 min 30 burst 50", &[]),
+    ("red min 30000", "red min 30000 max 90000 burst 50", &[]),
+];
+
+#[test]
+fn what_tc_and_the_kernel_change_is_changed_with_a_note() {
+    for &(text, same, notes) in CHANGED {
+        let resolved = |text| {
+            let mut spec = QdiscSpec::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+            spec.resolve(&LinkFacts::default());
+            spec.to_string()
+        };
+        assert_eq!(resolved(text), resolved(same), "{text}");
+        assert_eq!(QdiscSpec::notes_on(text), notes, "{text}");
+    }
+    let of_rfc = "fq_codel quantum 100 profile rfc";
+    assert_eq!(QdiscSpec::notes_on(of_rfc), Vec::<String>::new());
+    assert!(canonical(of_rfc).contains("quantum 100b"));
+    // A table, which has no notes, is refused.
+    for (kind, pairs, why) in [
+        (
+            "sfq",
+            [("flows", "1024"), ("divisor", "64")],
+            "sfq: flows: 64, not 1024: the kernel allows at most divisor",
+        ),
+        (
+            "sfq",
+            [("depth", "1000"), ("divisor", "64")],
+            "sfq: depth: 127, not 1000: as in the kernel",
+        ),
+        (
+            "fq_codel",
+            [("quantum", "100"), ("profile", "linux")],
+            "fq_codel: quantum: 256b, not 100: as in the kernel",
+        ),
+        (
+            "pie",
+            [("limit", "50"), ("alpha", "0")],
+            "pie: alpha 0: no effect: tc takes the default, 2",
+        ),
+    ] {
+        let pairs = pairs.map(|(key, value)| (key.into(), value.into()));
+        let read = QdiscSpec::from_pairs(kind, pairs.into_iter());
+        assert_eq!(read.map_err(|e| e.to_string()), Err(why.into()));
+    }
+    let free =
+        [("quantum", "100"), ("profile", "rfc")].map(|(key, value)| (key.into(), value.into()));
+    assert!(QdiscSpec::from_pairs("fq_codel", free.into_iter()).is_ok());
+}
+
+#[test]
+fn what_tc_or_the_kernel_refuses_is_refused() {
+    for (text, refused) in [
+        (
+            "fq_pie ecn_prob 100",
+            "fq_pie: ecn_prob 100 is out of range; expected 0 to 99",
+        ),
+        (
+            "choke limit 131072",
+            "choke: limit 131072 is out of range; expected 1 to 131071",
+        ),
+        (
+            "red limit 4294967296",
+            "red: limit 4294967296 is out of range; expected 1b to 4294967295b",
+        ),
+        (
+            "dualpi2 profile linux typical_rtt 20ms max_rtt 10ms",
+            "dualpi2: typical_rtt must not exceed max_rtt",
+        ),
+        (
+            "sfq limit 1",
+            "sfq: limit 1 is out of range; expected 2 to 8323072",
+        ),
+        (
+            "fq initial_quantum 2mb",
+            "fq: initial_quantum 2mb is out of range; expected 0b to 1048576b",
+        ),
+        (
+            "dualpi2 alpha 0.001",
+            "dualpi2: alpha 0.001 is out of range in the kernel; expected 0.00390625 to 65536",
+        ),
+        (
+            "dualpi2 max_rtt 1us",
+            "dualpi2: max_rtt 1us makes beta too large, as in tc; raise it",
+        ),
+        (
+            "dualpi2 classic_protection 0.2",
+            "dualpi2: tc rounds classic_protection 0.2 to 0; expected 1 to 100",
+        ),
+        (
+            "dualpi2 profile linux max_rtt 100s",
+            "dualpi2: max_rtt 100s makes alpha or beta less than 1/256, as in tc; lower it or raise typical_rtt",
+        ),
+    ] {
+        assert_eq!(refusal(text), refused);
     }
 }
 
@@ -449,8 +675,8 @@ fn a_refusal_says_what_would_be_right() {
         "pie: alpha 33 is out of range; expected 0 to 32"
     );
     assert_eq!(
-        refusal("fq_codel flows 0"),
-        "fq_codel: flows 0 is out of range; expected 1 to 65536"
+        refusal("fq_codel flows 65537"),
+        "fq_codel: flows 65537 is out of range; expected 1 to 65536"
     );
     assert_eq!(
         refusal("pfifo limit"),
@@ -564,7 +790,7 @@ fn typed_values_pass_the_same_checks() {
     });
     assert_eq!(
         wrong.validate().unwrap_err().to_string(),
-        "codel: target 0ms is out of range; expected 1ns to 1000000s"
+        "codel: target 0ms: no effect: tc takes the default, 5ms"
     );
     let wrong = QdiscSpec::Codel(CodelParams {
         profile: Profile::Linux314,
@@ -622,7 +848,9 @@ fn every_parameter_can_be_set_and_is_read_back() {
     let mut lost = Vec::new();
     for kind in catalogue() {
         for p in &kind.parameters {
-            if p.unit == Unit::Profile && kind.profiles.len() == 1 {
+            // Becomes target, tupdate, alpha and beta.
+            let derives = p.key == "typical_rtt";
+            if derives || p.unit == Unit::Profile && kind.profiles.len() == 1 {
                 continue;
             }
             let kept = |value: &String| {

@@ -92,7 +92,7 @@ fn reasons_add_up_to_what_was_dropped_and_marked() {
         ),
         ("fq_pie limit 500 ecn", "dropped", "ecn_mark"),
         (
-            "fq_pie limit 500 ecn ecn_prob 100 flows 2",
+            "fq_pie limit 500 ecn ecn_prob 99 flows 2",
             "dropped overlimit",
             "ecn_mark",
         ),

@@ -96,6 +96,11 @@ impl Parameter {
         value.read(self, text)
     }
 
+    /// The whole number of the unit that `text` says, allowed or not.
+    pub fn whole(&self, text: &str) -> Option<u64> {
+        self.unit.kept(text).ok()
+    }
+
     /// The whole number of the unit that `text` says.
     pub(crate) fn kept<N: TryFrom<u64>>(&self, text: &str) -> Result<N, Flaw> {
         let kept = self.unit.kept(text)?;

@@ -18,6 +18,7 @@ from sojourn.cli.process import (
     tolerate_stderr,
     tolerated,
 )
+from sojourn.errors import QueueWarning
 
 # Subcommands by the heading of the help, in its order: name, module and function.
 COMMANDS = {
@@ -156,6 +157,9 @@ def _say_warning(  # noqa: PLR0917 - the signature of `warnings.showwarning`
     line: str | None = None,
 ) -> None:
     """Print a warning of the library as a command does."""
+    if issubclass(category, QueueWarning):
+        # Commands print these notes themselves.
+        return
     if category is UserWarning:
         process.say(f"warning: {message}")
     else:

@@ -25,6 +25,7 @@ from sojourn.arguments import (
 )
 from sojourn.arguments.errors import PLACEHOLDER
 from sojourn.cli import completion, session
+from sojourn.queues.base import queues_in
 from sojourn.scenario.files import Tables
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -110,7 +111,7 @@ class Given(OptionSpelling, Generic[PlanT]):
         texts = self.options.get(argument, ())
         session.warn_of_bytes(*texts)
         given = [_entry(argument, text) for text in texts]
-        session.note_queues(*session.queues_in(dict(given)))
+        session.note_queues(*queues_in(dict(given)))
         own = [_paths(key) for key, _ in given]
         replacing = {path for paths in own for path in paths}
         found: dict[str, Any] = {}

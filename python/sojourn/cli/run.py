@@ -10,6 +10,7 @@ from sojourn.cli import expecting, session
 from sojourn.cli.options import Arm, Change, DryRun, Expect, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.execute.run import RunPlan
+from sojourn.queues.base import queues_in
 from sojourn.result.naming import links_of
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import Tables, read_scenario, read_standard_input, split
@@ -62,7 +63,7 @@ def with_changes(scenario: Scenario, change: Sequence[str]) -> Scenario:
     if not change:
         return scenario
     changes = dict(assignment(text) for text in change)
-    session.note_queues(*session.queues_in(changes))
+    session.note_queues(*queues_in(changes))
     _check_links(changes, scenario)
     changed = overridden(scenario, changes)
     if "name" not in changes:
@@ -106,5 +107,5 @@ def scenario_file(file: Path) -> tuple[str, Scenario]:
         message = f"{named(file)}: {error}"
         raise _core.ScenarioError(message) from None
     with contextlib.suppress(tomllib.TOMLDecodeError):  # a later TOML, which the core reads
-        session.note_queues(*session.queues_in(tomllib.loads(text)))
+        session.note_queues(*queues_in(tomllib.loads(text)))
     return text, scenario

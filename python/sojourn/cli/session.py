@@ -6,7 +6,7 @@ has stored, and the complete result that the output directory contains already.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -77,17 +77,6 @@ def note_queues(*queues: str) -> None:
     """Print what ``tc`` reads otherwise than a reader of these queues may expect."""
     found = (note for text in queues for note in _core.qdisc_notes(text))
     say_notes(list(dict.fromkeys(found)))
-
-
-def queues_in(document: Any) -> Iterator[str]:
-    """Iterate over the queues in a table of a scenario file, also those of its arms."""
-    items = document.items() if isinstance(document, dict) else [("", document)]
-    for path, value in items:
-        if isinstance(value, str):
-            yield from [value] if path.split(".")[-1] == "qdisc" else []
-        elif isinstance(value, dict | list):
-            for one in value if isinstance(value, list) else [value]:
-                yield from queues_in({path: one} if isinstance(one, str) else one)
 
 
 def note_unreached(path: str, arms: list[str]) -> None:

@@ -102,17 +102,17 @@ class Red(Queue):
     Parameters
     ----------
     limit
-        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967295b.
         Default: 1514000b.
         Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
-        1b to 4294967296b. Default: max / 3.
+        1b to 4294967295b. Default: max / 3.
         Source: Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 * min if min is set, else limit / 4.
+        4294967295b. Default: 3 * min if min is set, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
@@ -179,17 +179,17 @@ class Ared(Red):
     Parameters
     ----------
     limit
-        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967295b.
         Default: 1514000b.
         Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
-        1b to 4294967296b. Default: max / 3.
+        1b to 4294967295b. Default: max / 3.
         Source: Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 * min if min is set, else limit / 4.
+        4294967295b. Default: 3 * min if min is set, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
@@ -242,8 +242,9 @@ class Choke(Queue):
     Parameters
     ----------
     limit
-        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default.
+        Maximum number of packets in the buffer. 1 to 131071. Default: 1000.
+        Source: net/sched/sch_choke.c: choke_sched_data.limit, CHOKE_MAX_QUEUE; mandatory in tc;
+        Sojourn default.
     min
         Average backlog in packets above which each arrival is compared with a random queued packet.
         1 to 100000000. Default: max / 3.
@@ -637,9 +638,14 @@ class DualPi2(Queue):
         1000000s. Default: 15ms.
         Source: RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target.
     max_rtt
-        Longest round-trip time at which control is stable; profile rfc. A time with its unit, such
-        as ``"5ms"``, 1us to 1000000s. Default: 100ms.
-        Source: RFC 9332 appendix A.1: RTT_max.
+        Longest round-trip time at which control is stable; profile linux: sets target, tupdate,
+        alpha and beta. A time with its unit, such as ``"5ms"``, 1us to 1000000s. Default: 100ms;
+        linux: 6 * typical_rtt if that is set.
+        Source: RFC 9332 appendix A.1: RTT_max; iproute2 tc/q_dualpi2.c.
+    typical_rtt
+        Typical round-trip time: sets target, tupdate, alpha and beta; profile linux. A time with
+        its unit, such as ``"5ms"``, 1us to 1000000s. Default: max_rtt / 6 if that is set.
+        Source: iproute2 tc/q_dualpi2.c.
     tupdate
         Time between updates of the probability. A time with its unit, such as ``"5ms"``, 1us to
         1000000s. Default: min(target, max_rtt / 3); linux: 16ms.
@@ -703,6 +709,7 @@ class DualPi2(Queue):
     memlimit: int | str | None = None
     target: str | None = None
     max_rtt: str | None = None
+    typical_rtt: str | None = None
     tupdate: str | None = None
     alpha: float | None = None
     beta: float | None = None

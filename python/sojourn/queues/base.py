@@ -5,13 +5,14 @@ that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` li
 parameters are checked when the object is built.
 """
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, get_args
+from typing import Any, ClassVar, get_args
 
 from sojourn import _core
 from sojourn.document import Specified, described, hint, needs, word
-from sojourn.errors import invalid
+from sojourn.errors import QueueWarning, invalid
 from sojourn.queues.python_queue import PythonQueue
 
 
@@ -94,8 +95,34 @@ class Text(Queue):
         return self.text
 
 
+# What was warned of: once per process, however often a scenario is copied.
+_warned: set[str] = set()
+
+
+def warn_of_queues(texts: Iterable[str], stacklevel: int) -> None:
+    """Warn once of what ``tc`` reads otherwise than a reader of these queues may expect."""
+    for note in (note for text in texts for note in _core.qdisc_notes(text)):
+        if note not in _warned:
+            warnings.warn(note, QueueWarning, stacklevel + 1)
+            _warned.add(note)
+
+
+def queues_in(document: Any) -> Iterator[str]:
+    """Iterate over the queues in a table of a scenario file, also those of its arms."""
+    items = document.items() if isinstance(document, dict) else [("", document)]
+    for path, value in items:
+        if isinstance(value, str):
+            yield from [value] if path.split(".")[-1] == "qdisc" else []
+        elif isinstance(value, dict | list):
+            for one in value if isinstance(value, list) else [value]:
+                yield from queues_in({path: one} if isinstance(one, str) else one)
+
+
 def qdisc(text: str) -> Text:
     """Parse a queue in the syntax of ``tc``.
+
+    Issues a :class:`QueueWarning` for what ``tc`` reads otherwise than you may expect, such as a
+    time without a unit.
 
     Parameters
     ----------
@@ -117,4 +144,6 @@ def qdisc(text: str) -> Text:
     >>> qdisc("pfifo limit 127").spec
     'pfifo limit 127'
     """
-    return Text(text=_core.parse_qdisc(text))
+    queue = Text(text=_core.parse_qdisc(text))
+    warn_of_queues([text], stacklevel=2)
+    return queue

@@ -195,7 +195,7 @@ class FqPie(Queue):
         with its unit, 1b to 1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_pie.c: fq_pie_sched_data.memory_limit.
     ecn_prob
-        Highest probability in percent at which packets are marked. 0 to 100. Default: 10.
+        Highest probability in percent at which packets are marked. 0 to 99. Default: 10.
         Source: net/sched/sch_fq_pie.c: fq_pie_sched_data.ecn_prob.
     ecn
         Mark ECN-capable packets while the probability is low. Default: off.
@@ -233,7 +233,7 @@ class Sfq(Queue):
     Parameters
     ----------
     limit
-        Maximum number of packets in all slots together. 1 to 8323072. Default: 127.
+        Maximum number of packets in all slots together. 2 to 8323072. Default: 127.
         Source: net/sched/sch_sfq.c: sfq_sched_data.limit.
     depth
         Maximum number of packets in one slot. 1 to 127. Default: 127.
@@ -335,7 +335,7 @@ class Fq(Queue):
         MTU.
         Source: net/sched/sch_fq.c: fq_sched_data.quantum.
     initial_quantum
-        Bytes that a flow sends in its first turn. Bytes, or a size with its unit, 1b to 16777216b.
+        Bytes that a flow sends in its first turn. Bytes, or a size with its unit, 0b to 1048576b.
         Default: 10 MTU.
         Source: net/sched/sch_fq.c: fq_sched_data.initial_quantum.
     refill_delay
@@ -473,8 +473,9 @@ class Sfb(Queue):
         4/5 max.
         Source: net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c.
     max
-        Maximum number of queued packets per flow. 1 to 100000000. Default: 25.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.max.
+        Maximum number of queued packets per flow. 1 to 100000000. Default: 25; (5 target + 1) / 4
+        if target is set.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.max; default of iproute2 tc/q_sfb.c.
     increment
         Increase of the probability of a full bin per arrival. > 0 and at most 1. Default: 0.0005.
         Source: net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c

@@ -5,6 +5,7 @@ so that Python and TOML accept the same.
 """
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from sojourn import _core, markup
 from sojourn.arguments import ArgumentError
 from sojourn.document import Table, check, needs, plain
 from sojourn.errors import invalid
-from sojourn.queues import Queue
+from sojourn.queues.base import Queue, queues_in, warn_of_queues
 from sojourn.scenario.files import read_scenario, split
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
@@ -134,9 +135,12 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Have the core check the scenario."""
-        document = json.dumps(_scenario_document(self))
+        table = _scenario_document(self)
+        document = json.dumps(table)
+        parts = {"links": table["links"], "arms": table["arms"]}
         checked = _core.Scenario.from_json(document)
         object.__setattr__(self, "_checked", checked)
+        warn_of_queues(queues_in(parts), stacklevel=3)
 
     def __eq__(self, other: object) -> bool:
         """Compare the canonical forms."""
@@ -226,7 +230,10 @@ class Scenario:
         '10mbit'
         """
         scenario, _ = split(text)
-        return _scenario(json.loads(_core.Scenario.from_toml(scenario, directory).to_json()))
+        checked = _core.Scenario.from_toml(scenario, directory)
+        # The canonical form, which follows, has no notes.
+        warn_of_queues(queues_in(tomllib.loads(scenario)), stacklevel=2)
+        return _scenario(json.loads(checked.to_json()))
 
     @staticmethod
     def from_json(text: str) -> "Scenario":
@@ -247,7 +254,9 @@ class Scenario:
         ScenarioError
             The text is not JSON, or not a valid scenario.
         """
-        return _scenario(json.loads(_core.Scenario.from_json(text).to_json()))
+        checked = _core.Scenario.from_json(text)
+        warn_of_queues(queues_in(json.loads(text)), stacklevel=2)
+        return _scenario(json.loads(checked.to_json()))
 
     @staticmethod
     def from_file(path: str | Path) -> "Scenario":

@@ -119,7 +119,7 @@ def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:
     [
         ("codell", "codel"),
         ("codel tarqet 5ms", "target"),
-        ("codel limit 0", "limit"),
+        ("pfifo limit 0", "limit"),
         ("codel target", "target"),
         ("prio leaf codel tarqet 5ms", "target"),
         ("prio priomap 1 2", "16 numbers"),
@@ -134,3 +134,61 @@ def test_the_error_of_a_queue_says_what_is_accepted(text: str, part: str) -> Non
 def test_a_typed_queue_is_checked_when_built() -> None:
     with pytest.raises(sj.ScenarioError, match="target"):
         sj.CoDel(target="5")
+
+
+def test_a_bare_time_in_a_text_is_a_warning_once() -> None:
+    text = "fq_codel target 5432"
+    note = "fq_codel: target 5432: tc reads 5432 as 5432us; write 5432us"
+    with pytest.warns(sj.QueueWarning) as warned:
+        queue = sj.qdisc(text)
+    assert [str(one.message) for one in warned] == [note]
+    assert warned[0].filename == __file__
+    # Once: a scenario is copied often. The suite makes every warning an error.
+    assert sj.qdisc(text) == queue
+
+
+WHERE = ("links", "arms", "toml")
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_text_in_a_scenario_is_a_warning(where: str) -> None:
+    text = f"codel interval {70_001 + WHERE.index(where)}"
+    note = "codel: interval (7000.): tc reads .* as .*us"
+
+    def build() -> None:
+        if where == "toml":
+            sj.Scenario.from_toml(TOML.replace("QUEUE", text))
+            return
+        sj.Scenario(
+            links={
+                "up": sj.Link(rate="10mbit", qdisc=text if where == "links" else "codel"),
+                "down": sj.Link(rate="10mbit", qdisc="pfifo"),
+            },
+            traffic=[sj.Tcp(direction="up")],
+            rtt="50ms",
+            duration="10s",
+            warmup="2s",
+            arms=[sj.Arm(name="a", set={"links.up.qdisc": text})] if where == "arms" else [],
+        )
+
+    with pytest.warns(sj.QueueWarning, match=note) as warned:
+        build()
+    assert [one.filename for one in warned] == [__file__]
+
+
+TOML = """
+duration = "10s"
+warmup = "2s"
+rtt = "50ms"
+links.up = {rate = "10mbit", qdisc = "QUEUE"}
+links.down = {rate = "10mbit", qdisc = "pfifo"}
+traffic = [{type = "tcp", direction = "up"}]
+"""
+
+
+def test_a_typed_number_that_the_kernel_would_change_is_an_error() -> None:
+    with pytest.raises(sj.ScenarioError, match="sfq: depth: 127, not 1000: as in the kernel"):
+        sj.Sfq(depth=1000)
+    with pytest.raises(sj.ScenarioError, match="quantum: 256b, not 100: as in the kernel"):
+        sj.FqCoDel(quantum=100)
+    assert sj.FqCoDel(quantum=100, profile="rfc").spec == "fq_codel quantum 100 profile rfc"

@@ -50,11 +50,27 @@ QUEUES = (
     "cake raw overhead 20",
     "cake ptm",
 )
-# iproute2 6.1 does not have it.
+# iproute2 6.1 does not have it. Debian's sid does (7.3.0 in November 2026); in an empty folder,
+# which leaves the packages of the machine alone:
+#
+#   key=/usr/share/keyrings/debian-archive-keyring.gpg
+#   echo "deb [signed-by=$key] http://deb.debian.org/debian sid main" > list
+#   apt="-o Dir::Etc::SourceList=$PWD/list -o Dir::Etc::SourceParts=/dev/null"
+#   apt="$apt -o Dir::State::Lists=$PWD/lists"
+#   mkdir -p lists/partial
+#   apt-get $apt update
+#   apt-get $apt download iproute2 libc6 libbpf1 libelf1t64 libmnl0 libcap2 libxtables12 zlib1g \
+#     libzstd1
+#   for file in *.deb; do dpkg -x $file .; done
+#   lib=$PWD/usr/lib/x86_64-linux-gnu
+#   echo '#!/bin/sh' > tc
+#   echo "exec $lib/ld-linux-x86-64.so.2 --library-path $lib $PWD/usr/sbin/tc" '"$@"' >> tc
+#   chmod +x tc
+#   export SOJOURN_TC=$PWD/tc
 NEWER = (
-    "dualpi2 profile linux",
-    "dualpi2 profile linux classic_protection 20% drop_enqueue nodrop_on_overload any_ect",
-    "dualpi2 profile linux max_rtt 100ms min_qlen_step 2 step_thresh 500us memlimit 1mb",
+    "dualpi2",
+    "dualpi2 classic_protection 20% drop_enqueue nodrop_on_overload any_ect",
+    "dualpi2 max_rtt 100ms min_qlen_step 2 step_thresh 500us memlimit 1mb",
 )
 # What `tc` itself refuses reads otherwise; the kernel may lack a queue or a classifier.
 ACCEPTED = re.compile(

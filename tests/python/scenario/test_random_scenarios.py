@@ -14,6 +14,9 @@ import sojourn as sj
 from sojourn import _core
 from support import random_scenarios
 
+# Random texts repeat words.
+pytestmark = pytest.mark.filterwarnings("ignore::sojourn.QueueWarning")
+
 FIRST = int(os.environ.get("SOJOURN_SOAK_SEED", "0")) * 10_000
 GROUPS, EACH = 10, 30
 # The groups that `make test` runs.

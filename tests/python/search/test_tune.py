@@ -127,12 +127,12 @@ def test_tuning_is_the_same_for_any_number_of_jobs_and_resumes(
 
 
 def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario) -> None:
-    ranges = {"links.up.qdisc": ["codel", "codel limit 0"], "rtt": "uniform(5ms,50ms)"}
+    ranges = {"links.up.qdisc": ["codel", "pfifo limit 0"], "rtt": "uniform(5ms,50ms)"}
     result = sj.tune(
         base, ranges, "min ping_ms_p99", trials=8, replications=1, final_replications=2
     )
     failed = result.trials.filter(pl.col("state") == "failed")
-    assert failed["links.up.qdisc"].unique().to_list() == ["codel limit 0"]
+    assert failed["links.up.qdisc"].unique().to_list() == ["pfifo limit 0"]
     assert 0 < failed.height < 8
     assert "limit" in result.manifest["invalid"][0]
     ranges["links.up.qdisc.target"] = "uniform(1ms,5ms)"
@@ -143,7 +143,7 @@ def test_trials_that_are_no_scenario_fail_and_the_others_count(base: sj.Scenario
         tune.execute(planned, Runner())
     with pytest.raises(sj.ScenarioError, match="limit"):
         sj.tune(
-            base, {"links.up.qdisc": ["codel limit 0", "codel limit -1"]}, "min drops", trials=2
+            base, {"links.up.qdisc": ["pfifo limit 0", "codel limit -1"]}, "min drops", trials=2
         )
 
 

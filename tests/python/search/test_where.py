@@ -66,7 +66,7 @@ def test_a_condition_changes_what_identifies_a_result(base: sj.Scenario, tmp_pat
 
 
 def test_invalid_and_pruned_trials_need_no_runs(base: sj.Scenario) -> None:
-    values = {"links.up.qdisc": ["codel", "codel limit 0", "pie"]}
+    values = {"links.up.qdisc": ["codel", "pfifo limit 0", "pie"]}
     planned = tune.prepared(tune.TunePlan(
         base, values, ["min drops"], where=["links.up.qdisc != 'pie'"], trials=8,
         replications=1, final_replications=2,
@@ -75,7 +75,7 @@ def test_invalid_and_pruned_trials_need_no_runs(base: sj.Scenario) -> None:
     runner = Runner(progress=lambda *counts: totals.append(counts))
     found = tune.execute(planned, runner)
     states = dict(found.trials.select("links.up.qdisc", "state").iter_rows())
-    assert states == {"codel": "complete", "codel limit 0": "failed", "pie": "pruned"}
+    assert states == {"codel": "complete", "pfifo limit 0": "failed", "pie": "pruned"}
     complete = (found.trials["state"] == "complete").sum()
     # The best trial and the original scenario, each with two new seeds.
     after_search = complete + 2 * 2

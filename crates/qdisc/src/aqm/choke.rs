@@ -39,8 +39,8 @@ parameters! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ChokeParams {
         /// Maximum number of packets in the buffer.
-        pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default";
+        pub limit: usize = 1_000 => packets(1, 131_071),
+            "net/sched/sch_choke.c: choke_sched_data.limit, CHOKE_MAX_QUEUE; mandatory in tc; Sojourn default";
         /// Average backlog in packets above which each arrival is compared with a random queued packet.
         pub min: Option<u32> = None => count(1, 100_000_000).in_packets().unset("max / 3"),
             "include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c";
@@ -81,6 +81,12 @@ impl ChokeParams {
     fn burst(&self) -> u64 {
         let derived = (2 * u64::from(self.min()) + u64::from(self.max())) / 3;
         self.burst.map_or(derived, u64::from)
+    }
+
+    /// Why the kernel refuses these thresholds, if it does.
+    pub(crate) fn beyond_kernel(&self) -> Option<String> {
+        let derived = self.as_red().derive().ok()?;
+        red::beyond_kernel(self.max().into(), derived.wlog)
     }
 
     /// The same average for RED, which counts bytes; it has no leaf.

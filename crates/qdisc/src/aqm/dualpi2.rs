@@ -98,6 +98,12 @@ impl Params for DualPi2Params {
         &[&[("split_gso", &[])]]
     }
 
+    fn settle(&mut self, _shorthands: &[&str]) -> Result<Vec<String>, String> {
+        let derived = self.derive_of_rtt()?;
+        let rounded = self.round_as_tc()?;
+        Ok(derived.into_iter().chain(rounded).collect())
+    }
+
     /// What the profile knows nothing of, or what excludes each other.
     fn conflict(&self) -> Option<String> {
         if self.tshift.is_some() && self.classic_protection.is_some() {
@@ -106,13 +112,13 @@ impl Params for DualPi2Params {
         if self.profile == Profile::Rfc {
             let linux = [
                 ("min_qlen_step", self.min_qlen_step.is_some()),
+                ("typical_rtt", self.typical_rtt.is_some()),
                 ("drop_enqueue", self.drop_early == DropEarly::Enqueue),
             ];
             let (key, _) = linux.into_iter().find(|&(_, given)| given)?;
             return Some(format!("{key} requires profile linux"));
         }
         let foreign = [
-            ("max_rtt", self.max_rtt.is_some()),
             ("range", self.range.is_some()),
             ("th_len", self.th_len.is_some()),
             ("tshift", self.tshift.is_some()),
@@ -184,6 +190,10 @@ impl<P: Packet> DualPi2<P> {
     /// An empty queue on a link of `rate`, made at the origin of time, for packets of up to `mtu`
     /// bytes.
     pub fn new(params: &DualPi2Params, rate: Option<Rate>, mtu: Bytes, rng: Rng) -> Self {
+        // Of typed parameters; a text or a table reports the error, after which the defaults remain.
+        let mut derived = *params;
+        let _overrides = derived.derive_of_rtt();
+        let params = &derived;
         let law = match params.profile {
             Profile::Rfc | Profile::Paper => Law::Rfc(Rfc::new(params)),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => {

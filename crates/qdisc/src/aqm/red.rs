@@ -55,6 +55,7 @@ use crate::parts::fifo::Fifo;
 use crate::parts::leaf;
 
 pub use derive::RedDerived;
+pub(crate) use derive::beyond_kernel;
 
 impl<L> RedParams<L> {
     /// Adaptive RED.
@@ -512,13 +513,13 @@ parameters! {
     #[derive(Clone, Debug, PartialEq)]
     pub struct RedParams<L> {
         /// Maximum number of bytes in the buffer.
-        pub limit: Bytes = Bytes(1_514_000) => size(1, 1 << 32),
+        pub limit: Bytes = Bytes(1_514_000) => size(1, (1 << 32) - 1),
             "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default";
         /// Average backlog above which packets are signalled at random.
-        pub min: Option<Bytes> = None => size(1, 1 << 32).unset("max / 3"),
+        pub min: Option<Bytes> = None => size(1, (1 << 32) - 1).unset("max / 3"),
             "Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_red.c";
         /// Average backlog above which every packet is signalled.
-        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 * min if min is set, else limit / 4"),
+        pub max: Option<Bytes> = None => size(1, (1 << 32) - 1).unset("3 * min if min is set, else limit / 4"),
             "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
         /// Average packet size; the weight and the idle decay of the average backlog derive from it.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),

@@ -95,7 +95,7 @@ pub(super) trait Declared:
     fn kind(&self) -> &'static str;
     fn shorthands(&self) -> &'static [&'static [Shorthand]];
     fn tc_words(&self) -> &'static [(&'static str, TcWord)];
-    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String>;
+    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String>;
     fn conflict(&self) -> Option<String>;
     fn comparison(&self) -> Comparison;
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
@@ -121,7 +121,7 @@ where
         Params::tc_words(self)
     }
 
-    fn settle(&mut self, shorthands: &[&str]) -> Result<(), String> {
+    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String> {
         Params::settle(self, shorthands)
     }
 

@@ -78,9 +78,9 @@ impl Params for CakeParams {
     }
 
     /// `raw` also counts the Ethernet header if an overhead follows it.
-    fn settle(&mut self, words: &[&str]) -> Result<(), String> {
+    fn settle(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
         let Some(overhead) = self.overhead.filter(|_| words.contains(&"raw")) else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         let framed = overhead + ETHERNET_HEADER;
         self.overhead = (overhead != 0).then_some(framed);
@@ -89,7 +89,7 @@ impl Params for CakeParams {
                 "raw overhead {overhead} is overhead {framed}; expected at most 256"
             ));
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn shaper_rate(&self) -> Option<Rate> {

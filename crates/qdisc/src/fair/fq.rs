@@ -58,7 +58,7 @@ parameters! {
         pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("2 MTU"),
             "net/sched/sch_fq.c: fq_sched_data.quantum";
         /// Bytes that a flow sends in its first turn.
-        pub initial_quantum: Option<Bytes> = None => size(1, 1 << 24).unset("10 MTU"),
+        pub initial_quantum: Option<Bytes> = None => size(0, 1 << 20).unset("10 MTU"),
             "net/sched/sch_fq.c: fq_sched_data.initial_quantum";
         /// Idle time after which a flow returns with a full quantum.
         pub refill_delay: Duration = Duration::from_millis(40) => time(0, LONGEST),
@@ -137,6 +137,7 @@ impl Params for FqParams {
                 TcWord::WithoutEffect(1, "a paced packet leaves when it is due"),
             ),
             ("horizon", TcWord::WithoutEffect(1, LOCAL)),
+            ("offload_horizon", TcWord::WithoutEffect(1, LOCAL)),
             ("horizon_drop", TcWord::WithoutEffect(0, LOCAL)),
             ("horizon_cap", TcWord::WithoutEffect(0, LOCAL)),
             ("defrate", TcWord::WithoutEffect(1, LOCAL)),

@@ -62,7 +62,7 @@ parameters! {
         pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
             "net/sched/sch_fq_pie.c: fq_pie_sched_data.memory_limit";
         /// Highest probability in percent at which packets are marked.
-        pub ecn_prob: u32 = 10 => count(0, 100),
+        pub ecn_prob: u32 = 10 => count(0, 99),
             "net/sched/sch_fq_pie.c: fq_pie_sched_data.ecn_prob";
         /// Mark ECN-capable packets while the probability is low.
         pub ecn: bool = false => flag(),

@@ -56,8 +56,9 @@ parameters! {
         pub target: Option<u32> = None => count(1, 100_000_000).in_packets().unset("4/5 max"),
             "net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c";
         /// Maximum number of queued packets per flow.
-        pub max: u32 = 25 => count(1, 100_000_000).in_packets(),
-            "net/sched/sch_sfb.c: sfb_sched_data.max";
+        pub max: Option<u32> = None
+            => count(1, 100_000_000).in_packets().unset("25; (5 target + 1) / 4 if target is set"),
+            "net/sched/sch_sfb.c: sfb_sched_data.max; default of iproute2 tc/q_sfb.c";
         /// Increase of the probability of a full bin per arrival.
         pub increment: f64 = 0.0005 => fraction(0, 1),
             "net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c (kernel default: 0.001)";
@@ -82,7 +83,12 @@ impl<L> SfbParams<L> {
     }
 
     fn target(&self) -> u32 {
-        self.target.unwrap_or((4 * self.max + 3) / 5)
+        self.target.unwrap_or((4 * self.max() + 3) / 5)
+    }
+
+    fn max(&self) -> u32 {
+        let derived = self.target.map_or(25, |target| (5 * target + 1) / 4);
+        self.max.unwrap_or(derived)
     }
 }
 
@@ -116,7 +122,7 @@ impl<L: Leaf> Params for SfbParams<L> {
     }
 
     fn resolve(&mut self, _link: &LinkFacts) {
-        self.target = Some(self.target());
+        (self.target, self.max) = (Some(self.target()), Some(self.max()));
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfb<P, L::Queue<P>> {
@@ -172,7 +178,7 @@ impl<P: Packet, Q: Qdisc<P>> Sfb<P, Q> {
             limit: params.limit,
             rehash: params.rehash,
             db: params.db,
-            max: params.max,
+            max: params.max(),
             law: params.law(),
             packets: VecDeque::new(),
             bytes: Bytes(0),

@@ -32,7 +32,7 @@ parameters! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SfqParams {
         /// Maximum number of packets in all slots together.
-        pub limit: usize = 127 => packets(1, 65_536 * 127),
+        pub limit: usize = 127 => packets(2, 65_536 * 127),
             "net/sched/sch_sfq.c: sfq_sched_data.limit";
         /// Maximum number of packets in one slot.
         pub depth: u32 = 127 => count(1, 127).in_packets(),
@@ -55,6 +55,23 @@ parameters! {
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
             "addition, as in include/net/codel.h: codel_params.ce_threshold";
+    }
+}
+
+impl SfqParams {
+    /// With the flows and packets that the kernel allows.
+    fn fitting(&self) -> Self {
+        let mut flows = self.flows.min(self.divisor);
+        let limit = self.limit.min(self.depth as usize * flows as usize);
+        // The kernel bounds the flows by a limit that is set.
+        if self.limit != Self::default().limit {
+            flows = flows.min(u32::try_from(limit).unwrap_or(u32::MAX));
+        }
+        Self {
+            limit,
+            flows,
+            ..*self
+        }
     }
 }
 
@@ -94,12 +111,44 @@ impl Params for SfqParams {
         ]
     }
 
+    /// As in the kernel, no more flows than buckets or packets, and no more packets than fit into the slots; the
+    /// defaults, which nobody chose, follow without a note.
+    fn settle(&mut self, _shorthands: &[&str]) -> Result<Vec<String>, String> {
+        let (given, default) = (*self, Self::default());
+        let fitting = self.fitting();
+        if given.limit != default.limit && fitting.limit < 2 {
+            return Err("depth * flows must be at least 2".into());
+        }
+        let mut changes = Vec::new();
+        if given.flows != default.flows && given.flows > fitting.flows {
+            let bound = if given.flows > given.divisor {
+                "divisor"
+            } else {
+                "limit"
+            };
+            changes.push(format!(
+                "flows: {}, not {}: the kernel allows at most {bound}",
+                fitting.flows, given.flows
+            ));
+            self.flows = fitting.flows;
+        }
+        if given.limit != default.limit && given.limit > fitting.limit {
+            changes.push(format!(
+                "limit: {}, not {}: the kernel allows at most depth * flows",
+                fitting.limit, given.limit
+            ));
+            self.limit = fitting.limit;
+        }
+        Ok(changes)
+    }
+
     fn conflict(&self) -> Option<String> {
         (!self.divisor.is_power_of_two())
             .then(|| format!("divisor {} is not a power of 2", self.divisor))
     }
 
     fn resolve(&mut self, link: &LinkFacts) {
+        *self = self.fitting();
         self.quantum.get_or_insert(link.mtu);
     }
 
@@ -148,12 +197,9 @@ impl<P: Packet> Sfq<P> {
             allot: 0,
             next: 0,
         };
-        let most = params.depth as usize * params.flows as usize;
+        let params = params.fitting();
         Self {
-            params: SfqParams {
-                limit: params.limit.min(most),
-                ..*params
-            },
+            params,
             quantum: signed(params.quantum.unwrap_or(mtu)),
             perturbation: rng.next_u64(),
             rng,

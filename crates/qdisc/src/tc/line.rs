@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! iproute2 6.1 `tc/q_*.c`; for `dualpi2`, which it does not have, iproute2 6.19.
+//! iproute2 6.1 `tc/q_*.c` and Linux 6.1 `net/sched/sch_*.c`; for `dualpi2`, which they do not have, iproute2 6.19.
 
 use sojourn_net::{Bytes, Duration, Rate};
 
@@ -11,7 +11,7 @@ use crate::registry::QdiscSpec;
 
 /// How `tc` writes a kind where it differs from the text of a specification.
 #[derive(Clone, Copy, Debug)]
-struct Dialect {
+pub(super) struct Dialect {
     kind: &'static str,
     /// Parameters that it does not have.
     lacks: &'static [&'static str],
@@ -20,7 +20,9 @@ struct Dialect {
     /// The words for no value.
     unset: &'static [(&'static str, &'static str)],
     /// Numbers of which it ignores 0 and keeps its default.
-    ignores_zero: &'static [&'static str],
+    pub(super) ignores_zero: &'static [&'static str],
+    /// The bounds to which the kernel raises or lowers a number.
+    pub(super) clamps: &'static [(&'static str, u64, u64)],
 }
 
 impl Dialect {
@@ -31,7 +33,13 @@ impl Dialect {
             off: &[],
             unset: &[],
             ignores_zero: &[],
+            clamps: &[],
         }
+    }
+
+    /// That of a kind, if `tc` has it.
+    pub(super) fn named(kind: &str) -> Option<&'static Self> {
+        DIALECTS.iter().find(|dialect| dialect.kind == kind)
     }
 
     const fn off(self, off: &'static [(&'static str, &'static str)]) -> Self {
@@ -48,6 +56,10 @@ impl Dialect {
             ..self
         }
     }
+
+    const fn clamps(self, clamps: &'static [(&'static str, u64, u64)]) -> Self {
+        Self { clamps, ..self }
+    }
 }
 
 /// The kinds of `tc`.
@@ -56,29 +68,70 @@ const DIALECTS: &[Dialect] = &[
     Dialect::of("bfifo", &["headdrop", "ce_threshold"]),
     Dialect::of("pfifo_head_drop", &["ce_threshold"]),
     Dialect::of("pfifo_fast", &["limit"]),
-    Dialect::of("red", &["gentle", "leaf"]).off(&[
-        ("ecn", ""),
-        ("harddrop", ""),
-        ("nodrop", ""),
-        ("adaptive", ""),
-    ]),
-    Dialect::of("choke", &["harddrop"]).off(&[("ecn", "")]),
-    Dialect::of("codel", &[]),
+    Dialect::of("red", &["gentle", "leaf"])
+        .off(&[
+            ("ecn", ""),
+            ("harddrop", ""),
+            ("nodrop", ""),
+            ("adaptive", ""),
+        ])
+        .ignores_zero(&["min", "max", "burst"]),
+    Dialect::of("choke", &["harddrop"])
+        .off(&[("ecn", "")])
+        .ignores_zero(&["min", "max", "burst"]),
+    Dialect::of("codel", &[]).ignores_zero(&["limit", "target", "interval"]),
     Dialect::of("pie", &["derandomise", "cap"])
         .off(&[("dq_rate_estimator", "no_dq_rate_estimator")])
-        .ignores_zero(&["alpha", "beta"]),
-    Dialect::of("dualpi2", &["range", "th_len", "tshift"]).off(&[("drop_on_overload", "overflow")]),
-    Dialect::of("fq_codel", &[]),
+        .ignores_zero(&["limit", "target", "tupdate", "alpha", "beta"]),
+    Dialect::of("dualpi2", &["range", "th_len", "tshift"])
+        .off(&[("drop_on_overload", "overflow")])
+        .ignores_zero(&[
+            "limit",
+            "memlimit",
+            "target",
+            "tupdate",
+            "step_thresh",
+            "max_rtt",
+            "typical_rtt",
+        ])
+        .clamps(&[
+            ("tupdate", 0, u32::MAX as u64),
+            ("step_thresh", 0, u32::MAX as u64),
+        ]),
+    Dialect::of("fq_codel", &[])
+        .ignores_zero(&[
+            "limit",
+            "flows",
+            "target",
+            "interval",
+            "quantum",
+            "drop_batch",
+        ])
+        .clamps(&[("quantum", 256, u64::MAX), ("memory_limit", 0, 1 << 31)]),
     Dialect::of("fq_pie", &[])
         .off(&[("dq_rate_estimator", "no_dq_rate_estimator")])
-        .ignores_zero(&["alpha", "beta", "ecn_prob"]),
-    Dialect::of("sfq", &["ce_threshold"]).off(&[("headdrop", "")]),
+        .ignores_zero(&[
+            "limit",
+            "flows",
+            "target",
+            "tupdate",
+            "alpha",
+            "beta",
+            "quantum",
+            "memory_limit",
+            "ecn_prob",
+        ]),
+    Dialect::of("sfq", &["ce_threshold"])
+        .off(&[("headdrop", "")])
+        .ignores_zero(&["limit", "depth", "flows", "divisor", "quantum", "perturb"])
+        .clamps(&[("depth", 0, 127), ("flows", 0, 65_408)]),
     Dialect::of("fq", &["bands", "priomap", "weights"]),
     Dialect::of("prio", &["leaf"]),
-    Dialect::of("sfb", &["leaf"]),
+    Dialect::of("sfb", &["leaf"]).ignores_zero(&["limit", "target", "max"]),
     Dialect::of("cake", &[])
         .off(&[("ingress", "egress")])
-        .unset(&[("bandwidth", "unlimited"), ("overhead", "raw")]),
+        .unset(&[("bandwidth", "unlimited"), ("overhead", "raw")])
+        .ignores_zero(&["rtt", "memlimit"]),
 ];
 
 /// The longest time that `tc` passes on: microseconds in 32 bits.
@@ -94,7 +147,7 @@ impl QdiscSpec {
     pub fn tc_line(&self, rate: Option<Rate>) -> Result<String, ParameterError> {
         let kind = self.kind();
         let fail = |why: String| ParameterError::Conflict { kind, why };
-        let dialect = DIALECTS.iter().find(|dialect| dialect.kind == kind);
+        let dialect = Dialect::named(kind);
         let (Some(dialect), Some((entry, mut defaults))) = (dialect, self.entry()) else {
             let why = match kind {
                 "drr" => "tc takes several commands: the queue, its classes and a filter",
@@ -102,6 +155,14 @@ impl QdiscSpec {
             };
             return Err(fail(why.into()));
         };
+        let beyond = match self {
+            Self::Red(params) => params.beyond_kernel(),
+            Self::Choke(params) => params.beyond_kernel(),
+            _ => None,
+        };
+        if let Some(why) = beyond {
+            return Err(fail(why));
+        }
         let mut values = self.clone();
         let mut words = vec![kind.to_owned()];
         // `raw` resets the framing.
@@ -157,6 +218,14 @@ impl QdiscSpec {
                     words.push(format!("{key} {bytes}"));
                 }
                 Unit::SignedSize(_) => words.push(format!("{key} {}", value.trim_end_matches('b'))),
+                // CAKE has 64 bits.
+                Unit::Rate if kind != "cake" => {
+                    let bytes = whole.unwrap_or(0) / 8;
+                    if bytes >= u32::MAX.into() {
+                        return Err(fail(format!("{key} {value} exceeds the 34 Gbit/s of tc")));
+                    }
+                    words.push(format!("{key} {value}"));
+                }
                 Unit::Percent if value.contains('.') => {
                     let why = format!("tc takes a whole percentage, not {key} {value}");
                     return Err(fail(why));
@@ -245,7 +314,7 @@ mod tests {
             ),
             (
                 "sfb",
-                "sfb limit 1000 rehash 600000 db 60000 max 25 increment 0.0005 decrement 0.00005 \
+                "sfb limit 1000 rehash 600000 db 60000 increment 0.0005 decrement 0.00005 \
                  penalty_rate 10 penalty_burst 20",
             ),
             (
@@ -282,8 +351,16 @@ mod tests {
             ),
             ("red leaf codel", "red: tc cannot set leaf codel"),
             ("red gentle", "red: tc cannot set gentle"),
+            (
+                "red limit 1gb",
+                "red: max 268435456 is too large for a weight of 2^-17 in the kernel; lower max or burst",
+            ),
+            (
+                "choke limit 131071 max 131071 min 40000 burst 80000",
+                "choke: max 131071 is too large for a weight of 2^-16 in the kernel; lower max or burst",
+            ),
             ("pie nocap profile rfc", "pie: tc cannot set nocap"),
-            ("pie alpha 0", "pie: tc cannot set alpha 0"),
+            ("pie alpha 0 profile rfc", "pie: tc cannot set alpha 0"),
             (
                 "pfifo ce_threshold 1ms",
                 "pfifo: tc cannot set ce_threshold 1ms",
@@ -301,11 +378,15 @@ mod tests {
                 "sfq: perturb 1500ms is not a multiple of 1s, as tc requires",
             ),
             (
-                "fq_codel memory_limit 8gb",
+                "fq_codel memory_limit 8gb profile rfc",
                 "fq_codel: memory_limit 8589934592b exceeds the 32 bits of tc",
             ),
             (
-                "dualpi2 classic_protection 12.5",
+                "fq maxrate 40gbit",
+                "fq: maxrate 40gbit exceeds the 34 Gbit/s of tc",
+            ),
+            (
+                "dualpi2 classic_protection 12.5 profile rfc",
                 "dualpi2: tc takes a whole percentage, not classic_protection 12.5",
             ),
         ] {

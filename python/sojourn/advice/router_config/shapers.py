@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from sojourn import _core
 from sojourn.advice.shaping import Shaping
-from sojourn.queues import qdisc
 from sojourn.scenario.link import ETHERNET_HEADER, Bucket, Layer
 
 # Link layers of size tables and of the classes of htb, with the framing of `cake`.
@@ -79,7 +78,7 @@ def composed(kind: str, words: Sequence[str], notes: Notes) -> str:
     """Return the canonical text of a queue, which is read as ``tc`` reads it."""
     text = " ".join([kind, *words])
     try:
-        queue = qdisc(text).spec
+        queue = _core.parse_qdisc(text)
     except _core.ScenarioError as error:
         notes.refuse(f"{error}")
     for note in _core.qdisc_notes(text):

@@ -39,9 +39,14 @@ parameters! {
         /// Target queueing delay of the Classic queue.
         pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
             "RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target";
-        /// Longest round-trip time at which control is stable; profile rfc.
-        pub max_rtt: Option<Duration> = None => time(1_000, LONGEST).unset("100ms"),
-            "RFC 9332 appendix A.1: RTT_max";
+        /// Longest round-trip time at which control is stable; profile linux: sets target, tupdate, alpha and beta.
+        pub max_rtt: Option<Duration> = None
+            => time(1_000, LONGEST).unset("100ms; linux: 6 * typical_rtt if that is set"),
+            "RFC 9332 appendix A.1: RTT_max; iproute2 tc/q_dualpi2.c";
+        /// Typical round-trip time: sets target, tupdate, alpha and beta; profile linux.
+        pub typical_rtt: Option<Duration> = None
+            => time(1_000, LONGEST).unset("max_rtt / 6 if that is set"),
+            "iproute2 tc/q_dualpi2.c";
         /// Time between updates of the probability.
         pub tupdate: Option<Duration> = None
             => time(1_000, LONGEST).unset("min(target, max_rtt / 3); linux: 16ms"),
@@ -94,6 +99,10 @@ parameters! {
 pub(super) const LINUX_ALPHA: u32 = 41;
 pub(super) const LINUX_BETA: u32 = 819;
 
+/// The gains that the kernel takes, in Hz: 1/256, and below 2^24/256.
+const LEAST_GAIN: f64 = 1.0 / 256.0;
+const MOST_GAIN: f64 = 65_536.0;
+
 impl DualPi2Params {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
@@ -106,6 +115,79 @@ impl DualPi2Params {
         })
     }
 
+    /// Sets what iproute2 derives of `max_rtt` and `typical_rtt`, which it does not pass on, and says what that overrides.
+    pub(super) fn derive_of_rtt(&mut self) -> Result<Option<String>, String> {
+        if self.profile == Profile::Rfc || (self.max_rtt, self.typical_rtt) == (None, None) {
+            return Ok(None);
+        }
+        let micros = |time: Option<Duration>| time.map(|time| time.as_nanos() / 1_000);
+        let (max, typical) = match (micros(self.max_rtt), micros(self.typical_rtt)) {
+            (max, Some(typical)) => (max.unwrap_or(6 * typical), typical),
+            (max, None) => (max.unwrap_or(0), (max.unwrap_or(0) / 6).max(1)),
+        };
+        if typical > max {
+            return Err("typical_rtt must not exceed max_rtt".into());
+        }
+        let tupdate = typical.min(max / 3).max(1);
+        // Single precision, as there: 0.3 / 100 ms is 768/256 and not 767/256.
+        let (tenth, three_tenths) = (f64::from(0.1_f32), f64::from(0.3_f32));
+        let (rtt, update) = (
+            Duration::from_micros(max).as_secs_f64(),
+            Duration::from_micros(tupdate).as_secs_f64(),
+        );
+        let gain = |hertz: f64| (hertz * 256.0).floor() / 256.0;
+        let (alpha, beta) = (gain(update / rtt / rtt * tenth), gain(three_tenths / rtt));
+        if beta >= MOST_GAIN {
+            return Err(format!(
+                "max_rtt {} makes beta too large, as in tc; raise it",
+                crate::parameters::time_text(Duration::from_micros(max))
+            ));
+        }
+        if alpha == 0.0 || beta == 0.0 {
+            return Err(format!(
+                "max_rtt {} makes alpha or beta less than 1/256, as in tc; lower it or raise typical_rtt",
+                crate::parameters::time_text(Duration::from_micros(max))
+            ));
+        }
+        let overrides = self.target != Self::default().target
+            || self.tupdate.is_some()
+            || self.alpha.is_some()
+            || self.beta.is_some();
+        self.target = Duration::from_micros(typical);
+        self.tupdate = Some(Duration::from_micros(tupdate));
+        (self.alpha, self.beta) = (Some(alpha), Some(beta));
+        (self.max_rtt, self.typical_rtt) = (None, None);
+        let note = "max_rtt and typical_rtt override target, tupdate, alpha and beta, as in tc";
+        Ok(overrides.then(|| note.into()))
+    }
+
+    /// Rounds a share to whole percent, as iproute2 does; refuses gains that the kernel refuses.
+    pub(super) fn round_as_tc(&mut self) -> Result<Option<String>, String> {
+        if self.profile == Profile::Rfc {
+            return Ok(None);
+        }
+        for (key, gain) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if let Some(gain) = gain.filter(|gain| !(LEAST_GAIN..MOST_GAIN).contains(gain)) {
+                return Err(format!(
+                    "{key} {gain} is out of range in the kernel; expected {LEAST_GAIN} to {MOST_GAIN}"
+                ));
+            }
+        }
+        let Some(share) = self.classic_protection.filter(|share| share.fract() != 0.0) else {
+            return Ok(None);
+        };
+        let whole = share.round_ties_even();
+        if whole == 0.0 {
+            return Err(format!(
+                "tc rounds classic_protection {share} to 0; expected 1 to 100"
+            ));
+        }
+        self.classic_protection = Some(whole);
+        Ok(Some(format!(
+            "classic_protection: {whole}, not {share}: tc takes a whole percentage"
+        )))
+    }
+
     pub(super) fn max_rtt(&self) -> Duration {
         self.max_rtt.unwrap_or(Duration::from_millis(100))
     }
@@ -116,7 +198,12 @@ impl DualPi2Params {
                 .carries(Duration::from_millis(250))
                 .max(Bytes(2 * mtu.0)),
             (Profile::Rfc, None) => Bytes(u64::MAX),
-            _ => Bytes((self.limit as u64).saturating_mul(2 * mtu.0)),
+            // In 32 bits.
+            _ => Bytes(
+                (self.limit as u64)
+                    .saturating_mul(2 * mtu.0)
+                    .min(u32::MAX.into()),
+            ),
         })
     }
 

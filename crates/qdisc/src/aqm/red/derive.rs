@@ -45,6 +45,12 @@ impl<L> RedParams<L> {
         Ok(self.derived(wlog))
     }
 
+    /// Why the kernel refuses these thresholds, if it does.
+    pub(crate) fn beyond_kernel(&self) -> Option<String> {
+        let derived = self.derive().ok()?;
+        beyond_kernel(derived.max.0, derived.wlog)
+    }
+
     fn thresholds(&self) -> (Bytes, Bytes) {
         let max = self.max.unwrap_or(match self.min {
             Some(min) => Bytes(3 * min.0),
@@ -91,6 +97,17 @@ impl RedDerived {
 }
 
 const LARGEST_WLOG: u32 = 31;
+
+/// What is wrong with a threshold that the kernel cannot scale by the weight (`red_check_params`): it keeps `2^wlog`
+/// times the threshold in 31 bits.
+pub(crate) fn beyond_kernel(max: u64, wlog: u32) -> Option<String> {
+    let bits = u64::BITS - max.leading_zeros() + wlog;
+    (bits >= 32).then(|| {
+        format!(
+            "max {max} is too large for a weight of 2^-{wlog} in the kernel; lower max or burst"
+        )
+    })
+}
 
 /// The smallest `w` with `burst + 1 - min / avpkt <= (1 - (1 - 2^-w)^burst) / 2^-w`: the heaviest
 /// weight under which a burst from an empty queue does not lift the average to `min`.

@@ -336,12 +336,9 @@ fn thresholds_that_do_not_fit_together_are_made_to() {
     assert_eq!((derived.min, derived.max), (Bytes(90_000), Bytes(90_000)));
 }
 
-/// The average of the full queue of `text` and that after it was emptied and left idle for a day.
-fn averages_around_idling(text: &str, (packets, size): (u64, u64)) -> (u64, u64) {
-    let QdiscSpec::Red(params) = QdiscSpec::parse(text).unwrap() else {
-        panic!("{text}: another queue");
-    };
-    let mut red = Red::new(&params, None, Rng::new(1));
+/// The average of the full queue and that after it was emptied and left idle for a day.
+fn averages_around_idling(params: &RedParams, (packets, size): (u64, u64)) -> (u64, u64) {
+    let mut red = Red::new(params, None, Rng::new(1));
     let mut seen = Recorder::default();
     let packet = |id| TestPacket {
         size,
@@ -361,19 +358,25 @@ fn averages_around_idling(text: &str, (packets, size): (u64, u64)) -> (u64, u64)
 #[test]
 fn the_decay_of_a_large_average_over_long_cells_does_not_overflow() {
     // The product of average and microseconds exceeds 64 bits in both; half of the average remains.
-    for (text, load) in [
-        (
-            "red avpkt 10b bandwidth 1bit ecn noharddrop",
-            (30_000, 9_000),
-        ),
-        (
-            "red limit 1073741824b bandwidth 16bit nogentle",
-            (4_000, 65_535),
-        ),
-    ] {
-        let (full, left) = averages_around_idling(text, load);
+    // Typed parameters, of which the kernel would refuse the thresholds.
+    let small = RedParams {
+        avpkt: Bytes(10),
+        bandwidth: Rate::from_bits_per_sec(1),
+        ecn: true,
+        ..RedParams::default()
+    };
+    let large = RedParams {
+        limit: Bytes(1 << 30),
+        bandwidth: Rate::from_bits_per_sec(16),
+        ..RedParams::default()
+    };
+    for (params, load) in [(small, (30_000, 9_000)), (large, (4_000, 65_535))] {
+        let (full, left) = averages_around_idling(&params, load);
         let micros = 86_400_000_000;
-        assert!(u128::from(full) * micros > u128::from(u64::MAX), "{text}");
-        assert_eq!(left, full - full / 2, "{text}");
+        assert!(
+            u128::from(full) * micros > u128::from(u64::MAX),
+            "{params:?}"
+        );
+        assert_eq!(left, full - full / 2, "{params:?}");
     }
 }

@@ -108,13 +108,26 @@ fn among_equally_long_slots_the_last_to_grow_loses() {
 
 #[test]
 fn when_all_slots_hold_one_packet_the_next_in_the_round_loses_it() {
+    // Only the default limit is below the flows.
+    let (mut q, mut seen) = queue(SfqParams {
+        divisor: 65_536,
+        ..SfqParams::default()
+    });
+    let flows: Vec<_> = (1..=128).map(|flow| (flow, 1)).collect();
+    fill(&mut q, &mut seen, &flows);
+    assert_eq!(dropped(&seen), [0]);
+    assert_eq!(flows_sent(&mut q, &mut seen, 3), [2, 3, 4]);
+}
+
+#[test]
+fn a_limit_that_is_set_bounds_the_flows() {
     let (mut q, mut seen) = queue(SfqParams {
         limit: 3,
         ..SfqParams::default()
     });
     fill(&mut q, &mut seen, &[(1, 1), (2, 1), (3, 1), (4, 1)]);
-    assert_eq!(dropped(&seen), [0]);
-    assert_eq!(flows_sent(&mut q, &mut seen, 9), [2, 3, 4]);
+    assert_eq!(dropped(&seen), [3]);
+    assert_eq!(flows_sent(&mut q, &mut seen, 9), [1, 2, 3]);
 }
 
 #[test]
