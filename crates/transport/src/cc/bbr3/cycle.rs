@@ -23,7 +23,7 @@ struct Excess {
     /// Segments in flight when it became too much.
     in_flight: u32,
     app_limited: bool,
-    /// A mark told: it is never spurious.
+    /// It was a mark, which is never spurious.
     marked: bool,
 }
 

@@ -321,7 +321,7 @@ fn pacing_counts_whole_segments_and_packets_of_full_length() {
             .set_pacing_rate(&rounds.window, Instant::ZERO, in_flight);
         rounds.cc.pacing_rate(1_448).unwrap()
     };
-    // 20 round trips a second, 1500 bytes a packet.
+    // 20 round trips per second, 1500 bytes per packet.
     assert_eq!(rate(10.9, 9), 10 * 20 * 1_500);
     assert_eq!(rate(10.9, 11), 11 * 20 * 1_500);
 }
