@@ -57,9 +57,9 @@ fn invalid_parameters_are_refused_as_those_of_a_queue_of_sojourn() {
         assert_eq!(spec(text), Err(expected.to_owned()), "{text}");
         // A built-in queue with the same range.
         if text.ends_with("limit 0") {
-            let codel = "codel limit 0".parse::<QdiscSpec>();
-            let message = codel.expect_err("the limit is out of range").to_string();
-            assert_eq!(message, expected.replace("ramp", "codel"));
+            let pfifo = "pfifo limit 0".parse::<QdiscSpec>();
+            let message = pfifo.expect_err("the limit is out of range").to_string();
+            assert_eq!(message, expected.replace("ramp", "pfifo"));
         }
     }
 }
