@@ -463,14 +463,14 @@ impl Draft {
     }
 
     /// Notes what `tc` or the kernel changes of a text; in a table it is an error.
-    fn note_kernel(&mut self, change: String) -> Result<(), ParameterError> {
+    fn note_kernel(&mut self, change: &str) -> Result<(), ParameterError> {
         if self.notes.is_none() {
             return Err(ParameterError::Conflict {
                 kind: self.kind.name,
-                why: change,
+                why: format!("{change}; write that value"),
             });
         }
-        self.note(&change);
+        self.note(change);
         Ok(())
     }
 
@@ -488,7 +488,7 @@ impl Draft {
             let default = QdiscSpec::at_defaults(self.kind.name)
                 .and_then(|(_, mut spec)| parameter.text(spec.value(key)?));
             let shown = default.as_deref().unwrap_or(parameter.unset);
-            self.note_kernel(format!(
+            self.note_kernel(&format!(
                 "{key} {text}: no effect: tc takes the default, {shown}"
             ))?;
             if default.is_none()
@@ -504,7 +504,7 @@ impl Draft {
             return Ok(Some(text));
         };
         let clamped = parameter.unit.text(whole.clamp(min, max));
-        self.note_kernel(format!("{key}: {clamped}, not {text}: as in the kernel"))?;
+        self.note_kernel(&format!("{key}: {clamped}, not {text}: as in the kernel"))?;
         Ok(Some(clamped))
     }
 
@@ -654,7 +654,7 @@ impl Draft {
         let fail = |why| ParameterError::Conflict { kind, why };
         let changes = self.spec.settle(&self.shorthands).map_err(fail)?;
         for change in changes {
-            self.note_kernel(change)?;
+            self.note_kernel(&change)?;
         }
         match self.spec.conflict() {
             None => Ok((self.spec, self.notes.unwrap_or_default())),

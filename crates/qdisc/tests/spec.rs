@@ -483,7 +483,8 @@ fn what_tc_and_the_kernel_change_is_changed_with_a_note() {
     ] {
         let pairs = pairs.map(|(key, value)| (key.into(), value.into()));
         let read = QdiscSpec::from_pairs(kind, pairs.into_iter());
-        assert_eq!(read.map_err(|e| e.to_string()), Err(why.into()));
+        let refused = format!("{why}; write that value");
+        assert_eq!(read.map_err(|e| e.to_string()), Err(refused));
     }
     let free =
         [("quantum", "100"), ("profile", "rfc")].map(|(key, value)| (key.into(), value.into()));
@@ -790,7 +791,7 @@ fn typed_values_pass_the_same_checks() {
     });
     assert_eq!(
         wrong.validate().unwrap_err().to_string(),
-        "codel: target 0ms: no effect: tc takes the default, 5ms"
+        "codel: target 0ms: no effect: tc takes the default, 5ms; write that value"
     );
     let wrong = QdiscSpec::Codel(CodelParams {
         profile: Profile::Linux314,
