@@ -16,6 +16,7 @@ TESTS = (
     (*CARGO, "-p", "sojourn-qdisc", "--test", "long_cases"),
     (*CARGO, "-p", "sojourn-scenario", "--test", "mutated"),
     (sys.executable, "-m", "pytest", "-q", "tests/python/scenario/test_random_scenarios.py"),
+    (sys.executable, "-m", "pytest", "-q", "tests/python/result/test_findings.py"),
 )
 
 

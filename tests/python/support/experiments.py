@@ -128,6 +128,9 @@ NO_BOTTLENECK = {
         links=FAST,
         rtt="100ms",
     ),
+    "transfers that end before the measured time": scenario(
+        {**TCP, "bytes": "100kb"}, arms=queues("pfifo", "codel")
+    ),
     "one request at a time": scenario(
         {"type": "request", "direction": "down", "bytes": "5kb", "think": "50ms"},
         arms=queues("pfifo", "cake", link="down"),

@@ -36,7 +36,7 @@ def _value(rng: random.Random, parameter: dict[str, object]) -> str:
     return f"{key} {rng.choice([0, 0.01, 0.1, 0.5, 1, 2])}"
 
 
-def _queue(rng: random.Random) -> str:
+def queue(rng: random.Random) -> str:
     kind = rng.choice(QUEUES)
     text = kind["name"]
     for _ in range(rng.randrange(4)):
@@ -53,7 +53,7 @@ def _queue(rng: random.Random) -> str:
 
 
 def _link(rng: random.Random) -> dict[str, object]:
-    link: dict[str, object] = {"qdisc": _queue(rng)}
+    link: dict[str, object] = {"qdisc": queue(rng)}
     capacity = rng.randrange(8)
     if capacity == 0:
         link["trace"] = {"gaps_ms": rng.choice(["1 2x10 3", "1", "5x3 1x20"])}

@@ -190,6 +190,8 @@ class Evidence:
         """
         active = pl.col("covered_s").fill_null(self.measured_s)
         share = (pl.col("busy_share") * self.measured_s / active).clip(upper_bound=1.0)
+        # Without load in the measured time, 0 / 0: no packet waited.
+        share = share.fill_nan(0.0)
         return (
             self.links.join(self.active, on=KEYS, how="left", maintain_order="left")
             .with_columns(busy_share=share)
