@@ -191,6 +191,29 @@ def test_htb_has_the_rate_of_its_root_class_and_the_queue_of_its_default_class()
     )
 
 
+def test_what_the_class_of_packets_has_besides_the_root_class_is_named() -> None:
+    # A class sends at its own rate without tokens of the root class, whose overhead counts there.
+    text = "qdisc htb 1: dev eth1 root refcnt 2 r2q 10 default 0x10 ver 3.17\n" + "".join(
+        f"class htb 1:{name} {place} prio 1 quantum 1000 rate {rate} ceil {rate} linklayer {layer} "
+        "burst 15Kb/1 mpu 0b cburst 15Kb/1 mpu 0b level 0\n"
+        for name, place, rate, layer in (
+            ("1", "root", "10Mbit", "ethernet overhead 22"),
+            ("10", "parent 1:1", "20Mbit", "ethernet"),
+        )
+    )
+    found = present(text, "tc")
+    assert found.up.bits_per_s == 10_000_000
+    assert found.up.layer is not None
+    assert found.up.layer.overhead == 36
+    assert found.notes == (
+        "tc: htb at eth1: not modelled: rate 20Mbit of class 1:10, above the rate of class 1:1",
+        "tc: htb at eth1: not modelled: the link layer of class 1:10; that of class 1:1 is read",
+    )
+    # A ceiling below the rate is the rate.
+    lower = present(text.replace("rate 10Mbit ceil 10Mbit", "rate 10Mbit ceil 8Mbit"), "tc")
+    assert lower.up.bits_per_s == 8_000_000
+
+
 def test_classes_without_a_device_are_given_to_no_device_by_guess() -> None:
     both = HTB + HTB.replace("eth1", "ifb4eth1").replace("10Mbit", "50Mbit")
     with pytest.raises(sj.ScenarioError, match="name no device, may be of eth1, ifb4eth1"):

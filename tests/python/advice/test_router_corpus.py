@@ -81,14 +81,15 @@ def check_cake(shaping: Shaping, options: dict[str, Any], stab: dict[str, str]) 
     words = {"enabled": "ack-filter", "aggressive": "ack-filter-aggressive"}
     assert words.get(options["ack-filter"], "no-ack-filter") in found
     assert is_close(microseconds(found["rtt"]), options["rtt"])
-    overhead = None if options["raw"] else options["overhead"]
+    # `raw` keeps the header of 14 bytes.
+    overhead = options["overhead"] + (14 if options["raw"] else 0)
     framing, mpu = options.get("atm", "noatm"), options.get("mpu", 0)
     if stab:
         assert options["raw"]
         overhead, mpu = int(stab.get("overhead", 0)) + 14, int(stab.get("mpu", 0))
         framing = "atm" if stab["linklayer"] in {"atm", "adsl"} else "noatm"
     assert framing in found
-    assert found.get("overhead", "") == ("" if overhead is None else f"{overhead}b")
+    assert found.get("overhead", "14b") == f"{overhead}b"
     assert found["mpu"] == f"{mpu}b"
     assert found.get("memlimit", "") == (f"{options['memlimit']}b" if "memlimit" in options else "")
 
@@ -120,6 +121,8 @@ DEFAULTS = {
     ("pie", "target"): 15000,
     ("pie", "tupdate"): 20000,
     ("fq", "quantum"): 3028,
+    ("fq", "initial_quantum"): 15140,
+    ("fq", "low_rate_threshold"): 68750,
 } | dict.fromkeys([("fq_codel", "quantum"), ("sfq", "quantum")], 1514)
 
 

@@ -1,7 +1,7 @@
 """The shapers that ``tc`` printed: cake, htb and tbf at the root of devices."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -49,6 +49,8 @@ _MICROSECONDS = re.compile(r"(\d+)us")
 _PACKETS = re.compile(r"(\d+)(?:pps|p)")
 _EXPONENT = re.compile(r"(\d+(?:\.\d+)?e[+-]?\d+)(s|ms|us|ns)")
 _SIZE = re.compile(r"(?P<number>[\d.]+)(?P<unit>Kb|Mb|b)?(?:/\d+)?")
+# A rate other than 0.
+_RATE = re.compile(r"0*[1-9]")
 _UNITS = {"Kb": 1024, "Mb": 1024 * 1024}
 # Packets of the queue of a class to which no queue was added, if `tc` does not print it.
 _DEFAULT_LENGTH = "1000"
@@ -249,21 +251,19 @@ class _Reader:
         for one in path:
             if "rate" not in given[one.handle]:
                 notes.refuse(f"class {one.handle} has no rate; {_EXPECTED_CLASSES}")
-        bits = bits_per_s(given[top.handle]["rate"], notes.place)
+        own = given[top.handle]
+        # No class is above the top one, which borrows from nobody.
+        limits = [own[key] for key in ("rate", "ceil") if _RATE.match(own.get(key, ""))]
+        bits = min(bits_per_s(limit, notes.place) for limit in limits)
         for one in path[:-1]:
-            ceil = bits_per_s(given[one.handle].get("ceil", "0bit"), notes.place)
-            if 0 < ceil < bits:
-                text = f"ceil {given[one.handle]['ceil']} of class {one.handle}"
-                notes.add(f"not modelled: {text}, below the rate of class {top.handle}")
+            for text in _differences(given[one.handle], own, bits, notes.place):
+                notes.add(f"not modelled: {text}".format(one=one.handle, top=top.handle))
         others = [one for one in classes.values() if one.handle not in {p.handle for p in path}]
         if others:
             listed = ", ".join(one.handle for one in others)
             notes.add(f"not modelled: classes {listed}; all packets are in class {leaf.handle}")
-        own = given[top.handle]
         bursts = [_bytes(own[key], notes) for key in ("burst", "cburst") if key in own]
-        layer = self._layer(
-            root, given[leaf.handle], notes, is_detailed=" ver " in f"{root.options} "
-        )
+        layer = self._layer(root, own, notes, is_detailed=" ver " in f"{root.options} ")
         queue = self._leaf_of(leaf, root)
         return token_bucket("htb", queue, bits, layer, min(bursts, default=None))
 
@@ -419,6 +419,20 @@ def _path(leaf: Class, classes: Mapping[str, Class]) -> list[Class]:
     while path[-1].parent in classes and classes[path[-1].parent] not in path:
         path.append(classes[path[-1].parent])
     return path
+
+
+def _differences(
+    given: Mapping[str, str], top: Mapping[str, str], bits: float, place: str
+) -> Iterator[str]:
+    """Say what a class below the top one has that the shaper of the model does not."""
+    limit = bits_per_s(given.get("ceil", "0bit"), place)
+    if 0 < limit < bits:
+        yield f"ceil {given['ceil']} of class {{one}}, below the rate of class {{top}}"
+    if bits_per_s(given["rate"], place) > bits:
+        # It needs no tokens of the classes above it.
+        yield f"rate {given['rate']} of class {{one}}, above the rate of class {{top}}"
+    if any(given.get(key) != top.get(key) for key in ("linklayer", "overhead", "mpu")):
+        yield "the link layer of class {one}; that of class {top} is read"
 
 
 def _values(options: str) -> dict[str, str]:
