@@ -14,7 +14,7 @@ MAX_JOBS = 4096
 
 # Headings of the options in the help.
 SCENARIO, POINTS, RUNS, EXECUTION = "Scenario", "Points", "Runs", "Execution"
-OUTPUT, CHECKS = "Output", "Checks"
+OUTPUT, CHECKS, SELECTION = "Output", "Checks", "Selection"
 
 # Of a line; each plan says which default it has.
 LINK = Argument(
@@ -107,6 +107,16 @@ OwnReplications = Annotated[
         heading=RUNS,
     ),
 ]
+# Of a saved result.
+ARM = Argument(help="Use only this arm.", unset="all", metavar="ARM", heading=SELECTION)
+REPLICATION = Argument(
+    help="Use only this replication, counted from 0.",
+    unset="all",
+    least=0,
+    most=MAX_REPLICATIONS - 1,
+    metavar="N",
+    heading=SELECTION,
+)
 Full = Annotated[
     bool,
     Argument(

@@ -89,7 +89,8 @@ class Argument:
     # The heading of the options in the help, and whether only `--help-all` lists it.
     heading: str = "Options"
     rare: bool = False
-    # What the default None stands for, such as "one per processor".
+    # What the default None stands for, such as "one per processor"; if the function has no default,
+    # what the command uses.
     unset: str | None = None
     # Suggestions for the completion of the shell, by name in :mod:`sojourn.cli.completion`.
     completion: str | None = None
@@ -370,7 +371,8 @@ def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
     """Insert the section on parameters before that on returned values."""
     lines = ["Parameters", "----------"]
     for one in sorted(arguments, key=lambda one: bool(one.field.kw_only)):
-        default = "" if one.argument.unset is None else f"By default, {one.argument.unset}."
+        is_given = one.is_required or one.argument.unset is None
+        default = "" if is_given else f"By default, {one.argument.unset}."
         words = " ".join(filter(None, [one.argument.help, one.argument.more, default]))
         text = PLACEHOLDER.sub(r"`\1`", words)
         lines.append(one.name)

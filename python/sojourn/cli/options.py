@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn.arguments import Argument
-from sojourn.arguments.common import CHECKS, EXECUTION, MAX_REPLICATIONS, OUTPUT, SCENARIO
-
-# Heading of the options in the help.
-SELECTION = "Selection"
+from sojourn.arguments.common import ARM, CHECKS, EXECUTION, OUTPUT, SCENARIO
 
 Change = Annotated[
     Sequence[str],
@@ -26,15 +23,6 @@ Folder = Annotated[Path, Argument(help="Directory of a saved result.", option="D
 ScenarioFile = Annotated[
     Path, Argument(help="Scenario file in TOML; - for standard input.", option="FILE")
 ]
-# Of a saved result.
-REPLICATION = Argument(
-    help="Use only this replication, counted from 0.",
-    unset="all",
-    least=0,
-    most=MAX_REPLICATIONS - 1,
-    metavar="N",
-    heading=SELECTION,
-)
 DryRun = Annotated[
     bool,
     Argument(
@@ -67,7 +55,6 @@ Everything = Annotated[
         heading=OUTPUT,
     ),
 ]
-ARM = Argument(help="Use only this arm.", unset="all", metavar="ARM", heading=SELECTION)
 Arm = Annotated[str | None, ARM]
 Expect = Annotated[
     Sequence[str],

@@ -342,7 +342,8 @@ def _option(one: Declared) -> inspect.Parameter:
         autocompletion=_completion(one),
     )
     # The table of the file may have values that no option gives, and the plan checks lists.
-    is_required = one.is_required and not (argument.in_files or one.is_list)
+    is_left_out = argument.in_files or one.is_list or argument.unset is not None
+    is_required = one.is_required and not is_left_out
     # A list that is left out has no items: Typer would show an empty one as the default.
     default = None if kind == list[str] else one.default
     if not is_required and default is None:

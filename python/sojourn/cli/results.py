@@ -8,15 +8,23 @@ from typing import Annotated, TypeVar
 
 from sojourn._core import DamagedResultError, ScenarioError
 from sojourn.arguments import Argument
-from sojourn.arguments.common import EXECUTION, OUTPUT, Force, Json
+from sojourn.arguments.common import (
+    ARM,
+    EXECUTION,
+    OUTPUT,
+    REPLICATION,
+    SELECTION,
+    Force,
+    Json,
+)
 from sojourn.cli import tables
-from sojourn.cli.options import ARM, REPLICATION, SELECTION, Arm, Folder, ReportFile, Strict
-from sojourn.cli.plans import command
+from sojourn.cli.options import Folder, ReportFile, Strict
+from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.session import judged
 from sojourn.exchange import exporting, importing, measurement
+from sojourn.exchange.exporting import ExportPlan
 from sojourn.exchange.measurement import Beside, per_run, products
-from sojourn.exchange.selection import Selection
 from sojourn.report import measured as page
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
@@ -162,53 +170,23 @@ def stats(
     return 0
 
 
-_FORMATS = "; ".join(f"{name}: {one.summary}" for name, one in exporting.FORMATS.items())
-
-
-@command()
-def export(
-    *,
-    folder: Folder,
-    kind: Annotated[
-        str,
-        Argument(
-            help=f"Format of the files. {_FORMATS}.",
-            option="--format",
-            metavar="NAME",
-            heading=OUTPUT,
-            completion="formats",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        Argument(
-            help="Directory for the files; created if needed, with its parents.",
-            unset="the result's directory with the format appended, such as DIR-flent",
-            metavar="DIR",
-            heading=OUTPUT,
-        ),
-    ] = None,
-    force: Force = False,
-    arm: Arm = None,
-    replication: Annotated[int | None, REPLICATION] = None,
-) -> int:
+@command(ExportPlan)
+def export(given: Given[ExportPlan], *, folder: Folder) -> int:
     """Write a saved result in the format of another program."""
-    exporting.known(kind)
-    result = Result.load(folder)
-    selection = Selection(result=result, arm=arm, replication=replication)
-    products = exporting.prepared(selection, kind)
-    place = _beside(folder, kind) if out is None else out
-    paths = exporting.written(products, place, force=force)
+    out = _beside(folder, given.options["format"])
+    plan = given.plan(result=Result.load(folder), out=out)
+    products = exporting.prepared(plan)
+    paths = exporting.written(products, Path(plan.out), force=plan.force)
     for note in dict.fromkeys(note for product in products for note in product.notes):
         say(f"note: {note}")
-    say(f"wrote {formatting.counted(len(paths), 'file')} to {place}")
+    say(f"wrote {formatting.counted(len(paths), 'file')} to {plan.out}")
     return 0
 
 
-def _beside(folder: Path, kind: str) -> Path:
+def _beside(folder: Path, name: str) -> Path:
     """Return the default directory of an export."""
     whole = folder.resolve() if folder.name in {"", ".."} else folder
-    return whole.with_name(f"{whole.name}-{kind}")
+    return whole.with_name(f"{whole.name}-{name}")
 
 
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"

@@ -8,10 +8,9 @@ import typer
 
 from sojourn import _core
 from sojourn.arguments import Argument
-from sojourn.arguments.common import Json
+from sojourn.arguments.common import SELECTION, Json
 from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
-from sojourn.cli.options import SELECTION
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.execute import runs

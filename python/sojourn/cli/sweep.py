@@ -5,12 +5,13 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn import _core
 from sojourn.arguments import Argument
-from sojourn.arguments.common import OUTPUT, SCENARIO, Force, Json
+from sojourn.arguments.common import ARM, OUTPUT, SCENARIO, Force, Json
 from sojourn.cli import expecting, process, session, spaces, stored
 from sojourn.cli.options import Change, DryRun, Everything, Expect, ReportFile
 from sojourn.cli.plans import Given, command
@@ -39,10 +40,7 @@ def sweep(
     *,
     file: ScenarioOrTraffic,
     change: Change = (),
-    arm: Annotated[
-        Sequence[str],
-        Argument(help="Use only this arm.", unset="all", metavar="ARM", heading=SCENARIO),
-    ] = (),
+    arm: Annotated[Sequence[str], replace(ARM, heading=SCENARIO)] = (),
     line: Line,
     expect: Expect = (),
     metric: Annotated[

@@ -5,13 +5,15 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 
 from sojourn import _core, files
-from sojourn.arguments import ArgumentError, OutputError
+from sojourn.arguments import Argument, OutputError, Plan, takes
+from sojourn.arguments.common import ARM, OUTPUT, REPLICATION, Force
 from sojourn.exchange import flent_writer, mahimahi, packets
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
@@ -107,42 +109,41 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def known(name: str) -> str:
-    """Return a format; refuse an unknown one."""
-    if name not in FORMATS:
-        raise ArgumentError("format", name, f"unknown; expected one of {', '.join(FORMATS)}")
-    return name
+@dataclass(frozen=True)
+class ExportPlan(Plan):
+    """The arguments of an export."""
+
+    result: Annotated[Result, Argument(help="The result.", option="")]
+    out: Annotated[
+        Path | str,
+        Argument(
+            help="Directory for the files; created if needed, with its parents.",
+            unset="the result's directory with the format appended, such as DIR-flent",
+            metavar="DIR",
+            heading=OUTPUT,
+        ),
+    ]
+    format: Annotated[
+        str,
+        Argument(
+            help="Format of the files. "
+            + "; ".join(f"{name}: {one.summary}" for name, one in FORMATS.items())
+            + ".",
+            known=tuple(FORMATS),
+            metavar="NAME",
+            heading=OUTPUT,
+            completion="formats",
+        ),
+    ]
+    _: KW_ONLY
+    arm: Annotated[str | None, ARM] = None
+    replication: Annotated[int | None, REPLICATION] = None
+    force: Force = False
 
 
-def export(
-    result: Result,
-    directory: str | Path,
-    format: str,  # noqa: A002 - the name of the option
-    *,
-    arm: str | None = None,
-    replication: int | None = None,
-    force: bool = False,
-) -> list[Path]:
+@takes(ExportPlan)
+def export(plan: ExportPlan) -> list[Path]:
     """Write a result in the format of another program.
-
-    Parameters
-    ----------
-    result
-        The result.
-    directory
-        Directory for the files, created if needed, with its parents.
-    format
-        ``"flent"``: a data file per run, which flent plots; ``"csv"``: a file per table, one for
-        the metrics and one that describes the columns; ``"mahimahi"``: the capacity of each link
-        of each arm, as a trace for ``mm-link``; ``"pcapng"``: the packets of the first replication
-        of each arm, which is simulated again. The records of the repeated run must be those of
-        the result.
-    arm
-        Export only this arm.
-    replication
-        Export only this replication, counted from 0.
-    force
-        Whether to replace existing files.
 
     Returns
     -------
@@ -152,8 +153,10 @@ def export(
     Raises
     ------
     ResultError
-        The format, the arm or the replication is unknown, the format cannot express the result, or
-        a file exists or cannot be written.
+        The arm or the replication is unknown, the format cannot express the result, or a file
+        exists or cannot be written.
+    ScenarioError
+        The format is unknown, or an argument has a wrong type.
 
     Examples
     --------
@@ -166,16 +169,14 @@ def export(
     ...     [file.name for file in sj.export(result, directory, "mahimahi")]
     ['default-down.trace', 'default-up.trace']
     """
-    selection = Selection(result=result, arm=arm, replication=replication)
-    products = prepared(selection, format)
-    return written(products, Path(directory), force=force)
+    return written(prepared(plan), Path(plan.out), force=plan.force)
 
 
-def prepared(selection: Selection, name: str) -> list[Product]:
+def prepared(plan: ExportPlan) -> list[Product]:
     """Create the files of an export in memory."""
-    chosen = FORMATS[known(name)]
+    selection = Selection(result=plan.result, arm=plan.arm, replication=plan.replication)
     selection.check()
-    return _distinct(chosen.files(selection))
+    return _distinct(FORMATS[plan.format].files(selection))
 
 
 def _distinct(products: list[Product]) -> list[Product]:

@@ -31,6 +31,7 @@ from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
 from sojourn.cli.session import Output
 from sojourn.cli.spaces import Line
+from sojourn.exchange.exporting import ExportPlan
 from sojourn.execute.run import RunPlan
 from sojourn.rfc7928_suite.api import Rfc7928Plan
 from sojourn.search.adversary import AdversaryPlan
@@ -73,6 +74,13 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "live": (LivePlan, LivePlan, "live", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),
     "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),
+    "export": (
+        ExportPlan,
+        sj.export,
+        "export",
+        None,
+        {"result": sj.run(SCENARIO), "out": "out", "format": "csv"},
+    ),
 }
 # Options that several commands add to those of their plan.
 PARTS: set[type[Plan]] = {Line, Output, SearchOutput}
@@ -214,7 +222,8 @@ def test_every_command_names_the_option(name: str, one: Declared, value: object)
     for other in OF_COMMANDS[name]:
         optional = other.is_list and not other.argument.least_items
         if other.is_required and other.name != one.name and not optional:
-            words += ["x"] if other.is_word else [other.option, "x"]
+            word = next(iter(other.choices), "x")
+            words += [word] if other.is_word else [other.option, word]
     with pytest.raises(ArgumentError, match=rf"^{re.escape(one.option)} .*: "):
         app([*name.split(), *words, f"{one.option}={value}"], standalone_mode=False)
 
