@@ -4,6 +4,7 @@ Before the sources are read it writes, into ``docs/reference/generated``,
 
 * ``python.md`` and a page per group of public Python names, for autodoc,
 * ``cli.md``, the commands and their options, from the Typer application,
+* ``study.md``, the keys of ``study.toml``, from their declarations,
 * ``modules.md``, the crates, packages and modules with their first sentences.
 
 After they are read it warns about every name in ``sojourn.__all__`` that no page documents. At the
@@ -14,7 +15,7 @@ import html
 import shutil
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,10 +28,12 @@ from sphinx.util import logging
 from typer.cli import get_docs_for_click
 
 import sojourn
+from sojourn.arguments import Plan, declared
 from sojourn.cli.app import app as command_line
 from sojourn.cli.commands import show_rare
 from sojourn.result.tables import ResultTables
 from sojourn.search.search_result import SearchResult
+from sojourn.studies.manifest import Description
 
 LOGGER = logging.getLogger(__name__)
 
@@ -132,6 +135,33 @@ def _write_cli(folder: Path) -> None:
     _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))
 
 
+def _write_study(folder: Path) -> None:
+    parts = "".join(f"\n## {header}\n\n{text}" for header, text in _tables(Description, ""))
+    _write(
+        folder / "study.md",
+        "# Keys of study.toml\n\n[Reproducing a paper](../../howto/reproduce.md#studytoml) shows "
+        f"them in an example.\n{parts}",
+    )
+
+
+def _tables(plan: type[Plan], path: str) -> Iterator[tuple[str, str]]:
+    """Yield the header of a table and of those within it, and the table of their keys."""
+    keys = declared(plan)
+    rows = "".join(
+        f"| `{one.name}` | {' or '.join(one.choices) or one.expected.lower()} | "
+        f"{'required' if one.is_required else one.argument.unset or one.default or ''} | "
+        f"{one.argument.help} |\n"
+        for one in keys
+    )
+    head = "| key | value | default | meaning |\n|---|---|---|---|"
+    yield f"`{path}`" if path else "At the top of the file", f"{plan.__doc__}\n\n{head}\n{rows}"
+    for one in keys:
+        if one.table is not None:
+            outer = f"{path.strip('[]')}.".lstrip(".")
+            inner = f"[{outer}{one.name}]" if one.items else f"{outer}{one.name}.NAME"
+            yield from _tables(one.table, f"[{inner}]")
+
+
 def _write_modules(folder: Path, root: Path) -> None:
     sys.path.insert(0, str(root / "tools"))
     from generators import modules  # noqa: PLC0415 - a package of the tools
@@ -150,6 +180,7 @@ def _generate(app: Sphinx, _config: Config) -> None:
     folder.mkdir(exist_ok=True)
     _write_python(folder)
     _write_cli(folder)
+    _write_study(folder)
     _write_modules(folder, Path(app.srcdir))
 
 

@@ -5,7 +5,7 @@ import functools
 import inspect
 import operator
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from numbers import Real
 from pathlib import Path
@@ -47,8 +47,8 @@ _READERS: dict[str, Callable[[str], object]] = {
     "queue": _core.parse_qdisc,
     "control": _core.parse_cc,
 }
-# The class of the items of a list, and their name in messages; those of other lists are numbers.
-_ITEMS: dict[Any, tuple[type[Any], str]] = {str: (str, "texts"), Path: (Path, "paths")}
+# What the items of a list and the values of a mapping are in messages, by their type.
+_ITEMS = {str: "texts", Path: "paths", float: "numbers", int: "numbers", Sequence: "lists"}
 # Similarity from which a key is suggested.
 _NEAR = 0.7
 
@@ -119,6 +119,12 @@ class Declared:
         return get_args(self.hint) if is_union else (self.hint,)
 
     @property
+    def table(self) -> "type[Plan] | None":
+        """The plan of the tables that its items or values are, if they are tables."""
+        kind = self.items or self.values
+        return kind if isinstance(kind, type) and issubclass(kind, Plan) else None
+
+    @property
     def is_list(self) -> bool:
         """Whether it is a list of texts or paths, or one text."""
         return self.items in {str, Path}
@@ -150,7 +156,7 @@ class Declared:
     @property
     def is_required(self) -> bool:
         """Whether it has no default."""
-        return self.field.default is MISSING
+        return self.field.default is self.field.default_factory is MISSING
 
     @property
     def default(self) -> Any:
@@ -162,6 +168,12 @@ class Declared:
         """The type of its items if it is a list."""
         found = [get_args(one) for one in self.members if get_origin(one) is Sequence]
         return found[0][0] if found else None
+
+    @property
+    def values(self) -> Any:
+        """The type of its values if it is a mapping."""
+        found = [get_args(one) for one in self.members if get_origin(one) is Mapping]
+        return found[0][1] if found else None
 
     def check(self, value: Any) -> Any:
         """Check the type of a value, its range and its choices; return it as a Python number."""
@@ -207,18 +219,25 @@ class Declared:
         if wrong or not (is_number or any(isinstance(value, one) for one in accepted)):
             self._refuse(value)
         if self.items is not None and not isinstance(value, str):
-            kind, named = _ITEMS.get(self.items, (Real, "numbers"))
-            for item in value:
-                if not isinstance(item, kind) or isinstance(item, bool):
-                    raise ArgumentError(
-                        self.name,
-                        rule="expected {named}, not {found}",
-                        named=named,
-                        found=described(item),
-                    )
+            self._check_items(value, _class(self.items))
             if len(value) < self.argument.least_items:
                 rule = f"none given; expected at least one, such as {self.argument.example}"
                 raise ArgumentError(self.name, rule=rule)
+        elif self.values not in {None, Any}:
+            self._check_items(value.values(), _class(self.values))
+
+    def _check_items(self, items: Iterable[object], of: type[Any]) -> None:
+        """Check the types of the items of a list or of the values of a mapping."""
+        kind = Real if of in {int, float} else of
+        for item in items:
+            is_text = isinstance(item, str) and of is Sequence
+            if not isinstance(item, kind) or isinstance(item, bool) or is_text:
+                raise ArgumentError(
+                    self.name,
+                    rule="expected {named}, not {found}",
+                    named=_ITEMS.get(of, "tables"),
+                    found=described(item),
+                )
 
     def _check_encoding(self, value: Any) -> None:
         """Refuse bytes of the operating system that are not UTF-8."""
@@ -240,16 +259,25 @@ class Declared:
         raise ArgumentError(
             self.name,
             rule="expected {expected}, not {found}",
-            expected=self.argument.expected or self._expected(),
+            expected=self.expected,
             found=described(value) + hint(value),
         )
 
-    def _expected(self) -> str:
-        if self.items in _ITEMS:
-            return f"a list of {_ITEMS[self.items][1]}"
+    @property
+    def expected(self) -> str:
+        """What it accepts, in words."""
+        if self.argument.expected is not None:
+            return self.argument.expected
+        if self.items is not None:
+            return f"a list of {_ITEMS.get(self.items, 'tables')}"
         if self.number is not None:
             return "a whole number" if self.number is int else "a number"
-        names = {str: "a text", bool: "True or False", Callable: "a function"}
+        names = {
+            str: "a text",
+            bool: "True or False",
+            Callable: "a function",
+            Mapping: "a table",
+        }
         own = [_class(one) for one in self.members if one is not NoneType]
         return " or ".join(
             dict.fromkeys(names.get(one, f"a {getattr(one, '__name__', one)}") for one in own)
@@ -401,6 +429,7 @@ def read_table(
         message = f"{name}: expected a table [{name}], not {described(table)}"
         raise _core.ScenarioError(message)
     known = {one.name: one for one in declared(plan) if one.argument.in_files}
+    found = {}
     with spelled(FileSpelling(name, source)):
         for key, value in table.items():
             if key not in known:
@@ -409,8 +438,37 @@ def read_table(
                 if near:
                     instead = f'did you mean "{near[0]}"?'
                 raise ArgumentError(str(key), rule=f"unknown key; {instead}")
-            known[key].check(value)
-    return dict(table)
+            found[key] = _with_plans(known[key], value, f"{name}.{key}" if name else key, source)
+            known[key].check(found[key])
+    return found
+
+
+def _with_plans(one: Declared, value: Any, name: str, source: Source | None) -> Any:
+    """Build the plans of the tables in a value; the check of the argument refuses other values."""
+    plan = one.table
+    if plan is None:
+        return value
+
+    def built(item: object, place: str) -> object:
+        return build(plan, place, item, source) if isinstance(item, Mapping) else item
+
+    if one.items is not None and isinstance(value, list):
+        return [built(item, f"{name}[{at}]") for at, item in enumerate(value)]
+    if one.is_mapping and isinstance(value, Mapping):
+        return {key: built(item, f"{name}.{key}") for key, item in value.items()}
+    return value
+
+
+def build(
+    plan: type[PlanT], name: str, table: Mapping[str, object], source: Source | None = None
+) -> PlanT:
+    """Build a plan from a table of a file that has all its arguments, and those of its tables."""
+    values = read_table(plan, name, table, source)
+    with spelled(FileSpelling(name, source)):
+        for one in declared(plan):
+            if one.is_required and one.name not in values:
+                raise ArgumentError(one.name, rule="missing")
+        return plan(**values)
 
 
 def table_schema(plan: type[Plan], description: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -33,8 +33,8 @@ class Spelling(Protocol):
 class Source(Protocol):
     """A file with tables of arguments."""
 
-    def located(self, problem: str, table: str, keys: Sequence[str]) -> str:
-        """Write a problem with the file and the line of the first of the keys in the table."""
+    def located(self, problem: str, table: str, argument: str, key: str | None = None) -> str:
+        """Write a problem with the file and the line of an argument of a table, or of its entry."""
 
 
 class PythonSpelling:
@@ -68,11 +68,11 @@ class FileSpelling:
         """Write a problem with the file and the line of its key."""
         if self._source is None:
             return problem
-        return self._source.located(problem, self._table, [*([key] if key else []), argument])
+        return self._source.located(problem, self._table, argument, key)
 
     def name(self, argument: str, beside: str | None = None) -> str:  # noqa: ARG002 - protocol
         """Write the name of an argument."""
-        return f"{self._table}.{argument}"
+        return f"{self._table}.{argument}" if self._table else argument
 
     def entry(self, argument: str, key: str) -> str:
         """Write the name of an entry of an argument that is a mapping."""

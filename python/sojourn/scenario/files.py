@@ -3,7 +3,7 @@
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,48 +46,71 @@ NAMES = tuple(HEADERS)
 _KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 # Not a line of an array, such as `["10mbit", "1mbit"],`.
 _HEADER = re.compile(
-    rf"^[ \t]*\[\[?[ \t]*(?P<name>{_KEY})(?:[ \t]*\.[ \t]*{_KEY})*[ \t]*\]\]?[ \t]*(?:#[^\n]*)?$",
+    rf"^[ \t]*(?P<list>\[)?\[[ \t]*(?P<path>(?P<name>{_KEY})(?:[ \t]*\.[ \t]*{_KEY})*)"
+    rf"[ \t]*\]\]?[ \t]*(?:#[^\n]*)?$",
     re.MULTILINE,
 )
 
 
 class Tables(dict[str, Any]):
-    """The tables of a scenario file that are not part of the scenario; it knows their lines."""
+    """Tables of a file in TOML; they know the lines of their keys."""
 
     def __init__(self, tables: Mapping[str, Any], text: str = "", file: str = "") -> None:
         super().__init__(tables)
         self._text = text
         self.file = file
 
-    def located(self, problem: str, table: str, keys: Sequence[str]) -> str:
-        r"""Write a problem with the file and the line of the first of the keys in the table.
+    def located(self, problem: str, table: str, argument: str, key: str | None = None) -> str:
+        r"""Write a problem with the file and the line of an argument of a table, or of its entry.
 
         Examples
         --------
-        >>> tables = Tables({}, 'rtt = "9s"\n[tune]\ntrials = 0\n', "a.toml")
-        >>> tables.located("expected at least 1", "tune", ["trials"])
-        'a.toml: expected at least 1 (line 3)'
+        >>> tables = Tables({}, 'rtt = "9s"\n[[tune]]\n[[tune]]\ntrials = 0\n', "a.toml")
+        >>> tables.located("expected at least 1", "tune[1]", "trials")
+        'a.toml: expected at least 1 (line 4)'
         """
-        line = self._text.count("\n", 0, self._position(table, keys)) + 1
+        line = self._text.count("\n", 0, self._position(table, argument, key)) + 1
         return f"{self.file}: {problem} (line {line})"
 
-    def _position(self, table: str, keys: Sequence[str]) -> int:
-        """Return the position of the first of the keys that the table has, else of the table."""
-        headers = list(_HEADER.finditer(self._text))
-        ends = [*(header.start() for header in headers[1:]), len(self._text)]
-        parts = [
-            (header, end)
-            for header, end in zip(headers, ends, strict=True)
-            if header["name"].strip("\"'") == table
-        ]
-        for key in keys:
-            own = re.compile(rf"""^[ \t]*["']?{re.escape(key)}["']?[ \t]*[.=]""", re.MULTILINE)
-            for header, end in parts:
-                if found := own.search(self._text, header.start(), end):
-                    return found.start()
-                if f".{key}]" in header[0]:
-                    return header.start()
-        return parts[0][0].start() if parts else 0
+    def _position(self, table: str, argument: str, key: str | None = None) -> int:
+        """Return the position of an entry, an argument, its table or what this table is in."""
+        parts = dict(_parts(self._text))
+        path = f"{table}.{argument}" if table else argument
+        for of, name in ((path, key), (table, argument)):
+            own = re.compile(
+                rf"""^[ \t]*["']?{re.escape(f"{name}")}["']?[ \t]*[.=]""", re.MULTILINE
+            )
+            if of in parts and (found := own.search(self._text, *parts[of])):
+                return found.start()
+        for of in (path, f"{path}[0]", table):
+            if of in parts:
+                return parts[of][0]
+        outer, _, last = table.rpartition(".")
+        return self._position(outer, last.partition("[")[0])
+
+
+def _parts(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    r"""Yield the path of each table that has a header, and where the part below the header is.
+
+    Examples
+    --------
+    >>> [path for path, _ in _parts("[a.b]\n[[c]]\n[[c]]\n[[c.d]]\n")]
+    ['', 'a.b', 'c[0]', 'c[1]', 'c[1].d[0]']
+    """
+    headers = list(_HEADER.finditer(text))
+    ends = [*(header.start() for header in headers), len(text)]
+    counts: dict[str, int] = {}
+    yield "", (0, ends[0])
+    for header, end in zip(headers, ends[1:], strict=True):
+        path = ""
+        keys = [found.strip("\"'") for found in re.findall(_KEY, header["path"])]
+        for number, name in enumerate(keys, start=1):
+            path = f"{path}.{name}" if path else name
+            if header["list"] and number == len(keys):
+                counts[path] = counts.get(path, -1) + 1
+            if path in counts:
+                path = f"{path}[{counts[path]}]"
+        yield path, (header.start(), end)
 
 
 def split(text: str, file: str = "") -> tuple[str, Tables]:

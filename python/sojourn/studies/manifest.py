@@ -1,90 +1,47 @@
-"""``study.toml``: the tables that describe a study, as dataclasses."""
+"""``study.toml``: the tables that describe a study; the fields of each plan are its keys."""
 
-import dataclasses
 import re
 import tomllib
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
 
 from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, Plan, build
+from sojourn.errors import invalid_file
+from sojourn.scenario.files import Tables
 
-T = TypeVar("T")
-_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
-
-
-def build(cls: type[T], table: Any, place: str) -> T:
-    """Build a dataclass from a table."""
-    if not isinstance(table, Mapping):
-        message = f"{place}: expected a table"
-        raise _core.ResultError(message)
-    fields = {one.name: one for one in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    hints = get_type_hints(cls)
-    if unknown := next((key for key in table if key not in fields), None):
-        message = f'{place}: unknown key "{unknown}"; expected {", ".join(fields)}'
-        raise _core.ResultError(message)
-    values = {}
-    for name, one in fields.items():
-        if name in table:
-            values[name] = _value(hints[name], table[name], f"{place}.{name}")
-        elif one.default is one.default_factory is dataclasses.MISSING:
-            message = f'{place}: missing key "{name}"'
-            raise _core.ResultError(message)
-    return cls(**values)
-
-
-def _value(hint: Any, value: Any, place: str) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        (hint,) = (one for one in arguments if one is not types.NoneType)
-        origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any or origin is Literal:
-        return _one_of(arguments, value, place)
-    if origin in (Sequence, Mapping):
-        return _values(origin, arguments, value, place)
-    if dataclasses.is_dataclass(hint):
-        return build(hint, value, place)  # type: ignore[arg-type]
-    if type(value) is not hint and (hint, type(value)) != (float, int):
-        message = f"{place}: expected {_NAMES[hint]}"
-        raise _core.ResultError(message)
-    return hint(value)
-
-
-def _one_of(accepted: tuple[Any, ...], value: Any, place: str) -> Any:
-    """Check a literal; if no values are listed, accept any."""
-    if accepted and value not in accepted:
-        message = f'{place}: "{value}"; expected one of {", ".join(accepted)}'
-        raise _core.ResultError(message)
-    return value
-
-
-def _values(origin: Any, arguments: tuple[Any, ...], value: Any, place: str) -> Any:
-    if origin is Sequence and isinstance(value, list):
-        return [_value(arguments[0], one, f"{place}[{at}]") for at, one in enumerate(value)]
-    if origin is Mapping and isinstance(value, dict):
-        return {key: _value(arguments[1], one, f"{place}.{key}") for key, one in value.items()}
-    message = f"{place}: expected a {'list' if origin is Sequence else 'table'}"
-    raise _core.ResultError(message)
-
-
+Key = partial(Argument, in_files=True)
 Kind = Literal["bars", "series", "cdf", "sweep", "ellipse"]
 Changes = Mapping[str, Any]
 # Begins a path that changes one arm.
 ARMS = "arms."
 
+# Of a figure or a panel.
+Title = Annotated[str, Key(help="Its title.")]
+Range = Annotated[Sequence[float], Key(help="The least and the greatest value of the axis.")]
+IsLog = Annotated[bool, Key(help="Whether the axis is logarithmic.")]
+AxisLabel = Annotated[str, Key(help="Label of the axis.", unset="that of the metric")]
+Quick = Annotated[
+    Changes, Key(help="What quick runs change, as paths and values, as with `-s` of `sojourn run`.")
+]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(Plan):
     """Scenarios that differ in the values of one axis."""
 
-    scenario: str
-    name: str
-    axis: str
-    set: Mapping[str, Sequence[Any]]
-    quick: Changes = field(default_factory=dict)
-    label: str = ""
+    scenario: Annotated[str, Key(help="The scenario: `transient` is read from transient.toml.")]
+    name: Annotated[str, Key(help="Name of each point, with the axis, such as `transient_{rtt}`.")]
+    axis: Annotated[str, Key(help="The parameter on the axis.")]
+    set: Annotated[
+        Mapping[str, Sequence[Any]],
+        Key(help="A list of values per parameter; all have one value per point."),
+    ]
+    quick: Quick = field(default_factory=dict)
+    label: Annotated[str, Key(help="Label of the axis in figures.")] = ""
 
     @property
     def points(self) -> dict[str, dict[str, Any]]:
@@ -97,42 +54,46 @@ class Sweep:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+@dataclass(frozen=True, kw_only=True)
+class Preset(Plan):
     """Other arms by which the claims are judged again."""
 
-    label: str
-    arms: Mapping[str, str]
+    label: Annotated[str, Key(help="Its name.")]
+    arms: Annotated[Mapping[str, str], Key(help="The arm that replaces an arm of the claims.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+@dataclass(frozen=True, kw_only=True)
+class Panel(Plan):
     """A panel of a figure."""
 
-    scenario: str = ""
-    sweep: str = ""
-    metric: str = ""
-    arms: Sequence[str] = ()
-    groups: Sequence[str] = ()
-    title: str = ""
-    x_label: str = ""
-    y_label: str = ""
-    x_range: Sequence[float] = ()
-    y_range: Sequence[float] = ()
-    x_log: bool = False
-    y_log: bool = False
-    published: str = ""
+    scenario: Annotated[str, Key(help="The scenario, or a point of a sweep.")] = ""
+    sweep: Annotated[str, Key(help="The sweep, instead of a scenario.")] = ""
+    metric: Annotated[str, Key(help="The metric or the series.")] = ""
+    arms: Annotated[Sequence[str], Key(help="The arms.", unset="all")] = ()
+    groups: Annotated[Sequence[str], Key(help="The groups.", unset="the whole run")] = ()
+    title: Title = ""
+    x_label: AxisLabel = ""
+    y_label: AxisLabel = ""
+    x_range: Range = ()
+    y_range: Range = ()
+    x_log: IsLog = False
+    y_log: IsLog = False
+    published: Annotated[
+        str, Key(help="File with the published data, such as published/fig3.csv.")
+    ] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+@dataclass(frozen=True, kw_only=True)
+class Figure(Plan):
     """A figure of the work."""
 
-    name: str
-    title: str
-    kind: Kind
-    panel: Sequence[Panel]
-    statement: str = ""
+    name: Annotated[str, Key(help="Its number in the work; the command selects figures by it.")]
+    title: Title
+    kind: Annotated[Kind, Key(help="How it is drawn.")]
+    panel: Annotated[Sequence[Panel], Key(help="Its panels.")]
+    statement: Annotated[
+        str, Key(help="What the work says about the figure, if its data are not legible.")
+    ] = ""
 
     @property
     def panels(self) -> Sequence[Panel]:
@@ -140,13 +101,13 @@ class Figure:
         return self.panel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+@dataclass(frozen=True, kw_only=True)
+class Variant(Plan):
     """A value of a parameter that the work does not state."""
 
-    label: str
-    set: Changes
-    plausible: str
+    label: Annotated[str, Key(help="Its name.")]
+    set: Annotated[Changes, Key(help="What it changes in the scenarios, as paths and values.")]
+    plausible: Annotated[str, Key(help="Whether the work may have used it, and why.")]
 
     def concerns(self, arm: str) -> bool:
         """Whether the value may change the results of an arm."""
@@ -155,17 +116,19 @@ class Variant:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumption:
+@dataclass(frozen=True, kw_only=True)
+class Assumption(Plan):
     """A parameter that the work does not state, varied to see whether verdicts depend on it."""
 
-    name: str
-    claims: Sequence[str]
-    scenarios: Sequence[str]
-    variant: Sequence[Variant]
-    text: str
-    arms: Sequence[str] = ()
-    replications: int | None = None
+    name: Annotated[str, Key(help="The parameter.")]
+    claims: Annotated[Sequence[str], Key(help="The claims that are judged again.")]
+    scenarios: Annotated[Sequence[str], Key(help="The scenarios that are run again.")]
+    variant: Annotated[Sequence[Variant], Key(help="The values that are tried.")]
+    text: Annotated[str, Key(help="What the work says about the parameter.")]
+    arms: Annotated[Sequence[str], Key(help="The arms that run.", unset="those of the claims")] = ()
+    replications: Annotated[
+        int | None, Key(help="Number of runs per arm.", unset="that of the scenario", least=1)
+    ] = None
 
     @property
     def slug(self) -> str:
@@ -180,19 +143,38 @@ class Assumption:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+@dataclass(frozen=True, kw_only=True)
+class QuickScenario(Plan):
+    """What a quick run changes in a scenario."""
+
+    quick: Quick
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description(Plan):
     """A ``study.toml``."""
 
-    title: str
-    citation: Mapping[str, Any]
-    reconstruction: str = ""
-    quick: Changes = field(default_factory=dict)
-    scenario: Mapping[str, "QuickScenario"] = field(default_factory=dict)
-    sweep: Mapping[str, Sweep] = field(default_factory=dict)
-    preset: Sequence[Preset] = ()
-    figure: Sequence[Figure] = ()
-    assumption: Sequence[Assumption] = ()
+    title: Annotated[str, Key(help="Title of the work.")]
+    citation: Annotated[
+        Mapping[str, Any], Key(help="The entry in BibTeX: its fields, its `key` and its `type`.")
+    ]
+    reconstruction: Annotated[
+        str, Key(help="Which part of the study is a reconstruction; shown with the verdicts.")
+    ] = ""
+    quick: Quick = field(default_factory=dict)
+    scenario: Annotated[
+        Mapping[str, QuickScenario], Key(help="Further changes of quick runs, per scenario.")
+    ] = field(default_factory=dict)
+    sweep: Annotated[Mapping[str, Sweep], Key(help="The sweeps by name.")] = field(
+        default_factory=dict
+    )
+    preset: Annotated[
+        Sequence[Preset], Key(help="Other arms by which the claims are judged again.")
+    ] = ()
+    figure: Annotated[Sequence[Figure], Key(help="The figures of the work.")] = ()
+    assumption: Annotated[
+        Sequence[Assumption], Key(help="Parameters that the work does not state.")
+    ] = ()
 
     def scenarios_of(self, panel: Panel) -> list[str]:
         """List the scenarios that a panel shows."""
@@ -203,31 +185,27 @@ class Description:
         return self.scenario[scenario].quick if scenario in self.scenario else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuickScenario:
-    """What a quick run changes in a scenario."""
-
-    quick: Changes
-
-
 def load(file: Path) -> Description:
     """Read a ``study.toml``."""
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+        description = build(Description, "", table, Tables(table, text, f"{file}"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        message = f"{file}: cannot read study: {getattr(error, 'strerror', None) or error}"
-        raise _core.ResultError(message) from None
-    description = build(Description, table, str(file))
+        problem = getattr(error, "strerror", None) or error
+        raise invalid_file(file, f"cannot read study: {problem}") from None
+    except ArgumentError as error:
+        raise _core.ResultError(str(error)) from None
     for name, sweep in description.sweep.items():
         lengths = {len(values) for values in sweep.set.values()}
         if sweep.axis not in sweep.set or len(lengths) != 1:
-            message = (
-                f"{file}: sweep {name}: set needs a list for {sweep.axis} and lists of equal length"
-            )
-            raise _core.ResultError(message)
+            rule = f"set needs a list for {sweep.axis} and lists of equal length"
+            raise invalid_file(file, f"sweep {name}: {rule}")
     for figure in description.figure:
         for panel in figure.panel:
             if panel.sweep and panel.sweep not in description.sweep:
-                message = f"{file}: figure {figure.name}: no sweep {panel.sweep}"
-                raise _core.ResultError(message)
+                raise invalid_file(file, f"figure {figure.name}: no sweep {panel.sweep}")
+            if not {len(panel.x_range), len(panel.y_range)} <= {0, 2}:
+                rule = "x_range and y_range need two numbers each"
+                raise invalid_file(file, f"figure {figure.name}: {rule}")
     return description

@@ -1,14 +1,26 @@
 """Distributions of sizes and waiting times."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sojourn.document import Table, check_within
+from sojourn import _core
+from sojourn.document import Table, check_within, needs
+from sojourn.errors import invalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lognormal(Table):
+class Distribution(Table):
+    """Base of distributions of sizes."""
+
+    def __post_init__(self) -> None:
+        """Have the core check the distribution."""
+        block = {"type": "tcp", "direction": "up", "bytes": self.document()}
+        check_within("traffic", block, "bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lognormal(Distribution):
     """Sizes with a lognormal distribution.
 
     Parameters
@@ -29,13 +41,9 @@ class Lognormal(Table):
     median: str
     sigma: float
 
-    def __post_init__(self) -> None:
-        """Have the core check the distribution."""
-        _check_size(self.document())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pareto(Table):
+class Pareto(Distribution):
     """Sizes with a Pareto distribution.
 
     Parameters
@@ -56,13 +64,9 @@ class Pareto(Table):
     least: str
     shape: float
 
-    def __post_init__(self) -> None:
-        """Have the core check the distribution."""
-        _check_size(self.document())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential(Table):
+class Exponential(Distribution):
     """Sizes or waiting times with an exponential distribution.
 
     Parameters
@@ -80,6 +84,16 @@ class Exponential(Table):
 
     mean: str
 
+    def __post_init__(self) -> None:
+        """Check that the mean is a size or a time; what uses it knows which."""
+        expected = 'a size or a time, such as "36kb" or "5s"'
+        needs("mean", self.mean, str, expected)
+        for read in (_core.parse_size_bytes, _core.parse_time_s):
+            with contextlib.suppress(_core.ScenarioError):
+                read(self.mean)
+                return
+        raise invalid("mean", f'"{self.mean}": expected {expected}')
+
 
 Size = str | int
 RandomSize = Size | Lognormal | Exponential | Pareto | Mapping[str, str | float]
@@ -87,8 +101,3 @@ Wait = str | Exponential | Mapping[str, str]
 
 SIZES = (Lognormal, Exponential, Pareto)
 WAITS = (Exponential,)
-
-
-def _check_size(document: Mapping[str, Any]) -> None:
-    block = {"type": "tcp", "direction": "up", "bytes": document}
-    check_within("traffic", block, "bytes")

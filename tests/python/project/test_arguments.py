@@ -21,6 +21,7 @@ from sojourn.arguments import (
     Declared,
     FileSpelling,
     Plan,
+    build,
     declared,
     read_table,
     spelled,
@@ -37,6 +38,7 @@ from sojourn.rfc7928_suite.api import Rfc7928Plan
 from sojourn.search.adversary import AdversaryPlan
 from sojourn.search.sensitivity import SensitivityPlan
 from sojourn.search.tune import TunePlan
+from sojourn.studies.manifest import Description
 from sojourn.sweeps.run import SweepPlan
 from support.commands import commands
 from support.searched import TEXT
@@ -121,6 +123,12 @@ def wrong(one: Declared) -> Iterator[Any]:
             yield True
 
 
+def tables(plan: type[Plan]) -> set[type[Plan]]:
+    """A plan, and those of the tables within it."""
+    inner = [one.table for one in declared(plan) if one.table is not None]
+    return {plan}.union(*map(tables, inner))
+
+
 # Modules whose texts have options of other programs, or commands that are written into documents.
 FREE = (
     "arguments/",
@@ -138,6 +146,13 @@ CASES = [
     for name, (plan, *_) in PLANS.items()
     for one in declared(plan)
     for value in (*wrong(one), *OF_NO_KIND.get(f"{one.argument.kind}", ()))
+]
+OF_STUDIES = tables(Description)
+IN_STUDIES = [
+    (plan, one, value)
+    for plan in sorted(OF_STUDIES, key=lambda plan: plan.__name__)
+    for one in declared(plan)
+    for value in wrong(one)
 ]
 IN_FILES = [case for case in CASES if PLANS[case[0]][3] is not None and case[1].argument.in_files]
 
@@ -186,7 +201,7 @@ def test_all_plans_of_functions_and_commands_are_tried() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     tried = {plan for plan, *_ in PLANS.values()}
-    parts = {base for plan in tried for base in plan.__mro__} | PARTS
+    parts = {base for plan in tried for base in plan.__mro__} | PARTS | OF_STUDIES
     assert {plan.__qualname__ for plan in subclasses(Plan) - parts} == set()
     assert subclasses(Plan) >= tried | PARTS
 
@@ -214,6 +229,17 @@ def test_a_file_names_the_key(name: str, one: Declared, value: object) -> None:
     with pytest.raises(ArgumentError) as error:
         read_table(plan, table, {one.name: value})
     assert re.match(rf"{table}\.{one.name}(: | .+: )", f"{error.value}"), f"{error.value}"
+
+
+@pytest.mark.parametrize(
+    ("plan", "one", "value"), IN_STUDIES, ids=lambda part: getattr(part, "__name__", None)
+)
+def test_the_description_of_a_study_names_the_key(
+    plan: type[Plan], one: Declared, value: object
+) -> None:
+    with pytest.raises(ArgumentError) as error:
+        build(plan, "table", {one.name: value})
+    assert re.match(rf"table\.{one.name}(: | .+: )", f"{error.value}"), f"{error.value}"
 
 
 @pytest.mark.parametrize(("name", "one", "value"), WRONG_OPTIONS)

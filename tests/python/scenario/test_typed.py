@@ -271,3 +271,9 @@ def test_every_traffic_class_is_checked_by_the_common_base() -> None:
     )
     assert converted.bytes == sj.Pareto(least="4kb", shape=1.2)
     assert converted.think == sj.Exponential(mean="1s")
+
+
+@pytest.mark.parametrize("mean", ["5 seconds", "x", 5, None])
+def test_the_mean_of_a_distribution_is_checked_at_once(mean: Any) -> None:
+    with pytest.raises(sj.ScenarioError, match=r'^mean: .*expected a size or a time, such as "36'):
+        sj.Exponential(mean=mean)

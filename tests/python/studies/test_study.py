@@ -62,13 +62,31 @@ def test_every_study_names_arms_and_groups_that_exist(name: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("title =", "name =", ': unknown key "name"; expected title, citation, reconstruction, '),
-        ('title = "A small study"', "", ': missing key "title"'),
-        ('title = "A small study"', "title = 3", ".title: expected a string"),
-        ('kind = "bars"', 'kind = "pie"', '.figure[0].kind: "pie"; expected one of bars, series, '),
+        ("title =", "titel =", ': titel: unknown key; did you mean "title"? (line {line})'),
+        ("title =", "name =", ": name: unknown key; expected one of title, citation, recons"),
+        ('title = "A small study"', "", ": title: missing (line 1)"),
+        ('title = "A small study"', "title = 3", ": title: expected a text, not a value of type"),
+        (
+            'kind = "bars"',
+            'kind = "bar"',
+            ': figure[0].kind "bar": unknown; expected bars or series or cdf or sweep or ellipse',
+        ),
         ("replications = 2", "replications = ", ": cannot read study: Invalid value "),
-        ('arms = { codel = "pfifo" }', "arms = 3", ".preset[0].arms: expected a table"),
-        ('claims = ["B"]', 'claims = "B"', ".assumption[0].claims: expected a list"),
+        (
+            'arms = { codel = "pfifo" }',
+            "arms = 3",
+            ": preset[0].arms: expected a table, not a value of type int (line {line})",
+        ),
+        (
+            'arms = { codel = "pfifo" }',
+            "arms = { codel = 3 }",
+            ": preset[0].arms: expected texts, not a value of type int (line {line})",
+        ),
+        (
+            'claims = ["B"]',
+            'claims = "B"',
+            ": assumption[0].claims: expected a list of texts, not a value of type str (line",
+        ),
         (
             '"traffic.tcp.count" = [1, 2]',
             '"traffic.tcp.count" = [1]',
@@ -76,6 +94,11 @@ def test_every_study_names_arms_and_groups_that_exist(name: str) -> None:
         ),
         ('axis = "rtt"', 'axis = "rate"', ": sweep delay: set needs a list for rate and lists of"),
         ('sweep = "delay"', 'sweep = "loss"', ": figure 4: no sweep loss"),
+        (
+            'sweep = "delay"',
+            "x_range = [1]",
+            ": figure 4: x_range and y_range need two numbers",
+        ),
     ],
 )
 def test_a_description_that_is_not_valid_is_reported(
@@ -85,7 +108,8 @@ def test_a_description_that_is_not_valid_is_reported(
     folder = write(tmp_path / "small", description=DESCRIPTION.replace(before, after, 1))
     with pytest.raises(sj.ResultError) as raised:
         studies.load(folder)
-    assert str(raised.value).startswith(f"{folder / 'study.toml'}{expected}")
+    line = DESCRIPTION[: DESCRIPTION.index(before)].count("\n") + 1
+    assert str(raised.value).startswith(f"{folder / 'study.toml'}{expected.format(line=line)}")
 
 
 def test_a_directory_without_files_is_no_study(tmp_path: Path) -> None:
