@@ -178,9 +178,11 @@ def _keyed(path: str | Path, name: str, entries: Any) -> dict[str, Points]:
         at = number(entry.get("t")) if isinstance(entry, dict) else None
         if at is None:
             continue
+        # A duration without a value is that of no sample.
+        lacking = {"t"} if number(entry.get("val")) is not None else {"t", "dur"}
         for key, value in entry.items():
             known = 1.0 if key == LOST and value is True else number(value)
-            if key != "t" and known is not None:
+            if key not in lacking and known is not None:
                 found.setdefault(key, []).append((at, known))
     return found
 

@@ -109,6 +109,27 @@ def test_a_stall_counts_as_time_and_is_named(tmp_path: Path) -> None:
     assert goodput(read(tmp_path, document(raw))) == pytest.approx(30.0 * 20 / 40)
 
 
+def test_a_sample_without_a_value_changes_no_other_and_a_repeated_one_counts_once(
+    tmp_path: Path,
+) -> None:
+    of_flow = samples((3.0, 10.0, 20))
+    raw = {"TCP upload": of_flow, "Ping (ms) ICMP": pings()}
+    content = document(raw)
+    lacking = {"t": of_flow[7]["t"], "val": None, "dur": 0.2}
+    content["raw_values"]["TCP upload"] = [*of_flow[:7], lacking, *of_flow[7:]]
+    found = read(tmp_path, content)
+    assert goodput(found) == pytest.approx(10.0)
+    assert notes(found) == []
+    short = samples((0.2, 10.0, 300))
+    content = document(raw | {"TCP upload": short})
+    content["raw_values"]["TCP upload"] = [*short, *short[50:60]]
+    found = read(tmp_path, content)
+    assert goodput(found) == pytest.approx(10.0)
+    assert notes(found) == [
+        'case.flent.gz: "TCP upload": samples overlap by 2.0 s, which count once'
+    ]
+
+
 def test_a_flow_that_is_silent_in_the_measured_time_has_a_goodput_of_0(tmp_path: Path) -> None:
     raw = {
         "TCP upload::1": samples((0.2, 8.0, 300)),
