@@ -197,6 +197,8 @@ CONFOUNDED = {
     "rate of UDP": _besides("traffic.random.rate", "3mbit", {**POISSON, "rate": "6mbit"}),
     "interval of pings": _besides("traffic.ping.interval", "90ms"),
     "think time": _besides("traffic.web.think", "1s", WEB, TCP),
+    "host": _besides("traffic.bulk.host", 1),
+    "class of service": _besides("traffic.bulk.dscp", "ef"),
     "burst of the link": _besides("links.up.burst", "20kb"),
     "control and RTT": scenario(
         TCP, arms={"cubic": {}, "bbr": {"traffic.bulk.cc": "bbr", "rtt": "80ms"}}

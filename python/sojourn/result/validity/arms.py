@@ -1,26 +1,29 @@
 """Findings on what the arms differ in: nothing that matters, or more than what is compared."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import combinations
 
 import polars as pl
 
 from sojourn.result.validity.evidence import Evidence, Setup
 from sojourn.result.validity.finding import Finding, note, warning
+from sojourn.traffic.applications import Application, Sessions
+from sojourn.traffic.block import TrafficBlock
+from sojourn.traffic.connections import Quic
 
 # Columns that restate the configuration, so that they differ although nothing else does.
 CONFIGURATION = {
     "flows": ("cc", "rtt_ms", "base_rtt_ms", "bytes"),
     "links": ("qdisc", "rate_mbit_per_s", "capacity_mbit_per_s"),
 }
-# The last part of the paths of load, RTT and rate: what queues and controls are compared under.
-ENVIRONMENT = {
-    *("duration", "warmup", "rtt", "delay", "loss", "duplicate", "jitter"),
-    *("rate", "trace", "medium", "changes", "burst", "bucket", "overhead", "framing", "mpu"),
-    *("type", "count", "direction", "path", "return", "start", "start_jitter", "stop", "phase"),
-    *("bytes", "payload", "spread", "spacing", "interval", "page", "think", "visits", "work"),
-    *("rounds", "servers", "request", "every", "ladder", "segment", "buffer", "begin"),
-    *("connections", "load", "command"),
+# The last part of the paths of what is compared: queues, congestion controls and other options of
+# endpoints, which are those of all applications over TCP and those that QUIC has besides. The rest,
+# such as load, RTT and rate, is what they are compared under.
+COMPARED = {
+    "qdisc",
+    *{field.name for field in fields(Application)} - {field.name for field in fields(TrafficBlock)},
+    *{field.name for field in fields(Quic)} - {field.name for field in fields(Sessions)},
 }
 # Values that do not affect packets; names of arms and their changes, which are applied.
 NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "arms"}
@@ -136,7 +139,7 @@ def _parts(
         arm: frozenset(
             (path, value)
             for path, value in setup.values()
-            if _last(path) not in NEUTRAL and (_last(path) in ENVIRONMENT) == of_environment
+            if _last(path) not in NEUTRAL and (_last(path) not in COMPARED) == of_environment
         )
         for arm, setup in evidence.arms.items()
     }

@@ -64,7 +64,7 @@ def _sources(setup: Setup) -> Iterator[Source]:
         if timing is None or "phase" not in block:
             continue
         interval_s, packet_bytes = timing
-        is_ping = block["type"] == "ping"
+        is_ping = not _core.traffic_types()[block["type"]]["carries_data"]
         jitter = Fraction(_core.parse_time_s(block["start_jitter"]))
         yield Source(
             name=name,
@@ -79,15 +79,20 @@ def _sources(setup: Setup) -> Iterator[Source]:
 
 def _timing(block: Block) -> tuple[Fraction, int] | None:
     """Return the interval and the length of the packets of a block; None if it has neither."""
-    if block["type"] == "voip":
-        return CALL_INTERVAL_S, CALL_BYTES
-    if block["type"] == "ping" and block["interval"] != "back-to-back":
+    if not _core.traffic_types()[block["type"]]["constant_rate"]:
+        return None
+    if "interval" in block:
+        if block["interval"] == "back-to-back":
+            return None
         return Fraction(_core.parse_time_s(block["interval"])).limit_denominator(10**9), 0
-    if block["type"] == "udp" and block.get("spacing") != "poisson" and not block["spread"]:
-        payload = _core.parse_size_bytes(block["payload"])
-        rate = Fraction(_core.parse_rate_bits_per_s(block["rate"]))
-        return 8 * payload / rate, payload + HEADER_BYTES
-    return None
+    if "rate" not in block:
+        return CALL_INTERVAL_S, CALL_BYTES
+    if block.get("spacing") == "poisson" or block["spread"]:
+        return None
+    payload = _core.parse_size_bytes(block["payload"])
+    return 8 * payload / Fraction(
+        _core.parse_rate_bits_per_s(block["rate"])
+    ), payload + HEADER_BYTES
 
 
 def _in_phase(evidence: Evidence) -> Iterator[Finding]:
