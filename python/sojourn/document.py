@@ -104,21 +104,6 @@ def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None
         needs(place, key, str, "string keys")
 
 
-def bounded(place: str, value: int, least: int, most: int | None = None) -> None:
-    """Refuse a number outside its range.
-
-    Examples
-    --------
-    >>> bounded("trials", 0, 1, 100)
-    Traceback (most recent call last):
-    sojourn._core.ScenarioError: trials 0: expected 1 to 100
-    """
-    if value < least or (most is not None and value > most):
-        expected = f"at least {least}" if most is None else f"{least} to {most}"
-        message = f"{place} {value}: expected {expected}"
-        raise _core.ScenarioError(message)
-
-
 def plain(place: str, value: object) -> Any:
     """Convert a value to JSON: a queue and a path to a string, an object to a table."""
     if isinstance(value, float) and not math.isfinite(value):

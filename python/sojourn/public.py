@@ -92,7 +92,7 @@ from sojourn.search.adversary import AdversaryResult, adversary
 from sojourn.search.sensitivity import SensitivityResult, sensitivity
 from sojourn.search.tune import TuneResult, tune
 from sojourn.sweeps import SweepInterrupted, SweepResult, sweep
-from sojourn.sweeps.reports import write_report
+from sojourn.sweeps.page import write_report
 from sojourn.traffic import (
     Application,
     Dash,

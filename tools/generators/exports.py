@@ -49,7 +49,7 @@ NAMES = {
     "search.sensitivity": ["SensitivityResult", "sensitivity"],
     "search.tune": ["TuneResult", "tune"],
     "sweeps": ["SweepInterrupted", "SweepResult", "sweep"],
-    "sweeps.reports": ["write_report"],
+    "sweeps.page": ["write_report"],
 }
 
 

@@ -23,8 +23,8 @@ from sojourn.advice.measures import (
     estimates,
     measures,
 )
-from sojourn.advice.router_config.reading import Present, read
-from sojourn.advice.router_config.reading import present as read_present
+from sojourn.advice.router_config import Present, read
+from sojourn.advice.router_config import present as read_present
 from sojourn.arguments import Argument, ArgumentError, Plan, common, takes
 from sojourn.arguments.common import (
     SCENARIO,

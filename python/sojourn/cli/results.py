@@ -28,7 +28,7 @@ from sojourn.exchange.measurement import Beside, per_run, products
 from sojourn.report import measured as page
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
-from sojourn.sweeps.reports import write_report
+from sojourn.sweeps.page import write_report
 
 T = TypeVar("T")
 STANDARD_OUTPUT = Path("-")

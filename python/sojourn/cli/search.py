@@ -20,8 +20,8 @@ from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic
 from sojourn.cli.tables import print_note, print_table
+from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.places import place, store_of
-from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries

@@ -16,8 +16,7 @@ from sojourn.cli.progress import RunProgress
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.places import Place
 from sojourn.execute.run import Interrupted, NotCapturedError, execute
-from sojourn.execute.runs import begin, default_folder, meter
-from sojourn.execute.stores import LocalRowStore
+from sojourn.execute.runs import LocalRowStore, begin, default_folder, meter
 from sojourn.result import Result, derived_files
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario

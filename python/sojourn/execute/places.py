@@ -10,8 +10,7 @@ from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.execute.executor import Executor, jobs_at_once
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.runs import CLUSTER, default_folder
-from sojourn.execute.stores import RowStore
+from sojourn.execute.runs import CLUSTER, RowStore, default_folder
 
 SCHEME = "dask"
 _MAX_PORT = 65_535

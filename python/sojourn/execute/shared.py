@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
-from sojourn.execute.runs import Row, Run, binary, by_scenario, meter
-from sojourn.execute.stores import ERRORS, RowStore
+from sojourn.execute.runs import ERRORS, Row, RowStore, Run, binary, by_scenario, meter
 from sojourn.result.formatting import counted
 from sojourn.storage.store import Rows, Store
 from sojourn.storage.writer import Writer

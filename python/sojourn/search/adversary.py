@@ -12,7 +12,7 @@ import polars as pl
 from sojourn import _core, files
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import POINTS, RUNS, Where
-from sojourn.execute.plan import ExecutionPlan
+from sojourn.execute.executor import ExecutionPlan
 from sojourn.queues import Queue, qdisc
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links

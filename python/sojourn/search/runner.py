@@ -12,13 +12,11 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.execute import places
-from sojourn.execute.executor import Executor
+from sojourn.execute.executor import ExecutionPlan, Executor
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.places import Place, place, store_of
-from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.points import grouped
-from sojourn.execute.runs import meter
-from sojourn.execute.stores import RowStore, local_store
+from sojourn.execute.runs import RowStore, local_store, meter
 from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, listed

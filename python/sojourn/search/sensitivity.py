@@ -14,7 +14,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import POINTS, RUNS
-from sojourn.execute.plan import ExecutionPlan
+from sojourn.execute.executor import ExecutionPlan
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims

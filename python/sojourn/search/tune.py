@@ -10,7 +10,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import Argument, takes
 from sojourn.arguments.common import POINTS, RUNS, Where
-from sojourn.execute.plan import ExecutionPlan
+from sojourn.execute.executor import ExecutionPlan
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value

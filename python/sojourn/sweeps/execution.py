@@ -12,8 +12,7 @@ from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.execute.executor import Executor
 from sojourn.execute.points import PointGroup
-from sojourn.execute.runs import Row, Run, by_scenario, meter
-from sojourn.execute.stores import ERRORS, RowStore
+from sojourn.execute.runs import ERRORS, Row, RowStore, Run, by_scenario, meter
 from sojourn.result.formatting import counted
 from sojourn.result.naming import metric_column
 from sojourn.result.student import mean_and_interval

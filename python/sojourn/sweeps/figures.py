@@ -23,7 +23,6 @@ _LETTERS = 50
 # Most values with one tick each, and the longest names that fit side by side.
 _TICKS = 8
 _LEVEL_LETTERS = 56
-_LEGEND = 12
 # Luminance (ITU-R BT.601) of a cell above which its number is black.
 _LIGHT = 0.5
 _LUMINANCE = (0.299, 0.587, 0.114)

@@ -1,4 +1,4 @@
-"""The HTML report on a sweep: best points, differences, small multiples, heat maps and tables."""
+"""HTML reports on sweeps: best points, differences, small multiples, heat maps and tables."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core
+from sojourn import _core, report
+from sojourn.document import needs
 from sojourn.report.page import head, legend_of, section, style_of, tooltip
 from sojourn.report.script import Heading, Value, element, sortable, sorting
-from sojourn.result import derived_files, formatting
+from sojourn.result import Result, derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.sweeps import comparisons, panels
 from sojourn.sweeps.estimates import main_metrics
@@ -323,3 +324,44 @@ def _provenance(result: SweepResult) -> str:
         "<details><summary>Scenario</summary>"
         f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )
+
+
+def write_report(result: Result | SweepResult, path: str | Path) -> None:
+    """Write an HTML report on a result or a sweep.
+
+    Parameters
+    ----------
+    result
+        The result or the sweep, with at least one finished run.
+    path
+        The file, such as ``report.html``; its directory is created if needed, with its parents. A
+        report of this name is replaced.
+
+    Raises
+    ------
+    ResultError
+        No run has finished, or the file cannot be written, or exists and is not a report.
+    ScenarioError
+        `result` has another type.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sojourn as sj
+    >>> links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
+    >>> ping = sj.Ping(direction="up", interval="100ms")
+    >>> scenario = sj.Scenario(links=links, traffic=[ping], rtt="50ms", duration="4s")
+    >>> swept = sj.sweep(scenario, {"rtt": ["20ms", "50ms"]})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     sj.write_report(swept, f"{directory}/report.html")
+    """
+    needs("result", result, Result | SweepResult, "a Result or a SweepResult")
+    if isinstance(result, SweepResult):
+        with derived_files.claimed(path):
+            write(result, path)
+        return
+    if not result.finished:
+        message = "no run of the result has finished; a report requires at least one"
+        raise _core.ResultError(message)
+    with derived_files.claimed(path):
+        report.write(result, path)

@@ -11,10 +11,10 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import MAX_REPLICATIONS, POINTS, RUNS, Parameters, Where
+from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.places import opened, place, store_of
-from sojourn.execute.plan import ExecutionPlan
 from sojourn.execute.points import PointGroup, grouped
-from sojourn.execute.stores import local_store
+from sojourn.execute.runs import local_store
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario

@@ -12,7 +12,7 @@ from sojourn.advice.access import access
 from sojourn.advice.advice import ROUTERS, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate, candidates
 from sojourn.advice.measures import CALL, METRICS, PAGE, PING, RPM, SCALES
-from sojourn.advice.router_config.reading import present
+from sojourn.advice.router_config import present
 from sojourn.scenario.link import layer
 from sojourn.scenario.presets import link_presets
 from support.router_files import SQM

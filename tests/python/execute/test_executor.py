@@ -16,7 +16,7 @@ from sojourn.execute import Executor, Row, Run
 from sojourn.execute.local import LocalExecutor, ThreadExecutor
 from sojourn.execute.places import Place, place
 from sojourn.execute.processes import ProcessExecutor
-from sojourn.execute.stores import LocalRowStore, local_store
+from sojourn.execute.runs import LocalRowStore, local_store
 
 GUIDE = Path(__file__).parents[3] / "docs" / "howto" / "executor.md"
 BASE = sj.Scenario.from_toml("""

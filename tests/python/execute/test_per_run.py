@@ -14,8 +14,7 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.execute.executor import Executor
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.runs import Row, Run
-from sojourn.execute.stores import LocalRowStore
+from sojourn.execute.runs import LocalRowStore, Row, Run
 from sojourn.result import metrics
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import SweepPlan, execute, prepared

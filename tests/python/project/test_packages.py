@@ -316,8 +316,14 @@ def test_the_list_of_modules_has_every_module_of_python_once() -> None:
 
 def listed(place: str) -> str:
     """Return the section of a folder from the list of modules."""
-    _, section = f"{module_list.page(ROOT.parents[1])}".split(f"\n## `{place}`\n")
+    _, section = list_of_modules().split(f"\n## `{place}`\n")
     return section.split("\n## ")[0]
+
+
+@cache
+def list_of_modules() -> str:
+    """Return the list of modules, which reads all files."""
+    return str(module_list.page(ROOT.parents[1]))
 
 
 def generated_between(files: list[Path], first: str, last: str) -> list[str]:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.execute.stores import local_store
+from sojourn.execute.runs import local_store
 from sojourn.scenario.paths import assignment
 from sojourn.scenario.quantities import in_base_units
 from sojourn.search import tune

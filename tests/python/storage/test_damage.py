@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn.sweeps.reports import write_report
+from sojourn.sweeps.page import write_report
 from support import saved_kinds
 from support.saved_kinds import CLASSES, MANIFESTS, content, refusal, sign, swept
 

@@ -12,10 +12,9 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.execute import stores
+from sojourn.execute import runs
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.runs import Row, Run
-from sojourn.execute.stores import LocalRowStore
+from sojourn.execute.runs import LocalRowStore, Row, Run
 from sojourn.storage.store import Store
 from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import SweepPlan, execute, prepared
@@ -85,7 +84,7 @@ def test_a_sweep_with_many_groups_keeps_few_files_open(base: sj.Scenario, tmp_pa
         assert (found.runs.height, execution.reused) == (12, reused)
         assert execution.failure is None
         # Those of some groups.
-        assert _Executor.opened <= 4 * stores.OPEN
+        assert _Executor.opened <= 4 * runs.OPEN
         assert (_Executor.opened > 0) == (reused == 0)
 
 
