@@ -330,3 +330,24 @@ def test_dependencies_of_users_have_upper_bounds() -> None:
     for text in (*project["dependencies"], *of_users):
         operators = {one.operator for one in Requirement(text).specifier}
         assert operators == {">=", "<"}, text
+
+
+def test_unsafe_code_is_only_where_the_policy_says() -> None:
+    has_unsafe = re.compile(r"^\s*(?!//).*\bunsafe (?:\{|fn|impl|extern)", re.MULTILINE)
+    files = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("benches/**/*.rs")]
+    found = {
+        f"{file.relative_to(ROOT)}" for file in files if has_unsafe.search(file.read_text("utf-8"))
+    }
+    assert found == {
+        "crates/live/src/sys.rs",
+        "crates/live/src/sys/packets.rs",
+        "crates/prefetch/src/lib.rs",
+        "benches/tests/no_alloc.rs",
+    }
+    policy = (ROOT / "SECURITY.md").read_text("utf-8")
+    item = next(part for part in policy.split("\n* ") if part.startswith("The crates"))
+    assert set(re.findall(r"`(sojourn-\w+|benches)`", item)) == {
+        "sojourn-live",
+        "sojourn-prefetch",
+        "benches",
+    }

@@ -50,6 +50,19 @@ def test_links_carry_no_more_than_their_rate(result: sj.Result) -> None:
         assert goodput.max() < rate  # type: ignore[operator]
 
 
+def test_a_run_shorter_than_a_packet_uses_no_more_than_the_link() -> None:
+    link = sj.Link(rate="10kbit", qdisc="pfifo")
+    scenario = sj.Scenario(
+        links={"up": link, "down": link},
+        traffic=[sj.Udp(direction="up", rate="1mbit", phase="0s")],
+        duration="10ms",
+        warmup="0s",
+        rtt="1ms",
+    )
+    (used,) = sj.run(scenario).links.filter(link="up")["utilisation"]
+    assert 0.5 < used <= 1.0
+
+
 def test_fair_queueing_keeps_the_ping_low_where_a_fifo_does_not(result: sj.Result) -> None:
     row = result.difference("fifo", "fq").row(
         by_predicate=pl.col("metric") == "induced_latency_ms", named=True
