@@ -62,7 +62,7 @@ def test_every_study_names_arms_and_groups_that_exist(name: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("title =", "titel =", ': titel: unknown key; did you mean "title"? (line {line})'),
+        ("title =", "titlex =", ': titlex: unknown key; did you mean "title"? (line {line})'),
         ("title =", "name =", ": name: unknown key; expected one of title, citation, recons"),
         ('title = "A small study"', "", ": title: missing (line 1)"),
         ('title = "A small study"', "title = 3", ": title: expected a text, not a value of type"),
