@@ -1,5 +1,7 @@
 """The command ``sojourn``: its subcommands and the modules that have them."""
 
+import difflib
+import re
 import sys
 import warnings
 from typing import Annotated, Any, TextIO
@@ -10,7 +12,7 @@ from typer.exceptions import TyperException
 from sojourn import _core
 from sojourn._core import DamagedResultError, ResultError, SojournError, UnavailableError
 from sojourn.cli import process
-from sojourn.cli.commands import Group, LazyCommand
+from sojourn.cli.commands import HELP_ALL, Group, LazyCommand, rare
 from sojourn.cli.process import (
     close_stdout,
     open_missing,
@@ -110,6 +112,13 @@ def _root(
         typer.echo(context.get_help())
 
 
+# What Typer says of values that are not numbers.
+_NUMBERS = {
+    "Input should be a valid integer": "not a whole number; expected one such as 5",
+    "Input should be a valid number": "not a number; expected one such as 0.5",
+}
+# Options that are less similar are not suggested.
+_NEAR = 0.7
 USAGE = 2
 ENVIRONMENT = 3
 INVALID = 4
@@ -121,10 +130,10 @@ def execute() -> int:
     tolerate_stderr()
     tolerate_encoding()
     warnings.showwarning = _say_warning
+    code = 0
     try:
-        code = _command()
         with tolerated():
-            pass
+            code = _command()
     except (KeyboardInterrupt, process.Stopped):
         close_stdout()
         return _failed(process.message(), process.exit_code())
@@ -136,7 +145,9 @@ def _command() -> int:
         # The name in completion scripts and in help: `python -m sojourn` is no word of a shell.
         code = app(standalone_mode=False, prog_name="sojourn")
     except TyperException as error:
-        return _failed(error.format_message(), error.exit_code)
+        # Without a subcommand, `sojourn store` has printed its help, and the message is empty.
+        message = _usage(error)
+        return _failed(message, error.exit_code) if message.strip() else error.exit_code
     except DamagedResultError as error:
         return _failed(str(error), INVALID)
     except SojournError as error:
@@ -146,6 +157,45 @@ def _command() -> int:
         place = "output" if error.filename is None else error.filename
         return _failed(f"{place}: {error.strerror}", ENVIRONMENT)
     return code if isinstance(code, int) else 0
+
+
+def _usage(error: Any) -> str:
+    """Write an error of Typer as all other errors: the place, the problem, what is accepted."""
+    message: str = error.format_message()
+    if option := getattr(error, "option_name", None):
+        return f"{option}: {_option_problem(error, message)}"
+    if (context := getattr(error, "ctx", None)) is None:
+        return message
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    if parameter := getattr(error, "param", None):
+        is_option = parameter.param_type_name == "option"
+        name = max(parameter.opts, key=len) if is_option else parameter.metavar or parameter.name
+        if not hasattr(error, "param_type"):
+            problem = message.rpartition(": ")[2].partition(",")[0]
+            return f"{name}: {_NUMBERS.get(problem, message)}"
+        accepted = f"{name} {parameter.metavar}" if is_option else usage
+        return f"{name.strip('{}[].')}: missing; expected {accepted}"
+    if found := re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", message):
+        message = f'unexpected argument "{found[1]}"; expected {usage}'
+    elif found := re.match(r"No such command '(.*?)'\.?(?: Did you mean '(.*?)')?", message):
+        known = f"expected one of {', '.join(context.command.commands)}"
+        accepted = f'did you mean "{found[2]}"?' if found[2] else known
+        message = f'unknown command "{found[1]}"; {accepted}'
+    return message
+
+
+def _option_problem(error: Any, message: str) -> str:
+    if "does not take" in message:
+        return "takes no value"
+    if "requires" in message:
+        return "no value given; expected one"
+    possible = getattr(error, "possibilities", None) or ()
+    if near := difflib.get_close_matches(error.option_name, possible, n=1, cutoff=_NEAR):
+        return f"unknown option; did you mean {near[0]}?"
+    if error.ctx is None:
+        return "unknown option"
+    listing = HELP_ALL if rare(error.ctx.command) else "--help"
+    return f"unknown option; {error.ctx.command_path} {listing} lists the options"
 
 
 def _say_warning(  # noqa: PLR0917 - the signature of `warnings.showwarning`

@@ -19,6 +19,7 @@ from sojourn.expectations.judging import (
     check_groups,
     check_links,
     check_metrics,
+    difference,
     judge,
 )
 from sojourn.result import Result
@@ -107,14 +108,15 @@ def show(judgements: Sequence[Judgement], *, title: str = "expectations") -> Non
             one.expectation.title,
             *([one.place] if has_places else []),
             one.arm,
-            _measured(one),
+            "–" if one.measured is None else f"{one.measured:.4g}",
             "–" if one.required is None else f"{one.expectation.sides[1]} {one.required:.4g}",
+            difference(one) or "–",
             f"{one.runs}",
             one.reason,
         ]
         for one in judgements
     ]
-    titled = [*head, "measured", "required", "n", "reason"]
+    titled = [*head, "measured", "required", "difference", "n", "reason"]
     if not any(one.reason for one in judgements):
         titled, rows = titled[:-1], [row[:-1] for row in rows]
     print_table(titled, rows, title=f"{title}: {summary(judgements)}", words=words)
@@ -144,10 +146,3 @@ def summary(judgements: Sequence[Judgement]) -> str:
         for verdict, word in (("pass", "passed"), ("fail", "failed"), ("undecided", "undecided"))
     }
     return ", ".join(f"{count} {word}" for word, count in counts.items())
-
-
-def _measured(one: Judgement) -> str:
-    if one.measured is None:
-        return "–"
-    interval = "" if one.low is None else f" [{one.low:.4g}, {one.high:.4g}]"
-    return f"{one.measured:.4g}{interval}"

@@ -81,6 +81,11 @@ def tolerated() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         close_stdout()
+    except SystemExit as ended:
+        # Rich ends the process with code 1 if the pipe closes while it prints help.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        close_stdout()
 
 
 def close_stdout() -> None:

@@ -194,7 +194,7 @@ def tune(
     line: Line,
     output: SearchOutput,
 ) -> int:
-    r"""Find the parameter values that are best in one or several objectives.
+    r"""Find the parameter values that optimise one or several objectives.
 
     Options that are not given take their values from the table \[tune] of the file.
     """

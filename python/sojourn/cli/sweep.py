@@ -1,4 +1,4 @@
-"""``sojourn sweep``: run a scenario at many points of its parameters."""
+"""``sojourn sweep``: run a scenario with many combinations of parameter values."""
 
 import bisect
 import itertools
@@ -61,7 +61,7 @@ def sweep(
     everything: Everything = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Run a scenario file, or traffic such as rrul_be, at many points of its parameters."""
+    """Run a scenario, or traffic such as rrul_be, with many combinations of parameter values."""
     scenario, tables = Origin(file=file, line=line, change=change).read()
     plan = given.plan(tables, scenario=_arms(scenario, arm))
     where = place(plan.on)

@@ -378,10 +378,19 @@ def described(one: Judgement) -> str:
     sign = one.expectation.sides[1]
     if one.measured is None or one.required is None:
         return f"{one.verdict}: {one.reason}"
-    interval = "" if one.low is None else f" [{one.low:.4g}, {one.high:.4g}]"
     reason = f"; {one.reason}" if one.reason else ""
-    text = f"{one.measured:.4g}{interval}, expected {sign} {one.required:.4g}"
+    text = f"{one.measured:.4g}, expected {sign} {one.required:.4g}, difference {difference(one)}"
     return f"{one.verdict}: {text} ({one.runs} runs){reason}"
+
+
+def difference(one: Judgement) -> str:
+    """Write what was measured minus what was required, with the interval that decided."""
+    if one.measured is None or one.required is None:
+        return ""
+    text = f"{one.measured - one.required:.4g}"
+    if one.low is None or one.high is None:
+        return text
+    return f"{text} [{one.low - one.required:.4g}, {one.high - one.required:.4g}]"
 
 
 def _text(text: str) -> str:

@@ -173,6 +173,9 @@ def link_rates(text: str) -> Rates:
 
 def line_rates(preset: str | None, link: str | None, default: str) -> Rates:
     """Return the rates of a line: those of `link`, of the preset, or else the default ones."""
+    if link in link_presets():
+        rule = "a preset; expected rates such as 10/1mbit, or the preset as {preset}"
+        raise ArgumentError("link", link, rule)
     own = link_rates(default if link is None else link)
     if preset is None:
         return own

@@ -1,4 +1,4 @@
-"""Find settings that are best in one or several objectives."""
+"""Find settings that optimise one or several objectives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -495,7 +495,7 @@ def _written(values: Values, planned: PreparedTune) -> dict[str, str | None]:
 
 @takes(TunePlan)
 def tune(plan: TunePlan) -> TuneResult:
-    """Search for the parameter values that are best in one or several objectives.
+    """Search for the parameter values that optimise one or several objectives.
 
     Optuna proposes the values. The trials on the Pareto front are measured again with new seeds,
     because the best of many trials is partly best by chance.

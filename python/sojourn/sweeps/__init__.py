@@ -1,4 +1,4 @@
-"""Sweeps: a scenario at many points of its parameters."""
+"""Sweeps: a scenario with many combinations of parameter values."""
 
 from sojourn.sweeps.result import SweepResult
 from sojourn.sweeps.run import SweepInterrupted, sweep

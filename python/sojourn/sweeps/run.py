@@ -293,7 +293,7 @@ def _column(path: str, values: Sequence[Value]) -> pl.Series:
 
 @takes(SweepPlan)
 def sweep(plan: SweepPlan) -> SweepResult:
-    """Run a scenario at many points of its parameters.
+    """Run a scenario with many combinations of parameter values.
 
     Only the metrics of each run are kept in memory. Replication `k` has the same seed at all
     points, so differences between points are paired.

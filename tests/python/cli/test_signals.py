@@ -99,6 +99,14 @@ def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
     assert segments(store) == []
 
 
+@pytest.mark.parametrize("command", ["", "compare --help"])
+def test_help_into_a_closed_pipe_is_no_error(tmp_path: Path, command: str) -> None:
+    line = f"set -o pipefail; {' '.join(COMMAND)} {command} | true"
+    done = shell(line, tmp_path)
+    assert done.returncode in {0, 141}, done.stderr
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     "closed",
     [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- 2>&- <&-", "2>/dev/full", "2> >(exec 0<&-; sleep 1)"],

@@ -17,6 +17,8 @@ from sojourn.expectations.judging import (
     Judgement,
     Measured,
     _least,
+    described,
+    difference,
     failed,
     judge,
     junit,
@@ -80,6 +82,18 @@ def test_arms_are_compared_in_runs_with_the_same_seed() -> None:
     assert (one.verdict, one.arm, one.runs) == ("pass", "a, b", 3)
     assert judge([expectation('goodput_down > goodput_down["a"]')], of)[0].arm == "b"
     assert verdicts("goodput_down > 0", of) == ["undecided", "undecided"]
+
+
+def test_the_interval_shown_is_that_of_the_difference() -> None:
+    (one,) = judge(
+        [expectation('goodput_down["a"] < goodput_down["b"]')],
+        measured([1.0, 5.0, 9.0], [1.5, 5.6, 9.5]),
+    )
+    # By hand: -0.5333 ± 4.303 * 0.0577 / sqrt(3).
+    assert difference(one) == "-0.5333 [-0.6768, -0.3899]"
+    assert described(one) == (
+        "pass: 5, expected < 5.533, difference -0.5333 [-0.6768, -0.3899] (3 runs)"
+    )
 
 
 def test_an_expectation_may_be_about_some_arms() -> None:
