@@ -471,14 +471,20 @@ def build(
         return plan(**values)
 
 
-def table_schema(plan: type[Plan], description: str) -> dict[str, Any]:
-    """Return the JSON Schema of the table of a plan in scenario files."""
-    return {
+def table_schema(plan: type[Plan], description: str, *, is_whole: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of the table of a plan in scenario files.
+
+    A whole table has all required arguments; the others of another table may be options.
+    """
+    keys = [one for one in declared(plan) if one.argument.in_files]
+    found = {
         "type": "object",
         "description": description,
         "additionalProperties": False,
-        "properties": {one.name: _schema(one) for one in declared(plan) if one.argument.in_files},
+        "properties": {one.name: _schema(one) for one in keys},
     }
+    required = [one.name for one in keys if one.is_required]
+    return {**found, "required": required} if is_whole else found
 
 
 def _schema(one: Declared) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def all_expectations(
     groups: bool = True,
 ) -> list[Expectation]:
     """Read the expectations of a scenario file and those of the command line."""
-    own = [] if tables is None else expectations(tables.get("expect", []), tables.file)
+    own = [] if tables is None else expectations(tables.get("expect", []), tables)
     found = [
         *own,
         *(expectation(text, place="--expect") for text in texts or ()),

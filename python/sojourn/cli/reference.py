@@ -156,6 +156,7 @@ def document() -> str:
 def _tables() -> dict[str, Schema]:
     # Slow to import.
     from sojourn.arguments import table_schema  # noqa: PLC0415
+    from sojourn.expectations.expectation import ExpectPlan  # noqa: PLC0415
     from sojourn.search.tune import TunePlan  # noqa: PLC0415
     from sojourn.sweeps.run import SweepPlan  # noqa: PLC0415
 
@@ -166,38 +167,9 @@ def _tables() -> dict[str, Schema]:
         "expect": {
             "type": "array",
             "description": "Expectations, which `sojourn test` judges; not part of the scenario.",
-            "items": _table(
-                "Expectation.",
-                {
-                    "that": _text("A comparison, such as ping_ms_p99 < 40."),
-                    "name": _text("Its name in reports."),
-                    "arm": _texts("Arms that it is about; by default all.", least=1),
-                },
-                required=("that",),
-            ),
+            "items": table_schema(ExpectPlan, "Expectation.", is_whole=True),
         },
     }
-
-
-def _table(description: str, keys: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    found: Schema = {
-        "type": "object",
-        "description": description,
-        "additionalProperties": False,
-        "properties": keys,
-    }
-    return {**found, "required": list(required)} if required else found
-
-
-def _text(description: str, **more: str) -> Schema:
-    return {"type": "string", "description": description, **more}
-
-
-def _texts(description: str, *, least: int = 0, **more: str) -> Schema:
-    """Return the schema of a list of texts, which may be a single text."""
-    text = {"type": "string", **more}
-    items = {"type": "array", "items": text, "minItems": least}
-    return {"anyOf": [text, items], "description": description}
 
 
 HEAD = ("check", "finding", "verdict", "remedy")

@@ -4,13 +4,14 @@ import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.arguments import Argument, Plan, build
 from sojourn.expressions import Expression, Reference, parse
 from sojourn.result.catalogue import By, of_scope
 from sojourn.scenario import Scenario
+from sojourn.scenario.files import Tables
 
 # Statistics over runs; without one, the mean is meant.
 QUANTILES = {
@@ -19,7 +20,6 @@ QUANTILES = {
 }
 FUNCTIONS = frozenset({"mean", "abs", *QUANTILES})
 _SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-_KEYS = ("that", "name", "arm")
 CAPACITY = "capacity"
 EXAMPLE = "ping_ms_p99 < 40"
 
@@ -115,7 +115,24 @@ def _is_arm(constant: ast.Constant, nodes: Sequence[ast.AST]) -> bool:
     return any(isinstance(node, ast.Subscript) and node.slice is constant for node in nodes)
 
 
-def expectations(tables: object, file: str = "") -> list[Expectation]:
+@dataclass(frozen=True, kw_only=True)
+class ExpectPlan(Plan):
+    """A table ``[[expect]]`` of a scenario file."""
+
+    that: Annotated[str, Argument(help="A comparison, such as ping_ms_p99 < 40.", in_files=True)]
+    name: Annotated[str | None, Argument(help="Its name in reports.", in_files=True)] = None
+    arm: Annotated[
+        str | Sequence[str] | None,
+        Argument(
+            help="Arms that it is about; by default all.",
+            least_items=1,
+            example="codel",
+            in_files=True,
+        ),
+    ] = None
+
+
+def expectations(tables: Sequence[Any], source: Tables | None = None) -> list[Expectation]:
     """Read the tables ``[[expect]]`` of a scenario file, which errors name.
 
     Examples
@@ -123,38 +140,12 @@ def expectations(tables: object, file: str = "") -> list[Expectation]:
     >>> expectations([{"that": "ping_ms_p99 < 40", "arm": "codel"}])[0].arms
     ('codel',)
     """
-    place = f"{file}: expect" if file else "expect"
-    needs(place, tables, list, "tables [[expect]]")
-    return [_of_table(f"{place}[{n}]", table) for n, table in enumerate(_list(tables))]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _of_table(place: str, table: object) -> Expectation:
-    needs(place, table, Mapping, "a table [[expect]]")
-    keys: dict[str, Any] = dict(table) if isinstance(table, Mapping) else {}
-    for key in keys:
-        if key not in _KEYS:
-            message = f"{place}.{key}: unknown key; expected one of {', '.join(_KEYS)}"
-            raise _core.ScenarioError(message)
-    if "that" not in keys:
-        message = f'{place}.that: missing; expected a comparison such as "{EXAMPLE}"'
-        raise _core.ScenarioError(message)
-    needs(f"{place}.that", keys["that"], str, "a comparison")
-    if "name" in keys:
-        needs(f"{place}.name", keys["name"], str, "a text")
-    arms = keys.get("arm")
-    if arms is not None:
-        arms = [arms] if isinstance(arms, str) else arms
-        needs(f"{place}.arm", arms, list, "the name of an arm, or a list of names")
-        if not arms:
-            message = f"{place}.arm: empty; expected the name of an arm, or a list of names"
-            raise _core.ScenarioError(message)
-        for arm in arms:
-            needs(f"{place}.arm", arm, str, "names of arms")
-    return expectation(keys["that"], name=keys.get("name"), arms=arms, place=f"{place}.that")
+    file = f"{source.file}: " if source is not None and source.file else ""
+    plans = [build(ExpectPlan, f"expect[{n}]", table, source) for n, table in enumerate(tables)]
+    return [
+        expectation(one.that, name=one.name, arms=one.arm, place=f"{file}expect[{n}].that")
+        for n, one in enumerate(plans)
+    ]
 
 
 def groups(scenario: Scenario) -> dict[str, list[str]]:

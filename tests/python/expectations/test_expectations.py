@@ -145,7 +145,11 @@ def test_unknown_names_are_refused(text: str, part: str) -> None:
 def test_tables_are_checked() -> None:
     for table, part in (
         ({}, "expect[0].that: missing"),
-        ({"that": "drops < 1", "x": 1}, "expect[0].x: unknown key"),
+        (
+            {"that": "drops < 1", "x": 1},
+            "expect[0].x: unknown key; expected one of that, name",
+        ),
+        ({"that": "drops < 1", "arms": "a"}, 'expect[0].arms: unknown key; did you mean "arm"?'),
         ({"that": "drops"}, "expect[0].that"),
         ({"that": "drops < 1", "arm": 3}, "expect[0].arm"),
     ):
@@ -250,7 +254,7 @@ def test_a_quantile_needs_runs_on_both_sides_of_it(name: str, least: int) -> Non
 
 
 def test_an_empty_list_of_arms_is_refused() -> None:
-    with pytest.raises(sj.ScenarioError, match="empty; expected the name of an arm"):
+    with pytest.raises(sj.ScenarioError, match="none given; expected at least one, such as"):
         expectations([{"that": "drops < 1", "arm": []}])
 
 

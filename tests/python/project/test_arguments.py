@@ -34,6 +34,7 @@ from sojourn.cli.session import Output
 from sojourn.cli.spaces import Line
 from sojourn.exchange.exporting import ExportPlan
 from sojourn.execute.run import RunPlan
+from sojourn.expectations.expectation import ExpectPlan
 from sojourn.rfc7928_suite.api import Rfc7928Plan
 from sojourn.search.adversary import AdversaryPlan
 from sojourn.search.sensitivity import SensitivityPlan
@@ -147,10 +148,11 @@ CASES = [
     for one in declared(plan)
     for value in (*wrong(one), *OF_NO_KIND.get(f"{one.argument.kind}", ()))
 ]
-OF_STUDIES = tables(Description)
-IN_STUDIES = [
+# Those of study.toml and [[expect]], which no function has.
+OF_FILES = {ExpectPlan, *tables(Description)}
+IN_TABLES = [
     (plan, one, value)
-    for plan in sorted(OF_STUDIES, key=lambda plan: plan.__name__)
+    for plan in sorted(OF_FILES, key=lambda plan: plan.__name__)
     for one in declared(plan)
     for value in wrong(one)
 ]
@@ -201,7 +203,7 @@ def test_all_plans_of_functions_and_commands_are_tried() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     tried = {plan for plan, *_ in PLANS.values()}
-    parts = {base for plan in tried for base in plan.__mro__} | PARTS | OF_STUDIES
+    parts = {base for plan in tried for base in plan.__mro__} | PARTS | OF_FILES
     assert {plan.__qualname__ for plan in subclasses(Plan) - parts} == set()
     assert subclasses(Plan) >= tried | PARTS
 
@@ -232,11 +234,9 @@ def test_a_file_names_the_key(name: str, one: Declared, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "one", "value"), IN_STUDIES, ids=lambda part: getattr(part, "__name__", None)
+    ("plan", "one", "value"), IN_TABLES, ids=lambda part: getattr(part, "__name__", None)
 )
-def test_the_description_of_a_study_names_the_key(
-    plan: type[Plan], one: Declared, value: object
-) -> None:
+def test_a_table_of_a_file_names_the_key(plan: type[Plan], one: Declared, value: object) -> None:
     with pytest.raises(ArgumentError) as error:
         build(plan, "table", {one.name: value})
     assert re.match(rf"table\.{one.name}(: | .+: )", f"{error.value}"), f"{error.value}"
