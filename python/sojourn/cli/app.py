@@ -81,7 +81,8 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
-    epilog="Exit codes: 0 success, 1 failed or undecided expectation or unexpected error, "
+    epilog="Exit codes: 0 success, 1 failed or undecided expectation, with rfc7928 --check an "
+    "unconfirmed direction, or unexpected error, "
     "2 invalid command line, or invalid or "
     "unreadable scenario, 3 unusable result, report or output, or no live run "
     "is possible, 4 damaged result or, with --strict, validity error, 129 SIGHUP, 130 Ctrl-C, "

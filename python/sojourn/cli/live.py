@@ -127,7 +127,9 @@ class Metrics:
     def __init__(self, address: str) -> None:
         def refuse(problem: str) -> NoReturn:
             rule = "{problem}; expected ADDRESS:PORT or :PORT, PORT from 1 to {most}"
-            raise ArgumentError("metrics", address, rule, problem=problem, most=MAX_PORT) from None
+            raise ArgumentError(
+                "prometheus", address, rule, problem=problem, most=MAX_PORT
+            ) from None
 
         host, colon, port = address.rpartition(":")
         if not colon or not port.isdecimal():
@@ -333,7 +335,7 @@ class LivePlan(Plan):
             rare=True,
         ),
     ] = 0
-    metrics: Annotated[
+    prometheus: Annotated[
         str | None,
         Argument(
             help="Serve the same numbers in Prometheus text format; :PORT listens on loopback.",
@@ -378,7 +380,7 @@ def live(
         captures.check(scenario.checked, pcap, backend="live", force=force)
     claimed = storage.claimed(output.out, force=force)
     with claimed as claim, derived_files.claimed(output.report):
-        served = None if planned.metrics is None else Metrics(planned.metrics)
+        served = None if planned.prometheus is None else Metrics(planned.prometheus)
         shown = watcher(View(flows) if planned.view or flows else None, served)
         capturing = captures.capturing(pcap, force=force)
         with _output_of_program(json=output.json), capturing as capture:

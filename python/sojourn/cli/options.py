@@ -38,15 +38,12 @@ Out = Annotated[
         heading=OUTPUT,
     ),
 ]
-ReportFile = Annotated[
-    Path | None,
-    Argument(
-        help="Write an HTML report to this file; its directory is created if needed, with its "
-        "parents.",
-        metavar="FILE",
-        heading=OUTPUT,
-    ),
-]
+REPORT = Argument(
+    help="Write an HTML report to this file; its directory is created if needed, with its parents.",
+    metavar="FILE",
+    heading=OUTPUT,
+)
+ReportFile = Annotated[Path | None, REPORT]
 Everything = Annotated[
     bool,
     Argument(

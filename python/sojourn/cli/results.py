@@ -18,14 +18,14 @@ from sojourn.arguments.common import (
     Json,
 )
 from sojourn.cli import tables
-from sojourn.cli.options import Folder, ReportFile, Strict
+from sojourn.cli.options import REPORT, Folder, ReportFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.session import judged
 from sojourn.exchange import exporting, importing, measurement
 from sojourn.exchange.exporting import ExportPlan
 from sojourn.exchange.measurement import Beside, per_run, products
-from sojourn.report import measured as page
+from sojourn.report import measured
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.page import write_report
@@ -43,14 +43,9 @@ TABLE = "LaTeX table"
 def report(
     *,
     folder: Folder,
-    out: Annotated[
+    page: Annotated[
         Path | None,
-        Argument(
-            help="File of the HTML report.",
-            unset="DIR/report.html; none with --latex",
-            metavar="FILE",
-            heading=OUTPUT,
-        ),
+        replace(REPORT, option="--report", unset="DIR/report.html; none with --latex"),
     ] = None,
     latex: Annotated[
         Path | None,
@@ -108,7 +103,7 @@ def report(
                 "means of the sweep"
             )
             raise ScenarioError(message)
-        swept, file = _loaded(SweepResult.load, folder, max_memory), _file(folder, out)
+        swept, file = _loaded(SweepResult.load, folder, max_memory), _file(folder, page)
         write_report(swept, file)
         say(f"wrote report to {file}")
         return 0
@@ -116,8 +111,8 @@ def report(
     if latex is not None:
         text = result.to_latex(metric or None, group=group, baseline=baseline)
         _write(latex, text, result)
-    if latex is None or out is not None:
-        file = _file(folder, out)
+    if latex is None or page is not None:
+        file = _file(folder, page)
         write_report(result, file)
         say(f"wrote report to {file}")
     return judged([result], strict=strict)
@@ -137,9 +132,9 @@ def _loaded(load: Callable[..., T], folder: Path, max_memory: str | None) -> T:
         raise DamagedResultError(message) from None
 
 
-def _file(folder: Path, out: Path | None) -> Path:
+def _file(folder: Path, page: Path | None) -> Path:
     """Return the file of a report; by default in the directory."""
-    return derived_files.inside(folder, "report.html") if out is None else out
+    return derived_files.inside(folder, "report.html") if page is None else page
 
 
 def _write(file: Path, text: str, result: Result) -> None:
@@ -275,6 +270,6 @@ def import_(
             count = formatting.counted(len(measurements), "measured run")
             say(f"wrote {count} to {out}")
         if simulated is not None and report is not None:
-            page.write(Beside(simulated, measurements), report)
+            measured.write(Beside(simulated, measurements), report)
             say(f"wrote report to {report}")
     return 0

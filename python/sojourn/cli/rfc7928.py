@@ -52,7 +52,7 @@ def rfc7928(
         ),
     ] = OUT,
     json: Json = False,
-    strict: Annotated[
+    check: Annotated[
         bool,
         Argument(
             help="Exit with code 1 unless the runs confirm all directions that the RFC states.",
@@ -89,7 +89,7 @@ def rfc7928(
         if json:
             print(js.dumps([_document(report) for report in reports], indent=2))
     verdicts = {one.verdict for report in reports for _, one in report.characterisation.checked}
-    return FAILED if strict and verdicts & {"fail", "undecided"} else 0
+    return FAILED if check and verdicts & {"fail", "undecided"} else 0
 
 
 class _InterruptedError(Exception):

@@ -70,7 +70,7 @@ def test_strict_makes_an_error_of_validity_the_exit_code(sojourn: Command, tmp_p
     assert "error: pfifo: no link was a bottleneck" in done.stderr
     assert "goodput" in done.stdout
     assert (tmp_path / "page.html").is_file()
-    kept = ["report", str(tmp_path / "kept"), "--out", str(tmp_path / "again.html")]
+    kept = ["report", str(tmp_path / "kept"), "--report", str(tmp_path / "again.html")]
     assert sojourn(*kept).returncode == 0
     assert sojourn(*kept, "--strict").returncode == 4
     assert sojourn("compare", "pfifo", *QUICK, "--strict").returncode == 0
@@ -113,7 +113,7 @@ def test_results_and_reports_are_written_where_asked(
     assert done.returncode == 0, done.stderr
     assert sj.Result.load(tmp_path / "kept").complete
     assert (tmp_path / "pages" / "one.html").read_text(encoding="utf-8").startswith("<!doctype")
-    again = sojourn("report", "kept", "--out", "again.html")
+    again = sojourn("report", "kept", "--report", "again.html")
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.html").exists()
 

@@ -106,7 +106,7 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--report="], ["--report.*: empty; expected a path$"]),
         (["run", ""], ["FILE.*: empty; expected a path$"]),
         (["report", ""], ["DIR.*: empty; expected a path$"]),
-        (["report", ".", "--out", ""], ["--out.*: empty; expected a path$"]),
+        (["report", ".", "--report", ""], ["--report.*: empty; expected a path$"]),
         (["stats", ""], ["DIR.*: empty; expected a path$"]),
         (["reproduce", "cocoa", "--out", ""], ["--out.*: empty; expected a path$"]),
         (["reproduce", "--papers", ""], ["--papers.*: empty; expected a path$"]),
@@ -230,7 +230,7 @@ def test_what_is_no_result_cannot_be_reported_on(
         refused(sojourn("report", "kept"), 4, re.escape(name))
         damaged.write_bytes(whole)
     assert sojourn("report", "kept").returncode == 0
-    refused(sojourn("report", "kept", "--out", "kept"), 3, "it is a directory")
+    refused(sojourn("report", "kept", "--report", "kept"), 3, "it is a directory")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from support.commands import commands
 
 # Options of one name that differ between commands, and why.
 DIFFERENT = {
-    "--out": "a directory with what the command saves, or the one file of `report`",
-    "--strict": "the RFC states directions instead of validity",
+    "--out": "what the directory is for",
     "--replications": "of an arm, a point, a trial, or a trial and arm",
     "--final-replications": "of the trials on the front, or of the two arms",
     "--on": "sweeps and searches also run on clusters",
@@ -49,6 +48,24 @@ def test_options_have_a_heading_a_help_text_and_a_noun() -> None:
         if not one.is_flag and not METAVAR.fullmatch(one.metavar or ""):
             wrong.append(f"{words} {name}: metavar {one.metavar}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_numbers_show_their_range_and_defaults_have_one_style(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ranges = 0
+    for words, command in commands().items():
+        for one in getattr(command.callback, "arguments", ()):
+            if one.number is not None and one.option:
+                (option,) = (each for each in command.params if each.name == one.name)
+                assert one.limits is not None, (words, one.name)
+                assert option.help.removesuffix(" Repeatable.").endswith(f"Range: {one.limits}.")
+                ranges += 1
+    assert ranges > 25
+    app(["advise", HELP_ALL], standalone_mode=False, prog_name="sojourn")
+    shown = capsys.readouterr().out
+    assert "[default: that of the preset]" in shown
+    assert "[default: (" not in shown
 
 
 def test_arguments_are_described_by_a_noun_and_a_sentence() -> None:

@@ -155,7 +155,7 @@ def test_metrics_are_served_while_the_run_lasts(folder: Path) -> None:
         port = free.getsockname()[1]
     traces = Traces()
     ping = f"ping -q -i 0.05 -w 3 {SERVER}"
-    with start(user, folder, traces, "--metrics", f":{port}", words=ping) as process:
+    with start(user, folder, traces, "--prometheus", f":{port}", words=ping) as process:
         time.sleep(1.5)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             kind, text = answer.headers["Content-Type"], answer.read().decode()

@@ -212,7 +212,7 @@ EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("/no/such/program",), 3, "cannot start /no/such/program: no such file"),
     (("--server", "no-such-server"), ("true",), 3, "cannot start no-such-server"),
     (("--server", '"'), ("true",), 2, '--server ": no closing quotation'),
-    (("--metrics", "nine"), ("true",), 2, "--metrics nine: no port; expected ADDRESS:PORT"),
+    (("--prometheus", "nine"), ("true",), 2, "--prometheus nine: no port; expected ADDRESS:PORT"),
 ]
 
 

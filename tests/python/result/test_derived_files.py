@@ -90,7 +90,7 @@ def test_a_report_replaces_nothing_but_a_report(
     (tmp_path / "notes").write_text("mine", encoding="utf-8")
     before = (tmp_path / name).read_bytes()
     refused(sojourn("run", str(file), "--report", name), f"cannot write {name}: ")
-    refused(sojourn("report", "out", "--out", name), f"cannot write {name}: ")
+    refused(sojourn("report", "out", "--report", name), f"cannot write {name}: ")
     assert (tmp_path / name).read_bytes() == before
     assert sj.Result.load(tmp_path / "out").complete
 
@@ -105,14 +105,14 @@ def test_a_report_is_no_file_of_a_result_that_does_not_exist_yet(
 
 def test_reports_replace_reports_whole_or_not_at_all(tmp_path: Path, sojourn: Command) -> None:
     sj.run(scenario()).save(tmp_path / "out")
-    assert sojourn("report", "out", "--out", "keep.html").returncode == 0
+    assert sojourn("report", "out", "--report", "keep.html").returncode == 0
     before = (tmp_path / "keep.html").read_bytes()
     assert len(before) > LIMIT_BYTES
-    refused(limited("report", "out", "--out", "keep.html", cwd=tmp_path), "keep.html")
+    refused(limited("report", "out", "--report", "keep.html", cwd=tmp_path), "keep.html")
     assert (tmp_path / "keep.html").read_bytes() == before
     assert names(tmp_path) == ["keep.html", "out"]
     (tmp_path / "link.html").symlink_to("keep.html")
-    assert sojourn("report", "out", "--out", "link.html").returncode == 0
+    assert sojourn("report", "out", "--report", "link.html").returncode == 0
     assert (tmp_path / "link.html").is_symlink()
 
 

@@ -202,7 +202,7 @@ def test_the_command_prints_a_table_beside_a_report(
     sojourn: Command, result: sj.Result, tmp_path: Path
 ) -> None:
     result.save(tmp_path / "saved")
-    done = sojourn("report", "saved", "--latex", "-", "--group", "tcp up", "--out", "a.html")
+    done = sojourn("report", "saved", "--latex", "-", "--group", "tcp up", "--report", "a.html")
     assert done.returncode == 0, done.stderr
     assert done.stdout == result.to_latex(group="tcp up")
     assert (tmp_path / "a.html").is_file()

@@ -313,7 +313,7 @@ def test_the_command_prints_tables_and_lists_scenarios(sojourn: Command, tmp_pat
     listed = sojourn("rfc7928", "--list")
     assert listed.returncode == 0
     assert "8.2.6.2" in listed.stdout
-    run = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--strict")
+    run = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--check")
     assert run.returncode == 0, run.stderr
     assert "codel: 5.1.1 TCP-friendly sender, same initial window" in run.stdout
     assert f"wrote report to {tmp_path / 'codel.html'}" in run.stderr

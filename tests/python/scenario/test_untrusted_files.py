@@ -100,7 +100,7 @@ def test_control_characters_in_names_of_results_do_not_reach_the_terminal(
     for done in (
         saved,
         sojourn("report", place),
-        sojourn("report", place, "--out", f"{place}/again.html"),
+        sojourn("report", place, "--report", f"{place}/again.html"),
         sojourn("reproduce", "small", "--papers", "papers", "--out", folder),
     ):
         assert done.returncode == 0, done.stderr
