@@ -2,19 +2,22 @@
 
 The text is parsed by :mod:`ast`, and only names, numbers, strings, arithmetic, comparisons and
 calls of listed functions are accepted. Numbers may have a unit: ``5ms`` is 0.005 (seconds),
-``10mbit`` is 10000000 (bit per second), ``64kb`` is 65536 (bytes) and ``5%`` is 0.05.
+``10mbit`` is 10000000 (bit per second), ``64kb`` is 65536 (bytes) and ``5%`` is 0.05. In
+expressions of metrics, a number with a unit is converted to the unit of the metrics that it is
+compared with, added to or subtracted from.
 """
 
 import ast
 import operator
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from string import ascii_letters
 from typing import Any
 
 from sojourn import _core
-from sojourn.scenario.quantities import in_base_units
+from sojourn.scenario.quantities import in_base_units, quantity
 
 # Longer than any condition that a person writes; it bounds the depth of nested parentheses.
 MAX_LETTERS = 1000
@@ -24,6 +27,18 @@ _WITH_UNIT = re.compile(
     r"(?P<unit>%|(?![eE][+-]?\d)[a-zA-Z]+)"
 )
 _CONDITION, _METRICS = "links.down.rate >= 2 * 10mbit", "ping_ms_p99 / 2"
+# Of the units of metrics: the kind of quantities, and the number of base units in one.
+_METRIC_UNITS = {
+    "Mbit/s": ("rate", 10**6),
+    "ms": ("time", 10**6),
+    "s": ("time", 10**9),
+    "%": ("%", 1),
+    "": ("%", 100),
+}
+# Of an expression whose metrics have several units.
+_SEVERAL = "several units"
+# Functions whose value has another unit than their argument.
+_WITHOUT_UNIT = {"exp", "log", "log10", "sqrt"}
 # Operators of Python, which may follow a number at once.
 _WORDS = {"and", "or", "in", "is", "if", "else", "not"}
 
@@ -99,10 +114,10 @@ def parse(
     text: str,
     *,
     functions: frozenset[str] = frozenset(),
-    units: bool = True,
+    unit_of: Callable[[Reference], str] | None = None,
     example: str | None = None,
 ) -> Expression:
-    """Parse an expression.
+    """Parse an expression, of metrics if `unit_of` returns the unit of each of them.
 
     Examples
     --------
@@ -113,20 +128,26 @@ def parse(
     False
     >>> parse("loss < 1e-3").value(lambda reference: 0.002)
     False
+    >>> parse("ping < 0.04s", unit_of=lambda reference: "ms").value(lambda reference: 39.5)
+    True
     """
     if len(text) > MAX_LETTERS:
         problem = f"too long; expected at most {MAX_LETTERS} characters"
         raise ExpressionError(text[:40] + "…", problem)
-    if not units:
-        _refuse_units(text)
     try:
-        tree = syntax_tree(text, lambda number: repr(in_base_units(number)))
+        if unit_of is None:
+            tree = syntax_tree(text, lambda number: repr(in_base_units(number)))
+        else:
+            # Only the prefix distinguishes these constants from texts.
+            tree = syntax_tree(text, lambda number: f"u{number!r}")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        such = example or (_CONDITION if units else _METRICS)
+        such = example or (_CONDITION if unit_of is None else _METRICS)
         problem = f"invalid expression; expected one such as {such}"
         raise ExpressionError(text, problem) from None
     references: dict[Reference, None] = {}
     try:
+        if unit_of is not None and any(getattr(one, "kind", None) for one in ast.walk(tree)):
+            _convert(tree, None, text, unit_of)
         _check(tree, text, functions, references)
     except RecursionError:
         problem = "too deeply nested; expected a shorter expression"
@@ -153,14 +174,90 @@ def syntax_tree(text: str, replaced: Callable[[str], str]) -> ast.expr:
         return ast.parse(_WITH_UNIT.sub(one, text.strip()), mode="eval").body
 
 
-def _refuse_units(text: str) -> None:
-    for found in _WITH_UNIT.finditer(text):
-        if found["text"] is None and found["unit"] not in _WORDS:
-            problem = (
-                f"{found[0]} has a unit; expected the number alone, in the unit of the metric, "
-                f"such as {found['number']}"
-            )
-            raise ExpressionError(text, problem)
+def _convert(  # noqa: C901 - one case per kind of node
+    tree: ast.AST, unit: str | None, text: str, unit_of: Callable[[Reference], str]
+) -> None:
+    """Convert numbers with a unit to the unit that this part of an expression must have."""
+
+    def convert(part: ast.AST, expected: str | None) -> None:
+        _convert(part, expected, text, unit_of)
+
+    match tree:
+        case ast.Constant(value=str(number), kind="u"):
+            tree.value = _in_unit(number, unit, text)
+        case ast.Compare(left, _, sides):
+            own = unit or _common(_unit(side, unit_of) for side in (left, *sides))
+            for side in (left, *sides):
+                convert(side, own)
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            own = unit or _common(_unit(side, unit_of) for side in (left, right))
+            convert(left, own)
+            convert(right, own)
+        case ast.BinOp(left, ast.Mult(), right):
+            for side, other in ((left, right), (right, left)):
+                convert(side, _of_factor(side, _unit(other, unit_of), unit))
+        case ast.BinOp(left, ast.Div(), right):
+            over, under = _unit(left, unit_of), _unit(right, unit_of)
+            convert(left, unit if under is None else under)
+            convert(right, _of_factor(right, over, None) if over is None else over)
+        case ast.Call(ast.Name(name), [argument]):
+            convert(argument, None if name in _WITHOUT_UNIT else unit)
+        case ast.UnaryOp(_, operand):
+            convert(operand, unit)
+        case _:
+            if _reference(tree) is None:
+                for part in ast.iter_child_nodes(tree):
+                    convert(part, None)
+
+
+def _of_factor(factor: ast.AST, other: str | None, unit: str | None) -> str | None:
+    """Return the unit that a factor must have; percentages are shares."""
+    value = factor.value if isinstance(factor, ast.Constant) else None
+    return "" if isinstance(value, str) and value.endswith("%") else unit if other is None else None
+
+
+def _unit(  # noqa: PLR0911 - one case per kind of node
+    tree: ast.AST, unit_of: Callable[[Reference], str]
+) -> str | None:
+    """Return the unit of a part of an expression of metrics; None if it is a plain number."""
+    match tree:
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            return _common(_unit(side, unit_of) for side in (left, right))
+        case ast.BinOp(left, ast.Mult(), right):
+            both = [_unit(side, unit_of) for side in (left, right)]
+            return _SEVERAL if None not in both else both[0] or both[1]
+        case ast.BinOp(left, ast.Div(), right):
+            over, under = (_unit(side, unit_of) for side in (left, right))
+            if under is None:
+                return over
+            return None if over == under else _SEVERAL
+        case ast.BinOp(left, ast.Pow(), _):
+            return None if _unit(left, unit_of) is None else _SEVERAL
+        case ast.Call(ast.Name(name), [argument]):
+            return None if name in _WITHOUT_UNIT else _unit(argument, unit_of)
+        case ast.UnaryOp(_, operand):
+            return _unit(operand, unit_of)
+    reference = _reference(tree)
+    return None if reference is None else unit_of(reference)
+
+
+def _common(units: Iterable[str | None]) -> str | None:
+    """Return the unit that all parts have; None if they are plain numbers."""
+    found = {unit for unit in units if unit is not None}
+    return _SEVERAL if len(found) > 1 else next(iter(found), None)
+
+
+def _in_unit(number: str, unit: str | None, text: str) -> float:
+    """Return a number with a unit in the unit of a metric."""
+    read = quantity(number)
+    kind, factor = _METRIC_UNITS.get(f"{unit}", (None, 1))
+    if read is None or read.kind != kind:
+        problem = "does not fit a metric " + (f"in {unit}" if unit else "without a unit")
+        if unit in {None, _SEVERAL}:
+            problem = "is not compared with metrics of one unit, or added to them"
+        expected = f"a number alone, such as {number.rstrip(ascii_letters + '%')}"
+        raise ExpressionError(text, f"{number} {problem}; expected {expected}")
+    return float(f"{read.number / factor:.15g}")
 
 
 def _check(  # noqa: C901 - one case per kind of node
@@ -204,7 +301,7 @@ def _check(  # noqa: C901 - one case per kind of node
         _check(part, text, functions, references)
 
 
-def _reference(tree: ast.expr) -> Reference | None:
+def _reference(tree: ast.AST) -> Reference | None:
     """Return the name that this node is, with its dots and brackets."""
     match tree:
         case ast.Name(name):

@@ -10,6 +10,7 @@ from sojourn import _core
 from sojourn.arguments import Argument, Plan, build
 from sojourn.expressions import Expression, Reference, parse
 from sojourn.result.catalogue import By, of_scope
+from sojourn.result.naming import unit
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import Tables
 
@@ -69,6 +70,10 @@ def is_capacity(reference: Reference) -> bool:
     return reference.name == CAPACITY or reference.name.startswith(f"{CAPACITY}_")
 
 
+def _unit(reference: Reference) -> str:
+    return "Mbit/s" if is_capacity(reference) else unit(reference.name)
+
+
 def expectation(
     text: str,
     *,
@@ -84,7 +89,7 @@ def expectation(
     [Reference(name='ping_ms_p99', arm=None)]
     """
     try:
-        found = parse(text, functions=FUNCTIONS, units=False, example=EXAMPLE)
+        found = parse(text, functions=FUNCTIONS, unit_of=_unit, example=EXAMPLE)
     except _core.ScenarioError as error:
         message = f"{place} {error}"
         raise _core.ScenarioError(message) from None

@@ -118,6 +118,22 @@ def is_possible(name: str, links: Sequence[str] | None = None) -> bool:
     return any(metric.named(column) is not None for column in named for metric in of_runs)
 
 
+def unit(name: str) -> str:
+    """Return the unit of a metric of runs, or of ``GROUP.METRIC``.
+
+    Examples
+    --------
+    >>> unit("goodput_down"), unit("web.fct_s_p95")
+    ('Mbit/s', 's')
+    """
+    _, dot, metric = name.rpartition(".")
+    for column in (metric, *(f"{metric}{end}" for end in _UNITS)):
+        for declared in METRICS:
+            if (declared.scope in {"run", "study"}) is not bool(dot) and declared.named(column):
+                return declared.unit
+    raise _unknown(name, instead_of(name), "")
+
+
 def check_possible(name: str, links: Sequence[str] | None = None, *, place: str = "") -> None:
     """Check before the first run that a metric of runs may have this name."""
     if not is_possible(name, links):

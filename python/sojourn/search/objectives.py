@@ -13,7 +13,7 @@ import polars as pl
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, ExpressionError, Reference, parse
 from sojourn.result.metrics import mean_and_interval
-from sojourn.result.naming import check_possible, metric_column
+from sojourn.result.naming import check_possible, metric_column, unit
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm
 
@@ -85,7 +85,7 @@ def expression(text: str, links: Sequence[str] | None = None) -> Expression:
     >>> expression("ping_ms_p99 / 2").references
     (Reference(name='ping_ms_p99', arm=None),)
     """
-    found = parse(text, functions=FUNCTIONS, units=False)
+    found = parse(text, functions=FUNCTIONS, unit_of=lambda one: unit(one.name))
     wrong = next(filter(None, map(_not_a_number, ast.walk(found.tree))), None)
     if wrong is not None:
         problem = f"{wrong}; expected a metric or an expression of metrics"

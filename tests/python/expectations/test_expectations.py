@@ -1,5 +1,6 @@
 """Expectations: verdicts by intervals, tables of scenario files, and `sojourn test`."""
 
+import ast
 import contextlib
 import json
 import re
@@ -242,10 +243,49 @@ def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
     assert "no expectations" in none.stderr
 
 
-def test_numbers_have_the_unit_of_the_metric() -> None:
-    with pytest.raises(sj.ScenarioError, match="40ms has a unit; expected the number alone"):
-        expectation("ping_ms_p99 < 40ms")
-    assert expectation("drops < 1e5").expression.text == "drops < 1e5"
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("ping_ms_p99 < 40ms", [40.0]),
+        ("ping_ms_p99 < 0.04s", [40.0]),
+        ("median(ping_ms_p99) - 5ms < 2 * 20000us", [5.0, 2, 20.0]),
+        ("ping_ms_p99 / 5ms < 8", [5.0, 8]),
+        ("goodput_down >= 1500kbit", [1.5]),
+        ("goodput_down > 90% * capacity", [0.9]),
+        ("jain_down > 95%", [0.95]),
+        ("web.fct_s_p95 < 800ms", [0.8]),
+        ("web.retransmit_percent < 5%", [5.0]),
+        ("drops < 1e5", [1e5]),
+        ("ping_ms_p99 < 40", [40]),
+    ],
+)
+def test_numbers_are_converted_to_the_unit_of_the_metric(text: str, numbers: list[float]) -> None:
+    read = expectation(text)
+    constants = [
+        one.value for one in ast.walk(read.expression.tree) if isinstance(one, ast.Constant)
+    ]
+    assert sorted(constants) == sorted(numbers)
+    assert read.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("goodput_down < 40ms", "40ms does not fit a metric in Mbit/s; expected a number alone"),
+        (
+            "drops < 40ms",
+            "does not fit a metric without a unit; expected a number alone, such as 4",
+        ),
+        ("ping_ms_p99 < 40foo", "40foo does not fit a metric in ms"),
+        ("goodput_down * 5ms < 3", "5ms is not compared with metrics of one unit"),
+        ("ping_ms_p99 + web.fct_s_mean < 3s", "3s is not compared with metrics of one unit"),
+        ("ping_ms_p99 ** 2 < 3s", "3s is not compared with metrics of one unit"),
+        ("pingms_p99 < 40ms", 'unknown metric "pingms_p99"; did you mean "ping_ms_p99"'),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=re.escape(problem)):
+        expectation(text)
 
 
 @pytest.mark.parametrize(("name", "least"), [("median", 6), ("p75", 13), ("p90", 36), ("p99", 368)])

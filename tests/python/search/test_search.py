@@ -45,6 +45,7 @@ def test_fresh_seeds_differ_by_purpose_and_seed() -> None:
         ("min ping_ms_p98", 'unknown metric "ping_ms_p98"; did you mean "ping_ms_p99"?'),
         ("min 3", "no metric"),
         ('min drops["a"]', "expected metrics without arms"),
+        ("min ping_ms_p99 - 5mbit", "5mbit does not fit a metric in ms; expected a number alone"),
         ("min sin(drops)", "unknown function sin"),
         (
             "min ping_ms_p99 < 3",
@@ -69,6 +70,9 @@ def test_an_objective_is_an_expression_of_the_metrics_of_a_run() -> None:
     )
     found = objective("min log(ping_ms_p99) + drops").values(runs)
     assert found == {0: 2.0, 1: 2.0, 2: -math.inf}
+    # A number with a unit is converted to that of the metric.
+    found = objective("min log((ping_ms_p99 + 1s) / 1ms) + abs(ping_ms_p99 - 2000us)").values(runs)
+    assert found[1] == pytest.approx(math.log(1001) + 1)
 
 
 @pytest.mark.parametrize("command", ["tune", "sensitivity", "adversary"])
