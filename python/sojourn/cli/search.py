@@ -107,8 +107,9 @@ def _executed(
             planned.scenario,
             at,
             store=store_of(at, plan.shared),
-            local=stored.row_store(at.backend),
+            local=stored.row_store(at.backend, fresh=plan.fresh),
             jobs=plan.jobs,
+            fresh=plan.fresh,
             max_memory=plan.max_memory,
         ) as runner,
     ):
@@ -121,7 +122,8 @@ def _executed(
         done = counted(runner.finished, "run")
         say(f"interrupted: {done} finished; {_continue(runner)}")
     elif runner.reused:
-        say(f"{counted(runner.reused, 'run')} of {runner.finished} were stored")
+        runs = f"{counted(runner.reused, 'run')} of {runner.finished}"
+        say(f"{runs} were stored; {stored.FRESH} repeats them")
     return result
 
 

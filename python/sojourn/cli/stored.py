@@ -195,10 +195,10 @@ def _manifest(place: Path) -> Any:
     return files.read_json(place / derived_files.MANIFEST, MAX_MANIFEST)
 
 
-def row_store(backend: str | None) -> LocalRowStore | None:
+def row_store(backend: str | None, *, fresh: bool) -> LocalRowStore | None:
     """Open the run store; if it is not usable, print a warning and return None."""
     try:
-        return LocalRowStore(store=_core.RunStore(default_folder()), backend=backend)
+        return LocalRowStore(store=_core.RunStore(default_folder()), backend=backend, fresh=fresh)
     except (_core.ResultError, RuntimeError) as error:
         say(f"warning: {error}; runs are not stored")
         return None

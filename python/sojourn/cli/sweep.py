@@ -85,12 +85,12 @@ def sweep(
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
     scenarios = [group.scenario for group in planned.groups]
-    local = stored.row_store(where.backend)
+    local = stored.row_store(where.backend, fresh=plan.fresh)
     processors = stored.processors(plan.on, where, plan.jobs)
     with (
         stored.announced(plan.shared),
         derived_files.claimed(report),
-        opened(scenarios, where, store=store, local=local, jobs=plan.jobs) as at,
+        opened(scenarios, where, store=store, local=local, jobs=plan.jobs, fresh=plan.fresh) as at,
     ):
         say(_announced(planned, estimate, processors))
         execution = Execution(
@@ -139,7 +139,8 @@ def _write(
 ) -> None:
     """Write the report; print what was reused, saved and written."""
     if execution.reused:
-        say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
+        runs = f"{counted(execution.reused, 'run')} of {execution.finished}"
+        say(f"{runs} were stored; {stored.FRESH} repeats them")
     if out is not None:
         say(f"saved sweep to {out}")
     if report is not None and not result.runs.is_empty():

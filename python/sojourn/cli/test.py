@@ -8,7 +8,16 @@ from typing import Annotated
 
 from sojourn import _core
 from sojourn.arguments import Argument, FileSpelling, read_table, spelled
-from sojourn.arguments.common import OUTPUT, Backend, Jobs, Json, MaxMemory, Replications, Seed
+from sojourn.arguments.common import (
+    OUTPUT,
+    Backend,
+    Fresh,
+    Jobs,
+    Json,
+    MaxMemory,
+    Replications,
+    Seed,
+)
 from sojourn.cli import expecting, process, session, stored
 from sojourn.cli.options import Change
 from sojourn.cli.plans import command
@@ -48,6 +57,7 @@ def test(
     seed: Seed = None,
     jobs: Jobs = None,
     on: Backend = None,
+    fresh: Fresh = False,
     max_memory: MaxMemory = None,
     junit_file: Annotated[
         Path | None,
@@ -78,7 +88,9 @@ def test(
             for file, scenario, tables, planned, expected in tests:
                 run = _scenario if planned is None else _sweep
                 with spelled(FileSpelling("sweep", tables)):
-                    judgements = run(scenario, planned, expected, jobs=jobs, backend=on)
+                    judgements = run(
+                        scenario, planned, expected, jobs=jobs, backend=on, fresh=fresh
+                    )
                 found[f"{file}"] = judgements
                 if not json:
                     with tolerated():
@@ -141,6 +153,7 @@ def _scenario(
     *,
     jobs: int | None,
     backend: str | None,
+    fresh: bool,
 ) -> list[Judgement]:
     session.say_notes(scenario.checked.notes)
     with progress_bar(work_of(scenario, jobs=jobs, backend=backend)) as progress:
@@ -149,7 +162,7 @@ def _scenario(
             jobs=jobs,
             progress=progress,
             backend=backend,
-            fresh=False,
+            fresh=fresh,
             announce=lambda *_: None,
         )
     complete = execution.result.complete
@@ -170,6 +183,7 @@ def _sweep(
     *,
     jobs: int | None,
     backend: str | None,
+    fresh: bool,
 ) -> list[Judgement]:
     if planned is None:
         return []
@@ -178,7 +192,7 @@ def _sweep(
         executor=LocalExecutor(jobs=jobs, backend=backend),
         until=planned.until,
         backend=backend,
-        store=row_store(backend),
+        store=row_store(backend, fresh=fresh),
     )
     result, interrupted = executed(planned, execution, jobs_at_once(jobs, backend))
     if interrupted:

@@ -313,6 +313,7 @@ class _Tasks:
             batch=batch.name_of(job.key for job in of.jobs),
             backend=self._of.backend,
             build=worker.build(),
+            fresh=self._of.store.fresh,
         )
         key = f"sojourn-{len(of.jobs)}-runs-{uuid.uuid4().hex}"
         with self._of.errors():

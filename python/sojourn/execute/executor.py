@@ -8,7 +8,7 @@ from typing import Annotated, Protocol, runtime_checkable
 
 from sojourn import _core
 from sojourn.arguments import Argument, Plan
-from sojourn.arguments.common import EXECUTION, Jobs, MaxMemory, Progress, Seed
+from sojourn.arguments.common import EXECUTION, Fresh, Jobs, MaxMemory, Progress, Seed
 from sojourn.execute.runs import Row, Run
 
 
@@ -77,4 +77,5 @@ class ExecutionPlan(Plan):
             rare=True,
         ),
     ] = None
+    fresh: Fresh = False
     max_memory: MaxMemory = None

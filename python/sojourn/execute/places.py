@@ -103,6 +103,7 @@ def opened(
     store: str | None,
     local: RowStore | None,
     jobs: int | None,
+    fresh: bool,
 ) -> Iterator[Opened]:
     """Open the executor and the store of a sweep, and close them afterwards."""
     executor = on.executor or LocalExecutor(jobs=jobs, backend=on.backend)
@@ -112,7 +113,7 @@ def opened(
     from sojourn.execute.shared import SharedRowStore  # noqa: PLC0415 - as above
     from sojourn.storage.store import Store  # noqa: PLC0415
 
-    shared = SharedRowStore(store=Store.at(store), backend=on.backend, local=local)
+    shared = SharedRowStore(store=Store.at(store), backend=on.backend, local=local, fresh=fresh)
     shared.open(scenarios)
     with ExitStack() as stack:
         if on.clustered:

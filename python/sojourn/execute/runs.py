@@ -111,10 +111,14 @@ class LocalRowStore:
 
     store: _core.RunStore
     backend: str | None = None
+    # Whether to execute stored runs again.
+    fresh: bool = False
     _open: dict[_core.Scenario, _core.Invocation] = field(default_factory=dict)
 
     def read(self, runs: Sequence[Run]) -> Iterator[Row]:
         """Yield the stored rows of runs of one scenario."""
+        if self.fresh:
+            return
         invocation = self._opened(runs[0].scenario)
         stored = set(invocation.finished)
         for run in runs:
@@ -148,8 +152,10 @@ class LocalRowStore:
         return invocation
 
 
-def local_store(folder: str | Path | None, backend: str | None) -> LocalRowStore | None:
+def local_store(
+    folder: str | Path | None, backend: str | None, *, fresh: bool = False
+) -> LocalRowStore | None:
     """Open the run store in a directory, or return None without one."""
     if folder is None:
         return None
-    return LocalRowStore(store=_core.RunStore(folder), backend=backend)
+    return LocalRowStore(store=_core.RunStore(folder), backend=backend, fresh=fresh)

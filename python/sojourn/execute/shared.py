@@ -43,6 +43,8 @@ class SharedRowStore:
     store: Store
     backend: str | None = None
     local: RowStore | None = None
+    # Whether to execute stored runs again.
+    fresh: bool = False
     failure: str | None = None
     # One thread writes the rows of all scenarios: a search may have hundreds.
     _writer: Writer = field(default_factory=Writer)
@@ -63,7 +65,8 @@ class SharedRowStore:
         if scenario not in self._open:
             rows = self.store.rows_of(scenario)
             if rows.prefix not in self._rows:
-                rows.refresh()
+                if not self.fresh:
+                    rows.refresh()
                 self._rows[rows.prefix] = rows
             self._open[scenario] = self._rows[rows.prefix]
         return self._open[scenario]

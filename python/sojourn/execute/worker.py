@@ -38,6 +38,8 @@ class Task:
     batch: str
     backend: str | None
     build: str
+    # Whether to execute stored runs again.
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,10 @@ class Done:
 
 
 def run(task: Task) -> Done:
-    """Execute the runs of a task and store their rows, unless another worker has done so."""
+    """Execute the runs of a task and store their rows, unless another worker has done so.
+
+    A fresh task executes them in any case.
+    """
     begun = time.perf_counter()
     try:
         scenarios = [_scenario(part.scenario) for part in task.parts]
@@ -72,7 +77,7 @@ def run(task: Task) -> Done:
         )
         raise _core.UnavailableError(message)
     rows = _opened(task.store).rows_of(scenarios[0])
-    if rows.has(task.batch):
+    if not task.fresh and rows.has(task.batch):
         # A lost worker had already stored them.
         return Done(executed=0, seconds=0.0, batch=task.batch)
     found, failure = _measured(wanted, task.backend)

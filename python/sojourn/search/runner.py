@@ -175,6 +175,7 @@ def opened(
     store: str | None,
     local: RowStore | None,
     jobs: int | None,
+    fresh: bool,
     max_memory: str | None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Runner]:
@@ -182,7 +183,8 @@ def opened(
     # The points of a search are not known yet: the original one stands for them.
     original = list(grouped(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
-    with places.opened([original[0].scenario], on, store=store, local=local, jobs=jobs) as at:
+    scenarios = [original[0].scenario]
+    with places.opened(scenarios, on, store=store, local=local, jobs=jobs, fresh=fresh) as at:
         runner = Runner(
             executor=at.executor,
             store=at.store,
@@ -204,8 +206,9 @@ def executed(
         planned.scenario,
         at,
         store=store_of(at, plan.shared),
-        local=local_store(plan.store, at.backend),
+        local=local_store(plan.store, at.backend, fresh=plan.fresh),
         jobs=plan.jobs,
+        fresh=plan.fresh,
         max_memory=plan.max_memory,
         progress=plan.progress,
     ) as runner:

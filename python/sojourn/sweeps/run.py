@@ -337,10 +337,12 @@ def sweep(plan: SweepPlan) -> SweepResult:
     for group in planned.groups:
         budget.check(group.scenario, jobs=plan.jobs, max_memory=plan.max_memory, metrics=True)
         _core.check_backend(group.scenario, where.backend)
-    local = local_store(plan.store, where.backend)
+    local = local_store(plan.store, where.backend, fresh=plan.fresh)
     shared = store_of(where, plan.shared)
     scenarios = [group.scenario for group in planned.groups]
-    with opened(scenarios, where, store=shared, local=local, jobs=plan.jobs) as at:
+    with opened(
+        scenarios, where, store=shared, local=local, jobs=plan.jobs, fresh=plan.fresh
+    ) as at:
         execution = Execution(
             replications=planned.replications,
             executor=at.executor,

@@ -208,22 +208,6 @@ def test_queues_in_python_are_sent_to_the_workers(
     assert "in dequeue" in "".join(raised.value.__cause__.__notes__)
 
 
-def test_a_task_whose_batch_is_stored_executes_nothing(base: sj.Scenario, tmp_path: Path) -> None:
-    scenario = base.checked
-    names = shared.keys(scenario, None)[1:3]
-    task = worker.Task(
-        parts=(worker.Part(worker.scenario_of(scenario), (1, 2)),),
-        store=f"{tmp_path}",
-        batch=batch.name_of(names),
-        backend=None,
-        build=worker.build(),
-    )
-    assert worker.run(task).executed == 2
-    # As after its first worker was lost.
-    assert worker.run(task) == worker.Done(executed=0, seconds=0.0, batch=task.batch)
-    assert Store.at(f"{tmp_path}").verify() == (2, [])
-
-
 def test_equal_samples_are_executed_once(
     base: sj.Scenario, workers: Workers, tmp_path: Path
 ) -> None:
@@ -256,6 +240,7 @@ def test_a_failing_queue_loses_no_finished_run_of_its_task(
         batch=batch.name_of(names),
         backend=None,
         build=worker.build(),
+        fresh=False,
     )
     done = worker.run(task)
     assert done.executed == 1
@@ -295,6 +280,7 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
         batch=batch.name_of(["another"]),
         backend=None,
         build="0.0.1 (0123)",
+        fresh=False,
     )
     with pytest.raises(_core.UnavailableError, match=r"expected 0\.0\.1 \(0123\), as this process"):
         worker.run(task)
