@@ -201,7 +201,7 @@ def key_table(table: Schema, keys: list[str] | None = None) -> list[str]:
         if "description" not in value:
             message = f"{SCHEMA}: the key {key} has no description"
             raise SystemExit(message)
-        default = literals([value["default"]]) if "default" in value else ""
+        default = literals([value["default"]]) if "default" in value else value.get("x-default", "")
         if key in one_of:
             default = f"*this or* {', '.join(f'`{each}`' for each in one_of if each != key)}"
         elif key in required:

@@ -135,7 +135,7 @@ class AgreePlan(Plan):
     simulated_replications: Annotated[
         int | None,
         Argument(
-            help=f"Number of simulated runs per arm, 1 to {MAX_REPLICATIONS}.",
+            help="Number of simulated runs per arm.",
             more="They take less time than live runs, and more of them show how much runs vary by "
             "chance.",
             unset="as many as live runs",

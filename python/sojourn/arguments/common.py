@@ -89,7 +89,7 @@ OwnSeed = Annotated[
 Replications = Annotated[
     int | None,
     Argument(
-        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        help="Number of runs per arm.",
         unset="that of the scenario",
         least=1,
         most=MAX_REPLICATIONS,
@@ -100,7 +100,7 @@ Replications = Annotated[
 OwnReplications = Annotated[
     int,
     Argument(
-        help=f"Number of runs per arm, 1 to {MAX_REPLICATIONS}.",
+        help="Number of runs per arm.",
         least=1,
         most=MAX_REPLICATIONS,
         metavar="N",
@@ -127,7 +127,7 @@ Full = Annotated[
 Jobs = Annotated[
     int | None,
     Argument(
-        help=f"Number of threads (processes if a queue is written in Python), 1 to {MAX_JOBS}.",
+        help="Number of threads (processes if a queue is written in Python).",
         unset="one per processor",
         least=1,
         most=MAX_JOBS,

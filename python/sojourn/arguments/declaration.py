@@ -200,15 +200,28 @@ class Declared:
             )
         return value
 
-    def _range(self) -> str:
+    @property
+    def limits(self) -> str | None:
+        """The range of a number in words; None if it has none."""
         argument = self.argument
         if argument.above is not None:
-            text = f"expected more than {argument.above:g} and at most {argument.most:g}"
-        elif argument.most is None:
-            text = f"expected at least {argument.least}"
-        else:
-            text = f"expected {argument.least} to {argument.most}"
-        return text if argument.example is None else f"{text}, such as {argument.example}"
+            return f"more than {argument.above:g} and at most {argument.most:g}"
+        if argument.least is None:
+            return None
+        if argument.most is None:
+            return f"at least {argument.least}"
+        return f"{argument.least} to {argument.most}"
+
+    @property
+    def help(self) -> str:
+        """Its help with the range of a number."""
+        text = self.argument.help
+        return text if self.limits is None else f"{text} Range: {self.limits}."
+
+    def _range(self) -> str:
+        example = self.argument.example
+        text = f"expected {self.limits}"
+        return text if example is None else f"{text}, such as {example}"
 
     def _check_type(self, value: Any) -> None:
         accepted = [_class(member) for member in self.members]
@@ -401,7 +414,7 @@ def _with_parameters(doc: str, arguments: Sequence[Declared]) -> str:
     for one in sorted(arguments, key=lambda one: bool(one.field.kw_only)):
         is_given = one.is_required or one.argument.unset is None
         default = "" if is_given else f"By default, {one.argument.unset}."
-        words = " ".join(filter(None, [one.argument.help, one.argument.more, default]))
+        words = " ".join(filter(None, [one.help, one.argument.more, default]))
         text = PLACEHOLDER.sub(r"`\1`", words)
         lines.append(one.name)
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
@@ -490,6 +503,10 @@ def table_schema(plan: type[Plan], description: str, *, is_whole: bool = False) 
 def _schema(one: Declared) -> dict[str, Any]:
     argument = one.argument
     found: dict[str, Any] = {"description": PLACEHOLDER.sub(r"\1", argument.help)}
+    if argument.unset is not None:
+        found["x-default"] = PLACEHOLDER.sub(r"\1", argument.unset)
+    elif one.default not in {None, ()}:
+        found["default"] = one.default
     text: dict[str, Any] = {"type": "string"}
     if argument.pattern is not None:
         text["pattern"] = argument.pattern

@@ -7,6 +7,7 @@
 import ast
 import copy
 import gc
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,8 +42,13 @@ def show_rare(command: Any) -> None:
 
 
 def _described(parameters: list[Any], panel: str | None = None) -> list[Any]:
-    """Remove the types of flags and arguments, which say nothing; describe ``--help``."""
+    """Remove the types of flags and arguments, which say nothing; describe ``--help``.
+
+    Defaults in words look as other defaults; Typer would put them in parentheses.
+    """
     for parameter in parameters:
+        if isinstance(getattr(parameter, "show_default", None), str):
+            parameter._get_default_string = partial(_default, parameter.show_default)  # noqa: SLF001
         if isinstance(parameter, TyperArgument):
             parameter.display_type_rich = _no_type  # type: ignore[method-assign]
         if getattr(parameter, "is_flag", False):
@@ -61,6 +67,11 @@ def _place(parameter: Any) -> int:
     if heading == "Scenario":
         return -1
     return 1 + LAST.index(heading) if heading in LAST else 0
+
+
+def _default(text: str, **_: Any) -> str:
+    """Return a default in words."""
+    return text
 
 
 def _no_type(ctx: Any) -> None:

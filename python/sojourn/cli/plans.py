@@ -362,4 +362,4 @@ def _with_options(text: str) -> str:
 
 def _text(one: Declared) -> str:
     # Brackets would be markup of rich.
-    return _with_options(one.argument.help).replace("[", "\\[")
+    return _with_options(one.help).replace("[", "\\[")

@@ -9,12 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import sojourn as sj
-from sojourn.arguments import read_table
+from sojourn.arguments import declared, read_table
 from sojourn.cli.reference import document
 from sojourn.expectations.expectation import expectations
 from sojourn.search import tune
 from sojourn.sweeps import run
 from support.searched import TEXT
+from support.shell import ROOT
 
 BASE = sj.Scenario.from_toml(TEXT)
 SCHEMA = json.loads(document())
@@ -96,3 +97,21 @@ def test_the_schema_refuses_no_table_that_is_read(name: str) -> None:
     # Most of the refused tables are refused by both.
     assert accepted > 2 * len(keys_of(name))
     assert refused > 10 * len(keys_of(name))
+
+
+@pytest.mark.parametrize("name", ["sweep", "tune"])
+def test_the_schema_and_the_reference_state_the_defaults(name: str) -> None:
+    plan = {"sweep": run.SweepPlan, "tune": tune.TunePlan}[name]
+    table = json.loads(document())["properties"][name]["properties"]
+    page = (ROOT / "docs/reference/scenario.md").read_text(encoding="utf-8")
+    rows = page.split(f"\n### `{name}`\n")[1].split("\n### ")[0]
+    stated = 0
+    for one in declared(plan):
+        if one.name not in table or (one.default in {None, ()} and one.argument.unset is None):
+            continue
+        key = "default" if one.argument.unset is None else "x-default"
+        assert table[one.name][key] == (one.argument.unset or one.default)
+        shown = one.argument.unset or f"`{one.default}`"
+        assert re.search(rf"^\| `{one.name}` \| \w+ \| {re.escape(shown)} \|", rows, re.MULTILINE)
+        stated += 1
+    assert stated >= 2
