@@ -155,17 +155,10 @@ def _estimates(samples: Iterable[Sequence[float]], estimate: Estimate) -> list[m
 
 
 def ranked(
-    runs: pl.DataFrame,
-    paths: Sequence[str],
-    name: str,
-    *,
-    largest: bool,
-    count: int,
-    estimate: Estimate = metrics.mean_and_interval,
+    points: pl.DataFrame, runs: pl.DataFrame, name: str, *, largest: bool, count: int
 ) -> pl.DataFrame:
     """Rank points by the mean of a metric, with the paired differences from the best one."""
-    table = by_point(runs, paths, [name], estimate).drop_nulls(name)
-    table = table.sort(name, descending=largest, maintain_order=True)
+    table = points.drop_nulls(name).sort(name, descending=largest, maintain_order=True)
     replications = runs["replication"].unique().sort().to_list()
     column = {replication: n for n, replication in enumerate(replications)}
     place = {cell: n for n, cell in enumerate(table.select(KEYS).iter_rows())}

@@ -161,10 +161,10 @@ def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str
     if len(of.axes) < _TWO or of.sampled or table.is_empty():
         return [], 0
     x, y = (scale(path, result.points[path]) for path in of.axes[:_TWO])
-    if max(len(x.values), len(y.values)) > _MOST_CELLS:
-        return [], 0
-    low, high = (float(value) for value in _ends(table[metric.column]))
     panels = list(_panels(table, of.maps))
+    if max(len(x.values), len(y.values)) > _MOST_CELLS:
+        return [], len(panels)
+    low, high = (float(value) for value in _ends(table[metric.column]))
     found = []
     for name, panel in panels[:MOST_PANELS]:
         rows = {(row[x.path], row[y.path]): row for row in panel.iter_rows(named=True)}

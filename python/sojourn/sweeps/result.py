@@ -295,16 +295,13 @@ class SweepResult:
         ResultError
             The metric or the arm is unknown.
         """
-        runs = self.runs if arm is None else self._of_arm(self.runs, arm)
-        column = self.column(metric)
-        return estimates.ranked(
-            runs,
-            self.parameters,
-            column,
-            largest=largest,
-            count=count,
-            estimate=self._estimate,
+        points, runs = (
+            table if arm is None else self._of_arm(table, arm) for table in (self.points, self.runs)
         )
+        column = self.column(metric)
+        ends = (column, f"{column}_low", f"{column}_high")
+        points = points.select("point", *self.parameters, "arm", "n", *ends)
+        return estimates.ranked(points, runs, column, largest=largest, count=count)
 
     def heatmap(
         self,

@@ -104,13 +104,13 @@ def test_a_ranking_says_which_points_may_be_best() -> None:
             for k, v in enumerate(of_queue)
         ]
     )
-    table = estimates.ranked(runs, ["queue"], "delay_ms", largest=False, count=3)
+    points = estimates.by_point(runs, ["queue"], ["delay_ms"])
+    table = estimates.ranked(points, runs, "delay_ms", largest=False, count=3)
     assert table["queue"].to_list() == ["good", "equal", "bad"]
     assert table["may_be_best"].to_list() == [True, True, False]
     assert table["difference_low"][2] > 0
-    narrow = estimates.ranked(
-        runs.filter(pl.col("point") != 1), ["queue"], "delay_ms", largest=False, count=2
-    )
+    two = (frame.filter(pl.col("point") != 1) for frame in (points, runs))
+    narrow = estimates.ranked(*two, "delay_ms", largest=False, count=2)
     width = table["difference_high"] - table["difference_low"]
     assert width[2] > (narrow["difference_high"] - narrow["difference_low"])[1]
 

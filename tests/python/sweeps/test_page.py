@@ -77,6 +77,15 @@ def test_a_report_loads_nothing_and_is_complete_without_its_script(
     assert "a <b>" not in without
 
 
+def test_heat_maps_with_too_many_cells_are_named(
+    swept: sj.SweepResult, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Not shown: 2 heat maps" not in text
+    monkeypatch.setattr(panels, "_MOST_CELLS", 2)
+    # One for each arm.
+    assert "Not shown: 2 heat maps; SweepResult.lines and heatmap draw any" in page.html(swept)
+
+
 def test_figures_have_values_on_hover_and_their_data_as_tables(text: str) -> None:
     figures = re.findall(r"<figure>.*?</figure>", text, flags=re.DOTALL)
     # Per metric: a panel for each rtt, and a heat map for each arm.
