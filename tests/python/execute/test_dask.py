@@ -534,3 +534,23 @@ def test_tls_of_the_configuration_of_dask_is_used(tmp_path: Path) -> None:
                         executor._connected()  # noqa: SLF001
                 finally:
                     executor.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay_s", [1.0, 2.0, 3.0, 5.0])
+def test_a_signal_while_the_workers_start_is_no_traceback(delay_s: float, tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(TEXT.format(duration="2000s"), encoding="utf-8")
+    words = ["sweep", "scenario.toml", "-p", "links.up.rate=4mbit,8mbit", "--on", "dask"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sojourn", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(delay_s)
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, output
+    assert "Traceback" not in output
