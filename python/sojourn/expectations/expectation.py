@@ -3,7 +3,8 @@
 import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from sojourn import _core
@@ -33,6 +34,14 @@ class Expectation:
     name: str | None = None
     arms: tuple[str, ...] | None = None
     place: str = "expectation"
+    # The file with its table, if it has one.
+    source: Tables | None = field(default=None, compare=False)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Let errors name the file and the line of the expectation."""
+        with _located(self.place, self.source):
+            yield
 
     @property
     def text(self) -> str:
@@ -80,6 +89,7 @@ def expectation(
     name: str | None = None,
     arms: Sequence[str] | None = None,
     place: str = "expect",
+    source: Tables | None = None,
 ) -> Expectation:
     """Read an expectation.
 
@@ -98,7 +108,11 @@ def expectation(
         message = f'{place} "{text}": expected one comparison by <, <=, > or >=, such as {EXAMPLE}'
         raise _core.ScenarioError(message)
     checked = Expectation(
-        expression=found, name=name, arms=None if arms is None else tuple(arms), place=place
+        expression=found,
+        name=name,
+        arms=None if arms is None else tuple(arms),
+        place=place,
+        source=source,
     )
     if not checked.metrics:
         message = f'{place} "{text}": no metric; expected one such as ping_ms_p99'
@@ -145,12 +159,26 @@ def expectations(tables: Sequence[Any], source: Tables | None = None) -> list[Ex
     >>> expectations([{"that": "ping_ms_p99 < 40", "arm": "codel"}])[0].arms
     ('codel',)
     """
-    file = f"{source.file}: " if source is not None and source.file else ""
-    plans = [build(ExpectPlan, f"expect[{n}]", table, source) for n, table in enumerate(tables)]
-    return [
-        expectation(one.that, name=one.name, arms=one.arm, place=f"{file}expect[{n}].that")
-        for n, one in enumerate(plans)
-    ]
+    return [_of_table(f"expect[{n}]", table, source) for n, table in enumerate(tables)]
+
+
+def _of_table(name: str, table: Mapping[str, object], source: Tables | None) -> Expectation:
+    given = build(ExpectPlan, name, table, source)
+    place = f"{name}.that"
+    with _located(place, source):
+        return expectation(given.that, name=given.name, arms=given.arm, place=place, source=source)
+
+
+@contextmanager
+def _located(place: str, source: Tables | None) -> Iterator[None]:
+    """Let errors name the file and the line of a key."""
+    try:
+        yield
+    except _core.ScenarioError as error:
+        if source is None:
+            raise
+        table, _, key = place.rpartition(".")
+        raise _core.ScenarioError(source.located(f"{error}", table, key)) from None
 
 
 def groups(scenario: Scenario) -> dict[str, list[str]]:

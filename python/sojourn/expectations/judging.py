@@ -120,40 +120,44 @@ def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judge
     """Judge expectations."""
     found = []
     for one in expectations:
-        for arm in _subjects(one, measured.arms):
-            with np.errstate(all="ignore"):
-                found.append(_judged(one, arm, measured))
+        with one.located(), np.errstate(all="ignore"):
+            found += [_judged(one, arm, measured) for arm in _subjects(one, measured.arms)]
     return found
 
 
 def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
     """Check the names of metrics before the first run, as far as they are known."""
     for one in expectations:
-        for reference in one.metrics:
-            if "." in reference.name and not groups:
-                raise invalid(_place(one), f"{reference.name}: a sweep has no metrics of groups")
-            if "." not in reference.name:
-                check_possible(reference.name, place=_place(one))
+        with one.located():
+            for reference in one.metrics:
+                if "." in reference.name and not groups:
+                    raise invalid(
+                        _place(one), f"{reference.name}: a sweep has no metrics of groups"
+                    )
+                if "." not in reference.name:
+                    check_possible(reference.name, place=_place(one))
 
 
 def check_metrics(expectations: Sequence[Expectation], links: Sequence[str]) -> None:
     """Check the names of metrics of runs before the first run."""
     for one in expectations:
-        for reference in one.metrics:
-            if "." not in reference.name:
-                check_possible(reference.name, links, place=_place(one))
+        with one.located():
+            for reference in one.metrics:
+                if "." not in reference.name:
+                    check_possible(reference.name, links, place=_place(one))
 
 
 def check_groups(expectations: Sequence[Expectation], known: Mapping[str, Sequence[str]]) -> None:
     """Check the names of groups and of their metrics before the first run."""
     for one in expectations:
-        for reference in one.metrics:
-            group, dot, metric = reference.name.rpartition(".")
-            if not dot:
-                continue
-            if group not in known:
-                raise _unknown_group(_place(one), group, known)
-            metric_column(metric, known[group], _place(one))
+        with one.located():
+            for reference in one.metrics:
+                group, dot, metric = reference.name.rpartition(".")
+                if not dot:
+                    continue
+                if group not in known:
+                    raise _unknown_group(_place(one), group, known)
+                metric_column(metric, known[group], _place(one))
 
 
 def _unknown_group(place: str, group: str, known: Iterable[str]) -> _core.ScenarioError:
@@ -165,7 +169,8 @@ def _unknown_group(place: str, group: str, known: Iterable[str]) -> _core.Scenar
 def check_arms(expectations: Sequence[Expectation], arms: Sequence[str]) -> None:
     """Check the names of arms before the first run."""
     for one in expectations:
-        _subjects(one, arms)
+        with one.located():
+            _subjects(one, arms)
 
 
 def check_links(
@@ -173,9 +178,10 @@ def check_links(
 ) -> None:
     """Check the capacities of links before the first run."""
     for one in expectations:
-        for subject in _subjects(one, list(capacities)):
-            for reference in filter(is_capacity, one.expression.references):
-                _capacity(one, reference, capacities[_arm_of(one, reference, subject)])
+        with one.located():
+            for subject in _subjects(one, list(capacities)):
+                for reference in filter(is_capacity, one.expression.references):
+                    _capacity(one, reference, capacities[_arm_of(one, reference, subject)])
 
 
 def failed(judgements: Sequence[Judgement]) -> bool:

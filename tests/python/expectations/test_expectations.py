@@ -375,6 +375,8 @@ def test_an_unknown_metric_is_refused_with_its_file_place_and_the_nearest_name(
         run = sojourn("test", f"{good}", "te.toml")
         assert run.returncode == 2
         assert run.stderr.startswith(f'sojourn: te.toml: expect[0].that "{that}": {problem}')
+        line = TEXT.count("\n") + 2
+        assert run.stderr.endswith(f" (line {line})\n")
         assert run.stdout == ""
 
 
