@@ -59,8 +59,8 @@ def _described(parameters: list[Any], panel: str | None = None) -> list[Any]:
     return parameters
 
 
-def _place(parameter: Any) -> int:
-    """Return the place of a parameter in the help: arguments, then options by their headings."""
+def _order(parameter: Any) -> int:
+    """Return the order of a parameter in the help: arguments, then options by their headings."""
     heading = getattr(parameter, "rich_help_panel", None)
     if isinstance(parameter, TyperArgument):
         return -2
@@ -85,7 +85,7 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.sort(key=_place)
+        self.params.sort(key=_order)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``, and ``--help-all`` if options are rare."""

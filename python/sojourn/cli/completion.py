@@ -71,7 +71,7 @@ def backends(incomplete: str) -> list[str]:
     return [name for name in _core.backend_names() if name.startswith(incomplete)]
 
 
-def places(incomplete: str) -> list[str]:
+def targets(incomplete: str) -> list[str]:
     """List the backends and clusters whose names begin with `incomplete`."""
     return [*backends(incomplete), *(one for one in ("dask",) if one.startswith(incomplete))]
 

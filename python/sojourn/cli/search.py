@@ -21,8 +21,8 @@ from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import ExecutionPlan
-from sojourn.execute.places import place, store_of
 from sojourn.execute.shared import keys
+from sojourn.execute.targets import store_of, target
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
 from sojourn.search import objectives
@@ -63,7 +63,7 @@ def _conduct(
     save: Callable[[Found], object] | None = None,
 ) -> int:
     """Execute a search, save its result and print it."""
-    at = place(plan.on)
+    at = target(plan.on)
     _core.check_backend(planned.scenario.checked, at.backend)
     if store_of(at, plan.shared) is not None:
         # Before a dry run: the runs of some backends cannot be shared.
@@ -98,7 +98,7 @@ def _executed(
     size: str,
 ) -> Found | None:
     """Execute a search, show its progress and store its runs; None if a signal ended it."""
-    at = place(plan.on)
+    at = target(plan.on)
     processors = stored.processors(plan.on, at, plan.jobs)[1]
     duration_s = planned.scenario.checked.duration_s
     with (

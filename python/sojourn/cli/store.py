@@ -30,7 +30,7 @@ store = typer.Typer(
 )
 
 
-Place = Annotated[
+StoreName = Annotated[
     str | None,
     Argument(
         help="A shared store: s3://bucket/prefix or a directory, as in `sojourn sweep --shared`.",
@@ -44,7 +44,7 @@ class _Store(Protocol):
     """The methods that the commands need from a store."""
 
     @property
-    def place(self) -> str: ...
+    def name(self) -> str: ...
 
     def scenarios(self) -> list[dict[str, Any]]: ...
 
@@ -61,7 +61,7 @@ class _Local:
         self._folder = default_folder()
 
     @property
-    def place(self) -> str:
+    def name(self) -> str:
         return f"{self._folder}"
 
     def scenarios(self) -> list[dict[str, Any]]:
@@ -82,16 +82,16 @@ class _Local:
 class _Shared:
     """A shared store."""
 
-    def __init__(self, place: str, *, named: bool) -> None:
+    def __init__(self, name: str, *, named: bool) -> None:
         # Whether the user has named it: a directory without runs may be none.
         self._named = named
         # Imported here: it loads polars.
         from sojourn.storage.store import Store  # noqa: PLC0415
 
-        self._store = Store.at(place)
+        self._store = Store.at(name)
 
     @property
-    def place(self) -> str:
+    def name(self) -> str:
         return self._store.url
 
     def scenarios(self) -> list[dict[str, Any]]:
@@ -116,19 +116,19 @@ class _Shared:
             self._store.check()
 
 
-def _opened(place: str | None) -> list[_Store]:
+def _opened(name: str | None) -> list[_Store]:
     """Open a shared store, or the run store of the user with that of workers on this machine."""
-    if place is not None:
-        return [_Shared(place, named=True)]
+    if name is not None:
+        return [_Shared(name, named=True)]
     of_cluster = default_folder() / runs.CLUSTER
     return [_Local(), *([_Shared(f"{of_cluster}", named=False)] if of_cluster.exists() else [])]
 
 
 @store.command("ls", cls=Command)
 @command()
-def list_(*, place: Place = None, json: Json = False) -> int:
+def list_(*, name: StoreName = None, json: Json = False) -> int:
     """List the scenarios with stored runs of sweeps, searches and interrupted commands."""
-    found = [(opened.place, opened.scenarios()) for opened in _opened(place)]
+    found = [(opened.name, opened.scenarios()) for opened in _opened(name)]
     if json:
         print(
             js.dumps([{"store": where, **one} for where, all_ in found for one in all_], indent=2)
@@ -156,13 +156,13 @@ def list_(*, place: Place = None, json: Json = False) -> int:
 
 @store.command("du", cls=Command)
 @command()
-def usage(*, place: Place = None) -> int:
+def usage(*, name: StoreName = None) -> int:
     """Print the size of the store."""
-    for opened in _opened(place):
+    for opened in _opened(name):
         found = opened.scenarios()
         number, stored = (sum(one[key] for one in found) for key in ("runs", "bytes"))
         scenarios = counted(len(found), "scenario")
-        print(f"{size(stored)}  {counted(number, 'run')} of {scenarios}  {opened.place}")
+        print(f"{size(stored)}  {counted(number, 'run')} of {scenarios}  {opened.name}")
     return 0
 
 
@@ -170,7 +170,7 @@ def usage(*, place: Place = None) -> int:
 @command()
 def collect(
     *,
-    place: Place = None,
+    name: StoreName = None,
     older_than: Annotated[
         str,
         Argument(
@@ -186,19 +186,19 @@ def collect(
     store, only this command removes runs; it uses the clock of the store.
     """
     age = seconds(older_than)
-    print(f"removed {size(sum(opened.collect(age) for opened in _opened(place)))}")
+    print(f"removed {size(sum(opened.collect(age) for opened in _opened(name)))}")
     return 0
 
 
 @store.command("verify", cls=Command)
 @command()
-def verify(*, place: Place = None) -> int:
+def verify(*, name: StoreName = None) -> int:
     """Read all stored runs and compare their checksums; exit code 4 if some are damaged.
 
     Nothing is repaired or removed.
     """
     all_records = all_damaged = 0
-    for opened in _opened(place):
+    for opened in _opened(name):
         records, damaged = opened.verify()
         all_records += records
         for file, count, what in damaged:

@@ -14,9 +14,9 @@ from sojourn.cli import process
 from sojourn.cli.process import say
 from sojourn.cli.progress import RunProgress
 from sojourn.execute.executor import jobs_at_once
-from sojourn.execute.places import Place
 from sojourn.execute.run import Interrupted, NotCapturedError, execute
 from sojourn.execute.runs import LocalRowStore, begin, default_folder, meter
+from sojourn.execute.targets import Target
 from sojourn.result import Result, derived_files
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
@@ -204,7 +204,7 @@ def row_store(backend: str | None, *, fresh: bool) -> LocalRowStore | None:
         return None
 
 
-def processors(on: object, at: Place, jobs: int | None) -> tuple[int | None, str]:
+def processors(on: object, at: Target, jobs: int | None) -> tuple[int | None, str]:
     """Return the number of processors that execute runs, None if unknown, and their description."""
     if at.scheduler is not None:
         return None, f"on {on}"

@@ -21,7 +21,7 @@ from sojourn.cli.run import only
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic, without_arms
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
-from sojourn.execute.places import opened, place, store_of
+from sojourn.execute.targets import opened, store_of, target
 from sojourn.expectations.judging import Judgement, failed
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
@@ -64,7 +64,7 @@ def sweep(
     """Run a scenario, or traffic such as rrul_be, with many combinations of parameter values."""
     scenario, tables = Origin(file=file, line=line, change=change).read()
     plan = given.plan(tables, scenario=_arms(scenario, arm))
-    where = place(plan.on)
+    where = target(plan.on)
     store = store_of(where, plan.shared)
     planned = prepared(plan, dry=dry_run)
     expected = expecting.all_expectations(expect, tables, groups=False)
@@ -194,14 +194,14 @@ def _work(planned: PreparedSweep, jobs: int | None) -> Work:
     def share(finished: int) -> float:
         if finished >= ends[-1]:
             return 1.0
-        place = bisect.bisect_right(ends, finished) - 1
-        within = (finished - ends[place]) / counts[place]
-        return (times[place] + within * costs[place]) / times[-1]
+        group = bisect.bisect_right(ends, finished) - 1
+        within = (finished - ends[group]) / counts[group]
+        return (times[group] + within * costs[group]) / times[-1]
 
     def current(finished: int) -> str:
-        place = bisect.bisect_right(ends, finished) - 1
-        arms = planned.groups[place].arms
-        shown = arms[(finished - ends[place]) % len(arms)]
+        group = bisect.bisect_right(ends, finished) - 1
+        arms = planned.groups[group].arms
+        shown = arms[(finished - ends[group]) % len(arms)]
         arm = f", {shown.arm}" if len(planned.scenario.checked.arms) > 1 else ""
         return f"{planned.points[shown.points[0]].label}{arm}"
 

@@ -54,7 +54,7 @@ class ExecutionPlan(Plan):
             expected="a text or an executor",
             metavar="PLACE",
             heading=EXECUTION,
-            completion="places",
+            completion="targets",
         ),
     ] = None
     store: Annotated[

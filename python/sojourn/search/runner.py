@@ -11,12 +11,12 @@ from typing import TypeVar
 import polars as pl
 
 from sojourn import _core
-from sojourn.execute import places
+from sojourn.execute import targets
 from sojourn.execute.executor import ExecutionPlan, Executor
 from sojourn.execute.local import LocalExecutor
-from sojourn.execute.places import Place, place, store_of
 from sojourn.execute.points import grouped
 from sojourn.execute.runs import RowStore, local_store, meter
+from sojourn.execute.targets import Target, store_of, target
 from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.search.dimensions import Values, listed
@@ -170,7 +170,7 @@ class Runner:
 @contextmanager
 def opened(
     scenario: Scenario,
-    on: Place,
+    on: Target,
     *,
     store: str | None,
     local: RowStore | None,
@@ -184,7 +184,7 @@ def opened(
     original = list(grouped(scenario, listed(scenario, [{}]), 1))
     _core.check_backend(original[0].scenario, on.backend)
     scenarios = [original[0].scenario]
-    with places.opened(scenarios, on, store=store, local=local, jobs=jobs, fresh=fresh) as at:
+    with targets.opened(scenarios, on, store=store, local=local, jobs=jobs, fresh=fresh) as at:
         runner = Runner(
             executor=at.executor,
             store=at.store,
@@ -201,7 +201,7 @@ def executed(
     planned: Planned, execute: Callable[[Planned, Runner], Found], plan: ExecutionPlan
 ) -> Found:
     """Execute a search for a function of Python."""
-    at = place(plan.on)
+    at = target(plan.on)
     with opened(
         planned.scenario,
         at,

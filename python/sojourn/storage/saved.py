@@ -91,9 +91,9 @@ class Layout:
 
     def check(self, directory: str | Path, manifest: Mapping[str, Any], *, force: bool) -> None:
         """Check that a result may be saved in a directory, and that it can be written."""
-        place = Path(directory)
-        with _claimed(place) as folder:
-            self._check_content(folder, place, manifest, force=force)
+        directory = Path(directory)
+        with _claimed(directory) as folder:
+            self._check_content(folder, directory, manifest, force=force)
             folder.check([self.manifest, *map(_file_of, self.tables), *self.texts])
 
     def save(
@@ -106,7 +106,7 @@ class Layout:
         force: bool,
     ) -> str:
         """Write a result, all of its files or none; return the SHA-256 of the manifest."""
-        place = Path(directory)
+        directory = Path(directory)
         contents = {name: text.encode() for name, text in (texts or {}).items() if text is not None}
         for name, frame in tables.items():
             stream = io.BytesIO()
@@ -116,10 +116,10 @@ class Layout:
         whole = {"format": FORMAT, **manifest, "files": digests}
         digest = digest_of(whole)
         text = json.dumps({**whole, DIGEST: digest}, indent=1, ensure_ascii=False).encode()
-        with _claimed(place) as folder:
-            found = self._check_content(folder, place, manifest, force=force)
+        with _claimed(directory) as folder:
+            found = self._check_content(folder, directory, manifest, force=force)
             if found is not None and not force:
-                self.check_replaced(place, found, manifest)
+                self.check_replaced(directory, found, manifest)
             folder.commit(
                 [*contents.items(), (self.manifest, text)],
                 remove=[name for name in self.texts if name not in contents],
@@ -129,55 +129,57 @@ class Layout:
 
     def load(self, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Saved:
         """Read a result, whose tables take at most `max_bytes` of memory."""
-        place = Path(directory)
-        manifest, digest = self._read_manifest(place)
+        directory = Path(directory)
+        manifest, digest = self._read_manifest(directory)
         while True:
             try:
-                return self._load_as(place, manifest, digest, max_bytes)
+                return self._load_as(directory, manifest, digest, max_bytes)
             except _core.ResultError:
                 # Another process may have replaced the result in the meantime.
-                before, (manifest, digest) = digest, self._read_manifest(place)
+                before, (manifest, digest) = digest, self._read_manifest(directory)
                 if digest == before:
                     raise
 
-    def _load_as(self, place: Path, manifest: dict[str, Any], digest: str, max_bytes: int) -> Saved:
+    def _load_as(
+        self, directory: Path, manifest: dict[str, Any], digest: str, max_bytes: int
+    ) -> Saved:
         digests, columns, left = manifest["files"], self.columns(manifest), max_bytes
         tables = {}
         for name in self.tables:
-            tables[name] = self._table(place, name, digests, columns[name], left)
+            tables[name] = self._table(directory, name, digests, columns[name], left)
             left -= int(tables[name].estimated_size())
         return Saved(
             {key: value for key, value in manifest.items() if key not in _OWN},
             digest,
             tables,
-            {name: self._text(place, name, digests) for name in self.texts if name in digests},
+            {name: self._text(directory, name, digests) for name in self.texts if name in digests},
         )
 
     def _check_content(
-        self, folder: _core.Folder, place: Path, manifest: Mapping[str, Any], *, force: bool
+        self, folder: _core.Folder, directory: Path, manifest: Mapping[str, Any], *, force: bool
     ) -> dict[str, Any] | None:
         """Check what is in a directory; return the manifest of the result in it."""
         if folder.is_vacant():
             return None
-        if not (place / self.manifest).exists():
-            message = f"{place}: contains other files; expected an empty directory or a new one"
+        if not (directory / self.manifest).exists():
+            message = f"{directory}: contains other files; expected an empty directory or a new one"
             raise _core.ResultError(message)
         if force:
             return None
-        found, _ = self._read_manifest(place)
+        found, _ = self._read_manifest(directory)
         if any(found.get(key) != manifest[key] for key in self.identity):
-            message = "{place}: contains another {kind}; expected {force} or another directory"
-            raise OutputError(message, place=place, kind=self.kind)
+            message = "{directory}: contains another {kind}; expected {force} or another directory"
+            raise OutputError(message, directory=directory, kind=self.kind)
         return found
 
-    def _read_manifest(self, place: Path) -> tuple[dict[str, Any], str]:
+    def _read_manifest(self, directory: Path) -> tuple[dict[str, Any], str]:
         """Return the manifest and its SHA-256."""
-        path = place / self.manifest
+        path = directory / self.manifest
         try:
-            content = _read(place, self.manifest, MAX_MANIFEST + 1)
+            content = _read(directory, self.manifest, MAX_MANIFEST + 1)
             manifest = files.parsed_json(content, MAX_MANIFEST)
         except FileNotFoundError:
-            message = f"{place}: no {self.kind}; expected a directory with {self.manifest}"
+            message = f"{directory}: no {self.kind}; expected a directory with {self.manifest}"
             raise _core.ResultError(message) from None
         except OSError as error:
             message = f"{path}: {error.strerror}"
@@ -224,11 +226,11 @@ class Layout:
             raise ValueError(message) from None
         return digest
 
-    def _content(self, place: Path, name: str, digests: Mapping[str, str], most: int) -> bytes:
+    def _content(self, directory: Path, name: str, digests: Mapping[str, str], most: int) -> bytes:
         """Read a file whose digest is in the manifest."""
-        path = place / name
+        path = directory / name
         try:
-            data = _read(place, name, most + 1)
+            data = _read(directory, name, most + 1)
         except OSError as error:
             message = f"{path}: {error.strerror}"
             raise _core.ResultError(message) from None
@@ -240,22 +242,22 @@ class Layout:
             raise _core.DamagedResultError(message)
         return data
 
-    def _text(self, place: Path, name: str, digests: Mapping[str, str]) -> str:
+    def _text(self, directory: Path, name: str, digests: Mapping[str, str]) -> str:
         try:
-            return self._content(place, name, digests, MAX_TEXT).decode()
+            return self._content(directory, name, digests, MAX_TEXT).decode()
         except UnicodeDecodeError:
-            message = f"{place / name}: damaged: not valid UTF-8"
+            message = f"{directory / name}: damaged: not valid UTF-8"
             raise _core.DamagedResultError(message) from None
 
     def _table(
-        self, place: Path, table: str, digests: Mapping[str, str], columns: Columns, left: int
+        self, directory: Path, table: str, digests: Mapping[str, str], columns: Columns, left: int
     ) -> pl.DataFrame:
         name = _file_of(table)
-        content = self._content(place, name, digests, left + _OVERHEAD)
+        content = self._content(directory, name, digests, left + _OVERHEAD)
         try:
             return read_table(content, columns, left)
         except _core.DamagedResultError as error:
-            message = f"{place / name}: damaged: {error}"
+            message = f"{directory / name}: damaged: {error}"
             raise _core.DamagedResultError(message) from None
 
 
@@ -325,21 +327,21 @@ def _fits(value: object, of: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _claimed(place: Path) -> Iterator[_core.Folder]:
+def _claimed(directory: Path) -> Iterator[_core.Folder]:
     """Lock a directory, which is created if needed."""
     try:
-        with _core.Folder(place) as folder:
+        with _core.Folder(directory) as folder:
             if not folder.is_exclusive:
-                files.warn_of_locks(place)
+                files.warn_of_locks(directory)
             yield folder
     except OSError as error:
-        message = f"cannot write {place}: {error.strerror}"
+        message = f"cannot write {directory}: {error.strerror}"
         raise _core.ResultError(message) from None
 
 
-def _read(place: Path, name: str, most: int) -> bytes:
+def _read(directory: Path, name: str, most: int) -> bytes:
     """Read a file of a directory, even while another process replaces it."""
-    with os.fdopen(_core.open_committed(place, name), "rb") as stream:
+    with os.fdopen(_core.open_committed(directory, name), "rb") as stream:
         return stream.read(most)
 
 

@@ -19,8 +19,8 @@ _RUNS = "runs/"
 _AT_ONCE = 16
 # Digits of the digest in the prefix of the batches of a scenario.
 _DIGITS = 32
-# How places of shared stores are written.
-PLACES = "s3://bucket/prefix or a directory"
+# How shared stores are written.
+STORES = "s3://bucket/prefix or a directory"
 # Delays between attempts: NFS caches names, so an object of another machine may appear late.
 _DELAYS_S = (0.1, 0.4, 1.5, 3.0)
 # Keys of a scenario that do not affect the prefix of its batches.
@@ -34,7 +34,7 @@ class Store:
         self._objects = objects
 
     @classmethod
-    def at(cls, place: str) -> "Store":
+    def at(cls, url: str) -> "Store":
         """Open a store; its place is first read when the store is used.
 
         Examples
@@ -42,14 +42,14 @@ class Store:
         >>> Store.at("/mnt/team").url
         '/mnt/team'
         """
-        if not is_place(place):
-            shown = place or '""'
-            message = f"store {shown}: expected {PLACES}"
+        if not is_store(url):
+            shown = url or '""'
+            message = f"store {shown}: expected {STORES}"
             raise _core.ScenarioError(message)
-        if "://" in place:
-            return cls(Bucket(place))
+        if "://" in url:
+            return cls(Bucket(url))
         # Absolute: workers on this machine have another working directory.
-        return cls(Directory(Path(place).absolute()))
+        return cls(Directory(Path(url).absolute()))
 
     @property
     def url(self) -> str:
@@ -272,12 +272,12 @@ class Rows:
         self._damaged[text] = name
 
 
-def is_place(text: str) -> bool:
+def is_store(text: str) -> bool:
     """Whether a text names the place of a shared store, which need not exist.
 
     Examples
     --------
-    >>> is_place("s3://bucket/prefix"), is_place("gs://bucket")
+    >>> is_store("s3://bucket/prefix"), is_store("gs://bucket")
     (True, False)
     """
     scheme, separator, rest = text.partition("://")

@@ -12,9 +12,9 @@ from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import MAX_REPLICATIONS, POINTS, RUNS, Parameters, Where
 from sojourn.execute.executor import ExecutionPlan
-from sojourn.execute.places import opened, place, store_of
 from sojourn.execute.points import PointGroup, grouped
 from sojourn.execute.runs import local_store
+from sojourn.execute.targets import opened, store_of, target
 from sojourn.result import budget
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
@@ -333,7 +333,7 @@ def sweep(plan: SweepPlan) -> SweepResult:
     [('1ms', 1), ('20ms', 1)]
     """
     planned = prepared(plan)
-    where = place(plan.on)
+    where = target(plan.on)
     for group in planned.groups:
         budget.check(group.scenario, jobs=plan.jobs, max_memory=plan.max_memory, metrics=True)
         _core.check_backend(group.scenario, where.backend)

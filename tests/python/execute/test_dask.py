@@ -17,7 +17,7 @@ from distributed import LocalCluster, Security
 import sojourn as sj
 from sojourn import _core
 from sojourn.cli.app import app
-from sojourn.execute import dask, places, shared, worker
+from sojourn.execute import dask, shared, targets, worker
 from sojourn.storage import batch
 from sojourn.storage import store as shared_stores
 from sojourn.storage.store import Store
@@ -290,7 +290,7 @@ def test_another_build_on_a_worker_is_named(base: sj.Scenario, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--on", "dusk"), "^--on dusk: unknown place; expected sim, live, dask or dask://"),
+        (("--on", "dusk"), "^--on dusk: unknown; expected sim, live, dask or dask://"),
         (("--on", "dask://head"), "^--on dask://head: expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:99999"), "expected dask or dask://HOST:PORT"),
         (("--on", "dask://head:8786"), "requires --shared; expected s3"),
@@ -343,8 +343,8 @@ def test_a_scheduler_that_does_not_answer_is_named(
 
 
 def test_runs_of_real_packets_are_not_shared(base: sj.Scenario) -> None:
-    on = places.place("live")
-    assert on == places.Place(backend="live", text="live")
+    on = targets.target("live")
+    assert on == targets.Target(backend="live", text="live")
     with pytest.raises(_core.ScenarioError, match="runs of the backend live differ each time"):
         shared.keys(base.checked, "live")
 

@@ -14,9 +14,9 @@ import pytest
 import sojourn as sj
 from sojourn.execute import Executor, Row, Run
 from sojourn.execute.local import LocalExecutor, ThreadExecutor
-from sojourn.execute.places import Place, place
 from sojourn.execute.processes import ProcessExecutor
 from sojourn.execute.runs import LocalRowStore, local_store
+from sojourn.execute.targets import Target, target
 
 GUIDE = Path(__file__).parents[3] / "docs" / "howto" / "executor.md"
 BASE = sj.Scenario.from_toml("""
@@ -103,9 +103,9 @@ def test_an_error_of_an_executor_keeps_the_finished_runs(tmp_path: Path) -> None
     assert counts[:2] == [0, 1]
 
 
-def test_an_executor_is_a_place() -> None:
+def test_an_executor_is_a_target() -> None:
     executor = LocalExecutor(jobs=1)
-    assert place(executor) == Place(executor=executor)
+    assert target(executor) == Target(executor=executor)
 
 
 def test_only_runs_of_queues_in_python_need_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Places where runs of a sweep are executed and stored: the arguments `on` and `shared`."""
+"""Targets that execute the runs of a sweep, and their stores: the arguments `on` and `shared`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _ADDRESS = re.compile(r"dask://([^/\s:]+|\[[0-9a-fA-F:]+\]):(\d{1,5})/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Target:
     """Where runs are executed: on a backend of this machine, on a cluster, or by an executor."""
 
     backend: str | None = None
@@ -29,25 +29,25 @@ class Place:
     text: str | None = None
 
 
-def place(on: str | Executor | None) -> Place:
+def target(on: str | Executor | None) -> Target:
     """Read where runs are executed: a backend on this machine, a cluster, or an executor.
 
     Examples
     --------
-    >>> place("dask://head:8786").scheduler
+    >>> target("dask://head:8786").scheduler
     'tcp://head:8786'
-    >>> place("sim").backend
+    >>> target("sim").backend
     'sim'
     """
     if isinstance(on, Executor):
-        return Place(executor=on)
+        return Target(executor=on)
     if on is not None and on.partition(":")[0] == SCHEME:
-        return Place(clustered=True, scheduler=_address(on), text=on)
+        return Target(clustered=True, scheduler=_address(on), text=on)
     if on is not None and on not in _core.backend_names():
         known = ", ".join(_core.backend_names())
-        rule = "unknown place; expected {known}, dask or dask://HOST:PORT"
+        rule = "unknown; expected {known}, dask or dask://HOST:PORT"
         raise ArgumentError("on", on, rule, known=known)
-    return Place(backend=on, text=on)
+    return Target(backend=on, text=on)
 
 
 def _address(text: str) -> str | None:
@@ -61,13 +61,13 @@ def _address(text: str) -> str | None:
     return f"tcp://{found[1]}:{found[2]}"
 
 
-def store_of(on: Place, shared: str | Path | None) -> str | None:
+def store_of(on: Target, shared: str | Path | None) -> str | None:
     """Return the shared store of a sweep; None if there is none."""
     if shared is not None:
-        from sojourn.storage.store import PLACES, is_place  # noqa: PLC0415 - slow, seldom needed
+        from sojourn.storage.store import STORES, is_store  # noqa: PLC0415 - slow, seldom needed
 
-        if not is_place(f"{shared}"):
-            raise ArgumentError("shared", f"{shared}", f"expected {PLACES}")
+        if not is_store(f"{shared}"):
+            raise ArgumentError("shared", f"{shared}", f"expected {STORES}")
         return f"{shared}"
     if not on.clustered:
         return None
@@ -98,7 +98,7 @@ class Opened:
 @contextmanager
 def opened(
     scenarios: Iterable[_core.Scenario],
-    on: Place,
+    on: Target,
     *,
     store: str | None,
     local: RowStore | None,
