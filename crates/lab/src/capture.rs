@@ -70,8 +70,8 @@ pub fn check_capture(backend: &dyn Backend, scenario: &Scenario) -> Result<(), S
     let (arms, replications) = (scenario.arms().len(), scenario.replications());
     if arms > 1 || replications > 1 {
         return Err(format!(
-            "pcap: requires one arm and one replication; the scenario has {arms} and {replications}; select one \
-             arm and set replications to 1"
+            "pcap: requires one arm and one replication; the number of arms is {arms}, of replications {replications}; \
+             select one arm and set replications to 1"
         ));
     }
     if backend.can_capture() {

@@ -7,7 +7,14 @@ from sojourn import _core
 from sojourn.advice.shaping import bits_per_s
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.scenario.link import Layer, layer
-from sojourn.scenario.presets import LinkPreset, Sourced, link_preset, link_presets, link_rates
+from sojourn.scenario.presets import (
+    LinkPreset,
+    Sourced,
+    check_link,
+    link_preset,
+    link_presets,
+    link_rates,
+)
 from sojourn.scenario.quantities import in_base_units
 
 GIVEN = "given"
@@ -92,6 +99,7 @@ def access(
         with in_argument("layer", layer_name):
             layer(layer_name)
         given["layer"] = Sourced(layer_name, GIVEN)
+    check_link(link)
     base = _base(preset, link, given.get("layer"))
     if link is not None:
         rates = link_rates(link)

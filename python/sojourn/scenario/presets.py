@@ -171,11 +171,16 @@ def link_rates(text: str) -> Rates:
     return Rates(down=down, up=up)
 
 
-def line_rates(preset: str | None, link: str | None, default: str) -> Rates:
-    """Return the rates of a line: those of `link`, of the preset, or else the default ones."""
+def check_link(link: str | None) -> None:
+    """Refuse the name of a preset as rates."""
     if link in link_presets():
         rule = "a preset; expected rates such as 10/1mbit, or the preset as {preset}"
         raise ArgumentError("link", link, rule)
+
+
+def line_rates(preset: str | None, link: str | None, default: str) -> Rates:
+    """Return the rates of a line: those of `link`, of the preset, or else the default ones."""
+    check_link(link)
     own = link_rates(default if link is None else link)
     if preset is None:
         return own

@@ -88,8 +88,8 @@ def dimensions(parameters: Sequence[Parameter], *, varying: bool = True) -> list
         if len(one.values) == 1 and varying:
             raise ArgumentError(
                 "parameters",
-                rule="only one value, {only}; expected a range or at least two values, or a "
-                "change of the scenario",
+                rule="only one value, {only}; expected a range such as uniform(low,high), at least "
+                "two values, or a change of the scenario",
                 key=",".join(one.paths),
                 only="/".join(f"{value}" for value in one.values[0]),
             )

@@ -83,6 +83,7 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["run", "."], ["directory"]),
         (["compare", "--link", "10"], ["10/1mbit"]),
         (["compare", "--link", "10/1parsec"], ["parsec"]),
+        (["advise", "--link", "vdsl"], ["^sojourn: --link vdsl: a preset; .* as --preset$"]),
         (
             ["compare", "--link", "vdsl"],
             ["^sojourn: --link vdsl: a preset; expected rates .*, or the preset as --preset$"],

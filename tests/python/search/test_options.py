@@ -113,7 +113,7 @@ def test_the_proposed_command_repeats_changes(sojourn: Command, searched_file: P
         ),
         (
             ("FILE", "-p", "links.up.qdisc.target=5ms"),
-            "-p links.up.qdisc.target: only one value, 5ms; expected a range or at least two",
+            "-p links.up.qdisc.target: only one value, 5ms; expected a range such as uniform(",
         ),
     ],
 )
