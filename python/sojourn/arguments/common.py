@@ -77,13 +77,19 @@ Seed = Annotated[
         most=MAX_SEED,
         metavar="N",
         heading=RUNS,
+        rare=True,
     ),
 ]
 # Of functions that compose the scenario.
 OwnSeed = Annotated[
     int,
     Argument(
-        help="Seed for all random numbers.", least=0, most=MAX_SEED, metavar="N", heading=RUNS
+        help="Seed for all random numbers.",
+        least=0,
+        most=MAX_SEED,
+        metavar="N",
+        heading=RUNS,
+        rare=True,
     ),
 ]
 Replications = Annotated[

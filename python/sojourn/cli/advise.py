@@ -40,7 +40,7 @@ LABELS = {
 }
 
 
-@command(AdvicePlan)
+@command(AdvicePlan, rare=("replications",))
 def advise(
     given: Given[AdvicePlan],
     *,

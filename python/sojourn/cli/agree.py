@@ -26,7 +26,7 @@ PAGE = "agreement.html"
 FOLDERS = {SIMULATOR: "sim", LIVE: "live"}
 
 
-@command(AgreePlan)
+@command(AgreePlan, rare=("simulated_replications",))
 def agree(
     given: Given[AgreePlan],
     *,

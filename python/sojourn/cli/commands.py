@@ -88,15 +88,11 @@ class Command(TyperCommand):
         self.params.sort(key=_order)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with ``--help``, and ``--help-all`` if options are rare."""
+        """Return the parameters, with ``--help`` and ``--help-all``."""
         parameters = _described(super().get_params(ctx), HELP)
-        if self._help_all is None and rare(self):
-            self._help_all = copy.copy(parameters[-1])
-            self._help_all.name = "help_all"
-            self._help_all.opts = [HELP_ALL]
-            self._help_all.help = "Print this help with all options and exit."
-            self._help_all.callback = _print_all
-        return parameters if self._help_all is None else [*parameters, self._help_all]
+        if self._help_all is None:
+            self._help_all = _help_all(parameters[-1], hidden=not rare(self))
+        return [*parameters, self._help_all]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; those that are not UTF-8 are refused before a file is read."""
@@ -132,6 +128,17 @@ def _check_encoding(parameter: Any, text: object) -> None:
         raise invalid(place, NOT_UTF_8)
 
 
+def _help_all(help_option: Any, *, hidden: bool) -> Any:
+    """Return the option ``--help-all``, made from ``--help``; hidden if it prints the same."""
+    found = copy.copy(help_option)
+    found.name = "help_all"
+    found.opts = [HELP_ALL]
+    found.help = "Print this help with all options and exit."
+    found.hidden = hidden
+    found.callback = _print_all
+    return found
+
+
 def _print_all(context: Any, _parameter: Any, asked: bool) -> None:  # noqa: FBT001 - of Typer
     if asked and not context.resilient_parsing:
         show_rare(context.command)
@@ -141,6 +148,8 @@ def _print_all(context: Any, _parameter: Any, asked: bool) -> None:  # noqa: FBT
 
 class Group(TyperGroup):
     """The command ``sojourn`` itself."""
+
+    _help_all: Any = None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; neither a closed pipe nor a signal ends it with a traceback."""
@@ -159,8 +168,11 @@ class Group(TyperGroup):
             raise process.Stopped from None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with ``--help``."""
-        return _described(super().get_params(ctx))
+        """Return the parameters, with ``--help`` and ``--help-all``."""
+        parameters = _described(super().get_params(ctx))
+        if self._help_all is None:
+            self._help_all = _help_all(parameters[-1], hidden=True)
+        return [*parameters, self._help_all]
 
 
 class LazyCommand(Command):

@@ -88,7 +88,7 @@ class ComparePlan(Plan):
     fresh: Fresh = False
 
 
-@command(ComparePlan)
+@command(ComparePlan, rare=("cc", "ecn", "duration", "on"))
 def compare(
     given: Given[ComparePlan],
     *,

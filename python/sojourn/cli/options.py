@@ -50,6 +50,7 @@ Everything = Annotated[
         help="Print all tables, rows and findings instead of the main ones.",
         option="--all",
         heading=OUTPUT,
+        rare=True,
     ),
 ]
 Arm = Annotated[str | None, ARM]

@@ -4,7 +4,7 @@ Those of a plan are shared with the Python function; a command declares others a
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, field
 from itertools import chain
 from pathlib import Path
@@ -198,13 +198,14 @@ def _paths(key: str) -> tuple[str, ...]:
 
 
 def command(
-    plan: type[Plan] = Plan, *, table: str | None = None
+    plan: type[Plan] = Plan, *, table: str | None = None, rare: Collection[str] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Let a command have the options of a plan before its own, and its errors name them.
 
     Its function gets a :class:`Given` if it has a plan, then its own arguments, each annotated with
     its declaration; one whose type is a plan stands for the options of this plan. `table` is the
-    name of the table of scenario files with values of the plan.
+    name of the table of scenario files with values of the plan. Besides the arguments that are rare
+    in all commands, those in `rare` are left out of the short help of this one.
     """
     options = _options(plan)
 
@@ -234,10 +235,15 @@ def command(
 
         listed = [*own.values(), *options]
         words = [_argument(one) for one in listed if one.is_word]
-        named = [_option(one) for one in options if not one.is_word]
-        for one in parameters:
-            members = groups.get(one.name) or [own[one.name]]
-            named += [_option(member) for member in members if not member.is_word]
+        members = [[own[one.name]] if one.name in own else groups[one.name] for one in parameters]
+        named = [
+            _option(one, rare=one.argument.rare or one.name in rare)
+            for one in [*options, *chain(*members)]
+            if not one.is_word
+        ]
+        if unknown := set(rare) - {one.name for one in named}:
+            message = f"{function.__name__}: no options {', '.join(sorted(unknown))}"
+            raise TypeError(message)
         context = inspect.Parameter(
             "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
         )
@@ -318,7 +324,7 @@ def _completion(one: Declared) -> Any:
     return getattr(completion, name) if name else None
 
 
-def _option(one: Declared) -> inspect.Parameter:
+def _option(one: Declared, *, rare: bool) -> inspect.Parameter:
     """Return the option of an argument, as a parameter of the function of its command."""
     argument = one.argument
     kind: Any = str
@@ -336,7 +342,7 @@ def _option(one: Declared) -> inspect.Parameter:
         metavar=argument.metavar,
         help=f"{_text(one)} Repeatable." if one.is_list or one.is_mapping else _text(one),
         rich_help_panel=argument.heading,
-        hidden=argument.rare,
+        hidden=rare,
         show_default=_with_options(argument.unset or "") or True,
         parser=_path if kind is Path else None,
         autocompletion=_completion(one),

@@ -70,7 +70,7 @@ class Options:
     fresh: bool
 
 
-@command()
+@command(rare=("replications",))
 def reproduce(
     *,
     study: Annotated[

@@ -39,7 +39,7 @@ REPORT_BYTES = 4 << 30
 TABLE = "LaTeX table"
 
 
-@command()
+@command(rare=("max_memory",))
 def report(
     *,
     folder: Folder,
@@ -165,7 +165,7 @@ def stats(
     return 0
 
 
-@command(ExportPlan)
+@command(ExportPlan, rare=("replication",))
 def export(given: Given[ExportPlan], *, folder: Folder) -> int:
     """Write a saved result in the format of another program."""
     out = _beside(folder, given.options["format"])
@@ -187,7 +187,7 @@ def _beside(folder: Path, name: str) -> Path:
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
 
-@command()
+@command(rare=("name",))
 def import_(
     *,
     paths: Annotated[

@@ -187,7 +187,11 @@ def estimate(mean: float | None, low: float | None, high: float | None) -> str:
     return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-@command(TunePlan, table="tune")
+@command(
+    TunePlan,
+    table="tune",
+    rare=("preset", "rtt", "replications", "final_replications", "dry_run"),
+)
 def tune(
     given: Given[TunePlan],
     *,
@@ -308,7 +312,7 @@ _SHOWN = {
 }
 
 
-@command(SensitivityPlan)
+@command(SensitivityPlan, rare=("preset", "rtt", "replications", "dry_run"))
 def sensitivity(
     given: Given[SensitivityPlan],
     *,
@@ -371,7 +375,7 @@ def _document_of_sensitivity(result: SensitivityResult) -> dict[str, Any]:
     }
 
 
-@command(AdversaryPlan)
+@command(AdversaryPlan, rare=("replications", "final_replications", "dry_run"))
 def adversary(
     given: Given[AdversaryPlan],
     *,

@@ -34,7 +34,7 @@ from sojourn.sweeps.execution import Execution
 from sojourn.sweeps.run import PreparedSweep, SweepPlan, execute, prepared
 
 
-@command(SweepPlan, table="sweep")
+@command(SweepPlan, table="sweep", rare=("preset", "rtt"))
 def sweep(
     given: Given[SweepPlan],
     *,

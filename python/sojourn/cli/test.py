@@ -44,7 +44,7 @@ class _InterruptedError(Exception):
     """A signal ended the runs."""
 
 
-@command()
+@command(rare=("on",))
 def test(
     *,
     scenarios: Annotated[

@@ -89,10 +89,9 @@ def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
     assert done.returncode == 0, done.stderr
     assert done.stdout == sojourn("run", str(file), "-s", "replications=1").stdout
     for command in ("run", "compare"):
-        described = " ".join(sojourn(command, "--help").stdout.replace("│", " ").split())
+        described = " ".join(sojourn(command, "--help-all").stdout.replace("│", " ").split())
         assert (
-            f"Where the runs are executed: {' or '.join(names)}. [default: ({names[0]})]"
-            in described
+            f"Where the runs are executed: {' or '.join(names)}. [default: {names[0]}]" in described
         )
 
 
