@@ -24,6 +24,18 @@ def invalid(place: object, problem: str) -> _core.ScenarioError:
     return _core.ScenarioError(f"{place}: {problem}")
 
 
+def invalid_value(what: str, value: str, instead: str) -> _core.ScenarioError:
+    """Return the error of a text that is none of those that are known.
+
+    Examples
+    --------
+    >>> raise invalid_value("traffic", "tpc", 'did you mean "tcp_1up"?')
+    Traceback (most recent call last):
+    sojourn._core.ScenarioError: unknown traffic "tpc"; did you mean "tcp_1up"?
+    """
+    return _core.ScenarioError(f'unknown {what} "{value}"; {instead}')
+
+
 def invalid_file(place: object, problem: str) -> _core.ResultError:
     """Return the error of a file that is not a scenario, or of a part of it."""
     return _core.ResultError(f"{place}: {problem}")

@@ -21,6 +21,8 @@ from sojourn.scenario.quantities import in_base_units, quantity
 
 # Longer than any condition that a person writes; it bounds the depth of nested parentheses.
 MAX_LETTERS = 1000
+# Letters of a longer one that its error shows.
+_SHOWN = 40
 # A string, or a number with a unit.
 _WITH_UNIT = re.compile(
     r"""(?P<text>"[^"]*"|'[^']*')|(?<![\w.])(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"""
@@ -63,7 +65,8 @@ class ExpressionError(_core.ScenarioError):
     """An expression is not valid: its text, and the problem with it."""
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f'"{text}": {problem}')
+        shown = text if len(text) <= MAX_LETTERS else f"{text[:_SHOWN]}…"
+        super().__init__(f'"{shown}": {problem}')
         self.problem = problem
 
 
@@ -100,7 +103,10 @@ class Expression:
         """Compute one part of the expression, such as one side of a comparison."""
         try:
             return _value(tree, lookup, functions or {})
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except TypeError as error:
+            problem = "combines a text with a number; expected values of the same kind"
+            raise ExpressionError(self.text, problem) from error
+        except (ArithmeticError, ValueError) as error:
             raise ExpressionError(self.text, f"{error}") from None
 
     @property
@@ -133,7 +139,7 @@ def parse(
     """
     if len(text) > MAX_LETTERS:
         problem = f"too long; expected at most {MAX_LETTERS} characters"
-        raise ExpressionError(text[:40] + "…", problem)
+        raise ExpressionError(text, problem)
     try:
         if unit_of is None:
             tree = syntax_tree(text, lambda number: repr(in_base_units(number)))
@@ -151,7 +157,7 @@ def parse(
         _check(tree, text, functions, references)
     except RecursionError:
         problem = "too deeply nested; expected a shorter expression"
-        raise ExpressionError(text[:40] + "…", problem) from None
+        raise ExpressionError(text, problem) from None
     return Expression(text, tree, tuple(references))
 
 

@@ -15,6 +15,7 @@ from sojourn._core import (
 )
 from sojourn.advice.advice import Advice, advise
 from sojourn.agreement.agreement import Agreement, agree
+from sojourn.arguments.errors import ArgumentError
 from sojourn.controls import (
     Bbr,
     Bbr3,
@@ -128,6 +129,7 @@ __all__ = [
     "Agreement",
     "Application",
     "Ared",
+    "ArgumentError",
     "Arm",
     "Bbr",
     "Bbr3",

@@ -32,6 +32,7 @@ NAMES = {
         "SojournError",
         "UnavailableError",
     ],
+    "arguments.errors": ["ArgumentError"],
     "advice.advice": ["Advice", "advise"],
     "agreement.agreement": ["Agreement", "agree"],
     "errors": ["QueueWarning"],

@@ -1,5 +1,6 @@
 """Arguments that several plans share."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -190,13 +191,19 @@ Progress = Annotated[
         option="",
     ),
 ]
+DEFAULT_MEMORY = (
+    "80 % of the smallest of the available memory, the control group limits and ulimit -v"
+)
+# Of a saved result that is loaded.
+MaxBytes = Annotated[
+    int, Argument(help="Maximum memory of the tables in bytes.", least=1, most=sys.maxsize)
+]
 MaxMemory = Annotated[
     str | None,
     Argument(
         help="Maximum memory for the runs, such as 4gb; a scenario that may need more is "
         "rejected before the first run.",
-        unset="80 % of the smallest of the available memory, the control group limits and "
-        "ulimit -v",
+        unset=DEFAULT_MEMORY,
         kind="size",
         metavar="SIZE",
         heading=EXECUTION,

@@ -7,6 +7,7 @@ import operator
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import field as dataclass_field
 from numbers import Real
 from pathlib import Path
 from types import NoneType, UnionType
@@ -43,6 +44,7 @@ _WIDTH = 96
 # What reads each kind of text.
 _READERS: dict[str, Callable[[str], object]] = {
     "time": _core.parse_time_s,
+    "rate": _core.parse_rate_bits_per_s,
     "size": _core.parse_size_bytes,
     "queue": _core.parse_qdisc,
     "control": _core.parse_cc,
@@ -72,7 +74,7 @@ class Argument:
     # The pattern of a text in the JSON Schema; the code that reads it has better messages.
     pattern: str | None = None
     # What a text is: the core reads it when the plan is created.
-    kind: Literal["time", "size", "queue", "control"] | None = None
+    kind: Literal["time", "rate", "size", "queue", "control"] | None = None
     # The texts that are accepted, if they are not those of a Literal.
     known: tuple[str, ...] = ()
     # Least number of items of a list.
@@ -248,7 +250,8 @@ class Declared:
                 raise ArgumentError(
                     self.name,
                     rule="expected {named}, not {found}",
-                    named=_ITEMS.get(of, "tables"),
+                    named=_ITEMS.get(of)
+                    or ("tables" if issubclass(of, Plan) else f"values of type {of.__name__}"),
                     found=described(item),
                 )
 
@@ -372,6 +375,41 @@ def takes(plan: Callable[P, PlanT]) -> Callable[[Callable[[PlanT], R]], Callable
         return wrapped
 
     return decorate
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a public function without a plan check the types of its arguments: errors name them.
+
+    The annotation of a parameter may have an :class:`Argument`, such as for a range.
+    """
+    signature = inspect.signature(function)
+    arguments = []
+    for one in signature.parameters.values():
+        is_declared = get_origin(one.annotation) is Annotated
+        kind, argument = (
+            get_args(one.annotation) if is_declared else (one.annotation, Argument(help=""))
+        )
+        if kind is not inspect.Parameter.empty:
+            arguments.append(Declared(one.name, kind, argument, dataclass_field()))
+    kinds = {one.name: one.hint for one in arguments}
+    plain = [
+        one.replace(annotation=kinds.get(one.name, one.annotation))
+        for one in signature.parameters.values()
+    ]
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        _check_call(function.__name__, signature, args, kwargs)
+        given = signature.bind(*args, **kwargs)
+        for one in arguments:
+            if one.name in given.arguments:
+                given.arguments[one.name] = one.check(given.arguments[one.name])
+        return function(*given.args, **given.kwargs)
+
+    wrapped.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {**function.__annotations__, **kinds}
+    wrapped.arguments = tuple(arguments)  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _check_call(

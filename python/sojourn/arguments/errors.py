@@ -87,8 +87,19 @@ class FileSpelling:
 class ArgumentError(_core.ScenarioError):
     """An argument is not valid.
 
-    The rule says what is wrong and what is accepted. A placeholder ``{name}`` in it stands for one
-    of the `texts`, or else for another argument, which is written as its caller writes it.
+    Parameters
+    ----------
+    argument
+        The name of the argument.
+    value
+        Its value; ``...`` if the error is not about one.
+    rule
+        What is wrong and what is accepted. A placeholder ``{name}`` stands for one of the `texts`,
+        or else for another argument, which is written as its caller writes it.
+    key
+        The entry that is not valid, if the argument is a mapping.
+    **texts
+        Texts in the rule.
     """
 
     def __init__(
@@ -184,7 +195,7 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
         problem = getattr(error, "problem", f"{error}")
         # The argument and its value are written before the problem.
         problem = problem.removeprefix(f'{argument} "{value}": ').removeprefix(f'"{value}" is ')
-        problem = problem.replace(f' "{value}"', "", 1)
+        problem = problem.removeprefix(f"{argument}: ").replace(f' "{value}"', "", 1)
         raise ArgumentError(argument, value, "{problem}", problem=problem) from None
 
 

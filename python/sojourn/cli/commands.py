@@ -159,7 +159,7 @@ class Group(TyperGroup):
             with tolerated():
                 return super().invoke(ctx)
         except (_core.ScenarioError, _core.ResultError) as error:
-            from sojourn.cli.plans import spell_options  # noqa: PLC0415 - slow to import
+            from sojourn.cli.options import spell_options  # noqa: PLC0415 - slow to import
 
             spell_options(error)
             raise

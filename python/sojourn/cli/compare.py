@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError, Plan, common
+from sojourn.arguments import Argument, ArgumentError, Plan, common, in_argument
 from sojourn.arguments.common import (
     OUTPUT,
     SCENARIO,
@@ -128,7 +128,8 @@ def compare(
 
 def _scenario(plan: ComparePlan, rates: presets.Rates) -> Scenario:
     """Compose the scenario, with an arm per queue."""
-    groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
+    with in_argument("traffic", plan.traffic):
+        groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
     _check_duration(plan.duration, groups)
     link = plan.link or ("" if plan.preset else LINK)
     words = [plan.traffic, plan.cc, "ecn" if plan.ecn else "", plan.preset, link]

@@ -1,10 +1,11 @@
-"""Options that several commands share, and that no plan of a function has."""
+"""How options are written, and those that several commands share and no plan of a function has."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from sojourn.arguments import Argument
+from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, OutputError
 from sojourn.arguments.common import ARM, CHECKS, EXECUTION, OUTPUT, SCENARIO
 
 Change = Annotated[
@@ -69,3 +70,31 @@ Strict = Annotated[
         help="Exit with code 4 if the result has a validity error.", heading=CHECKS, rare=True
     ),
 ]
+
+
+class OptionSpelling:
+    """Arguments as options of a command: ``--trials 0``."""
+
+    def name(self, argument: str, beside: str | None = None) -> str:  # noqa: ARG002 - protocol
+        """Write the name of an argument."""
+        return f"--{argument.replace('_', '-')}"
+
+    def entry(self, argument: str, key: str) -> str:
+        """Write the name of an entry of an argument that is a mapping."""
+        return f"{self.name(argument)} {key}"
+
+    def given(self, argument: str, value: object) -> str:
+        """Write an argument with its value."""
+        text = f"{value}"
+        shown = f'"{text}"' if not text or any(map(str.isspace, text)) else text
+        return f"{self.name(argument)} {shown}"
+
+    def located(self, problem: str, argument: str, key: str | None) -> str:  # noqa: ARG002 - same
+        """Write nothing more: the option is on the command line."""
+        return problem
+
+
+def spell_options(error: _core.SojournError) -> None:
+    """Let an error of an argument that no plan of a command declares name an option."""
+    if isinstance(error, ArgumentError | OutputError):
+        error.spelling = error.spelling or OptionSpelling()

@@ -12,12 +12,10 @@ from typing import Annotated, Any, Generic, TypeVar, get_args
 
 import typer
 
-from sojourn import _core
 from sojourn.arguments import (
     ArgumentError,
     Declared,
     FileSpelling,
-    OutputError,
     Plan,
     declared,
     read_table,
@@ -25,38 +23,11 @@ from sojourn.arguments import (
 )
 from sojourn.arguments.errors import PLACEHOLDER
 from sojourn.cli import completion, session
+from sojourn.cli.options import OptionSpelling
 from sojourn.queues.base import queues_in
 from sojourn.scenario.files import Tables
 
 PlanT = TypeVar("PlanT", bound=Plan)
-
-
-class OptionSpelling:
-    """Arguments as options of a command: ``--trials 0``."""
-
-    def name(self, argument: str, beside: str | None = None) -> str:  # noqa: ARG002 - protocol
-        """Write the name of an argument."""
-        return f"--{argument.replace('_', '-')}"
-
-    def entry(self, argument: str, key: str) -> str:
-        """Write the name of an entry of an argument that is a mapping."""
-        return f"{self.name(argument)} {key}"
-
-    def given(self, argument: str, value: object) -> str:
-        """Write an argument with its value."""
-        text = f"{value}"
-        shown = f'"{text}"' if not text or any(map(str.isspace, text)) else text
-        return f"{self.name(argument)} {shown}"
-
-    def located(self, problem: str, argument: str, key: str | None) -> str:  # noqa: ARG002 - same
-        """Write nothing more: the option is on the command line."""
-        return problem
-
-
-def spell_options(error: _core.SojournError) -> None:
-    """Let an error of an argument that no plan of a command declares name an option."""
-    if isinstance(error, ArgumentError | OutputError):
-        error.spelling = error.spelling or OptionSpelling()
 
 
 class Given(OptionSpelling, Generic[PlanT]):

@@ -421,11 +421,7 @@ def _results(
 def _check_memory(scenarios: Mapping[str, Scenario], options: Options) -> None:
     """Refuse scenarios that may take too much memory."""
     for key, scenario in scenarios.items():
-        try:
-            budget.check(scenario.checked, jobs=options.jobs, max_memory=options.max_memory)
-        except _core.ScenarioError as error:
-            message = f"{key}: {error}"
-            raise _core.ScenarioError(message) from None
+        budget.check(scenario.checked, jobs=options.jobs, max_memory=options.max_memory, name=key)
 
 
 def _continued(scenario: Scenario, place: Path, options: Options) -> Scenario | None:

@@ -16,7 +16,7 @@ from sojourn import report as reports
 from sojourn.arguments import Plan
 from sojourn.arguments.common import Force, Json
 from sojourn.cli import expecting, process, stored, tables
-from sojourn.cli.options import Everything, Out, ReportFile
+from sojourn.cli.options import Everything, Out, ReportFile, spell_options
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.execute.executor import jobs_at_once
@@ -105,8 +105,11 @@ def describe(request: RunRequest) -> int:
     estimate = budget.estimate(
         checked, jobs=request.run.jobs, max_memory=request.run.max_memory, backend=request.run.on
     )
-    if estimate["refused"] is None:
+    refused = estimate["refused"]
+    if refused is None:
         _warn_of_memory(request)
+    else:
+        spell_options(refused)
     if request.output.json:
         document = {
             "scenario": checked.name,
@@ -114,7 +117,7 @@ def describe(request: RunRequest) -> int:
             "duration_s": checked.duration_s,
             "arms": checked.arms,
             "replications": checked.replications,
-            "estimate": estimate,
+            "estimate": {**estimate, "refused": None if refused is None else f"{refused}"},
         }
         print(json.dumps(document, indent=2))
         return _accepted(estimate)
@@ -175,7 +178,7 @@ def _warn_of_memory(request: RunRequest) -> None:
 def _accepted(estimate: dict[str, Any]) -> int:
     """Return the exit code of a dry run; a scenario that would be refused raises the same error."""
     if estimate["refused"] is not None:
-        raise _core.ScenarioError(estimate["refused"])
+        raise estimate["refused"]
     return 0
 
 

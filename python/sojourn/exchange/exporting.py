@@ -152,11 +152,10 @@ def export(plan: ExportPlan) -> list[Path]:
 
     Raises
     ------
+    ArgumentError
+        The format, the arm or the replication is unknown, or an argument has another type.
     ResultError
-        The arm or the replication is unknown, the format cannot express the result, or a file
-        exists or cannot be written.
-    ScenarioError
-        The format is unknown, or an argument has a wrong type.
+        The format cannot express the result, or a file exists or cannot be written.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from sojourn.arguments import checked
 from sojourn.exchange.untrusted import damaged, number, read_object, text
 
 Points = list[tuple[float, float]]
@@ -79,6 +80,7 @@ class FlentRun:
         return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
+@checked
 def read_flent(path: str | Path) -> pl.DataFrame:
     """Read a data file of flent.
 

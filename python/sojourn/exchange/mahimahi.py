@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import checked
 from sojourn.errors import invalid_file
 from sojourn.exchange.measurement import MEASURED, Measurement
 from sojourn.exchange.selection import Product, Selection, named
@@ -47,6 +48,7 @@ class LinkLog:
     events: pl.DataFrame
 
 
+@checked
 def read_mahimahi_log(path: str | Path) -> pl.DataFrame:
     """Read a log that ``mm-link --uplink-log`` or ``--downlink-log`` wrote.
 

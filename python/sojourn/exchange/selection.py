@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
 
@@ -26,14 +27,15 @@ class Selection:
     def check(self) -> None:
         """Refuse an arm or a replication without a finished run."""
         if self.arm is not None:
-            check_arms(self.result.table(), self.arm)
-        if not any(True for _ in self.runs()):
+            check_arms(self.result.table(), "arm", self.arm)
+        if any(True for _ in self.runs()):
+            return
+        found = self._of_arm(self.result.table())["replication"].to_list()
+        if not found:
             message = "the result has no finished run"
-            if self.replication is not None:
-                found = self._of_arm(self.result.table())["replication"].to_list()
-                expected = f"0 to {max(found)}" if found else "none"
-                message = f"replication {self.replication}: no finished run; expected {expected}"
             raise _core.ResultError(message)
+        rule = f"no finished run; expected 0 to {max(found)}"
+        raise ArgumentError("replication", self.replication, rule)
 
     def runs(self) -> Iterator[tuple[str, int]]:
         """List the finished runs: pairs of an arm and the number of the replication."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.document import plain
 from sojourn.execute.runs import Run
 from sojourn.scenario import Scenario
@@ -43,6 +44,10 @@ class Point(Protocol):
     @property
     def label(self) -> str:
         """The values on one line."""
+        ...
+
+    def parameter(self, path: str) -> str:
+        """Return the path of the parameter that changes a path."""
         ...
 
 
@@ -142,7 +147,7 @@ def _members(
         own = {path: value for path, value in changes.items() if path not in _COMMON}
         common = {path: changes[path] for path in _COMMON if path in changes}
         for arm in arms:
-            yield number, (arm["name"], changes, common, _merged(arm, own))
+            yield number, (arm["name"], changes, common, _merged(arm, own, point))
 
 
 def _equal(arms: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> "dict[str, array[int]]":
@@ -162,15 +167,16 @@ def _equal(arms: Sequence[Mapping[str, Any]], points: Sequence[Point]) -> "dict[
     return found
 
 
-def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(arm: Mapping[str, Any], changes: Mapping[str, Any], point: Point) -> dict[str, Any]:
     """Return the changes of an arm with those of a point, which apply after them."""
     for path in changes:
         if any(own == path or own.startswith(f"{path}.") for own in arm["set"]):
-            message = (
-                f'{path}: arm "{arm["name"]}" sets this value or a part of it; expected '
-                "a parameter that the arms share, or one within it, such as the target of a queue"
+            rule = (
+                'arm "{of_arm}" sets this value or a part of it; expected a parameter that the '
+                "arms share, or one within it, such as the target of a queue"
             )
-            raise _core.ScenarioError(message)
+            key = point.parameter(path)
+            raise ArgumentError("parameters", rule=rule, key=key, of_arm=arm["name"])
     return {**arm["set"], **changes}
 
 
@@ -224,6 +230,36 @@ def _checked(
             base.changed([(path, json.dumps(value)) for path, value in changes.items()])
         except _core.ScenarioError as error:
             of_arm = f'; arm "{member.arm}"' if has_arms else ""
-            message = f"{error} (point {points[member.points[0]].label}{of_arm})"
-            raise _core.ScenarioError(message) from None
+            place = f"(point {points[member.points[0]].label}{of_arm})"
+            point = points[member.points[0]]
+            path = _cause(base, point.changes, error)
+            if path is None:
+                message = f"{error} {place}"
+                raise _core.ScenarioError(message) from None
+            key = point.parameter(path)
+            problem = f"{error}".removeprefix(f"{key}: ")
+            raise ArgumentError(
+                "parameters",
+                rule="{problem} {place}",
+                key=key,
+                problem=problem,
+                place=place,
+            ) from None
     raise failed
+
+
+def _cause(
+    base: _core.Scenario, changes: Mapping[str, Any], error: _core.ScenarioError
+) -> str | None:
+    """Return the change of a point that an error is about; None if it is about something else."""
+    for path in changes:
+        if f"{error}".startswith((f"{path}: ", f"{path}.")):
+            return path
+    # Errors have the index of traffic that the path names.
+    for path, value in changes.items():
+        try:
+            base.changed([(path, json.dumps(plain(path, value)))])
+        except _core.ScenarioError as alone:
+            if f"{alone}" == f"{error}":
+                return path
+    return None

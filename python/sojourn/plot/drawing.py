@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.plot import curves, style
 from sojourn.plot.quantities import Numbers, Quantity, Samples
 from sojourn.result import Result
@@ -28,13 +28,6 @@ _OUTLINE = 120
 _HALF_WIDTH = 0.4
 
 
-def check_kind(kind: str) -> None:
-    """Raise a ResultError unless this is a way to draw a quantity."""
-    if kind not in KINDS:
-        message = f'kind: unknown kind "{kind}"; expected {", ".join(KINDS[:-1])} or {KINDS[-1]}'
-        raise _core.ResultError(message)
-
-
 def draw(axes: Axes, quantity: Quantity, kind: Kind, result: Result, arms: Sequence[str]) -> None:
     """Draw a quantity of these arms on axes and label them."""
     _DRAWN[kind](axes, quantity, result, arms)
@@ -42,10 +35,8 @@ def draw(axes: Axes, quantity: Quantity, kind: Kind, result: Result, arms: Seque
 
 def _series(axes: Axes, quantity: Quantity, result: Result, arms: Sequence[str]) -> None:
     if quantity.series is None:
-        message = (
-            f'metric: "{quantity.name}" is one number per run; expected kind ecdf, box or violin'
-        )
-        raise _core.ResultError(message)
+        rule = "the metric {metric_name} is one number per run; expected ecdf, box or violin"
+        raise ArgumentError("kind", "series", rule, metric_name=quantity.name)
     lines = [line for line in quantity.series() if line.arm in arms]
     _lines(axes, lines, result)
     # Name and unit do not fit on one line of a panel.

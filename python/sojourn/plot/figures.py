@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import cast
+from typing import Annotated, cast
 
 from matplotlib import rc_context, rcParams
 from matplotlib.artist import Artist
@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sojourn import _core
-from sojourn.document import needs
+from sojourn.arguments import Argument, ArgumentError, checked
 from sojourn.plot import curves, drawing, quantities, style
 from sojourn.plot.drawing import Kind
 from sojourn.result import Result, derived_files, latex
@@ -101,6 +101,7 @@ _SMALL_LETTERS = 18
 
 Metric = str | Sequence[str] | None
 Size = tuple[float, float] | None
+On = Annotated[Axes | None, Argument(help="Axes to draw on.", expected="matplotlib axes")]
 
 
 class Plot(Figure):
@@ -113,13 +114,14 @@ class Plot(Figure):
         return image.getvalue()
 
 
+@checked
 def plot_ellipse(
     result: Result,
     metric: Metric = None,
     *,
     arms: Sequence[str] | None = None,
     group: str | None = None,
-    ax: Axes | None = None,
+    ax: On = None,
     size: Size = None,
 ) -> Figure:
     """Draw goodput against induced latency: one panel per direction, one ellipse per arm.
@@ -152,12 +154,11 @@ def plot_ellipse(
     ResultError
         An argument is not valid; the message says what is accepted.
     """
-    needs("result", result, Result, "a Result")
     shown = _arms(result, arms)
     names = quantities.chosen(result, metric, group, ["goodput"])
     if unfit := [quantity.name for quantity in names if not quantity.name.startswith("goodput_")]:
-        message = f'metric: plot_ellipse cannot draw "{unfit[0]}"; expected goodput_DIRECTION'
-        raise _core.ResultError(message)
+        rule = "plot_ellipse cannot draw this metric; expected goodput_DIRECTION"
+        raise ArgumentError("metric", unfit[0], rule)
     figure, panels = _panels(ax, len(names), size, across=True, width=4.4, height=3.6)
     for axes, quantity in zip(panels, names, strict=True):
         side = quantity.name.removeprefix("goodput_")
@@ -169,6 +170,7 @@ def plot_ellipse(
     return _finished(figure, panels, result, ax)
 
 
+@checked
 def plot_series(
     result: Result,
     metric: Metric = None,
@@ -176,7 +178,7 @@ def plot_series(
     arms: Sequence[str] | None = None,
     group: str | None = None,
     kind: Kind = "series",
-    ax: Axes | None = None,
+    ax: On = None,
     size: Size = None,
 ) -> Figure:
     """Draw ping, goodput, sojourn time and backlog over time; one line per arm.
@@ -220,6 +222,7 @@ def plot_series(
     return _plot(result, metric, default, arms=arms, group=group, kind=kind, ax=ax, size=size)
 
 
+@checked
 def plot_cdf(
     result: Result,
     metric: Metric = None,
@@ -227,7 +230,7 @@ def plot_cdf(
     arms: Sequence[str] | None = None,
     group: str | None = None,
     kind: Kind = "ecdf",
-    ax: Axes | None = None,
+    ax: On = None,
     size: Size = None,
 ) -> Figure:
     """Draw the distributions of ping and sojourn times after the warm-up.
@@ -280,8 +283,6 @@ def _plot(
     size: Size,
 ) -> Figure:
     """Draw each quantity in a panel: series below each other, distributions side by side."""
-    needs("result", result, Result, "a Result")
-    drawing.check_kind(kind)
     shown = _arms(result, arms)
     drawn = quantities.chosen(result, metric, group, default)
     over_time = kind == "series"
@@ -301,10 +302,7 @@ def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
     """Return the arms to draw, in the order of the scenario."""
     if arms is None:
         return result.arms
-    if isinstance(arms, str):
-        message = f'arms: expected a list of names, such as ["{arms}"]'
-        raise _core.ResultError(message)
-    check_arms(result.table(), *arms)
+    check_arms(result.table(), "arms", *arms)
     return [arm for arm in result.arms if arm in arms]
 
 
@@ -313,13 +311,13 @@ def _panels(
 ) -> tuple[Figure, list[Axes]]:
     """Return the figure and its panels: new ones, or the axes that the caller gave."""
     if ax is not None:
-        needs("ax", ax, Axes, "matplotlib axes")
         if number != 1:
-            message = f"ax: one axes cannot show {number} panels; expected a single metric"
-            raise _core.ResultError(message)
+            rule = f"one axes cannot show {number} panels; expected a single metric"
+            raise ArgumentError("ax", rule=rule)
         if size is not None:
-            message = "size: cannot be combined with ax, whose figure has a size"
-            raise _core.ResultError(message)
+            raise ArgumentError(
+                "size", rule="cannot be combined with {ax}, whose figure has a size"
+            )
         return cast("Figure", ax.get_figure(root=True)), [ax]
     columns, rows = (number, 1) if across else (1, number)
     natural = (width * max(columns, 1), height * max(rows, 1) + 0.9)
@@ -330,8 +328,8 @@ def _panels(
 
 def _checked(size: Size) -> Size:
     if size is not None and not (len(size) == 2 and all(inches > 0 for inches in size)):  # noqa: PLR2004
-        message = f"size: invalid size {size}; expected width and height in inches, such as (7, 4)"
-        raise _core.ResultError(message)
+        rule = "invalid size; expected width and height in inches, such as (7, 4)"
+        raise ArgumentError("size", size, rule)
     return size
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.result.catalogue import METRICS
@@ -60,7 +60,7 @@ def chosen(
     for name in [metric] if isinstance(metric, str) else metric:
         matches = _named(known, name) or _metric(result, name, group)
         if not matches:
-            raise _core.ResultError(_unknown(result, name, group, known))
+            raise _unknown(result, name, group, known)
         found += matches
     return [_of_group(quantity, group) for quantity in found]
 
@@ -76,8 +76,8 @@ def _of_group(quantity: Quantity, group: str | None) -> Quantity:
 def _check_group(result: Result, group: str) -> None:
     groups = result.flows["group"].unique(maintain_order=True).to_list()
     if group not in groups:
-        message = f'group: unknown group "{group}"; expected one of {", ".join(groups)}'
-        raise _core.ResultError(message)
+        rule = "unknown group; expected one of {groups}"
+        raise ArgumentError("group", group, rule, groups=", ".join(groups))
 
 
 def _named(known: Sequence[Quantity], name: str) -> list[Quantity]:
@@ -85,12 +85,15 @@ def _named(known: Sequence[Quantity], name: str) -> list[Quantity]:
     return [one for one in known if name in {one.name, one.name.partition("_")[0]}]
 
 
-def _unknown(result: Result, name: str, group: str | None, known: Sequence[Quantity]) -> str:
+def _unknown(
+    result: Result, name: str, group: str | None, known: Sequence[Quantity]
+) -> ArgumentError:
     names = ", ".join(one.name for one in known)
-    if group is not None and _named(_quantities(result, None), name):
-        return f'metric: "{name}" is not measured per group; expected one of {names}'
     by = "run" if group is None else "group"
-    return f'metric: unknown metric "{name}"; expected one of {names}, or a column of table("{by}")'
+    rule = f'unknown metric; expected one of {{names}}, or a column of table("{by}")'
+    if group is not None and _named(_quantities(result, None), name):
+        rule = "not measured per group; expected one of {names}"
+    return ArgumentError("metric", name, rule, names=names)
 
 
 def _quantities(result: Result, group: str | None) -> list[Quantity]:

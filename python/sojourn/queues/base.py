@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args
 
 from sojourn import _core
+from sojourn.arguments import checked, in_argument
 from sojourn.document import Specified, described, hint, needs, word
 from sojourn.errors import QueueWarning, invalid
 from sojourn.queues.python_queue import PythonQueue
@@ -118,6 +119,7 @@ def queues_in(document: Any) -> Iterator[str]:
                 yield from queues_in({path: one} if isinstance(one, str) else one)
 
 
+@checked
 def qdisc(text: str) -> Text:
     """Parse a queue in the syntax of ``tc``.
 
@@ -144,6 +146,7 @@ def qdisc(text: str) -> Text:
     >>> qdisc("pfifo limit 127").spec
     'pfifo limit 127'
     """
-    queue = Text(text=_core.parse_qdisc(text))
-    warn_of_queues([text], stacklevel=2)
+    with in_argument("text", text):
+        queue = Text(text=_core.parse_qdisc(text))
+    warn_of_queues([text], stacklevel=3)
     return queue

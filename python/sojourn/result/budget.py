@@ -2,10 +2,12 @@
 
 import json
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 from sojourn import _core
-from sojourn.arguments.errors import in_argument
+from sojourn.arguments import ArgumentError, in_argument
+from sojourn.arguments.common import DEFAULT_MEMORY
+from sojourn.result.formatting import size
 
 # The backend whose runs take place in real time, one after another.
 LIVE = "live"
@@ -43,12 +45,36 @@ def large_bytes(
 
 
 def check(
-    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None, metrics: bool = False
+    checked: _core.Scenario,
+    *,
+    jobs: int | None,
+    max_memory: str | None,
+    metrics: bool = False,
+    name: str | None = None,
 ) -> None:
-    """Reject a scenario whose runs may need more memory than the limit."""
+    """Reject a scenario, of several that have names, whose runs may need more than the limit."""
     allowed = limit(max_memory)
-    if allowed is not None:
-        _core.check_memory(checked, allowed, jobs=jobs, metrics=metrics)
+    if allowed is None:
+        return
+    found = json.loads(_core.estimate(checked, jobs=jobs, metrics=metrics))
+    needed = found["peak_memory_bytes"]
+    if needed <= allowed:
+        return
+    own = needed - sum(part["bytes"] for part in found["memory"])
+    process = {"place": "memory", "cause": "the process itself", "bytes": own}
+    most = max([process, *found["memory"]], key=lambda part: part["bytes"])
+    runs = "all runs" if name is None else f"all runs of {name}"
+    cause = f"{most['place']}: {most['cause']} ({size(most['bytes'])}); {runs} may take"
+    refuse(f"{cause} {size(needed)}", max_memory, allowed, "a smaller scenario")
+
+
+def refuse(cause: str, max_memory: str | None, allowed: int, instead: str) -> NoReturn:
+    """Raise the error of what needs more memory than is allowed."""
+    if max_memory is None:
+        message = f"{cause}, more than {size(allowed)}, {DEFAULT_MEMORY}; expected {instead}"
+        raise _core.ScenarioError(message)
+    rule = "too little for {cause}; expected more memory or {instead}"
+    raise ArgumentError("max_memory", max_memory, rule, cause=cause, instead=instead)
 
 
 def estimate(
@@ -61,11 +87,11 @@ def estimate(
     estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs)) | {"real_s": None}
     if backend == LIVE:
         estimated |= _live(checked, estimated["runs"])
-    refused: str | None = None
+    refused: _core.ScenarioError | None = None
     try:
         check(checked, jobs=jobs, max_memory=max_memory)
     except _core.ScenarioError as error:
-        refused = f"{error}"
+        refused = error
     return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sojourn import _core, files
-from sojourn.arguments import OutputError
+from sojourn.arguments import OutputError, in_argument
 
 # The begin of a pcapng file: the type of the section header block, its length, and a byte-order
 # magic in either byte order.
@@ -42,7 +42,8 @@ def is_capture(path: str | Path) -> bool:
 
 def check(scenario: _core.Scenario, path: str | Path, *, backend: str | None, force: bool) -> None:
     """Check before a run that its packets can be captured."""
-    _core.check_capture(scenario, backend)
+    with in_argument("pcap", f"{path}"):
+        _core.check_capture(scenario, backend)
     _check_free(path, force=force)
 
 

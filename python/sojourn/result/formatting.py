@@ -35,6 +35,21 @@ def first_of(items: Iterable[str]) -> str:
     return ", ".join(every[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
+def size(count: float) -> str:
+    """Write a number of bytes in powers of 1000.
+
+    Examples
+    --------
+    >>> size(1_024), size(13_000_000_000), size(999_000)
+    ('1.0 kB', '13.0 GB', '999.0 kB')
+    """
+    scaled, units = count / 1000, ["TB", "GB", "MB", "kB"]
+    while len(units) > 1 and scaled >= 1000:  # noqa: PLR2004 - the next unit
+        scaled /= 1000
+        units.pop()
+    return f"{scaled:.1f} {units[-1]}"
+
+
 def significant(number: float) -> str:
     """Write a number with three significant digits, below a million without an exponent.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result import derived_files, formatting, metrics
 from sojourn.result.catalogue import By, Metric
 
@@ -80,8 +81,7 @@ class Table:
     def written(self, origin: str, *, caption: str | None, label: str | None) -> str:
         """Write the table."""
         if label is not None and not re.fullmatch(r"[\w:./+-]+", label, re.ASCII):
-            message = f'label: invalid label "{label}"; expected one such as tab:delay'
-            raise _core.ResultError(message)
+            raise ArgumentError("label", label, "invalid label; expected one such as tab:delay")
         tabular = "\n".join(self._tabular())
         note = MEANS
         if self.baseline is not None:
@@ -193,7 +193,9 @@ def of_metrics(
     known = [metric for by in kinds for metric in metrics.metrics_by(by, per_run)]
     finished = per_run["arm"].unique(maintain_order=True).to_list()
     shown = finished if arms is None else list(arms)
-    metrics.check_arms(per_run, *shown, *([] if baseline is None else [baseline]))
+    metrics.check_arms(per_run, "arms", *shown)
+    if baseline is not None:
+        metrics.check_arms(per_run, "baseline", baseline)
     if baseline is None:
         frames = [summary(by) for by in kinds]
     else:
@@ -220,8 +222,8 @@ def _of_group(frames: Iterable[pl.DataFrame], group: str | None) -> Rows:
     if not rows and group is not None:
         groups = dict.fromkeys(row["group"] for row in every)
         accepted = f"expected one of {', '.join(groups)}" if groups else "the result has none"
-        message = f'group: unknown group "{group}"; {accepted}'
-        raise _core.ResultError(message)
+        rule = "unknown group; {accepted}"
+        raise ArgumentError("group", group, rule, accepted=accepted)
     return {(row["arm"], row["metric"]): row for row in rows}
 
 
@@ -237,6 +239,6 @@ def _chosen(
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in available:
-            message = f'metric: unknown metric "{name}"; expected some of {", ".join(available)}'
-            raise _core.ResultError(message)
+            rule = "unknown metric; expected some of {known}"
+            raise ArgumentError("metric", name, rule, known=", ".join(available))
     return [available[name] for name in wanted]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result.catalogue import By, Metric, of_link, shown
 from sojourn.result.naming import described
 
@@ -182,13 +183,13 @@ _ESTIMATE = {
 Interval = tuple[float | None, float | None, float | None]
 
 
-def check_arms(per_run: pl.DataFrame, *names: str) -> None:
-    """Check that arms exist and have a finished run."""
+def check_arms(per_run: pl.DataFrame, argument: str, *names: str) -> None:
+    """Check that the arms that an argument names exist and have a finished run."""
     known = per_run["arm"].unique(maintain_order=True).to_list()
     for name in names:
         if name not in known:
-            message = f'no finished run of arm "{name}"; expected one of {", ".join(known)}'
-            raise _core.ResultError(message)
+            rule = "no finished run of this arm; expected one of {known}"
+            raise ArgumentError(argument, name, rule, known=", ".join(known))
 
 
 def mean_and_interval(values: Sequence[float]) -> Interval:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sojourn import _core
+from sojourn.errors import invalid, invalid_value
 from sojourn.result.catalogue import METRICS, Metric
 
 # Ends of names of metrics that are units; users may leave them out.
@@ -141,8 +142,8 @@ def check_possible(name: str, links: Sequence[str] | None = None, *, place: str 
 
 
 def _unknown(name: str, instead: str, place: str) -> _core.ScenarioError:
-    before = f"{place}: " if place else ""
-    return _core.ScenarioError(f'{before}unknown metric "{name}"; {instead}')
+    error = invalid_value("metric", name, instead)
+    return invalid(place, f"{error}") if place else error
 
 
 def described(columns: Iterable[str]) -> list[Metric]:

@@ -10,7 +10,8 @@ from typing import Any, Self, cast, get_args
 import polars as pl
 
 from sojourn import _core, markup
-from sojourn.arguments import replaceable
+from sojourn.arguments import ArgumentError, checked, replaceable
+from sojourn.arguments.common import MaxBytes
 from sojourn.result import latex, metrics, notebook, stationarity
 from sojourn.result.catalogue import By, shown
 from sojourn.result.tables import ResultTables
@@ -93,6 +94,7 @@ class Result(ResultTables):
         """Number of runs of the scenario: arms times replications."""
         return self._outcome.total
 
+    @checked
     def table(self, by: By = "run") -> pl.DataFrame:
         """Return every metric of every run (``docs/metrics.md``).
 
@@ -172,6 +174,7 @@ class Result(ResultTables):
             duration_s=checked.duration_s,
         )
 
+    @checked
     def summary(self, by: By = "run") -> pl.DataFrame:
         """Average every metric over the runs of each arm.
 
@@ -196,6 +199,7 @@ class Result(ResultTables):
         table = self.table(by)
         return metrics.summary(table, metrics.metrics_by(by, table))
 
+    @checked
     def difference(self, baseline: str, other: str, by: By = "run") -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` of every metric.
 
@@ -219,9 +223,11 @@ class Result(ResultTables):
             An arm is unknown or has no finished run, or `by` is unknown.
         """
         table = self.table(by)
-        metrics.check_arms(self.table(), baseline, other)
+        metrics.check_arms(self.table(), "baseline", baseline)
+        metrics.check_arms(self.table(), "other", other)
         return metrics.difference(table, metrics.metrics_by(by, table), baseline, other)
 
+    @checked
     def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the result to a directory: ``manifest.json`` and one Parquet file per table.
 
@@ -261,7 +267,8 @@ class Result(ResultTables):
         self._manifest_sha256 = self._outcome.save_to(claim)
 
     @classmethod
-    def load(cls, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Self:
+    @checked
+    def load(cls, directory: str | Path, *, max_bytes: MaxBytes = MAX_BYTES) -> Self:
         """Read a result that :meth:`save` wrote.
 
         Untrusted results are safe to load: only the manifest and the tables are opened, and none of
@@ -291,6 +298,7 @@ class Result(ResultTables):
         # Rechunk: polars expressions fail on string columns whose first chunk is empty.
         return pl.DataFrame(self._outcome.table(name)).rechunk()
 
+    @checked
     def to_pandas(self, table: str = "run") -> Any:
         """Return a table as a pandas data frame, without pyarrow, which polars would need.
 
@@ -314,8 +322,8 @@ class Result(ResultTables):
         scopes: tuple[By, ...] = get_args(By)
         if table not in (*names, *scopes):
             known = ", ".join([*names, *scopes])
-            message = f'table: unknown table "{table}"; expected one of {known}'
-            raise _core.ResultError(message)
+            rule = "unknown table; expected one of {known}"
+            raise ArgumentError("table", table, rule, known=known)
         try:
             pandas = importlib.import_module("pandas")
         except ModuleNotFoundError:
@@ -324,6 +332,7 @@ class Result(ResultTables):
         frame = getattr(self, table) if table in names else self.table(cast("By", table))
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
 
+    @checked
     def to_latex(
         self,
         metric: str | Sequence[str] | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
 
@@ -135,7 +136,7 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
     links = result.links.filter(of_run)
     if links.is_empty():
-        raise _core.ResultError(_unfinished(result, arm, replication))
+        raise _unfinished(result, arm, replication)
     series = result.link_series.filter(of_run)
     numbers = result.queue_statistics.filter(of_run)
     return [
@@ -153,11 +154,12 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     ]
 
 
-def _unfinished(result: Result, arm: str, replication: int) -> str:
-    """Write which replications of an arm, or which arms, have finished."""
-    check_arms(result.table(), arm)
+def _unfinished(result: Result, arm: str, replication: int) -> ArgumentError:
+    """Return the error that names the replications of an arm, or the arms, that have finished."""
+    check_arms(result.table(), "arm", arm)
     finished = result.table().filter(pl.col("arm") == arm)["replication"].sort().to_list()
-    return f'arm "{arm}" has no finished replication {replication}; finished: {_ranges(finished)}'
+    rule = 'not finished in arm "{arm_name}"; expected one of {finished}'
+    return ArgumentError("replication", replication, rule, arm_name=arm, finished=_ranges(finished))
 
 
 def _ranges(numbers: list[int]) -> str:

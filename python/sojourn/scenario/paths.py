@@ -40,6 +40,19 @@ def expanded(document: Mapping[str, Any], path: str) -> list[str]:
     return found
 
 
+def is_expanded(pattern: str, path: str) -> bool:
+    """Whether a path is one that a path with ``*`` stands for, or the same.
+
+    Examples
+    --------
+    >>> is_expanded("traffic.*.cc", "traffic[0].cc"), is_expanded("links.*.rate", "links.up.qdisc")
+    (True, False)
+    """
+    one, other = _steps(pattern), _steps(path)
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(step in {"*", own} for step, own in pairs)
+
+
 def find(document: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path without ``*``, also of a parameter of a queue or a control.
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError, in_argument
+from sojourn.arguments import NOT_GIVEN, Argument, ArgumentError, checked, common, in_argument
 from sojourn.arguments.common import SCENARIO
-from sojourn.errors import invalid
+from sojourn.errors import invalid, invalid_value
 from sojourn.queues import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.link import Layer, layer
@@ -210,16 +210,14 @@ def traffic(
     names = [group.name for group in groups]
     for group in names:
         if names.count(group) > 1:
-            message = (
-                f'traffic "{name}": "{group}" occurs in more than one part; expected each name once'
-            )
-            raise _core.ScenarioError(message)
+            problem = f'"{group}" occurs in more than one part; expected each name once'
+            place = f'traffic "{name}"'
+            raise invalid(place, problem)
     for option, wanted in (("cc", cc), ("ecn", ecn)):
         if wanted is not None and not any(_takes(group, option) for group in groups):
-            given = f"cc {wanted}" if option == "cc" else "ecn"
-            raise invalid(
-                given, f'no effect, since traffic "{name}" has no connection that uses it'
-            )
+            rule = 'no effect: traffic "{traffic_name}" has no connection that uses it'
+            value = NOT_GIVEN if option == "ecn" else wanted
+            raise ArgumentError(option, value, rule, traffic_name=name)
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
     ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
     return [*groups, Ping(name=ping, direction="up", interval=PING_INTERVAL)]
@@ -249,8 +247,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         near = nearest(name)
         names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
         instead = names if near is None else f'did you mean "{near}"?'
-        message = f'unknown traffic "{name}"; {instead}'
-        raise _core.ScenarioError(message)
+        raise invalid_value("traffic", name, instead)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
         _bulk(found["kind"], side, int(count))
@@ -401,16 +398,23 @@ def access_link(
     )
 
 
+# Links of a parking lot.
+_HOPS = Argument(help="Number of links.", least=2, most=1000)
+_RATE = Argument(help="Rate of every link.", kind="rate")
+_TIME = Argument(help="A time.", kind="time")
+
+
+@checked
 def parking_lot(
     *,
-    rate: str,
+    rate: Annotated[str, _RATE],
     queues: Mapping[str, Queue],
-    hops: int = 3,
-    rtt: str = "50ms",
-    duration: str = "70s",
-    warmup: str = "15s",
-    replications: int = 10,
-    seed: int = 1,
+    hops: Annotated[int, _HOPS] = 3,
+    rtt: Annotated[str, common.RTT] = "50ms",
+    duration: Annotated[str, _TIME] = "70s",
+    warmup: Annotated[str, _TIME] = "15s",
+    replications: common.OwnReplications = 10,
+    seed: common.OwnSeed = 1,
 ) -> Scenario:
     """Compose a parking lot: bottlenecks in series, one flow over all and one over each.
 
@@ -421,7 +425,7 @@ def parking_lot(
     queues
         The queue of each arm, by name; every link has it.
     hops
-        Number of links, at least 2.
+        Number of links, 2 to 1000.
     rtt
         Round-trip time of every flow with empty queues, with its unit.
     duration, warmup
@@ -446,12 +450,8 @@ def parking_lot(
     >>> [group.name for group in parking_lot(rate="10mbit", queues={"a": Pfifo()}).traffic]
     ['through', 'cross1', 'cross2', 'cross3']
     """
-    if hops < 2:  # noqa: PLR2004 - one bottleneck is not a series
-        message = f"hops: {hops} is out of range; expected at least 2"
-        raise _core.ScenarioError(message)
     if not queues:
-        message = "queues: empty; expected at least one queue"
-        raise _core.ScenarioError(message)
+        raise ArgumentError("queues", rule="empty; expected at least one queue")
     names = [f"hop{number}" for number in range(1, hops + 1)]
     first = next(iter(queues.values()))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sojourn import _core
+from sojourn.arguments import checked
 
 _NUMBER = re.compile(r"\s*(?P<number>[+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)\s*(?P<unit>[a-zA-Z%]*)\s*")
 # A ratio, as congestion controls write theirs.
@@ -126,6 +127,7 @@ def in_base_units(text: str | float) -> float:
     return found.number / 100 if found.kind == "%" else found.number
 
 
+@checked
 def s(value: float) -> str:
     """Write `value` seconds.
 
@@ -147,6 +149,7 @@ def s(value: float) -> str:
     return _united(value, "s")
 
 
+@checked
 def ms(value: float) -> str:
     """Write `value` milliseconds.
 
@@ -168,6 +171,7 @@ def ms(value: float) -> str:
     return _united(value, "ms")
 
 
+@checked
 def us(value: float) -> str:
     """Write `value` microseconds.
 
@@ -189,6 +193,7 @@ def us(value: float) -> str:
     return _united(value, "us")
 
 
+@checked
 def kbit(value: float) -> str:
     """Write a rate of `value` thousand bits per second.
 
@@ -210,6 +215,7 @@ def kbit(value: float) -> str:
     return _united(value, "kbit")
 
 
+@checked
 def mbit(value: float) -> str:
     """Write a rate of `value` million bits per second.
 
@@ -231,6 +237,7 @@ def mbit(value: float) -> str:
     return _united(value, "mbit")
 
 
+@checked
 def gbit(value: float) -> str:
     """Write a rate of `value` billion bits per second.
 

@@ -123,7 +123,7 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
     until one is valid or two have different faults.
     """
     drawn = random.Random(1)  # noqa: S311 - for samples
-    fault = ""
+    fault: _core.ScenarioError | None = None
     for number in range(_TRIED):
         values: dict[str, Value] = {}
         for one in of:
@@ -132,12 +132,18 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
         try:
             list(grouped(scenario, listed(scenario, [values]), 1))
         except _core.ScenarioError as error:
-            fault = fault or f"{error}"
-            if f"{error}".split(": ")[0] != fault.split(": ")[0]:
+            if fault is not None and _place(error) != _place(fault):
                 return
+            fault = fault or error
         else:
             return
-    raise _core.ScenarioError(fault)
+    if fault is not None:
+        raise fault
+
+
+def _place(error: _core.ScenarioError) -> str | None:
+    """Return the parameter, or else the part of the scenario, that an error is about."""
+    return error.key if isinstance(error, ArgumentError) else f"{error}".partition(": ")[0]
 
 
 def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, ExpressionError, Reference, syntax_tree
 from sojourn.scenario.paths import Value, find
@@ -56,12 +55,12 @@ def holds(condition: Expression, changes: Mapping[str, Value], document: dict[st
         try:
             return bool(condition.value(lookup))
         except ExpressionError as error:
-            if words and "not supported between" in error.problem:
-                message = (
-                    f"compares a number with {words[0]}; expected numbers with units of the same "
-                    "kind at all points"
+            if words and isinstance(error.__cause__, TypeError):
+                rule = (
+                    "compares a number with {word}; expected numbers with units of the same kind "
+                    "at all points"
                 )
-                raise _core.ScenarioError(message) from None
+                raise ArgumentError("where", condition.text, rule, word=words[0]) from None
             raise
 
 
@@ -119,6 +118,10 @@ def _kind(  # noqa: C901, PLR0911 - one case per kind of node
     def same(*parts: ast.expr) -> str | None:
         kinds = dict.fromkeys(_kind(part, kind_of, text) for part in parts)
         known = [kind for kind in kinds if kind is not None]
+        literals = [part for part in parts if isinstance(part, ast.Constant)]
+        if known and (texts := [one.value for one in literals if isinstance(one.value, str)]):
+            rule = 'compares {kind} with the text "{text}"; expected a number or a name'
+            raise ArgumentError("where", text, rule, kind=_KINDS[known[0]], text=texts[0])
         if len(known) > 1:
             # Plain numbers are the second.
             one, other = sorted(known[:2], key=lambda kind: kind == "")

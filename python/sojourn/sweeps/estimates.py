@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError
 from sojourn.deferred import Deferred
 from sojourn.execute.executor import jobs_at_once
 from sojourn.result import metrics, student
@@ -193,8 +193,8 @@ def in_order(values: pl.Series) -> list[object]:
     return list(found)
 
 
-def check_parameter(path: str, paths: Sequence[str]) -> None:
-    """Raise a ResultError unless the sweep has this parameter."""
+def check_parameter(argument: str, path: str, paths: Sequence[str]) -> None:
+    """Check that the sweep has the parameter that an argument names."""
     if path not in paths:
-        message = f'unknown parameter "{path}"; expected one of {", ".join(paths)}'
-        raise _core.ResultError(message)
+        rule = "unknown parameter; expected one of {paths}"
+        raise ArgumentError(argument, path, rule, paths=", ".join(paths))

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core, report
-from sojourn.document import needs
+from sojourn.arguments import checked
 from sojourn.report.page import head, legend_of, section, style_of, tooltip
 from sojourn.report.script import Heading, Value, element, sortable, sorting
 from sojourn.result import Result, derived_files, formatting
@@ -326,6 +326,7 @@ def _provenance(result: SweepResult) -> str:
     )
 
 
+@checked
 def write_report(result: Result | SweepResult, path: str | Path) -> None:
     """Write an HTML report on a result or a sweep.
 
@@ -341,8 +342,8 @@ def write_report(result: Result | SweepResult, path: str | Path) -> None:
     ------
     ResultError
         No run has finished, or the file cannot be written, or exists and is not a report.
-    ScenarioError
-        `result` has another type.
+    ArgumentError
+        An argument has another type.
 
     Examples
     --------
@@ -355,7 +356,6 @@ def write_report(result: Result | SweepResult, path: str | Path) -> None:
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     sj.write_report(swept, f"{directory}/report.html")
     """
-    needs("result", result, Result | SweepResult, "a Result or a SweepResult")
     if isinstance(result, SweepResult):
         with derived_files.claimed(path):
             write(result, path)

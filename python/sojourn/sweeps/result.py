@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 
-from sojourn import _core
+from sojourn.arguments import ArgumentError, checked, in_argument
+from sojourn.arguments.common import MaxBytes
 from sojourn.result import metrics
 from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
@@ -78,6 +79,7 @@ class SweepResult:
         """
         return estimates.by_point(self.runs, self.parameters, self.metrics, self._estimate)
 
+    @checked
     def table(self, by: By = "run") -> pl.DataFrame:
         """Return every metric of every run, or its mean at every point.
 
@@ -96,8 +98,9 @@ class SweepResult:
         ResultError
             `by` is neither.
         """
-        return self.points if _is_by_point(by) else self.runs
+        return self.points if by == "point" else self.runs
 
+    @checked
     def summary(self, by: By = "point") -> pl.DataFrame:
         """Average every metric over the runs of each arm, at each point or at all.
 
@@ -120,10 +123,11 @@ class SweepResult:
             `by` is unknown.
         """
         known = described(self.metrics)
-        if _is_by_point(by):
+        if by == "point":
             return estimates.long(self.points, self.runs, self.parameters, known)
         return metrics.summary(self.runs, known)
 
+    @checked
     def difference(self, baseline: str, other: str, by: By = "point") -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` of every metric.
 
@@ -149,16 +153,17 @@ class SweepResult:
         ResultError
             An arm is unknown or has no finished run, or `by` is unknown.
         """
-        by_point = _is_by_point(by)
-        metrics.check_arms(self.runs, baseline, other)
+        metrics.check_arms(self.runs, "baseline", baseline)
+        metrics.check_arms(self.runs, "other", other)
         return estimates.paired(
             self.runs,
-            self.parameters if by_point else None,
+            self.parameters if by == "point" else None,
             described(self.metrics),
             baseline,
             other,
         )
 
+    @checked
     def first_points(self, count: int, names: Sequence[str]) -> pl.DataFrame:
         """Return the first rows of :attr:`points` with some metrics, without computing the others.
 
@@ -212,6 +217,7 @@ class SweepResult:
         """Whether all runs have finished."""
         return bool(self.manifest["complete"])
 
+    @checked
     def pivot(
         self,
         metric: str,
@@ -219,7 +225,7 @@ class SweepResult:
         rows: str | None = None,
         columns: str | None = None,
         arm: str | None = None,
-        fixed: Mapping[str, Value] | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> pl.DataFrame:
         """Arrange the means of a metric by two parameters.
 
@@ -245,21 +251,20 @@ class SweepResult:
             A parameter or an arm is unknown, or a combination has several points.
         """
         column = self.column(metric)
-        first, second = self._two(rows, columns)
+        first, second = self._two(rows, columns, "rows", "columns")
         table = self._selected(first, second, arm=arm, fixed=fixed)
         order = {path: estimates.in_order(table[path]) for path in (first, second)}
         twice = table.group_by(first, second).len().filter(pl.col("len") > 1)
         if not twice.is_empty():
-            message = (
-                f"several points have the same {first} and {second}; expected `fixed` or `arm` for "
-                f"the other parameters: {', '.join(self._others(first, second)) or 'none'}"
-            )
-            raise _core.ResultError(message)
+            others = ", ".join(self._others(first, second)) or "none"
+            rule = "several points have the same {same}; expected a value of the others: {others}"
+            raise ArgumentError("fixed", rule=rule, same=f"{first} and {second}", others=others)
         wide = table.pivot(on=second, index=first, values=column, maintain_order=True)
         places = pl.Series([order[first].index(value) for value in wide[first]], dtype=pl.Int64)
         wide = wide[places.arg_sort()]
         return wide.select(first, *(f"{value}" for value in order[second]))
 
+    @checked
     def best(
         self, metric: str, *, largest: bool = False, arm: str | None = None, count: int = 5
     ) -> pl.DataFrame:
@@ -303,6 +308,7 @@ class SweepResult:
         points = points.select("point", *self.parameters, "arm", "n", *ends)
         return estimates.ranked(points, runs, column, largest=largest, count=count)
 
+    @checked
     def heatmap(
         self,
         metric: str,
@@ -310,7 +316,7 @@ class SweepResult:
         x: str | None = None,
         y: str | None = None,
         arm: str | None = None,
-        fixed: Mapping[str, Value] | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> "Figure":
         """Draw the means of a metric over two parameters.
 
@@ -330,19 +336,20 @@ class SweepResult:
         """
         from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
 
-        first, second = self._two(x, y)
+        first, second = self._two(x, y, "x", "y")
         table = self.pivot(metric, rows=second, columns=first, arm=arm, fixed=fixed)
         columns = self._selected(first, second, arm=arm, fixed=fixed)
         across, up = (scale(path, columns[path]) for path in (first, second))
         return figures.heatmap(table, self.column(metric), x=across, y=up)
 
+    @checked
     def lines(
         self,
         metric: str,
         *,
         x: str | None = None,
         arm: str | None = None,
-        fixed: Mapping[str, Value] | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> "Figure":
         """Draw the means of a metric over one parameter, with their intervals.
 
@@ -370,13 +377,14 @@ class SweepResult:
         over = scale(path, table[path])
         return figures.lines(table, self.column(metric), over, self._varying(table, path))
 
+    @checked
     def box(
         self,
         metric: str,
         *,
         x: str | None = None,
         arm: str | None = None,
-        fixed: Mapping[str, Value] | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> "Figure":
         """Draw the distribution of a metric over runs, for each value of one parameter.
 
@@ -403,6 +411,7 @@ class SweepResult:
         runs = self._filtered(self.runs, arm=arm, fixed=fixed)
         return figures.box(runs, self.column(metric), scale(path, runs[path]))
 
+    @checked
     def column(self, metric: str) -> str:
         """Return the column of a metric, whose unit may be left out.
 
@@ -421,12 +430,10 @@ class SweepResult:
         ResultError
             There is no such metric.
         """
-        try:
-            return metric_column(metric, self.metrics, "metric")
-        except _core.ScenarioError as error:
-            message = f"{error}"
-            raise _core.ResultError(message) from None
+        with in_argument("metric", metric):
+            return metric_column(metric, self.metrics)
 
+    @checked
     def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the sweep to a directory: ``sweep.json``, ``runs.parquet``, ``points.parquet``.
 
@@ -447,7 +454,8 @@ class SweepResult:
         )
 
     @classmethod
-    def load(cls, directory: str | Path, *, max_bytes: int = saved.MAX_BYTES) -> Self:
+    @checked
+    def load(cls, directory: str | Path, *, max_bytes: MaxBytes = saved.MAX_BYTES) -> Self:
         """Read a sweep that :meth:`save` wrote.
 
         Parameters
@@ -471,18 +479,19 @@ class SweepResult:
 
     def _one(self, path: str | None) -> str:
         chosen = self.parameters[0] if path is None else path
-        estimates.check_parameter(chosen, self.parameters)
+        estimates.check_parameter("x", chosen, self.parameters)
         return chosen
 
-    def _two(self, one: str | None, other: str | None) -> tuple[str, str]:
+    def _two(self, one: str | None, other: str | None, *names: str) -> tuple[str, str]:
+        """Return two different parameters, those of the arguments with these names."""
         free = [path for path in [*self.parameters, "arm"] if path not in {one, other}]
         first = free.pop(0) if one is None else one
         second = free.pop(0) if other is None and free else other
         if second is None or first == second:
-            message = "expected two different parameters for rows and columns"
-            raise _core.ResultError(message)
-        for path in (first, second):
-            estimates.check_parameter(path, [*self.parameters, "arm"])
+            rule = "the sweep has no second parameter; expected one that differs from {first_name}"
+            raise ArgumentError(names[1], first_name=names[0], rule=rule)
+        for argument, path in zip(names, (first, second), strict=True):
+            estimates.check_parameter(argument, path, [*self.parameters, "arm"])
         return first, second
 
     def _others(self, *shown: str) -> list[str]:
@@ -494,8 +503,8 @@ class SweepResult:
     ) -> pl.DataFrame:
         table = self._filtered(self.points, arm=arm, fixed=fixed)
         if arm is None and "arm" not in shown and len(self.arms) > 1:
-            message = f"arm: several arms; expected one of {', '.join(self.arms)}"
-            raise _core.ResultError(message)
+            rule = "the sweep has several arms; expected one of {names}"
+            raise ArgumentError("arm", rule=rule, names=", ".join(self.arms))
         return table
 
     def _filtered(
@@ -504,18 +513,18 @@ class SweepResult:
         if arm is not None:
             table = self._of_arm(table, arm)
         for path, value in (fixed or {}).items():
-            estimates.check_parameter(path, self.parameters)
+            estimates.check_parameter("fixed", path, self.parameters)
             values = table[path].unique(maintain_order=True).to_list()
             if value not in values:
-                message = f"{path}: no point with {value}; expected one of {values}"
-                raise _core.ResultError(message)
+                rule = "no point with {value_given}; expected one of {values}"
+                raise ArgumentError("fixed", rule=rule, key=path, value_given=value, values=values)
             table = table.filter(pl.col(path) == value)
         return table
 
     def _of_arm(self, table: pl.DataFrame, arm: str) -> pl.DataFrame:
         if arm not in self.arms:
-            message = f'arm: unknown arm "{arm}"; expected one of {", ".join(self.arms)}'
-            raise _core.ResultError(message)
+            rule = "unknown arm; expected one of {names}"
+            raise ArgumentError("arm", arm, rule, names=", ".join(self.arms))
         return table.filter(pl.col("arm") == arm)
 
     def _varying(self, table: pl.DataFrame, x: str) -> Sequence[str]:
@@ -523,11 +532,3 @@ class SweepResult:
         return [
             path for path in [*self.parameters, "arm"] if path != x and table[path].n_unique() > 1
         ]
-
-
-def _is_by_point(by: str) -> bool:
-    """Check what rows are about; whether it is points."""
-    if by not in get_args(By):
-        message = f'by: unknown "{by}"; expected one of {", ".join(get_args(By))}'
-        raise _core.ResultError(message)
-    return by == "point"

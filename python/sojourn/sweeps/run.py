@@ -16,6 +16,7 @@ from sojourn.execute.points import PointGroup, grouped
 from sojourn.execute.runs import local_store
 from sojourn.execute.targets import opened, store_of, target
 from sojourn.result import budget
+from sojourn.result.formatting import size
 from sojourn.result.naming import check_possible, queued_links
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
@@ -178,12 +179,11 @@ class PreparedSweep:
         """Refuse points that need more memory than the limit before they are made."""
         allowed, needed = budget.limit(max_memory), self.held_bytes
         if allowed is not None and needed > allowed:
-            rule = (
-                f"{len(self.points)} points need about {needed / 1e6:.0f} MB of memory for their "
-                f"scenarios and metrics, more than max_memory = {allowed / 1e6:.0f} MB; expected "
-                "fewer points"
+            cause = (
+                f"the scenarios and metrics of {len(self.points)} points, which need about "
+                f"{size(needed)}"
             )
-            raise ArgumentError("parameters", rule=rule)
+            budget.refuse(cause, max_memory, allowed, "fewer points")
 
     def manifest(self, *, complete: bool) -> dict[str, Any]:
         """Describe the sweep, for :class:`SweepResult`."""

@@ -12,7 +12,7 @@ from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, parse
 from sojourn.scenario import Scenario
-from sojourn.scenario.paths import Value, depth, expanded
+from sojourn.scenario.paths import Value, depth, expanded, is_expanded
 from sojourn.sweeps import conditions
 from sojourn.sweeps.parameters import Parameter
 
@@ -44,6 +44,10 @@ class Point:
     def label(self) -> str:
         """The values on one line."""
         return ", ".join(f"{path}={value}" for path, value in self.values.items())
+
+    def parameter(self, path: str) -> str:
+        """Return the path of the parameter that changes a path, which may contain ``*``."""
+        return next((one for one in self.values if is_expanded(one, path)), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +175,7 @@ def points(of: Space, scenario: Scenario) -> Points:
         raise ArgumentError("parameters", rule=rule)
     if of.sampling is not None:
         axes.insert(0, _drawn(of, of.sampling, document["seed"]))
-    wildcards = {path: expanded(document, path) for path in of.paths}
+    wildcards = {path: _expanded(document, path) for path in of.paths}
     concrete = [path for paths in wildcards.values() for path in paths]
     twice = next((path for n, path in enumerate(concrete) if path in concrete[:n]), None)
     if twice is not None:
@@ -190,6 +194,14 @@ def points(of: Space, scenario: Scenario) -> Points:
         rule = f"none of {size} points meets the conditions; expected at least one"
         raise ArgumentError("where", rule=rule)
     return Points(tuple(axes), wildcards, numbers)
+
+
+def _expanded(document: Mapping[str, Any], path: str) -> list[str]:
+    try:
+        return expanded(document, path)
+    except _core.ScenarioError as error:
+        problem = f"{error}".removeprefix(f"{path}: ")
+        raise ArgumentError("parameters", rule="{problem}", key=path, problem=problem) from None
 
 
 def _listed(parameter: Parameter) -> _Axis:

@@ -84,7 +84,7 @@ def test_a_wrong_point_is_named(base: sj.Scenario) -> None:
         sj.sweep(base, {"traffic[*].cc.beta": [0.5]})
     # Only the connection with CUBIC has the parameter.
     assert str(caught.value).startswith(
-        'traffic[2].cc.beta: bbr: unknown parameter "beta"; expected'
+        "parameters['traffic[*].cc.beta']: traffic[2].cc.beta: bbr: unknown parameter \"beta\"; exp"
     )
     assert str(caught.value).endswith("(point traffic[*].cc.beta=0.5)")
     with pytest.raises(sj.ScenarioError, match=r"beta 2 is out of range; expected 1/1024 to"):

@@ -347,9 +347,9 @@ def test_wrong_options_are_refused_in_one_line(
     refused(sojourn("export", "r"), 2, "format")
     refused(sojourn("export", "none", "--format", "csv"), 3, "none: does not exist")
     done = sojourn("export", "r", "--format", "csv", "--arm", "x")
-    refused(done, 3, 'no finished run of arm "x"; expected one of fifo, fq')
+    refused(done, 2, "--arm x: no finished run of this arm; expected one of fifo, fq")
     done = sojourn("export", "r", "--format", "csv", "--replication", "3")
-    refused(done, 3, "replication 3: no finished run; expected 0 to 2")
+    refused(done, 2, "--replication 3: no finished run; expected 0 to 2")
     with pytest.raises(sj.ScenarioError, match="format='xlsx': unknown; expected flent or csv"):
         sj.export(result, tmp_path / "x", "xlsx")
     assert names(tmp_path) == ["r"]

@@ -84,7 +84,9 @@ def test_long_and_unprintable_names_are_valid_and_differ() -> None:
 def test_a_wrong_value_is_named_with_its_point_and_arm() -> None:
     with pytest.raises(sj.ScenarioError) as raised:
         built([{"links.up.qdisc.interval": "9ms"}], of=ARMS)
-    assert f"{raised.value}".startswith("links.up.qdisc.interval: ")
+    assert f"{raised.value}".startswith("parameters['links.up.qdisc.interval']: ")
     assert f"{raised.value}".endswith('(point links.up.qdisc.interval=9ms; arm "pie")')
-    with pytest.raises(sj.ScenarioError, match=r"^warmup: .*\(point duration=1s\)$"):
+    with pytest.raises(
+        sj.ScenarioError, match=r"^parameters\['duration'\]: warmup: .* \(point dura"
+    ):
         built([{"duration": "1s"}])

@@ -2,10 +2,13 @@
 
 import ast
 import importlib
+import inspect
 import pickle
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +45,7 @@ from sojourn.search.tune import TunePlan
 from sojourn.studies.manifest import Description
 from sojourn.sweeps.run import SweepPlan
 from support.commands import commands
-from support.searched import TEXT
+from support.searched import ARMS, TEXT
 from support.shell import ROOT
 
 SCENARIO = sj.Scenario.from_toml(TEXT)
@@ -93,6 +96,7 @@ WITH_FILE = ("sweep", "tune", "sensitivity", "run", "agree")
 # Texts that are not of a kind.
 OF_NO_KIND = {
     "time": ("20", "x", "", "5mbit", "-1s"),
+    "rate": ("20", "x", "", "5ms"),
     "size": ("4x", "", "1ms"),
     "queue": ("codl", "", "codel targt 5ms", "codel target x"),
     "control": ("renno", "", "cubic x 1"),
@@ -183,6 +187,33 @@ def arguments_of_commands() -> dict[str, list[Declared]]:
 
 
 OF_COMMANDS = arguments_of_commands()
+# Public classes of which each method that has arguments checks them.
+WITH_METHODS = (sj.Result, sj.SweepResult)
+
+
+def callables() -> dict[str, Callable[..., object]]:
+    """The public functions without a plan, and the methods, by name."""
+    planned = {function for _, function, *_ in PLANS.values()}
+    public = {name: getattr(sj, name) for name in sj.__all__}
+    functions = {name: one for name, one in public.items() if inspect.isfunction(one)}
+    found = {name: one for name, one in functions.items() if one not in planned}
+    for owner in WITH_METHODS:
+        for name in vars(owner):
+            method = getattr(owner, name)
+            if not name.startswith("_") and callable(method):
+                found[f"{owner.__name__}.{name}"] = method
+    return found
+
+
+CALLABLES = callables()
+# Called by the package only, or without an argument that could be wrong.
+UNCHECKED = {"Result.save_claimed"}
+WRONG_TYPES = [
+    (name, one, value)
+    for name, function in CALLABLES.items()
+    for one in getattr(function, "arguments", ())
+    for value in (*wrong(one), *OF_NO_KIND.get(f"{one.argument.kind}", ()))
+]
 WRONG_OPTIONS = [
     (name, one, value)
     for name, arguments in OF_COMMANDS.items()
@@ -276,6 +307,7 @@ def test_options_of_every_command_are_declared() -> None:
         ({"shared": "gs://x"}, "shared='gs://x': expected s3://bucket/prefix or a directory"),
         ({"max_replications": 9}, "max_replications: requires until, such as"),
         ({"where": "rtt > 5"}, "where='rtt > 5': compares a time with a plain number"),
+        ({"where": '"rtt" > 5ms'}, 'where=\'"rtt" > 5ms\': compares a time with the text "rtt";'),
         ({"until": "dorps ±2"}, "until='dorps ±2': unknown metric \"dorps\"; did you mean"),
         ({"sampling": "lhs"}, "sampling='lhs': expected lhs:COUNT or sobol:COUNT"),
         ({"parameters": {"rtt": "uniform(1ms,2ms)"}}, "parameters['rtt']: a range requires sampl"),
@@ -294,6 +326,197 @@ def test_texts_of_the_user_are_no_placeholders() -> None:
     with pytest.raises(ArgumentError) as raised, spelled(FileSpelling("sweep")):
         raise error
     assert f"{raised.value}" == 'sweep.where "{until}": unknown {until}; requires sweep.until'
+
+
+def owner_of(name: str) -> tuple[object, ...]:
+    """The object whose method is called; its arguments are checked before it is used."""
+    return () if "." not in name or name.endswith(".load") else (object(),)
+
+
+def test_public_functions_and_methods_check_their_arguments() -> None:
+    unchecked = {name for name, one in CALLABLES.items() if not hasattr(one, "arguments")}
+    assert unchecked == UNCHECKED
+    assert len(CALLABLES) > 30
+
+
+@pytest.mark.parametrize(("name", "one", "value"), WRONG_TYPES)
+def test_a_function_without_a_plan_names_the_argument(
+    name: str, one: Declared, value: object
+) -> None:
+    function, owner = CALLABLES[name], owner_of(name)
+    signature = inspect.signature(function)
+    others = {
+        other.name: None
+        for other in list(signature.parameters.values())[len(owner) :]
+        if other.default is inspect.Parameter.empty
+    }
+    # Arguments are checked in order; those before the wrong one have to be valid.
+    valid = {
+        "result": object.__new__(sj.Result),
+        "path": "x",
+        "directory": "x",
+        "format": "csv",
+        "metric": "drops",
+        "baseline": "a",
+        "other": "b",
+        "count": 1,
+        "rate": "10mbit",
+        "queues": {"a": sj.Pfifo()},
+    }
+    given = {**{key: valid.get(key) for key in others}, one.name: value}
+    with pytest.raises(ArgumentError) as error:
+        function(*owner, **given)
+    assert re.match(rf"{one.name}(: |=.+: )", f"{error.value}"), f"{error.value}"
+
+
+@pytest.fixture(scope="module")
+def result() -> sj.Result:
+    return sj.run(sj.Scenario.from_toml(TEXT + ARMS), replications=1)
+
+
+@pytest.fixture(scope="module")
+def swept(result: sj.Result) -> sj.SweepResult:
+    return sj.sweep(result.scenario, VALUES, replications=1)
+
+
+@pytest.fixture(scope="module")
+def folder(result: sj.Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("results")
+    result.save(place / "one")
+    (place / "two.toml").write_text(TEXT + ARMS, encoding="utf-8")
+    return place
+
+
+OF_RESULTS: list[tuple[Callable[[sj.Result], object], str]] = [
+    (lambda of: of.table("runs"), "by='runs': unknown; expected run or group"),  # type: ignore[arg-type]
+    (lambda of: of.summary("flow"), "by='flow': unknown; expected run or group"),  # type: ignore[arg-type]
+    (lambda of: of.difference("x", "a"), "baseline='x': no finished run of this arm; expected one"),
+    (lambda of: of.difference("a", "x"), "other='x': no finished run of this arm; expected one of"),
+    (lambda of: of.to_pandas("flow"), "table='flow': unknown table; expected one of"),
+    (lambda of: of.to_latex("drop"), "metric='drop': unknown metric; expected some of"),
+    (lambda of: of.to_latex(arms=["x"]), "arms='x': no finished run of this arm"),
+    (lambda of: of.to_latex(baseline="x"), "baseline='x': no finished run of this arm"),
+    (lambda of: of.to_latex(group="x"), "group='x': unknown group; expected one of bulk"),
+    (lambda of: of.to_latex(label="a b"), "label='a b': invalid label; expected one such as"),
+    (lambda of: sj.export(of, "x", "cvs"), "format='cvs': unknown; expected flent or csv"),
+    (lambda of: sj.export(of, "x", "csv", arm="x"), "arm='x': no finished run of this arm"),
+    (lambda of: sj.export(of, "x", "csv", replication=9), "replication=9: no finished run; exp"),
+    (lambda of: sj.plot_cdf(of, "drp"), "metric='drp': unknown metric; expected one of"),
+    (lambda of: sj.plot_cdf(of, "drops", kind="series"), "kind='series': the metric drops is one"),
+    (lambda of: sj.plot_series(of, arms=["x"]), "arms='x': no finished run of this arm"),
+    (lambda of: sj.plot_series(of, group="x"), "group='x': unknown group; expected one of bulk"),
+    (lambda of: sj.plot_ellipse(of, "ping"), "metric='ping': plot_ellipse cannot draw this met"),
+    (lambda of: sj.plot_cdf(of, size=(0, 1)), "size=(0, 1): invalid size; expected width and"),
+    (
+        lambda of: sj.run(of.scenario, pcap="x.pcapng"),
+        "pcap='x.pcapng': requires one arm and one replication; the scenario has 2 and 1",
+    ),
+    (
+        lambda of: sj.run(of.scenario, max_memory="1kb"),
+        "max_memory='1kb': too little for memory: the process itself (",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), OF_RESULTS)
+def test_wrong_values_for_a_result_name_the_argument(
+    call: Callable[[sj.Result], object], said: str, result: sj.Result
+) -> None:
+    with pytest.raises(ArgumentError, match=f"^{re.escape(said)}"):
+        call(result)
+
+
+OF_SWEEPS: list[tuple[Callable[[sj.SweepResult], object], str]] = [
+    (lambda of: of.table("group"), "by='group': unknown; expected run or point"),  # type: ignore[arg-type]
+    (lambda of: of.difference("x", "a"), "baseline='x': no finished run of this arm"),
+    (lambda of: of.difference("a", "x"), "other='x': no finished run of this arm"),
+    (lambda of: of.column("drop"), "metric='drop': unknown metric; did you mean \"drops\"?"),
+    (lambda of: of.best("drops", arm="x"), "arm='x': unknown arm; expected one of a, b"),
+    (lambda of: of.pivot("drops", rows="rtd"), "rows='rtd': unknown parameter; expected one of"),
+    (lambda of: of.pivot("drops", rows="arm", columns="arm"), "columns: the sweep has no second"),
+    (lambda of: of.heatmap("drops", y="rtd"), "y='rtd': unknown parameter; expected one of rtt"),
+    (lambda of: of.lines("drops", x="rtd"), "x='rtd': unknown parameter; expected one of rtt"),
+    (lambda of: of.box("drops", fixed={"rtt": 1}), "fixed['rtt']: no point with 1; expected one"),
+    (lambda of: of.box("drops", fixed={"rtd": 1}), "fixed='rtd': unknown parameter; expected"),
+    (
+        lambda of: sj.sweep(of.scenario, VALUES, max_memory="1kb"),
+        "max_memory='1kb': too little for the scenarios and metrics of 2 points",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), OF_SWEEPS)
+def test_wrong_values_for_a_sweep_name_the_argument(
+    call: Callable[[sj.SweepResult], object], said: str, swept: sj.SweepResult
+) -> None:
+    with pytest.raises(ArgumentError, match=f"^{re.escape(said)}"):
+        call(swept)
+
+
+def test_wrong_values_of_a_parking_lot_name_the_argument() -> None:
+    with pytest.raises(ArgumentError, match=r"^queues: empty; expected at least one"):
+        sj.parking_lot(rate="10mbit", queues={})
+    with pytest.raises(ArgumentError, match=r"^rate=.x.: not a rate: it must start"):
+        sj.parking_lot(rate="x", queues={"a": sj.Pfifo()})
+
+
+OF_WORDS = [
+    ("export one --format cvs", "--format cvs: unknown; expected flent or csv"),
+    ("export one --format csv --arm zz", "--arm zz: no finished run of this arm; expected one"),
+    ("export one --format csv --replication 9", "--replication 9: no finished run; expected 0 to"),
+    ("stats one --arm zz", "--arm zz: no finished run of this arm; expected one of a, b"),
+    ("stats one --replication 9", '--replication 9: not finished in arm "a"; expected one of 0'),
+    ("report one --latex - --baseline foo", "--baseline foo: no finished run of this arm"),
+    ("report one --latex - --metric foo", "--metric foo: unknown metric; expected some of"),
+    ("report one --latex - --group foo", "--group foo: unknown group; expected one of bulk"),
+    ("run two.toml --pcap x", "--pcap x: requires one arm and one replication"),
+    ("run two.toml --arm zz", "--arm zz: unknown arm; expected one of a, b"),
+    ("run two.toml --max-memory 1kb", "--max-memory 1kb: too little for memory: the process"),
+    ("run two.toml --max-memory 1kb --dry-run", "--max-memory 1kb: too little for memory: the"),
+    ("sweep two.toml -p rtt=1ms,2ms --max-memory 1kb", "--max-memory 1kb: too little for the sc"),
+    ("sweep two.toml -p rtt=1,2", "-p rtt: 1 is not a time; expected a unit"),
+    ("sweep two.toml -p rtd=1ms,2ms", "-p rtd: unknown key"),
+    ("sweep two.toml -p links.*.rat=1mbit,2mbit", "-p links.*.rat: "),
+    ("tune two.toml --objective drops --arm a -p rtd=1ms,2ms", "-p rtd: unknown key"),
+    ("compare --traffic rrulx", '--traffic rrulx: unknown traffic; did you mean "rrul"?'),
+    ("compare --traffic udp_flood --cc bbr", "--cc bbr: no effect: traffic"),
+    ("compare --max-memory 1kb", "--max-memory 1kb: too little for "),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), OF_WORDS)
+def test_wrong_values_of_commands_name_the_option(
+    words: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(ArgumentError, match=f"^{re.escape(said)}"):
+        app(words.split(), standalone_mode=False)
+
+
+def test_a_wrong_value_of_a_parameter_names_the_argument_and_the_point() -> None:
+    scenario = sj.Scenario.from_toml(TEXT + ARMS)
+    said = "parameters['rtt']: 1 is not a time; expected a unit, such as \"1s\" (point rtt=1"
+    for function in (sj.sweep, partial(sj.tune, objectives="min drops", arm="a")):
+        with pytest.raises(ArgumentError, match=f"^{re.escape(said)}"):
+            function(scenario, {"rtt": [1, 2]})
+    with pytest.raises(ArgumentError, match=r"^parameters\['traffic.bulk.cc'\]: .*unknown cong"):
+        sj.sweep(scenario, {"traffic.bulk.cc": ["renno", "cubic"]})
+    with pytest.raises(
+        ArgumentError, match=r"^parameters\['links.\*.rate'\]: links.down.rate: 1 is"
+    ):
+        sj.sweep(scenario, {"links.*.rate": [1, 2]})
+
+
+def test_a_wrong_value_of_a_parameter_names_the_line_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = '[sweep.parameters]\nrtt = ["1ms", "x"]\n'
+    (tmp_path / "a.toml").write_text(TEXT + table, encoding="utf-8")
+    line = (TEXT + table).splitlines().index('rtt = ["1ms", "x"]') + 1
+    said = rf"^a\.toml: sweep\.parameters: rtt: .*not a time.*\(point rtt=x\) \(line {line}\)$"
+    with pytest.raises(ArgumentError, match=said):
+        app(["sweep", "a.toml"], standalone_mode=False)
 
 
 def options_in(text: str) -> list[str]:

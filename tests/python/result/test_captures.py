@@ -209,7 +209,7 @@ def test_only_one_run_is_captured(sojourn: Command, tmp_path: Path) -> None:
     for more in ((), ("--arm", "a", "--replications", "2"), ("--dry-run",)):
         done = sojourn(*asked, *more)
         assert done.returncode == 2
-        assert done.stderr.startswith("sojourn: pcap: requires one arm and one replication; ")
+        assert done.stderr.startswith("sojourn: --pcap s.pcapng: requires one arm and one repl")
         assert len(done.stderr.splitlines()) == 1
     done = sojourn(*asked, "--arm", "c")
     assert (done.returncode, done.stderr) == (

@@ -89,10 +89,10 @@ def test_the_catalogue_says_what_tc_calls_the_counters(result: sj.Result) -> Non
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match='no finished run of arm "pie"; expected one of fifo'):
+    with pytest.raises(sj.ArgumentError, match="arm='pie': no finished run of this arm; expected"):
         tc_stats.queues(result, arm="pie")
-    message = 'arm "fq" has no finished replication 7; finished: 0 to 2$'
-    with pytest.raises(sj.ResultError, match=message):
+    message = 'replication=7: not finished in arm "fq"; expected one of 0 to 2$'
+    with pytest.raises(sj.ArgumentError, match=message):
         tc_stats.queues(result, arm="fq", replication=7)
 
 

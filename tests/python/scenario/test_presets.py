@@ -207,7 +207,7 @@ def test_a_flow_across_a_parking_lot_competes_at_every_link() -> None:
 
 @pytest.mark.parametrize(("hops", "queues"), [(1, {"a": sj.Pfifo()}), (2, {})])
 def test_a_parking_lot_has_links_and_queues(hops: int, queues: dict[str, sj.Queue]) -> None:
-    with pytest.raises(sj.ScenarioError, match=r"^(hops|queues): "):
+    with pytest.raises(sj.ScenarioError, match=r"^(hops=1|queues): "):
         presets.parking_lot(rate="10mbit", queues=queues, hops=hops)
 
 

@@ -71,8 +71,8 @@ def test_a_point_alone_has_the_difference_of_its_result(swept: sj.SweepResult) -
 
 
 def test_unknown_arms_and_rows_are_refused(swept: sj.SweepResult) -> None:
-    with pytest.raises(sj.ResultError, match='no finished run of arm "x"; expected one of codel'):
+    with pytest.raises(sj.ArgumentError, match="other='x': no finished run of this arm; expected"):
         swept.difference("codel", "x")
     for wrong in (swept.table, swept.summary):
-        with pytest.raises(sj.ResultError, match='by: unknown "group"; expected one of run, point'):
+        with pytest.raises(sj.ArgumentError, match="by='group': unknown; expected run or point"):
             wrong("group")  # type: ignore[arg-type]

@@ -244,9 +244,9 @@ def test_pivots_rankings_and_figures(swept: sj.SweepResult) -> None:
     assert best["links.up.rate"].to_list()[:2] == ["8mbit", "8mbit"]
     assert best["difference"][0] == 0.0
     assert best["difference"][3] < -5.0
-    with pytest.raises(sj.ResultError, match="unknown metric"):
+    with pytest.raises(sj.ArgumentError, match="metric='goodput': unknown metric"):
         swept.pivot("goodput")
-    with pytest.raises(sj.ResultError, match="unknown parameter"):
+    with pytest.raises(sj.ArgumentError, match=r"rows='links.down.rate': unknown parameter"):
         swept.pivot("drops", rows="links.down.rate")
     axes = swept.heatmap("drops").axes[0]
     labels = (axes.get_xlabel(), axes.get_ylabel())

@@ -180,7 +180,7 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
     assert ("users", "mos_mean") not in found
     groups = result.difference("fq", "fifo", "group")
     assert groups.filter(group="files", metric="fct_s_mean")["n"].to_list() == [3]
-    with pytest.raises(sj.ResultError, match='no finished run of arm "red"'):
+    with pytest.raises(sj.ArgumentError, match="other='red': no finished run of this arm"):
         result.difference("fq", "red", "application")
 
 
