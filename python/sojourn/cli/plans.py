@@ -259,12 +259,23 @@ def _given(
     return found
 
 
-def _path(text: str) -> Path:
-    """Convert an argument to a path; an empty one would be the working directory."""
-    if not text:
-        message = "empty; expected a path"
-        raise typer.BadParameter(message)
-    return Path(text)
+def _reader(one: Declared, kind: Any) -> Callable[[Any], Any] | None:
+    """Return what converts a word of the command line to a number or a path."""
+    if kind not in {int, float, Path}:
+        return None
+
+    def read(text: Any) -> Any:
+        with spelled(Given(Plan, {}, None, [one])):
+            if kind is Path and not text:
+                # It would be the working directory.
+                raise ArgumentError(one.name, text, "empty; expected a path")
+            try:
+                return kind(text)
+            except ValueError:
+                rule = f"expected {one.expected}"
+                raise ArgumentError(one.name, text, rule) from None
+
+    return read
 
 
 def _argument(one: Declared) -> inspect.Parameter:
@@ -274,7 +285,7 @@ def _argument(one: Declared) -> inspect.Parameter:
     default = ", ".join(one.default or ()) if one.is_list else None
     word = typer.Argument(
         metavar=one.option,
-        parser=_path if kind is Path else None,
+        parser=_reader(one, kind),
         help=_text(one),
         show_default=argument.unset or default or True,
         autocompletion=_completion(one),
@@ -315,7 +326,7 @@ def _option(one: Declared, *, rare: bool) -> inspect.Parameter:
         rich_help_panel=argument.heading,
         hidden=rare,
         show_default=_with_options(argument.unset or "") or True,
-        parser=_path if kind is Path else None,
+        parser=_reader(one, kind),
         autocompletion=_completion(one),
     )
     # The table of the file may have values that no option gives, and the plan checks lists.

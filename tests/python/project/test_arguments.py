@@ -164,10 +164,10 @@ IN_FILES = [case for case in CASES if PLANS[case[0]][3] is not None and case[1].
 
 
 def is_word(one: Declared, value: object) -> bool:
-    """Whether a value is a word that the plan checks, not Typer, which converts numbers."""
+    """Whether a value is a word of the command line."""
     if not one.option.startswith("-") or one.is_mapping or isinstance(value, bool):
         return False
-    return isinstance(value, str if one.number is None else int | float)
+    return isinstance(value, str if one.number is None else str | int | float)
 
 
 def arguments_of_commands() -> dict[str, list[Declared]]:
@@ -480,6 +480,8 @@ OF_WORDS = [
     ("tune two.toml --objective drops --arm a -p rtd=1ms,2ms", "-p rtd: unknown key"),
     ("compare --traffic rrulx", '--traffic rrulx: unknown traffic; did you mean "rrul"?'),
     ("compare --traffic udp_flood --cc bbr", "--cc bbr: no effect: traffic"),
+    ("run two.toml --jobs x", "--jobs x: expected a whole number"),
+    ("run two.toml --report=", '--report "": empty; expected a path'),
     ("compare --max-memory 1kb", "--max-memory 1kb: too little for "),
 ]
 
