@@ -167,7 +167,8 @@ def _ratio(case: Case, classes: pl.DataFrame) -> pl.DataFrame | None:
 
 def _synchronisation(result: Result, case: Case) -> pl.DataFrame | None:
     """Compute the global synchronisation ratio; None if the number of long flows varies."""
-    endless = _data(result, case).filter(pl.col("kind") == "tcp", pl.col("bytes").is_null())
+    connected = [name for name, kind in _core.traffic_types().items() if kind["has_connection"]]
+    endless = _data(result, case).filter(pl.col("kind").is_in(connected), pl.col("bytes").is_null())
     names = endless["flow"].unique().to_list()
     if len(names) < 2 or case.phases is not None:  # noqa: PLR2004 - one flow has no other
         return None

@@ -101,11 +101,12 @@ def _without_traffic(
     if any(path.startswith("traffic[") for path in current.changes):
         # An index would point to another group.
         return
+    kinds = _core.traffic_types()
     blocks = json.loads(base.checked.to_json())["traffic"]
     loads = [
         block["name"]
         for block in blocks
-        if block["type"] != "ping" and block["name"] not in current.dropped
+        if kinds[block["type"]]["carries_data"] and block["name"] not in current.dropped
     ]
     for name in loads if len(loads) > 1 else []:
         yield replace(current, dropped=current.dropped | {name})
