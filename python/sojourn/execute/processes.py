@@ -16,8 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from sojourn import _core
+from sojourn.deferred import Deferred
 from sojourn.execute.runs import Row, Run
 from sojourn.queues.python_queue import defining, registered
+
+# Few runs need them.
+cloudpickle, loky = Deferred("cloudpickle"), Deferred("loky")
 
 # How often this process looks for Ctrl-C, and workers for the end of this process.
 _ATTENTION_S = 0.1
@@ -97,15 +101,12 @@ def executed(
     metrics: bool = False,
 ) -> Iterator[tuple[int, bytes]]:
     """Execute some runs of a scenario on `jobs` processes."""
-    # Imported here: few runs need them.
-    from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
-
     if not numbers:
         return
     at_once = _core.backend_concurrency(backend)
     payload = payload_of(scenario, queues)
-    workers = min(jobs or cpu_count(), at_once or len(numbers), len(numbers))
-    executor = get_reusable_executor(
+    workers = min(jobs or loky.cpu_count(), at_once or len(numbers), len(numbers))
+    executor = loky.get_reusable_executor(
         max_workers=workers, timeout=60, initializer=_depend_on, initargs=(os.getpid(),)
     )
     futures: dict[Future[bytes | Failed], int] = {
@@ -169,8 +170,6 @@ def _depend_on(parent: int) -> None:
 
 def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
     """Pickle scenario and classes, with the values that the classes have in this process."""
-    import cloudpickle  # noqa: PLC0415
-
     # By reference, the other process would import a class with the values of its file.
     names = {base.__module__ for _, queue, _ in queues for base in defining(queue)}
     names -= {"__main__"} | cloudpickle.list_registry_pickle_by_value()
@@ -192,8 +191,6 @@ def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) ->
 
 def _unpicklable(classes: list[type]) -> str:
     """Name the first attribute that cannot be pickled, or else the classes."""
-    import cloudpickle  # noqa: PLC0415
-
     for base in dict.fromkeys(base for queue in classes for base in defining(queue)):
         for name, value in vars(base).items():
             # Python itself adds these, and cloudpickle leaves them out.
@@ -226,8 +223,6 @@ class Failed:
 @lru_cache(maxsize=1)
 def prepared(payload: bytes) -> _core.Scenario:
     """Register the classes in this process and read the scenario, once for all of its runs."""
-    import cloudpickle  # noqa: PLC0415
-
     document, queues = cloudpickle.loads(payload)
     for name, queue, source in queues:
         _core.register_python_queue(name, queue, source)

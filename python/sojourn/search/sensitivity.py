@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from statistics import fmean, pvariance
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import POINTS, RUNS
+from sojourn.deferred import Deferred
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.float64]
 Method = Literal["sobol", "morris"]
+_DESIGNS = {name: Deferred(f"SALib.sample.{name}") for name in get_args(Method)}
+_SOBOL, _MORRIS = Deferred("SALib.analyze.sobol"), Deferred("SALib.analyze.morris")
 # Levels of the grid of Morris, as in the original paper.
 _LEVELS = 4
 # Samples by method.
@@ -144,9 +147,7 @@ class Design:
             return self._sobol(measured) if self.method == "sobol" else self._morris(measured)
 
     def _sobol(self, measured: Numbers) -> list[Index]:
-        from SALib.analyze import sobol  # noqa: PLC0415 - was imported before
-
-        found = sobol.analyze(
+        found = _SOBOL.analyze(
             _problem(self.dimensions), measured, calc_second_order=False, seed=self.seed
         )
         return [
@@ -159,10 +160,8 @@ class Design:
         ]
 
     def _morris(self, measured: Numbers) -> list[Index]:
-        from SALib.analyze import morris  # noqa: PLC0415 - was imported before
-
         problem = _problem(self.dimensions)
-        found = morris.analyze(problem, self.shares, measured, num_levels=_LEVELS, seed=self.seed)
+        found = _MORRIS.analyze(problem, self.shares, measured, num_levels=_LEVELS, seed=self.seed)
         return [
             Index(
                 one.name,
@@ -180,8 +179,7 @@ def design(dimensions: Sequence[Dimension], method: Method, samples: int, seed: 
         rule = f"expected a power of two for Sobol indices, such as {near}"
         raise ArgumentError("samples", samples, rule)
     try:
-        # Imported here: only this needs it, and the import takes tenths of a second.
-        from SALib.sample import morris, sobol  # noqa: PLC0415
+        draw = _DESIGNS[method].sample
     except ModuleNotFoundError:
         message = "sensitivity requires SALib; install it with: pip install 'sojourn[sensitivity]'"
         raise _core.UnavailableError(message) from None
@@ -189,9 +187,9 @@ def design(dimensions: Sequence[Dimension], method: Method, samples: int, seed: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method == "sobol":
-            shares = sobol.sample(problem, samples, calc_second_order=False, seed=seed)
+            shares = draw(problem, samples, calc_second_order=False, seed=seed)
         else:
-            shares = morris.sample(problem, samples, num_levels=_LEVELS, seed=seed)
+            shares = draw(problem, samples, num_levels=_LEVELS, seed=seed)
     return Design(method, tuple(dimensions), np.asarray(shares, dtype=np.float64), seed)
 
 

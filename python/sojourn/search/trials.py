@@ -18,15 +18,20 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
+from sojourn.deferred import Deferred
 from sojourn.scenario.paths import Value
 from sojourn.search.dimensions import Dimension, Values
 from sojourn.search.plan import TrialSearch
 from sojourn.search.runner import Runner
 
 if TYPE_CHECKING:
+    import optuna
     from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
+else:
+    # Only searches need it.
+    optuna = Deferred("optuna")
 
 # Trials per batch: fixed, so that the trials do not depend on the number of jobs.
 BATCH = 8
@@ -86,7 +91,7 @@ def optimise(
     command: str,
 ) -> Optimisation:
     """Minimise objectives."""
-    optuna = _optuna(command)
+    _require_optuna(command)
     distributions = {one.name: _distribution(one) for one in dimensions}
     found: list[Trial] = []
     with _quiet():
@@ -165,21 +170,17 @@ def compromise(costs: Sequence[Sequence[float]]) -> int:
     return min(range(len(costs)), key=lambda place: (distance(costs[place]), place))
 
 
-def _optuna(command: str) -> Any:
+def _require_optuna(command: str) -> None:
     try:
-        # Imported here: only searches need it, and the import takes tenths of a second.
-        import optuna  # noqa: PLC0415
+        _ = optuna.create_study
     except ModuleNotFoundError:
         message = f"{command} requires optuna; install it with: pip install 'sojourn[tune]'"
         raise _core.UnavailableError(message) from None
-    return optuna
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress the log of Optuna and its warnings, which are for its own users."""
-    import optuna  # noqa: PLC0415 - was imported before
-
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -191,8 +192,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _distribution(dimension: Dimension) -> "BaseDistribution":
-    from optuna import distributions  # noqa: PLC0415 - was imported before
-
+    distributions = optuna.distributions
     if dimension.range is None:
         return distributions.CategoricalDistribution(dimension.labels())
     if dimension.range.distribution == "integers":
@@ -236,8 +236,6 @@ def _importance(
 def _shares(
     trials: Sequence["FrozenTrial"], names: Sequence[str], objective: int
 ) -> dict[str, float]:
-    import optuna  # noqa: PLC0415 - was imported before
-
     study = optuna.create_study()
     study.add_trials(
         optuna.trial.create_trial(
