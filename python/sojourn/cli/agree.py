@@ -12,7 +12,7 @@ from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
 from sojourn.arguments import Argument
 from sojourn.arguments.common import OUTPUT, Force, Fresh, Json
-from sojourn.cli import process, session, stored, tables
+from sojourn.cli import continued, process, session, tables
 from sojourn.cli.options import Change, ReportFile, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
@@ -65,7 +65,7 @@ def agree(
         stack.enter_context(derived_files.claimed(report))
         session.say_notes(scenario.checked.notes)
         # Live first, so that a machine that cannot do live runs fails at once.
-        executions: list[stored.Execution] = []
+        executions: list[continued.KeptResult] = []
         for backend in (LIVE, SIMULATOR):
             executions.append(_executed(scenarios[backend], backend, jobs=jobs, fresh=fresh))
             if not executions[-1].result.complete:
@@ -90,22 +90,22 @@ def _claimed(
         # Finishes a commit that was interrupted.
         with storage.claimed(place, force=True):
             pass
-    resumed = scenario if not fresh and stored.is_incomplete(place) else None
+    resumed = scenario if not fresh and continued.is_incomplete(place) else None
     return storage.claimed(place, force=force, resumed=resumed)
 
 
 def _executed(
     scenario: Scenario, backend: str, *, jobs: int | None, fresh: bool
-) -> stored.Execution:
+) -> continued.KeptResult:
     """Execute the runs of one backend; keep them in the run store."""
     what = "live runs" if backend == LIVE else "simulated runs"
 
     def announce(finished: int, scenario: Scenario) -> None:
         runs = f"{finished} of {scenario.runs} {what}"
-        say(f"continuing: {runs} are stored; {stored.FRESH} repeats them")
+        say(f"continuing: {runs} are stored; {continued.FRESH} repeats them")
 
     with progress_bar(work_of(scenario, jobs=jobs, backend=backend), what) as progress:
-        return stored.run(
+        return continued.run(
             scenario,
             jobs=None if backend == LIVE else jobs,
             progress=progress,
@@ -115,7 +115,7 @@ def _executed(
         )
 
 
-def _interrupted(executions: list[stored.Execution], backend: str) -> int:
+def _interrupted(executions: list[continued.KeptResult], backend: str) -> int:
     """Keep the finished runs, and say how to continue."""
     *earlier, last = executions
     what = "live" if backend == LIVE else "simulated"
@@ -125,7 +125,7 @@ def _interrupted(executions: list[stored.Execution], backend: str) -> int:
             execution.invocation.close()
     last.end(kept=False)
     if earlier and not last.result.finished and last.invocation is not None:
-        say(f"to continue: {stored.continuation()}")
+        say(f"to continue: {continued.continuation()}")
     return process.exit_code()
 
 

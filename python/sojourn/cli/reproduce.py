@@ -23,7 +23,7 @@ from sojourn.arguments.common import (
     MaxMemory,
     Replications,
 )
-from sojourn.cli import process, stored
+from sojourn.cli import continued, process
 from sojourn.cli.options import Strict
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
@@ -357,7 +357,7 @@ def _reusable(scenarios: Mapping[str, Scenario], folder: Path, options: Options)
     """List the scenarios whose complete results exist already, made by this build."""
     if options.fresh:
         return []
-    return [key for key, one in scenarios.items() if stored.is_saved(one, folder / key)]
+    return [key for key, one in scenarios.items() if continued.is_saved(one, folder / key)]
 
 
 def _results(
@@ -372,7 +372,7 @@ def _results(
     """Run every scenario and save each result in a directory of its name."""
     # Without the results: these take the memory that the runs of the next scenario may need.
     invocations = []
-    announced = _Announced()
+    announced = _FirstContinued()
     with contextlib.ExitStack() as stack:
         claims = {
             key: stack.enter_context(
@@ -391,7 +391,7 @@ def _results(
             started = time.monotonic()
             work = work_of(scenario, jobs=options.jobs)
             with progress_bar(work, f"{key} ({remaining})") as progress:
-                execution = stored.run(
+                execution = continued.run(
                     scenario,
                     jobs=options.jobs,
                     progress=progress,
@@ -426,10 +426,10 @@ def _check_memory(scenarios: Mapping[str, Scenario], options: Options) -> None:
 
 def _continued(scenario: Scenario, place: Path, options: Options) -> Scenario | None:
     """Return the scenario if a directory has an incomplete result of it, which is continued."""
-    return scenario if not options.fresh and stored.is_incomplete(place) else None
+    return scenario if not options.fresh and continued.is_incomplete(place) else None
 
 
-class _Announced:
+class _FirstContinued:
     """Prints what is reused of the first interrupted scenario of a study."""
 
     def __init__(self) -> None:
@@ -437,20 +437,22 @@ class _Announced:
 
     def __call__(self, finished: int, scenario: Scenario) -> None:
         if not self._said:
-            stored.say_what_is_reused(finished, scenario)
+            continued.say_what_is_reused(finished, scenario)
             self._said = True
 
 
 def _loaded(place: Path, scenario: Scenario, *, reported: bool) -> Result:
     """Load a result that exists; write its report if that is missing."""
     result = Result.load(place)
-    stored.forget(scenario)
+    continued.forget(scenario)
     if reported and not (place / REPORT).exists():
         reports.write(result, derived_files.inside(place, REPORT))
     return result
 
 
-def _save(execution: stored.Execution, claim: _core.Claim, place: Path, *, reported: bool) -> None:
+def _save(
+    execution: continued.KeptResult, claim: _core.Claim, place: Path, *, reported: bool
+) -> None:
     """Save a result and its report; if that fails, say how to continue."""
     try:
         storage.save(execution.result, claim)

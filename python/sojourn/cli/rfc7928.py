@@ -7,7 +7,7 @@ from typing import Annotated
 from sojourn import _core
 from sojourn.arguments import Argument
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
-from sojourn.cli import process, session, stored
+from sojourn.cli import continued, process, session
 from sojourn.cli.expecting import FAILED
 from sojourn.cli.options import Change
 from sojourn.cli.plans import Given, command
@@ -112,7 +112,7 @@ class _Runs:
             if callable(self.progress):
                 self.progress(self.done + finished, self._total)
 
-        execution = stored.run(
+        execution = continued.run(
             scenario,
             jobs=self._jobs,
             progress=advanced,
@@ -135,7 +135,9 @@ class _Runs:
 
 def _interrupted(run: _Runs, reports: list[Rfc7928Report], out: Path) -> int:
     written = f"; {len(reports)} reports are in {out}" if reports else ""
-    say(f"interrupted: {run.done} runs are stored{written}; to continue: {stored.continuation()}")
+    say(
+        f"interrupted: {run.done} runs are stored{written}; to continue: {continued.continuation()}"
+    )
     return process.exit_code()
 
 

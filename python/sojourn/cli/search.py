@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from sojourn import _core
 from sojourn.arguments import Argument, Plan
 from sojourn.arguments.common import OUTPUT, Force, Json
-from sojourn.cli import process, spaces, stored
+from sojourn.cli import continued, process, spaces
 from sojourn.cli import run as running
 from sojourn.cli.options import Change, DryRun, Out
 from sojourn.cli.plans import Given, command
@@ -99,15 +99,15 @@ def _executed(
 ) -> Found | None:
     """Execute a search, show its progress and store its runs; None if a signal ended it."""
     at = target(plan.on)
-    processors = stored.processors(plan.on, at, plan.jobs)[1]
+    processors = continued.processors(plan.on, at, plan.jobs)[1]
     duration_s = planned.scenario.checked.duration_s
     with (
-        stored.announced(plan.shared),
+        continued.announced(plan.shared),
         opened(
             planned.scenario,
             at,
             store=store_of(at, plan.shared),
-            local=stored.row_store(at.backend, fresh=plan.fresh),
+            local=continued.row_store(at.backend, fresh=plan.fresh),
             jobs=plan.jobs,
             fresh=plan.fresh,
             max_memory=plan.max_memory,
@@ -123,7 +123,7 @@ def _executed(
         say(f"interrupted: {done} finished; {_continue(runner)}")
     elif runner.reused:
         runs = f"{counted(runner.reused, 'run')} of {runner.finished}"
-        say(f"{runs} were stored; {stored.FRESH} repeats them")
+        say(f"{runs} were stored; {continued.FRESH} repeats them")
     return result
 
 
@@ -155,7 +155,7 @@ def _pruned(runner: Runner) -> str:
 def _continue(runner: Runner) -> str:
     if runner.store is None:
         return "they are not stored"
-    return f"to continue: {stored.continuation()}"
+    return f"to continue: {continued.continuation()}"
 
 
 def _show_states(result: TuneResult | AdversaryResult, unmeasured: str) -> None:

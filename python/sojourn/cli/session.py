@@ -15,7 +15,7 @@ from sojourn import _core
 from sojourn import report as reports
 from sojourn.arguments import Plan
 from sojourn.arguments.common import Force, Json
-from sojourn.cli import expecting, process, stored, tables
+from sojourn.cli import continued, expecting, process, tables
 from sojourn.cli.options import Everything, Out, ReportFile, spell_options
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -209,9 +209,9 @@ def execute(request: RunRequest) -> int:
     if out is not None and out.is_dir() and not request.run.fresh and request.run.pcap is None:
         # Reserving the directory also finishes a commit that was interrupted.
         with storage.claimed(out, force=True):
-            if (finished := stored.saved_result(scenario, out, request.run.on)) is not None:
+            if (finished := continued.saved_result(scenario, out, request.run.on)) is not None:
                 return _show_again(finished, request)
-            resumed = scenario if stored.is_incomplete(out) else None
+            resumed = scenario if continued.is_incomplete(out) else None
     _warn_of_memory(request)
     with (
         storage.claimed(request.output.out, force=request.output.force, resumed=resumed) as claim,
@@ -220,7 +220,7 @@ def execute(request: RunRequest) -> int:
         say_notes(request.run.scenario.checked.notes)
         work = work_of(request.run.scenario, jobs=request.run.jobs, backend=request.run.on)
         with progress_bar(work) as progress:
-            execution = stored.run(
+            execution = continued.run(
                 request.run.scenario,
                 jobs=request.run.jobs,
                 progress=progress,
@@ -235,7 +235,7 @@ def execute(request: RunRequest) -> int:
     return code or _verdict(execution.result, request)
 
 
-def _conclude_capture(execution: stored.Execution, request: RunRequest) -> int:
+def _conclude_capture(execution: continued.KeptResult, request: RunRequest) -> int:
     """Say where the packets are; return the exit code."""
     if request.run.pcap is None:
         return 0
@@ -250,7 +250,7 @@ def _show_again(result: Result, request: RunRequest) -> int:
     """Print a result that was complete before the command, and write its report."""
     runs = formatting.counted(result.total, "run")
     place = f"{request.output.out} contains the complete result of {runs}"
-    say(f"{place}; {stored.FRESH} --force repeats them")
+    say(f"{place}; {continued.FRESH} --force repeats them")
     _show(result, request)
     if request.output.report is not None:
         with derived_files.claimed(request.output.report):

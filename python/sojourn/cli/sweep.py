@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from sojourn import _core
 from sojourn.arguments import Argument
 from sojourn.arguments.common import ARM, OUTPUT, SCENARIO, Force, Json
-from sojourn.cli import expecting, process, session, spaces, stored
+from sojourn.cli import continued, expecting, process, session, spaces
 from sojourn.cli.options import Change, DryRun, Everything, Expect, ReportFile
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
@@ -85,10 +85,10 @@ def sweep(
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
     scenarios = [group.scenario for group in planned.groups]
-    local = stored.row_store(where.backend, fresh=plan.fresh)
-    processors = stored.processors(plan.on, where, plan.jobs)
+    local = continued.row_store(where.backend, fresh=plan.fresh)
+    processors = continued.processors(plan.on, where, plan.jobs)
     with (
-        stored.announced(plan.shared),
+        continued.announced(plan.shared),
         derived_files.claimed(report),
         opened(scenarios, where, store=store, local=local, jobs=plan.jobs, fresh=plan.fresh) as at,
     ):
@@ -115,7 +115,7 @@ def sweep(
         say(f"warning: {text}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
-        say(f"interrupted: {finished}; to continue: {stored.continuation()}")
+        say(f"interrupted: {finished}; to continue: {continued.continuation()}")
         return process.exit_code()
     return expecting.FAILED if failed(judgements) else 0
 
@@ -140,7 +140,7 @@ def _write(
     """Write the report; print what was reused, saved and written."""
     if execution.reused:
         runs = f"{counted(execution.reused, 'run')} of {execution.finished}"
-        say(f"{runs} were stored; {stored.FRESH} repeats them")
+        say(f"{runs} were stored; {continued.FRESH} repeats them")
     if out is not None:
         say(f"saved sweep to {out}")
     if report is not None and not result.runs.is_empty():
@@ -157,11 +157,11 @@ def _reported(planned: PreparedSweep, execution: Execution, jobs: int | None) ->
         # Finished runs would be lost.
         process.on_exit("interrupted", patient=True)
     with progress_bar(_work(planned, jobs)) as progress:
-        execution.progress = _Announced(progress, execution)
+        execution.progress = _SweepProgress(progress, execution)
         yield
 
 
-class _Announced:
+class _SweepProgress:
     """Progress that also sets what is said if a signal ends the command."""
 
     def __init__(self, shown: RunProgress, execution: Execution) -> None:
@@ -170,7 +170,7 @@ class _Announced:
 
     def __call__(self, finished: int, total: int) -> None:
         if self._execution.store is not None:
-            stored.announce_stored(finished, total)
+            continued.announce_stored(finished, total)
         self._shown.stored(self._execution.reused)
         self._shown(finished, total)
 

@@ -18,13 +18,13 @@ from sojourn.arguments.common import (
     Replications,
     Seed,
 )
-from sojourn.cli import expecting, process, session, stored
+from sojourn.cli import continued, expecting, process, session
+from sojourn.cli.continued import row_store
 from sojourn.cli.options import Change
 from sojourn.cli.plans import command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import opened
-from sojourn.cli.stored import row_store
 from sojourn.cli.sweep import executed
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.local import LocalExecutor
@@ -96,7 +96,7 @@ def test(
                     with tolerated():
                         expecting.show(judgements, title=f"{file}")
         except _InterruptedError:
-            say(f"interrupted; to continue: {stored.continuation()}")
+            say(f"interrupted; to continue: {continued.continuation()}")
             return process.exit_code()
         if json:
             documents = {name: [one.document() for one in part] for name, part in found.items()}
@@ -157,7 +157,7 @@ def _scenario(
 ) -> list[Judgement]:
     session.say_notes(scenario.checked.notes)
     with progress_bar(work_of(scenario, jobs=jobs, backend=backend)) as progress:
-        execution = stored.run(
+        execution = continued.run(
             scenario,
             jobs=jobs,
             progress=progress,

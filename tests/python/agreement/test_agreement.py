@@ -25,7 +25,7 @@ from sojourn.agreement.comparison import (
     verdict,
 )
 from sojourn.agreement.page import Overlay
-from sojourn.cli import stored
+from sojourn.cli import continued
 from sojourn.cli.app import app
 from sojourn.plot import curves
 from sojourn.result.catalogue import shown
@@ -357,16 +357,16 @@ def pretended(
     file = tmp_path / "a.toml"
     file.write_text(LIVE)
     facts: list[dict[str, Any]] = []
-    real = stored.run
+    real = continued.run
 
     def run(scenario: sj.Scenario, *, backend: str, **options: Any) -> Any:
         execution = real(scenario, backend="sim", **options)
         if backend == "sim":
             return execution
         stand = Stand(execution.result, facts)
-        return stored.Execution(stand, execution.invocation)
+        return continued.KeptResult(stand, execution.invocation)
 
-    monkeypatch.setattr(stored, "run", run)
+    monkeypatch.setattr(continued, "run", run)
     monkeypatch.setattr(module, "check", lambda _: None)
 
     def agree(*options: str, failed: bool = False) -> int:
@@ -452,15 +452,15 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
 ) -> None:
     file = tmp_path / "a.toml"
     file.write_text(LIVE)
-    real = stored.run
+    real = continued.run
 
-    def run(scenario: sj.Scenario, *, backend: str, **options: Any) -> stored.Execution:
+    def run(scenario: sj.Scenario, *, backend: str, **options: Any) -> continued.KeptResult:
         if backend == "live":
             return real(scenario, backend="sim", **options)
         # Another seed: simulated runs that the store does not take for the live ones.
         return real(scenario.replace(seed=7), backend="sim", **options)
 
-    def interrupted(scenario: sj.Scenario, *, backend: str, **options: Any) -> stored.Execution:
+    def interrupted(scenario: sj.Scenario, *, backend: str, **options: Any) -> continued.KeptResult:
         execution = run(scenario, backend=backend, **options)
         if backend == "live":
             return execution
@@ -471,7 +471,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
     monkeypatch.setattr(module, "check", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["sojourn", "agree", "a.toml"])
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "run", interrupted)
+        patch.setattr(continued, "run", interrupted)
         assert app(["agree", str(file)], standalone_mode=False) == 130
     monkeypatch.undo()
     monkeypatch.setenv("SOJOURN_STORE", str(store))
@@ -479,7 +479,7 @@ def test_an_interrupt_of_the_simulation_keeps_the_live_runs(
     assert "interrupted: finished 0 of 1 simulated runs" in shown.err
     assert shown.err.count("to continue: sojourn agree a.toml") == 1
     monkeypatch.setattr(module, "check", lambda _: None)
-    monkeypatch.setattr(stored, "run", run)
+    monkeypatch.setattr(continued, "run", run)
     with pytest.raises(sj.ResultError, match="different scenarios"):
         app(["agree", str(file)], standalone_mode=False)
     assert "continuing: 1 of 1 live runs are stored" in capsys.readouterr().err

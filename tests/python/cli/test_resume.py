@@ -15,7 +15,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.cli import stored
+from sojourn.cli import continued
 from support.shell import ROOT, environment
 from support.stored import COMMAND, command, scenario_file, segments, study
 
@@ -296,7 +296,7 @@ def test_a_script_gets_an_exception_with_the_finished_runs(
 
 
 @pytest.mark.parametrize(
-    ("given", "continued"),
+    ("given", "printed"),
     [
         ("compare --jobs 2", "compare --jobs 2"),
         ("compare --fresh pfifo", "compare pfifo"),
@@ -306,10 +306,10 @@ def test_a_script_gets_an_exception_with_the_finished_runs(
     ],
 )
 def test_the_command_that_continues_can_be_run(
-    monkeypatch: pytest.MonkeyPatch, given: str, continued: str
+    monkeypatch: pytest.MonkeyPatch, given: str, printed: str
 ) -> None:
     monkeypatch.setattr("sys.argv", ["/usr/bin/sojourn", *shlex.split(given)])
-    assert stored.continuation() == f"sojourn {continued}"
+    assert continued.continuation() == f"sojourn {printed}"
 
 
 def test_a_comparison_with_queues_behind_two_dashes_is_continued(
@@ -318,9 +318,9 @@ def test_a_comparison_with_queues_behind_two_dashes_is_continued(
     flags = ["compare", "--duration", "8s", "--warmup", "6s", "--replications", "1"]
     flags += ["--out", "kept", "--", "pfifo"]
     done = without_space(*flags, folder=tmp_path)
-    continued = re.search(r"^to continue: sojourn (.*)$", done.stderr, re.MULTILINE)
-    assert continued is not None, done.stderr
-    again = command(*shlex.split(continued[1]), folder=tmp_path)
+    found = re.search(r"^to continue: sojourn (.*)$", done.stderr, re.MULTILINE)
+    assert found is not None, done.stderr
+    again = command(*shlex.split(found[1]), folder=tmp_path)
     assert again.returncode == 0, again.stderr
     assert "1 of 1 runs" in again.stderr
     assert segments(store) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn.cli import stored
+from sojourn.cli import continued
 from sojourn.result import storage
 from support.manifests import edit
 from support.saved import names, refused, scenario
@@ -222,11 +222,11 @@ def test_a_result_that_cannot_be_saved_is_printed_and_saved_elsewhere(
     monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
     out = tmp_path / "out"
 
-    def run_and_break(*_arguments: object, **_options: object) -> stored.Execution:
+    def run_and_break(*_arguments: object, **_options: object) -> continued.KeptResult:
         (out / "thesis").mkdir(parents=True)
-        return stored.Execution(sj.run(scenario()), None)
+        return continued.KeptResult(sj.run(scenario()), None)
 
-    monkeypatch.setattr("sojourn.cli.stored.run", run_and_break)
+    monkeypatch.setattr("sojourn.cli.continued.run", run_and_break)
     monkeypatch.setattr("sys.argv", ["sojourn", "run", str(file), "--out", str(out)])
     from sojourn import cli  # noqa: PLC0415 - after the functions are replaced
 

@@ -26,7 +26,7 @@ MAX_MANIFEST = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class KeptResult:
     """A result, and the execution in the run store if its runs are stored."""
 
     result: Result
@@ -57,7 +57,7 @@ def run(
     announce: Callable[[int, Scenario], object] | None = None,
     pcap: Path | str | None = None,
     force: bool = False,
-) -> Execution:
+) -> KeptResult:
     """Run a scenario; store each run when it ends, unless its packets are captured.
 
     Runs that an interrupted execution has stored are not repeated, unless `fresh` is true;
@@ -74,7 +74,7 @@ def run(
     else:
         if isinstance(progress, RunProgress):
             progress.stored(len(invocation.finished))
-        announced = _Announced(progress)
+        announced = _StoredProgress(progress)
         announce_stored(len(invocation.finished), scenario.runs)
         progress = announced
     try:
@@ -95,10 +95,10 @@ def run(
     if invocation is not None and (reason := invocation.failure) is not None:
         text = f"warning: not all finished runs could be stored: {reason}"
         print(_core.printable(text), file=sys.stderr)
-    return Execution(result, invocation, not_captured)
+    return KeptResult(result, invocation, not_captured)
 
 
-class _Announced:
+class _StoredProgress:
     """Progress that also sets what is said if a signal ends the command."""
 
     def __init__(self, shown: Callable[[int, int], object] | None) -> None:
