@@ -24,16 +24,25 @@ def invalid(place: object, problem: str) -> _core.ScenarioError:
     return _core.ScenarioError(f"{place}: {problem}")
 
 
-def invalid_value(what: str, value: str, instead: str) -> _core.ScenarioError:
-    """Return the error of a text that is none of those that are known.
+class UnknownValueError(_core.ScenarioError):
+    """A text is none of those that are known.
 
     Examples
     --------
-    >>> raise invalid_value("traffic", "tpc", 'did you mean "tcp_1up"?')
+    >>> raise UnknownValueError("traffic", "tpc", 'did you mean "tcp_1up"?')
     Traceback (most recent call last):
-    sojourn._core.ScenarioError: unknown traffic "tpc"; did you mean "tcp_1up"?
+    sojourn.errors.UnknownValueError: unknown traffic "tpc"; did you mean "tcp_1up"?
     """
-    return _core.ScenarioError(f'unknown {what} "{value}"; {instead}')
+
+    def __init__(self, what: str, value: str, instead: str) -> None:
+        super().__init__(what, value, instead)
+        self.value = value
+        self.problem = f"unknown {what}; {instead}"
+
+    def __str__(self) -> str:
+        """Write the text and what is accepted."""
+        what, value, instead = self.args
+        return f'unknown {what} "{value}"; {instead}'
 
 
 def invalid_file(place: object, problem: str) -> _core.ResultError:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from sojourn import _core
+from sojourn.errors import UnknownValueError
 
 # The value of an error that is not about a value; a singleton, also when it is pickled.
 NOT_GIVEN: Any = ...
@@ -191,6 +192,9 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     except ArgumentError:
         raise
     except _core.ScenarioError as error:
+        if isinstance(error, UnknownValueError):
+            problem = error.problem if error.value == value else f"{error}"
+            raise ArgumentError(argument, value, "{problem}", problem=problem) from None
         # Errors of expressions begin with the text of the expression.
         problem = getattr(error, "problem", f"{error}")
         # The argument and its value are written before the problem.
