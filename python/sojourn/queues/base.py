@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args
 
 from sojourn import _core
-from sojourn.arguments import checked, in_argument
+from sojourn.arguments import checked
 from sojourn.document import Specified, described, hint, needs, word
 from sojourn.errors import QueueWarning, invalid
 from sojourn.queues.python_queue import PythonQueue
@@ -146,7 +146,6 @@ def qdisc(text: str) -> Text:
     >>> qdisc("pfifo limit 127").spec
     'pfifo limit 127'
     """
-    with in_argument("text", text):
-        queue = Text(text=_core.parse_qdisc(text))
+    queue = Text(text=_core.parse_qdisc(text))
     warn_of_queues([text], stacklevel=3)
     return queue

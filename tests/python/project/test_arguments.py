@@ -482,6 +482,7 @@ OF_WORDS = [
     ("compare --traffic udp_flood --cc bbr", "--cc bbr: no effect: traffic"),
     ("run two.toml --jobs x", "--jobs x: expected a whole number"),
     ("run two.toml --report=", '--report "": empty; expected a path'),
+    ("adversary two.toml --loser codell --against pie -p rtt=1ms,9ms", "--loser codell: unknown"),
     ("compare --max-memory 1kb", "--max-memory 1kb: too little for "),
 ]
 
