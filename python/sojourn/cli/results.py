@@ -124,7 +124,7 @@ def _loaded(load: Callable[..., T], folder: Path, max_memory: str | None) -> T:
     if limit is None or max_memory is None:
         limit = min(REPORT_BYTES, limit or REPORT_BYTES)
     try:
-        return load(folder, max_bytes=limit // REPORT_FACTOR)
+        return load(folder, max_bytes=max(limit // REPORT_FACTOR, 1))
     except DamagedResultError as error:
         if "memory" not in str(error):
             raise

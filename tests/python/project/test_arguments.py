@@ -623,3 +623,8 @@ def test_shares_are_percentages() -> None:
 def test_an_unknown_layer_is_named_once() -> None:
     with pytest.raises(ArgumentError, match=r"^layer='x': unknown; expected a link layer such as"):
         sj.advise(link="10/1mbit", layer="x")
+
+
+def test_too_little_memory_for_a_report_names_its_option(folder: Path) -> None:
+    with pytest.raises(sj.DamagedResultError, match=r"; see --max-memory$"):
+        app(["report", f"{folder / 'one'}", "--max-memory", "1b"], standalone_mode=False)
