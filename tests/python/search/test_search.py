@@ -112,7 +112,7 @@ def test_outputs_and_paths_are_checked_before_the_first_run(
     for path in ("links.up.qdisc.goal", "links.upp.rate"):
         code, error = run("-p", f"{path}=uniform(1ms,2ms)", "--dry-run")
         assert code == 2
-        assert error.startswith(f"sojourn: {path}: ")
+        assert error.startswith(f"sojourn: -p {path}: ")
     # One of the queues has this parameter.
     queues = ("-p", "links.up.qdisc=codel,pfifo")
     assert run(*queues, *target) == (0, "")
