@@ -13,6 +13,7 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
+use crate::demand::{Demand, Opportunity};
 use crate::report::{PlayerRecord, ResponsivenessRecord};
 
 /// An end of a connection.
@@ -214,11 +215,8 @@ pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
         Duration::ZERO
     }
 
-    /// Mean number of connections opened in `time` if it does not depend on the network; 0 if each connection waits
-    /// for a response.
-    fn connections(&self, _time: Duration) -> u64 {
-        0
-    }
+    /// The most that it sends, whatever the network loses or delays.
+    fn demand(&self, opportunity: &Opportunity) -> Demand;
 
     /// The first broken rule of those that only this application has: the key and what it must be.
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {

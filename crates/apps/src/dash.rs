@@ -22,6 +22,7 @@ use sojourn_net::{Duration, Instant, Rate, Rng};
 use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side,
 };
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::phase::Phase;
 use crate::report::PlayerRecord;
 
@@ -69,8 +70,34 @@ impl ApplicationConfig for DashConfig {
         (self.buffer < self.segment).then_some(("buffer", "must hold at least one segment"))
     }
 
+    /// What it plays until the end and buffers, in the highest quality; a segment takes a round trip.
+    fn demand(&self, opportunity: &Opportunity) -> Demand {
+        let Opportunity { time, rtt, .. } = *opportunity;
+        let fetched = time.as_nanos().saturating_add(self.buffer.as_nanos());
+        let by_buffer = fetched / self.segment.as_nanos().max(1) + 2;
+        let by_trips = time.as_nanos().checked_div(rtt.as_nanos());
+        let by_trips = by_trips.map_or(u64::MAX, |trips| trips.saturating_add(1));
+        let failures = opportunity.failures(1);
+        let segments = by_buffer.min(by_trips).saturating_add(failures);
+        let highest = self.ladder.len().saturating_sub(1);
+        Demand {
+            connections: 1 + failures,
+            open: 1,
+            transactions: segments,
+            client: Volume::of(segments, self.exchange.request.0),
+            server: Volume::of(segments, self.bytes(highest)),
+        }
+    }
+
     fn build(self: Arc<Self>, _: &Rng) -> Box<dyn Application> {
         Box::new(Dash::new(self))
+    }
+}
+
+impl DashConfig {
+    /// Bytes of a segment of that quality.
+    fn bytes(&self, quality: usize) -> u64 {
+        self.ladder[quality].carries(self.segment).0.max(1)
     }
 }
 
@@ -176,10 +203,7 @@ impl Dash {
 
     /// Bytes of a segment of that quality.
     fn bytes(&self, quality: usize) -> u64 {
-        self.config.ladder[quality]
-            .carries(self.config.segment)
-            .0
-            .max(1)
+        self.config.bytes(quality)
     }
 
     fn request(&mut self, out: &mut AppOutput) {

@@ -78,11 +78,11 @@ pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// The datagrams that it sends.
     fn kind(&self) -> DatagramKind;
 
-    /// Mean number of datagrams sent in `time`; the maximum if replies pace them.
+    /// Mean number of datagrams sent in `time`; the most if replies pace them.
     fn datagrams(&self, time: Duration) -> u64;
 
-    /// The same, if a reply takes at least `rtt`.
-    fn datagrams_within(&self, time: Duration, _rtt: Duration) -> u64 {
+    /// Most datagrams sent in `time`, if a reply takes at least `rtt`.
+    fn most_datagrams(&self, time: Duration, _rtt: Duration) -> u64 {
         self.datagrams(time)
     }
 

@@ -2,6 +2,8 @@
 
 use sojourn_net::{Bytes, Duration, Rng};
 
+use crate::demand;
+
 /// The largest size that is drawn: a run can number the segments of any distribution.
 const MOST_DRAWN: f64 = 1_099_511_627_776.0;
 
@@ -50,6 +52,37 @@ impl Amount {
     }
 }
 
+impl Amount {
+    /// Bound on the sum of `draws` draws.
+    pub(crate) fn most(self, draws: u64) -> u64 {
+        let count = demand::real(draws);
+        // Mean, standard deviation and a size that one draw in 10^9 exceeds.
+        let (mean, deviation, largest) = match self {
+            Self::Fixed(bytes) => return draws.saturating_mul(bytes.0),
+            Self::Lognormal { median, sigma } => {
+                let median = real(median);
+                let mean = median * libm::exp(sigma * sigma / 2.0);
+                let deviation = mean * (libm::exp(sigma * sigma) - 1.0).sqrt();
+                (mean, deviation, median * libm::exp(6.0 * sigma))
+            }
+            Self::Exponential { mean } => (real(mean), real(mean), 21.0 * real(mean)),
+            // Its deviation may be infinite: the sum is at most the mean and a few of its largest draws.
+            Self::Pareto { least, shape } => {
+                let largest = real(least) * libm::pow(1e9 * count, 1.0 / shape);
+                let mean = if shape > 1.0 {
+                    real(least) * shape / (shape - 1.0)
+                } else {
+                    f64::INFINITY
+                };
+                (mean, 0.0, largest)
+            }
+        };
+        let sum = demand::above(count * mean, count.sqrt() * deviation, largest);
+        // At least a byte each.
+        demand::whole(sum + count).min(draws.saturating_mul(whole(MOST_DRAWN)))
+    }
+}
+
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
 const fn real(bytes: Bytes) -> f64 {
     bytes.0 as f64
@@ -80,6 +113,20 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// Bound on the number of times that fit into `time` if each takes this and `more`, one that begins at once
+    /// included.
+    pub(crate) fn most_times(self, time: Duration, more: Duration) -> u64 {
+        let (Self::Fixed(mean) | Self::Exponential { mean }) = self;
+        let period = mean.as_nanos().saturating_add(more.as_nanos());
+        let Some(times) = time.as_nanos().checked_div(period) else {
+            return u64::MAX;
+        };
+        match self {
+            Self::Fixed(_) => times.saturating_add(1),
+            Self::Exponential { .. } => demand::most_events(times.saturating_add(1), 1.0),
+        }
+    }
+
     /// A time, at most a year.
     #[expect(
         clippy::cast_possible_truncation,

@@ -12,6 +12,7 @@ mod bulk;
 mod contract;
 mod dash;
 mod datagrams;
+mod demand;
 mod distributions;
 mod page;
 mod phase;
@@ -31,6 +32,7 @@ pub use contract::{
 };
 pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
+pub use demand::{Demand, Opportunity, Volume};
 pub use distributions::{Amount, LONGEST, Wait};
 pub use page::{Object, Page, PageError};
 pub use phase::Phase;

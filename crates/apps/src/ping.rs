@@ -55,10 +55,10 @@ impl DatagramConfig for PingConfig {
     }
 
     fn datagrams(&self, time: Duration) -> u64 {
-        self.datagrams_within(time, Duration::ZERO)
+        self.most_datagrams(time, Duration::ZERO)
     }
 
-    fn datagrams_within(&self, time: Duration, rtt: Duration) -> u64 {
+    fn most_datagrams(&self, time: Duration, rtt: Duration) -> u64 {
         let interval = match self.pace {
             PingPace::Every { interval, .. } => interval,
             PingPace::BackToBack { timeout } => rtt.max(TURNAROUND).min(timeout),

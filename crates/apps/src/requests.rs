@@ -18,6 +18,7 @@ use sojourn_net::{Duration, Instant, Rng};
 use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side, Timers, Transport,
 };
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::distributions::{Amount, Wait};
 
 /// Configuration of requests.
@@ -44,6 +45,27 @@ impl ApplicationConfig for RequestsConfig {
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
         (self.servers == 0).then_some(("servers", "must be >= 1"))
+    }
+
+    /// A round takes a round trip, the work of a server and the time to think.
+    fn demand(&self, opportunity: &Opportunity) -> Demand {
+        let Opportunity { time, rtt, .. } = *opportunity;
+        let servers = u64::from(self.servers);
+        let shortest = Duration::from_nanos(rtt.as_nanos().saturating_add(self.work.as_nanos()));
+        let rounds = self.think.most_times(time, shortest);
+        let rounds = rounds.min(self.rounds.map_or(u64::MAX, u64::from));
+        let failures = opportunity.failures(servers);
+        let requests = rounds.saturating_mul(servers).saturating_add(failures);
+        Demand {
+            connections: servers.saturating_add(failures),
+            open: servers,
+            transactions: rounds,
+            client: Volume::of(requests, self.exchange.request.0),
+            server: Volume {
+                bytes: self.response.most(requests),
+                messages: requests,
+            },
+        }
     }
 
     fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {

@@ -47,6 +47,7 @@ use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, FINISHED, FLIGHT,
     HELLO, Side, Timers, Transport,
 };
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::report::{Confidence, ResponsivenessRecord, RoundTrips};
 use load::{Load, RESPONSE, Stage, greet};
 
@@ -68,6 +69,36 @@ impl ApplicationConfig for ResponsivenessConfig {
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
         (self.connections == 0).then_some(("connections", "must be >= 1"))
+    }
+
+    /// Load without an end to the client, and as many probes as their share of the goodput allows.
+    fn demand(&self, opportunity: &Opportunity) -> Demand {
+        let intervals = opportunity.time.as_nanos() / INTERVAL.as_nanos() + 1;
+        let by_share = opportunity.carried / (PAIR_BYTES * 100 / SHARE_PERCENT);
+        let pairs = by_share.min(intervals.saturating_mul(MOST_PAIRS - 1));
+        let pairs = pairs.saturating_add(intervals);
+        let loads = u64::from(if self.load { self.connections } else { 1 });
+        let loads = loads.saturating_add(opportunity.failures(loads));
+        let connections = pairs.saturating_add(loads);
+        let requests = connections.saturating_add(pairs);
+        let mut client = Volume::of(requests, self.exchange.request.0);
+        let mut server = if self.load {
+            Volume::ENDLESS
+        } else {
+            Volume::of(requests, RESPONSE)
+        };
+        if self.has_tls_round_trip() {
+            client = client.and(Volume::of(connections, HELLO));
+            client = client.and(Volume::of(connections, FINISHED));
+            server = server.and(Volume::of(connections, FLIGHT));
+        }
+        Demand {
+            connections,
+            open: connections,
+            transactions: 0,
+            client,
+            server,
+        }
     }
 
     fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {

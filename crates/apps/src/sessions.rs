@@ -18,6 +18,7 @@ use sojourn_net::{Duration, Instant, Rng};
 use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, Side,
 };
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::distributions::{Amount, Wait};
 
 /// Configuration of sessions.
@@ -36,9 +37,19 @@ impl ApplicationConfig for SessionsConfig {
         self.exchange
     }
 
-    fn connections(&self, time: Duration) -> u64 {
-        let (Wait::Fixed(every) | Wait::Exponential { mean: every }) = self.every;
-        time.as_nanos() / every.as_nanos().max(1) + 1
+    /// Connections do not wait for one another.
+    fn demand(&self, opportunity: &Opportunity) -> Demand {
+        let sessions = self.every.most_times(opportunity.time, Duration::ZERO);
+        Demand {
+            connections: sessions,
+            open: sessions,
+            transactions: sessions,
+            client: Volume::of(sessions, self.exchange.request.0),
+            server: Volume {
+                bytes: self.response.most(sessions),
+                messages: sessions,
+            },
+        }
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {

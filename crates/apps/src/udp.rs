@@ -3,6 +3,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
+use crate::demand::most_events;
 use crate::phase::Phase;
 
 /// How far apart the datagrams of a stream are. The stream's rate sets the mean gap.
@@ -49,6 +50,15 @@ impl DatagramConfig for UdpConfig {
 
     fn datagrams(&self, time: Duration) -> u64 {
         time.as_nanos() / self.gap().as_nanos().max(1) + 1
+    }
+
+    fn most_datagrams(&self, time: Duration, _rtt: Duration) -> u64 {
+        let mean = self.datagrams(time);
+        let spread = match self.spacing {
+            Spacing::Even { spread } => spread,
+            Spacing::Poisson => 1.0,
+        };
+        most_events(mean, spread)
     }
 
     fn phase(&self, rng: &mut Rng) -> Duration {

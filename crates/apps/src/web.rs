@@ -27,13 +27,14 @@ mod server;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
 use crate::contract::{
     AppEvent, AppOutput, Application, ApplicationConfig, Command, Exchange, FINISHED, FLIGHT,
     HELLO, Side, Timers, Transport, quic_params,
 };
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::distributions::Wait;
 use crate::page::Page;
 use server::Serving;
@@ -62,8 +63,64 @@ impl ApplicationConfig for WebConfig {
         }
     }
 
+    /// A page takes a round trip for the handshake and one for a request.
+    fn demand(&self, opportunity: &Opportunity) -> Demand {
+        let Opportunity { time, rtt, .. } = *opportunity;
+        let trips = if self.zero_rtt { 1 } else { 2 };
+        let shortest = Duration::from_nanos(rtt.as_nanos().saturating_mul(trips));
+        let visits = self.think.most_times(time, shortest);
+        let visits = visits.min(self.visits.map_or(u64::MAX, u64::from));
+        let parallel = self.connections();
+        let failures = opportunity.failures(parallel);
+        let connections = visits.saturating_mul(parallel).saturating_add(failures);
+        let objects = self.page.objects();
+        // A connection that fails has its objects requested again, at most all of them.
+        let pages = visits.saturating_add(opportunity.failures(1));
+        let requests = pages.saturating_mul(objects.len() as u64);
+        let sizes = objects.iter().map(|object| object.bytes.most(pages));
+        let bytes = sizes.fold(0, u64::saturating_add);
+        let responses = match self.http {
+            Http::One | Http::Three => Volume {
+                bytes,
+                messages: requests,
+            },
+            Http::Two => server::in_frames(requests, bytes),
+        };
+        let mut client = Volume::of(requests, self.request.0);
+        let mut server = responses;
+        if self.has_tls_round_trip() {
+            client = client.and(Volume::of(connections, HELLO));
+            client = client.and(Volume::of(connections, FINISHED));
+            server = server.and(Volume::of(connections, FLIGHT));
+        }
+        Demand {
+            connections,
+            open: parallel,
+            transactions: visits,
+            client,
+            server,
+        }
+    }
+
     fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {
         Box::new(Web::new(self, rng))
+    }
+}
+
+impl WebConfig {
+    /// Whether the handshake of TLS takes a round trip of its own: in QUIC's it is contained.
+    fn has_tls_round_trip(&self) -> bool {
+        self.tls && self.http != Http::Three
+    }
+
+    /// Connections of a page, at most.
+    fn connections(&self) -> u64 {
+        let origins = u64::from(self.page.origins());
+        match self.http {
+            // One for each object of an origin, up to the limit.
+            Http::One => (origins * PARALLEL as u64).min(self.page.objects().len() as u64),
+            Http::Two | Http::Three => origins,
+        }
     }
 }
 
@@ -268,8 +325,7 @@ impl Web {
     }
 
     fn on_connected(&mut self, n: u32, out: &mut AppOutput) {
-        // QUIC has it in its own handshake.
-        let tls = self.config.tls && self.config.http != Http::Three;
+        let tls = self.config.has_tls_round_trip();
         let Some(conn) = self.conn(n) else { return };
         if tls {
             conn.stage = Stage::Greeting;

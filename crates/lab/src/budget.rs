@@ -14,8 +14,6 @@ use sojourn_scenario::{Load, Scenario, ScenarioError};
 
 /// Data packets simulated per second and core: the slowest of S1 to S5 in `benches/measured.json`.
 const PACKETS_PER_S: f64 = 2_880_000.0;
-/// Simulator events per data packet: between 2.5 and 3.6 in S1 to S5.
-const EVENTS_PER_PACKET: u64 = 4;
 
 /// Python with its libraries, and the tables of metrics.
 const PROCESS: u64 = 150 << 20;
@@ -36,8 +34,10 @@ const LINK: u64 = 20_000;
 const COLUMNS: u64 = 280_000;
 /// A flow with both of its ends.
 const FLOW: u64 = 6_000;
-/// A connection of an application and its transaction.
+/// A connection of an application, with both of its ends.
 const CONNECTION: u64 = 12_000;
+/// A transaction, during the run and as a table row.
+const TRANSACTION: (u64, u64) = (40, 600);
 /// A sample of a link or a flow, during the run and as a table row.
 const SAMPLE: (u64, u64) = (80, 200);
 /// A request, during the run and as a table row.
@@ -67,7 +67,7 @@ pub struct Estimate {
     pub runs: u64,
     /// Data packets and datagrams that hosts send, at most.
     pub packets: u64,
-    /// Events of the simulator.
+    /// Events of the simulator, at most.
     pub events: u64,
     /// Processor time, in seconds.
     pub cpu_s: f64,
@@ -131,6 +131,7 @@ struct Run {
     /// From its end until all runs have ended.
     kept: Vec<Part>,
     packets: u64,
+    events: u64,
     links: u64,
 }
 
@@ -144,10 +145,11 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Es
     let processes = on_processes(scenario, jobs, runs);
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
     let at_once = (jobs.map_or(1, NonZeroUsize::get) as u64).min(runs);
-    let packets = arms
-        .iter()
-        .map(|run| run.packets.saturating_mul(replications));
-    let packets = packets.fold(0, u64::saturating_add);
+    let all = |count: fn(&Run) -> u64| {
+        let counts = arms.iter().map(count).fold(0, u64::saturating_add);
+        counts.saturating_mul(replications)
+    };
+    let packets = all(|run| run.packets);
     let mut parts: Vec<Part> = Vec::new();
     // Any of the arms may be the one of which several runs go on.
     let largest = arms.iter().max_by_key(|run| total(&run.live));
@@ -171,7 +173,7 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Es
     Estimate {
         runs,
         packets,
-        events: packets.saturating_mul(EVENTS_PER_PACKET),
+        events: all(|run| run.events),
         cpu_s,
         peak_bytes: PROCESS.saturating_add(total(&parts)),
         parts,
@@ -216,6 +218,7 @@ fn run(scenario: &Scenario, arm: usize, of: Kept) -> Run {
         live,
         kept,
         packets: load.packets,
+        events: load.events,
         links: config.links.len() as u64,
     }
 }
@@ -318,7 +321,13 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
             "traffic.every",
             load.connections,
             "connections",
-            (CONNECTION, CONNECTION / 20),
+            (CONNECTION, 0),
+        ),
+        (
+            "traffic.every",
+            load.transactions,
+            "transactions",
+            TRANSACTION,
         ),
     ];
     let parts = all.into_iter().map(|(place, count, what, size)| {

@@ -408,7 +408,7 @@ pub struct Provenance {
     pub comparison: Comparison,
 }
 
-/// Upper bounds on the memory of a queue, in units that do not depend on the type of its packets.
+/// Upper bounds on the memory and the timers of a queue, in units that do not depend on the type of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
     /// Entries of its tables: flows, bins, connections; at least 1 for the queue itself.
@@ -417,6 +417,8 @@ pub struct Footprint {
     pub packets: u64,
     /// Bytes that may wait.
     pub bytes: u64,
+    /// How often its periodic timers expire per second, rounded up.
+    pub timers_per_s: u64,
 }
 
 impl Footprint {
@@ -425,6 +427,7 @@ impl Footprint {
         slots: 0,
         packets: 0,
         bytes: 0,
+        timers_per_s: 0,
     };
 
     /// The footprint of `times` such queues.
@@ -434,6 +437,7 @@ impl Footprint {
             slots: self.slots.saturating_mul(times),
             packets: self.packets.saturating_mul(times),
             bytes: self.bytes.saturating_mul(times),
+            timers_per_s: self.timers_per_s.saturating_mul(times),
         }
     }
 
@@ -444,6 +448,7 @@ impl Footprint {
             slots: self.slots.saturating_add(other.slots),
             packets: self.packets.saturating_add(other.packets),
             bytes: self.bytes.saturating_add(other.bytes),
+            timers_per_s: self.timers_per_s.saturating_add(other.timers_per_s),
         }
     }
 }

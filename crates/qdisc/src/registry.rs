@@ -13,7 +13,7 @@ use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
 use crate::external;
 use crate::external::{QueueClass, RegisterError, Ticket};
 use crate::fair::fq::FAST_PATH;
-use crate::fair::sfb;
+use crate::fair::{fq_pie, sfb};
 use crate::parameters::{
     Entry, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile, Provenance,
     Shorthand, TcWord, Unit, Value,
@@ -330,6 +330,10 @@ const TABLES: [&str; 6] = [
     "shadow",
     "table",
 ];
+/// Parameters that are the period of a timer.
+const PERIODS: [&str; 2] = ["tupdate", "slot"];
+/// Expirations per second of timers whose period is no parameter: afcd has the shortest, 6.25 ms.
+const FIXED_TIMERS_PER_S: u64 = 160;
 /// The flow queues of CAKE: 8 tins of 1024.
 const CAKE: u64 = 8 * 1_024;
 /// The slots of the history of Predict at the longest round-trip time.
@@ -343,14 +347,25 @@ impl QdiscSpec {
     pub fn footprint(&self) -> Footprint {
         let mut spec = self.clone();
         let mut number = |key| spec.value(key).and_then(|value| value.whole());
+        let slots = match self.kind() {
+            "cake" => CAKE,
+            "predict" => PREDICT,
+            _ => TABLES.iter().filter_map(|key| number(key)).sum::<u64>() + 1,
+        };
+        // fq_pie updates this number of flows at a time.
+        let turns = match self.kind() {
+            "fq_pie" => slots / fq_pie::BATCH as u64 + 1,
+            _ => 1,
+        };
         let own = Footprint {
-            slots: match self.kind() {
-                "cake" => CAKE,
-                "predict" => PREDICT,
-                _ => TABLES.iter().filter_map(|key| number(key)).sum::<u64>() + 1,
-            },
+            slots,
             packets: u64::MAX,
             bytes: u64::MAX,
+            timers_per_s: PERIODS
+                .iter()
+                .filter_map(|key| number(key))
+                .map(|nanos| turns * 1_000_000_000_u64.div_ceil(nanos.max(1)))
+                .fold(FIXED_TIMERS_PER_S, u64::saturating_add),
         };
         if let Some((leaves, classes)) = self.inner()
             && (classes > 1 || leaves.depth() > 0)
@@ -358,6 +373,7 @@ impl QdiscSpec {
             let leaves = leaves.footprint(classes);
             return Footprint {
                 slots: own.slots.saturating_add(leaves.slots),
+                timers_per_s: own.timers_per_s.saturating_add(leaves.timers_per_s),
                 ..leaves
             };
         }
@@ -423,6 +439,13 @@ mod tests {
         let mixed = of("prio bands 3 leaf pfifo limit 5 / codel limit 6");
         assert_eq!((mixed.slots, mixed.packets), (1 + 3, 5 + 6 + 1_000));
         assert_eq!(of("red leaf pfifo limit 5").packets, 5);
+    }
+
+    #[test]
+    fn timers_expire_as_often_as_their_period_says() {
+        assert_eq!(of("pie tupdate 1us").timers_per_s, 1_000_000 + 160);
+        let nested = of("drr classes 2 leaf pie tupdate 10ms");
+        assert_eq!(nested.timers_per_s, 160 + 2 * (100 + 160));
     }
 
     #[test]

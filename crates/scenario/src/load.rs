@@ -5,10 +5,12 @@
 //! slowest link share it. There is one acknowledgement per data packet. A program counts as two closed loops, one in
 //! each direction.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use sojourn_apps::{ApplicationConfig, Demand, Opportunity, Volume};
 use sojourn_net::{Bytes, Duration};
-use sojourn_transport::quic;
+use sojourn_transport::{MSS, quic};
 
 use crate::plan::{
     Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
@@ -18,8 +20,26 @@ use crate::plan::{
 const PACKETS_PER_DROP: u64 = 4;
 /// Maximum burst of one flow, in packets, although its mean rate is below that of the link.
 const BURST: u64 = 1_000;
-/// Minimum number of packets that a closed loop sends, regardless of the link.
-const STARTED: u64 = 100;
+/// Packets that a closed loop sends regardless of the link, besides its initial window: handshakes and probes.
+const STARTED: u64 = 20;
+/// Initial window of a program's connections.
+const USUAL_WINDOW: u64 = 10;
+/// Packets per round trip that a closed loop sends, whatever is lost: the smallest window of BBR.
+const LEAST_WINDOW: u64 = 4;
+/// Least windows may be lost: how many packets they add per packet that the link carries.
+const LOST_OF_LEAST: u64 = 3;
+/// Events of the hosts per packet that they send.
+const EVENTS_OF_HOSTS: u64 = 2;
+/// Events of a link per packet: its departure, its arrival, and a timer of the queue.
+const EVENTS_OF_LINK: u64 = 3;
+const EVENTS_OF_RADIO: u64 = 6;
+/// How often an application sends each packet, at most: few packets, so timers expire that did not have to.
+const TIMES_SENT: u64 = 2;
+/// Packets of the handshake and the end of a connection, from each end.
+const TCP_HANDSHAKE: u64 = 3;
+const QUIC_HANDSHAKE: u64 = 8;
+/// Bytes of a QUIC packet that are not data.
+const QUIC_OVERHEAD: u64 = 60;
 /// IPv4, UDP and Ethernet headers.
 const UDP_HEADERS: u64 = 42;
 
@@ -41,8 +61,12 @@ pub struct Load {
     pub unacknowledged: u64,
     /// Echo requests.
     pub pings: u64,
-    /// Connections that applications open.
+    /// Connections of applications that are open at the same time.
     pub connections: u64,
+    /// Transactions of applications.
+    pub transactions: u64,
+    /// Events of the simulator.
+    pub events: u64,
     /// Datagrams without a reply, whose arrivals are recorded with one bit each.
     pub datagrams: u64,
 }
@@ -88,6 +112,10 @@ impl Crossing {
 /// Closed loops with the same slowest link, and the links that they cross.
 struct Shared {
     packets: u64,
+    /// Packets that they send as they start, regardless of the link.
+    started: u64,
+    /// Packets of their least windows.
+    least: u64,
     windows: u64,
     delay: u64,
     /// The smallest of their full-sized packets.
@@ -101,12 +129,68 @@ impl Default for Shared {
     fn default() -> Self {
         Self {
             packets: 0,
+            started: 0,
+            least: 0,
             windows: 0,
             delay: 0,
             frame: FULL_FRAME,
             markable: false,
             links: BTreeMap::new(),
         }
+    }
+}
+
+/// The most that one end of a flow sends.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// Its packets if nothing but its data limits them, with retransmissions.
+    packets: u64,
+    /// Closed loops at the same time.
+    loops: u64,
+    /// The initial window of each.
+    window: u64,
+}
+
+impl Sent {
+    /// A transfer in packets of `payload` bytes; `None`: without end.
+    fn transfer(bytes: Option<u64>, payload: u16, window: u64) -> Self {
+        let packets = bytes.map_or(u64::MAX, |bytes| {
+            let packets = bytes.div_ceil(u64::from(payload));
+            packets.saturating_add(packets / PACKETS_PER_DROP + 10)
+        });
+        Self {
+            packets,
+            loops: 1,
+            window,
+        }
+    }
+
+    /// One end of all connections of an application.
+    fn by_application(app: &dyn ApplicationConfig, demand: &Demand, volume: Volume) -> Self {
+        let (payload, handshake) = if app.quic().is_some() {
+            (
+                u64::from(quic::SMALLEST_DATAGRAM) - QUIC_OVERHEAD,
+                QUIC_HANDSHAKE,
+            )
+        } else {
+            (u64::from(app.exchange().tcp.mss), TCP_HANDSHAKE)
+        };
+        let handshakes = demand.connections.saturating_mul(handshake);
+        let packets = volume.packets(payload).saturating_add(handshakes);
+        Self {
+            packets: packets.saturating_mul(TIMES_SENT),
+            loops: demand.open.max(1),
+            window: app.exchange().tcp.initial_window.into(),
+        }
+    }
+}
+
+/// The same flow with its data the other way.
+fn turned(flow: &FlowConfig) -> FlowConfig {
+    FlowConfig {
+        forward: flow.reverse.clone(),
+        reverse: flow.forward.clone(),
+        ..flow.clone()
     }
 }
 
@@ -122,6 +206,8 @@ impl Config {
             unacknowledged: 0,
             pings: 0,
             connections: 0,
+            transactions: 0,
+            events: 0,
             datagrams: 0,
         };
         for flow in &self.flows {
@@ -129,7 +215,7 @@ impl Config {
             let time = end.saturating_sub(flow.start);
             match &flow.traffic {
                 Traffic::Datagrams(config) => {
-                    let count = config.datagrams_within(time, Self::least_rtt(flow));
+                    let count = config.most_datagrams(time, Self::least_rtt(flow));
                     let kind = config.kind();
                     let payload = kind.payload().map_or(56, |payload| payload.0);
                     let frame = Bytes(payload + UDP_HEADERS);
@@ -146,25 +232,42 @@ impl Config {
                         self.offer(way, count, frame, &mut crossing);
                     }
                 }
-                Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => {
-                    if let Traffic::App(app) = &flow.traffic {
-                        load.connections = load.connections.saturating_add(app.connections(time));
+                Traffic::Tcp { bytes, params } => {
+                    let sent = Sent::transfer(*bytes, params.mss, params.initial_window.into());
+                    self.join(flow, sent, params.ecn, &mut shared);
+                }
+                Traffic::Quic { bytes, params, .. } => {
+                    let window = params.initial_window.into();
+                    let sent = Sent::transfer(*bytes, quic::SMALLEST_DATAGRAM, window);
+                    self.join(flow, sent, true, &mut shared);
+                }
+                // Responses are data one way, requests the other way.
+                Traffic::App(app) => {
+                    let demand = app.demand(&self.opportunity(flow, time));
+                    load.connections = load.connections.saturating_add(demand.open);
+                    load.transactions = load.transactions.saturating_add(demand.transactions);
+                    let ways = [
+                        (demand.server, Cow::Borrowed(flow)),
+                        (demand.client, Cow::Owned(turned(flow))),
+                    ];
+                    for (volume, way) in ways {
+                        let sent = Sent::by_application(&**app, &demand, volume);
+                        self.join(&way, sent, true, &mut shared);
                     }
-                    self.join(flow, &mut shared);
                 }
                 Traffic::Program(_) => {
-                    let back = FlowConfig {
-                        forward: flow.reverse.clone(),
-                        reverse: flow.forward.clone(),
-                        ..flow.clone()
-                    };
                     // Without a link on its way, nothing limits a loop and no link sees it.
                     let is_limited = |flow: &&FlowConfig| {
                         let mut hops = flow.forward.iter();
                         hops.any(|hop| matches!(hop, Hop::Link(_)))
                     };
-                    for loops in [flow, &back].into_iter().filter(is_limited) {
-                        self.join(loops, &mut shared);
+                    for way in [flow, &turned(flow)].into_iter().filter(is_limited) {
+                        self.join(
+                            way,
+                            Sent::transfer(None, MSS, USUAL_WINDOW),
+                            true,
+                            &mut shared,
+                        );
                     }
                 }
             }
@@ -175,7 +278,30 @@ impl Config {
         load.links = (self.links.iter().zip(&crossing))
             .map(|(link, crossing)| self.of_link(link, crossing))
             .collect();
+        load.events = self.events(&load);
         load
+    }
+
+    /// Events of the simulator: of hosts, of links and of clocks.
+    fn events(&self, load: &Load) -> u64 {
+        let samples = self.duration.as_nanos() / self.sample.as_nanos().max(1);
+        let hosts = load.packets.saturating_mul(EVENTS_OF_HOSTS);
+        let clocks = samples.saturating_add(4 * self.flows.len() as u64);
+        let links = self.links.iter().zip(&load.links).map(|(link, load)| {
+            let per_packet = if link.radio.is_some() {
+                EVENTS_OF_RADIO
+            } else {
+                EVENTS_OF_LINK
+            };
+            let timers = u128::from(link.qdisc.footprint().timers_per_s)
+                * u128::from(self.duration.as_nanos())
+                / 1_000_000_000;
+            let timers = u64::try_from(timers).unwrap_or(u64::MAX);
+            let changes = link.changes.len() as u64;
+            let packets = load.arrivals.saturating_mul(per_packet);
+            packets.saturating_add(timers).saturating_add(changes)
+        });
+        links.fold(hosts.saturating_add(clocks), u64::saturating_add)
     }
 
     /// The part of the RTT of a flow that does not depend on links.
@@ -185,6 +311,16 @@ impl Config {
             Hop::Link(_) => rtt,
             Hop::Delay(delay) => rtt + delay,
         })
+    }
+
+    /// What the network lets an application do in `time`.
+    fn opportunity(&self, flow: &FlowConfig, time: Duration) -> Opportunity {
+        let payload = u64::from(flow.mss());
+        Opportunity {
+            time,
+            rtt: self.least_round_trip(flow, PURE_ACK),
+            carried: self.carried(flow).saturating_mul(payload),
+        }
     }
 
     /// Packets of `count` that are on the wires of `way` at once.
@@ -218,19 +354,19 @@ impl Config {
     }
 
     /// Adds a closed loop to those with the same slowest link.
-    fn join(&self, flow: &FlowConfig, shared: &mut BTreeMap<Option<usize>, Shared>) {
-        let (bytes, unit, markable) = match &flow.traffic {
-            Traffic::Tcp { bytes, params } => (*bytes, params.mss, params.ecn),
-            Traffic::Quic { bytes, .. } => (*bytes, quic::SMALLEST_DATAGRAM, true),
-            Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => {
-                (None, flow.mss(), true)
-            }
+    fn join(
+        &self,
+        flow: &FlowConfig,
+        sent: Sent,
+        markable: bool,
+        shared: &mut BTreeMap<Option<usize>, Shared>,
+    ) {
+        let unit = if matches!(flow.traffic, Traffic::Quic { .. }) {
+            quic::SMALLEST_DATAGRAM
+        } else {
+            flow.mss()
         };
         let window = MAX_WINDOW / u64::from(unit);
-        let by_bytes = bytes.map_or(u64::MAX, |bytes| {
-            let packets = bytes.div_ceil(u64::from(unit));
-            packets.saturating_add(packets / PACKETS_PER_DROP + 10)
-        });
         let links = |way: &[Hop]| -> Vec<usize> {
             let links = way.iter().filter_map(|hop| match *hop {
                 Hop::Link(n) => Some(n),
@@ -239,18 +375,23 @@ impl Config {
             links.collect()
         };
         let (there, back) = (links(&flow.forward), links(&flow.reverse));
-        // An application may send as much the other way.
-        let both = matches!(flow.traffic, Traffic::App(_));
-        let data = there.iter().chain(back.iter().filter(|_| both));
         let frame = flow.full_frame();
-        let slowest = data
+        let slowest = there
+            .iter()
             .copied()
             .min_by_key(|&n| self.links[n].carries(self.duration, frame));
-        let paths = self.round_trips(flow).saturating_mul(window);
+        let trips = self.round_trips(flow);
+        let paths = trips.saturating_mul(window);
         let group = shared.entry(slowest).or_default();
-        let packets = by_bytes.min(if slowest.is_none() { paths } else { u64::MAX });
+        // The initial window may be lost, and is sent again then.
+        let started = sent.loops.saturating_mul(2 * sent.window + STARTED);
+        group.started = group.started.saturating_add(started.min(sent.packets));
+        let least = trips.saturating_mul(sent.loops.saturating_mul(LEAST_WINDOW));
+        group.least = group.least.saturating_add(least);
+        let packets = (sent.packets).min(if slowest.is_none() { paths } else { u64::MAX });
         group.packets = group.packets.saturating_add(packets);
-        group.windows = group.windows.saturating_add(window.min(by_bytes));
+        let windows = window.saturating_mul(sent.loops).min(sent.packets);
+        group.windows = group.windows.saturating_add(windows);
         let delay = self
             .delay(&flow.forward)
             .saturating_add(self.delay(&flow.reverse));
@@ -259,11 +400,11 @@ impl Config {
         group.markable |= markable;
         for n in there {
             let seen = group.links.entry(n).or_default();
-            *seen = (true, seen.1 || both);
+            seen.0 = true;
         }
         for n in back {
             let seen = group.links.entry(n).or_default();
-            *seen = (seen.0 || both, true);
+            seen.1 = true;
         }
     }
 
@@ -278,9 +419,22 @@ impl Config {
         let carried = slowest.map_or(u64::MAX, |n| {
             self.links[n].carries(self.duration, group.frame)
         });
-        let packets = group
-            .packets
-            .min(carried.saturating_add(carried / PACKETS_PER_DROP + STARTED));
+        // In slow start, what a link and its queue hold may be sent twice.
+        let held = slowest.map_or(0, |n| {
+            let limit = self.links[n].qdisc.footprint();
+            let room = limit.packets.min(limit.bytes / group.frame.0);
+            room.saturating_add(share_of_time(carried, group.delay, self.duration))
+        });
+        let parts = [
+            carried,
+            carried / PACKETS_PER_DROP,
+            held.min(carried),
+            group.started,
+            // Least windows that the link carries are not lost for lack of room.
+            (group.least.saturating_sub(carried)).min(carried.saturating_mul(LOST_OF_LEAST)),
+        ];
+        let most = parts.into_iter().fold(0, u64::saturating_add);
+        let packets = group.packets.min(most);
         load.packets = load.packets.saturating_add(packets);
         let flying = share_of_time(packets, group.delay, self.duration).min(group.windows);
         load.in_flight = load.in_flight.saturating_add(flying);

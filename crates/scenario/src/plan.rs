@@ -339,7 +339,7 @@ impl Config {
     }
 
     /// Full-sized segments of `flow` that the slowest link on its way lets pass.
-    fn carried(&self, flow: &FlowConfig) -> u64 {
+    pub(crate) fn carried(&self, flow: &FlowConfig) -> u64 {
         let links = flow.forward.iter().filter_map(|hop| match *hop {
             Hop::Link(n) => Some(&self.links[n]),
             Hop::Delay(_) => None,
@@ -360,6 +360,13 @@ impl Config {
 
     /// Round trips of `flow` within the run, were no queue on its way.
     pub(crate) fn round_trips(&self, flow: &FlowConfig) -> u64 {
+        let rtt = self.least_round_trip(flow, flow.full_frame()).as_nanos();
+        let trips = self.duration.as_nanos().checked_div(rtt);
+        trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
+    }
+
+    /// The time from sending a packet of this size to its acknowledgement, were no queue on its way.
+    pub(crate) fn least_round_trip(&self, flow: &FlowConfig, size: Bytes) -> Duration {
         let times = |way: &[Hop], size| {
             let times = way.iter().map(|hop| match *hop {
                 Hop::Link(n) => self.links[n].least_time(size).as_nanos(),
@@ -367,10 +374,8 @@ impl Config {
             });
             times.fold(0, u64::saturating_add)
         };
-        let full = times(&flow.forward, flow.full_frame());
-        let rtt = full.saturating_add(times(&flow.reverse, PURE_ACK));
-        let trips = self.duration.as_nanos().checked_div(rtt);
-        trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
+        let there = times(&flow.forward, size);
+        Duration::from_nanos(there.saturating_add(times(&flow.reverse, PURE_ACK)))
     }
 }
 

@@ -26,7 +26,8 @@ fn a_closed_loop_offers_what_its_slowest_link_carries() {
         "{one:?}"
     );
     let many = "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\ncount = 100\n";
-    assert_eq!(load(many).packets, one.packets);
+    // Their initial windows and their smallest windows, which the link cannot carry.
+    assert!((one.packets..4 * one.packets).contains(&load(many).packets));
     assert_eq!(one.links[1].waiting, 1_000);
     // Frames of 602 B are 2.5 times as many.
     let small = "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\nmss = 536\n";
@@ -101,4 +102,59 @@ fn more_events_than_a_table_holds_are_refused() {
         refused.starts_with("keep_events: too many events"),
         "{refused}"
     );
+}
+
+/// The load of one application on a cable line, 1 Gbit/s down and 20 Mbit/s up, for 20 s.
+fn of_application(keys: &str) -> Load {
+    let text = format!(
+        "duration = \"20s\"\nrtt = \"20ms\"\n[links.down]\nrate = \"1gbit\"\nqdisc = \"pfifo\"\n\
+         [links.up]\nrate = \"20mbit\"\nqdisc = \"pfifo\"\n[[traffic]]\ndirection = \"down\"\n{keys}"
+    );
+    let scenario = Scenario::from_toml(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    scenario.plan(0, 0).config.load()
+}
+
+#[test]
+fn the_slow_link_of_the_acknowledgements_does_not_limit_a_download() {
+    // What they sent when they ran.
+    for (keys, sent) in [
+        ("type = \"responsiveness\"\n", 1_519_763),
+        ("type = \"request\"\nbytes = \"1gb\"\n", 1_483_073),
+        ("type = \"dash\"\nladder = [\"500mbit\"]\n", 1_409_433),
+    ] {
+        let load = of_application(keys);
+        assert!((sent..4 * sent).contains(&load.packets), "{keys}: {load:?}");
+    }
+}
+
+#[test]
+fn an_application_sends_at_most_what_its_parameters_ask_for() {
+    let packets = |keys: &str| of_application(keys).packets;
+    // 1,000 rounds of 20 ms, a packet each way, each sent twice at most.
+    let requests = "type = \"request\"\nbytes = \"1kb\"\nthink = \"0s\"\n";
+    assert!((2_000..7_000).contains(&packets(requests)));
+    let think = "type = \"request\"\nbytes = \"1kb\"\nthink = \"180ms\"\n";
+    assert!((200..700).contains(&packets(think)));
+    let incast = "type = \"incast\"\nservers = 8\nbytes = \"10kb\"\nthink = \"180ms\"\n";
+    assert!((800 * 8..2 * 900 * 9).contains(&packets(incast)));
+    // 100 in 20 s, 14 packets there and one back.
+    let sessions = "type = \"sessions\"\nbytes = \"20kb\"\nevery = \"200ms\"\n";
+    assert!((1_500..5_000).contains(&packets(sessions)));
+    assert_eq!(of_application(sessions).transactions, 101);
+    // 1 Mbit/s for 20 s and a buffer of 10 s are 2,590 full packets.
+    let dash = "type = \"dash\"\nladder = [\"1mbit\"]\nsegment = \"1s\"\nbuffer = \"10s\"\n";
+    assert!((2_590..6_500).contains(&packets(dash)));
+    let probes = "type = \"responsiveness\"\nload = false\n";
+    assert!(packets(probes) < 60_000);
+}
+
+#[test]
+fn the_timers_of_queues_are_events() {
+    let events = |qdisc: &str| {
+        let text =
+            format!("qdisc = \"{qdisc}\"\n[[traffic]]\ntype = \"ping\"\ndirection = \"up\"\n");
+        load(&text).events
+    };
+    assert!(events("pie tupdate 1us") > 10_000_000);
+    assert!(events("pie") < 20_000);
 }

@@ -139,10 +139,7 @@ fn a_program_is_assumed_to_fill_the_links_of_both_directions() {
     assert_eq!((all.links[0].waiting, all.links[1].waiting), (1_000, 1_000));
     assert_eq!((all.connections, all.pings, all.datagrams), (0, 0, 0));
     let app = "[[traffic]]\ntype = \"dash\"\ndirection = \"down\"\n";
-    assert!(
-        load(app).packets < 82_562,
-        "limited by the slower direction"
-    );
+    assert!(load(app).packets < 82_562, "limited by what it plays");
     let one_way = "[[traffic]]\ntype = \"program\"\npath = [\"up\"]\ncommand = [\"a\"]\n";
     let one_way = load(one_way);
     assert_eq!(one_way.links[0].arrivals, 0);

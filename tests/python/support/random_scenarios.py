@@ -16,6 +16,8 @@ STOP_S = 1.5
 
 MAX_PAYLOAD = 4_000
 RATES = ("300kbit", "1mbit", "2mbit", "5mbit", "10mbit", "20mbit")
+# Of access links in both directions.
+ASYMMETRIC_RATES = ("57kbit", "300kbit", "1mbit", "5mbit", "20mbit", "100mbit", "1gbit")
 
 
 def _value(rng: random.Random, parameter: dict[str, object]) -> str:
@@ -164,6 +166,19 @@ def scenario(seed: int) -> dict[str, object]:
         "links": {name: _link(rng) for name in ("up", "down", "wan")},
         "traffic": [_traffic(rng, only_udp=only_udp) for _ in range(rng.randrange(1, 5))],
     }
+
+
+def asymmetric(seed: int) -> dict[str, object]:
+    """Return such a scenario whose links and datagrams have rates from 57 kbit/s to 1 Gbit/s."""
+    rng = random.Random(f"asymmetric {seed}")  # noqa: S311
+    tree = scenario(seed)
+    links: dict[str, dict[str, object]] = tree["links"]  # type: ignore[assignment]
+    traffic: list[dict[str, object]] = tree["traffic"]  # type: ignore[assignment]
+    for block in [*links.values(), *traffic]:
+        if "rate" in block and "medium" not in block:
+            block["rate"] = rng.choice(ASYMMETRIC_RATES)
+    duration = rng.choice(["3s", "10s"])
+    return tree | {"duration": duration, "replications": 1, "keep_events": rng.random() < 0.5}
 
 
 def is_udp_that_stops(tree: dict[str, object]) -> bool:

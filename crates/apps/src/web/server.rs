@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Http;
 use crate::contract::{AppOutput, Command, Side};
+use crate::demand::Volume;
 
 /// Payload of a frame: the least that every HTTP/2 client accepts, and the most unless it says so.
 const FRAME: u64 = 16_384;
@@ -11,6 +12,15 @@ const FRAME_HEADER: u64 = 9;
 /// A server writes so much ahead of TCP, and again when no more than this is unsent.
 const AHEAD: u64 = 32_768;
 const LOW: u64 = 16_384;
+
+/// `responses` of `bytes` in total over HTTP/2, each frame written on its own.
+pub(super) const fn in_frames(responses: u64, bytes: u64) -> Volume {
+    let frames = (bytes / FRAME).saturating_add(responses);
+    Volume {
+        bytes: bytes.saturating_add(frames.saturating_mul(FRAME_HEADER)),
+        messages: frames,
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Serving {

@@ -31,7 +31,7 @@ use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
 /// Queues that are updated at once.
-const BATCH: usize = 2_048;
+pub(crate) const BATCH: usize = 2_048;
 
 parameters! {
     /// Parameters of [`FqPie`].
