@@ -106,7 +106,15 @@ pub fn run(
             options.simulated.fetch_add(step, Ordering::Relaxed);
         };
         let cancellation = Cancellation::new(&ended).reporting(&count);
-        let piece = Run::numbered(backend, scenario, number).piece(&cancellation, options.capture);
+        let run = Run::numbered(backend, scenario, number);
+        let piece = || run.piece(&cancellation, options.capture);
+        let piece = catch_unwind(AssertUnwindSafe(piece)).unwrap_or_else(|panic| {
+            // Code of a queue that does not return is interrupted, which is no failure.
+            if options.cancel.load(Ordering::Relaxed) && panic.is::<QueueFailure>() {
+                return Ok(None);
+            }
+            resume_unwind(panic)
+        });
         if let (Some(invocation), Ok(Some(piece))) = (options.invocation, &piece) {
             invocation.keep(number, piece);
         }

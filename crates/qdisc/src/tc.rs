@@ -411,13 +411,18 @@ impl Draft {
                 if !is_plain_number(&text) {
                     return Ok(text);
                 }
-                let given = format!("{text}{}", parameter.plain.unwrap_or("us"));
+                // `tc` keeps whole microseconds, rounded down.
+                let whole = text.split_once('.').map_or(&*text, |(whole, _)| whole);
+                let given = match parameter.plain {
+                    Some(unit) => format!("{text}{unit}"),
+                    None => format!("0{whole}us"),
+                };
                 let time = given
                     .parse()
                     .map_or(given, |time: Duration| time_text(time));
                 if parameter.plain.is_none() {
                     self.note(&format!(
-                        "{key} {text}: tc reads {text} as {text}us; write {time}"
+                        "{key} {text}: tc reads {text} as {whole}us; write {time}"
                     ));
                 }
                 Ok(time)

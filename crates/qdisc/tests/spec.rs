@@ -423,8 +423,23 @@ const CHANGED: &[(&str, &str, &[&str])] = &[
     (
         "fq maxrate 1mbit nopacing",
         "fq",
-        &["fq: maxrate: unlimited, not 1mbit: as in tc, the last one counts"],
+        &["fq: maxrate: unlimited, not 1mbit: nopacing switches it off, as in the kernel"],
     ),
+    (
+        "codel target 0.5 interval 1000.7",
+        "codel interval 1ms",
+        &[
+            "codel: target 0.5: tc reads 0.5 as 0us; write 0ms",
+            "codel: target 0ms: no effect: tc takes the default, 5ms",
+            "codel: interval 1000.7: tc reads 1000.7 as 1000us; write 1ms",
+        ],
+    ),
+    (
+        "fq nopacing maxrate 1mbit",
+        "fq",
+        &["fq: maxrate: unlimited, not 1mbit: nopacing switches it off, as in the kernel"],
+    ),
+    ("fq maxrate 1mbit nopacing pacing", "fq maxrate 1mbit", &[]),
     (
         "fq profile linux-6.12",
         "fq profile linux-6.12 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
@@ -494,6 +509,14 @@ fn what_tc_and_the_kernel_change_is_changed_with_a_note() {
 #[test]
 fn what_tc_or_the_kernel_refuses_is_refused() {
     for (text, refused) in [
+        (
+            "cake regional satellite",
+            "cake: satellite after regional: tc refuses a second preset of the RTT; expected one of them",
+        ),
+        (
+            "cake lan rtt 20ms lan",
+            "cake: lan after lan: tc refuses a second preset of the RTT; expected one of them",
+        ),
         (
             "fq_pie ecn_prob 100",
             "fq_pie: ecn_prob 100 is out of range; expected 0 to 99",

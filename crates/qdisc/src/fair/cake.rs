@@ -39,7 +39,7 @@ use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
 use flows::{Lengths, Longest};
 use options::Classes;
-use options::{SHORTHANDS, WORDS};
+use options::{SHORTHANDS, WORDS, is_rtt_preset};
 use pace::FLOWS;
 use pace::{Count, Shaper};
 use tin::{Tin, Tuning};
@@ -77,8 +77,14 @@ impl Params for CakeParams {
         WORDS
     }
 
-    /// `raw` also counts the Ethernet header if an overhead follows it.
+    /// `tc` takes one preset of the RTT; `raw` also counts the Ethernet header if an overhead follows it.
     fn settle(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
+        let mut presets = words.iter().filter(|word| is_rtt_preset(word));
+        if let (Some(first), Some(second)) = (presets.next(), presets.next()) {
+            return Err(format!(
+                "{second} after {first}: tc refuses a second preset of the RTT; expected one of them"
+            ));
+        }
         let Some(overhead) = self.overhead.filter(|_| words.contains(&"raw")) else {
             return Ok(Vec::new());
         };

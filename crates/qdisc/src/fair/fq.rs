@@ -147,7 +147,19 @@ impl Params for FqParams {
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
-        &[&[("pacing", &[]), ("nopacing", &[("maxrate", "")])]]
+        &[&[("pacing", &[]), ("nopacing", &[])]]
+    }
+
+    /// Without pacing the kernel ignores `maxrate`, in any place.
+    fn settle(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
+        let last = words.iter().rfind(|word| word.ends_with("pacing"));
+        if last != Some(&"nopacing") {
+            return Ok(Vec::new());
+        }
+        let change = self.maxrate.take().map(|rate| {
+            format!("maxrate: unlimited, not {rate}: nopacing switches it off, as in the kernel")
+        });
+        Ok(change.into_iter().collect())
     }
 
     fn resolve(&mut self, link: &LinkFacts) {

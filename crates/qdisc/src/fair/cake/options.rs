@@ -86,6 +86,12 @@ pub(super) const SHORTHANDS: &[Shorthand] = &[
     ("split-gso", &[]),
 ];
 
+/// Whether a word is a preset of the RTT.
+pub(super) fn is_rtt_preset(word: &str) -> bool {
+    let mut presets = SHORTHANDS.iter().filter(|(name, _)| *name == word);
+    presets.any(|(_, settings)| settings.iter().any(|(key, _)| *key == "rtt"))
+}
+
 /// Words of `tc`, of its patches and of its output.
 pub(super) const WORDS: &[(&str, TcWord)] = &[
     ("diffserv", TcWord::Means("diffserv4")),
