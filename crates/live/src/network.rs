@@ -214,6 +214,7 @@ impl<'c> Network<'c> {
             capture.on_offered(self.now, id, &frame, self.pool.packet(&frame));
         }
         let mut watch = self.observed.watch(id, &mut self.pool);
+        watch.enter(self.now, &frame);
         link.qdisc
             .enqueue(self.now, frame.onward(self.now), &mut watch);
         let (packets_affect_timer, awaited) = (link.packets_affect_timer, link.awaited);
@@ -322,7 +323,7 @@ impl<'c> Network<'c> {
             self.before[n] = self.observed.probes[n].begin_measuring();
         }
         for flow in &mut self.observed.flows {
-            flow.begin_measuring();
+            flow.begin_measuring(self.now);
         }
     }
 

@@ -58,6 +58,11 @@ pub(crate) struct FlowProbe {
     pub(crate) lost: u64,
     /// One-way delay of packets in the direction of its data, in ns, since the warm-up ended.
     pub(crate) delay: Histogram,
+    /// Packets in queues, in both directions, and since when.
+    waiting: u32,
+    waiting_since: Instant,
+    /// For how long at least one packet waited in a queue, since the warm-up ended.
+    waited: Duration,
     /// When its first packet was read.
     pub(crate) started: Option<Instant>,
     /// Payload that arrived in the current interval.
@@ -70,6 +75,31 @@ impl FlowProbe {
     pub(crate) fn on_sent(&mut self, now: Instant, forward: bool) {
         self.started.get_or_insert(now);
         self.totals.sent_packets += u64::from(forward);
+    }
+
+    /// A packet enters a queue.
+    fn enter(&mut self, now: Instant) {
+        if self.waiting == 0 {
+            self.waiting_since = now;
+        }
+        self.waiting += 1;
+    }
+
+    /// A packet leaves a queue.
+    fn leave(&mut self, now: Instant) {
+        self.waiting = self.waiting.saturating_sub(1);
+        if self.waiting == 0 {
+            self.waited += now.saturating_since(self.waiting_since);
+        }
+    }
+
+    /// For how long at least one packet has waited in a queue by `end`, since the warm-up ended.
+    pub(crate) fn waited(&self, end: Instant) -> Duration {
+        if self.waiting == 0 {
+            self.waited
+        } else {
+            self.waited + end.saturating_since(self.waiting_since)
+        }
     }
 
     /// A packet has reached the end of its path.
@@ -100,7 +130,9 @@ impl FlowProbe {
     }
 
     /// The warm-up is over.
-    pub(crate) fn begin_measuring(&mut self) {
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+        self.waited = Duration::ZERO;
+        self.waiting_since = now;
         self.totals = FlowCounters::default();
         self.lost = 0;
         self.delay = Histogram::default();
@@ -120,6 +152,11 @@ pub(crate) struct Watch<'a, 'c> {
 }
 
 impl Watch<'_, '_> {
+    /// A packet is about to be offered to the queue.
+    pub(crate) fn enter(&mut self, now: Instant, frame: &Frame) {
+        self.flows[frame.flow as usize].enter(now);
+    }
+
     /// The wire behind the link lost a packet.
     pub(crate) fn on_lost(&mut self, now: Instant, frame: &Frame) {
         self.probe.on_lost();
@@ -156,6 +193,7 @@ impl Observer<Frame> for Watch<'_, '_> {
 
     fn on_drop(&mut self, now: Instant, frame: Frame, reason: DropReason) {
         self.probe.on_drop(self.class, reason);
+        self.flows[frame.flow as usize].leave(now);
         if let Some(capture) = &mut self.capture {
             let bytes = self.pool.packet(&frame);
             capture.on_drop(now, self.link, &frame, bytes, reason);
@@ -181,6 +219,7 @@ impl Observer<Frame> for Watch<'_, '_> {
 
 impl Watcher<Frame> for Watch<'_, '_> {
     fn on_taken(&mut self, now: Instant, frame: &Frame, taken: &Taken) {
+        self.flows[frame.flow as usize].leave(now);
         if let Some(capture) = &mut self.capture {
             capture.on_taken(now, self.link, frame, self.pool.packet(frame));
         }

@@ -435,7 +435,7 @@ fn emit(plan: &Plan, moved: Moved, finished: Finished, sink: &mut dyn RecordSink
     }
     let counted = finished.flows.into_iter().zip(moved.flows);
     for ((record, probe), config) in counted.zip(&plan.config.flows) {
-        sink.flow(completed(record, probe, config));
+        sink.flow(completed(record, probe, config, moved.stopped));
     }
     for record in finished.applications {
         sink.application(record);
@@ -448,10 +448,19 @@ fn emit(plan: &Plan, moved: Moved, finished: Finished, sink: &mut dyn RecordSink
     }
 }
 
-fn completed(record: FlowRecord, probe: FlowProbe, config: &FlowConfig) -> FlowRecord {
+fn completed(
+    record: FlowRecord,
+    probe: FlowProbe,
+    config: &FlowConfig,
+    end: Instant,
+) -> FlowRecord {
+    // While packets wait, it is mostly the congestion window that keeps the flow from sending more.
+    let link = (record.totals.limited_cwnd).min(probe.waited(end).as_nanos());
     let packets = FlowCounters {
         sent_packets: probe.totals.sent_packets,
         received_packets: probe.totals.received_packets,
+        limited_link: link,
+        limited_cwnd: record.totals.limited_cwnd - link,
         ..record.totals
     };
     match config.traffic {

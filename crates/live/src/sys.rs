@@ -149,6 +149,16 @@ pub(crate) struct TcpInfo {
     pub(crate) retransmits: u32,
     /// Whether ECN was negotiated.
     pub(crate) ecn: bool,
+    /// Whether lost segments are being retransmitted: the states Recovery and Loss.
+    pub(crate) recovers: bool,
+    /// Bytes that were written and not sent.
+    pub(crate) unsent: u32,
+    /// Time with data that was not acknowledged, in µs.
+    pub(crate) busy_us: u64,
+    /// Of this, the time in which the receive window limited the connection.
+    pub(crate) receive_window_us: u64,
+    /// Of it, the time in which the send buffer did.
+    pub(crate) send_buffer_us: u64,
 }
 
 /// Reads the state of a TCP connection.
@@ -157,9 +167,9 @@ pub(crate) struct TcpInfo {
 /// Those of the system call.
 pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     const OPTION_ECN: u8 = 8;
-    // SAFETY: zero is a valid value of every field.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut length = length_of::<libc::tcp_info>();
+    const RECOVERY: u8 = 3;
+    let mut info = TcpInfoOfKernel::default();
+    let mut length = length_of::<TcpInfoOfKernel>();
     // SAFETY: the kernel writes at most `length` bytes to `info`, which lives through the call.
     let result = unsafe {
         libc::getsockopt(
@@ -171,16 +181,60 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         )
     };
     checked(result)?;
-    let sent = info.tcpi_unacked + info.tcpi_retrans;
+    let sent = info.unacked + info.retrans;
     Ok(TcpInfo {
-        rtt_us: info.tcpi_rtt,
-        cwnd: info.tcpi_snd_cwnd,
-        ssthresh: info.tcpi_snd_ssthresh,
-        in_flight: sent.saturating_sub(info.tcpi_sacked + info.tcpi_lost),
-        retransmits: info.tcpi_total_retrans,
-        ecn: info.tcpi_options & OPTION_ECN != 0,
+        rtt_us: info.rtt,
+        cwnd: info.snd_cwnd,
+        ssthresh: info.snd_ssthresh,
+        in_flight: sent.saturating_sub(info.sacked + info.lost),
+        retransmits: info.total_retrans,
+        ecn: info.options & OPTION_ECN != 0,
+        recovers: info.ca_state >= RECOVERY,
+        unsent: info.notsent_bytes,
+        busy_us: info.busy_time,
+        receive_window_us: info.rwnd_limited,
+        send_buffer_us: info.sndbuf_limited,
     })
 }
+
+/// `struct tcp_info` of `linux/tcp.h`, up to the last field that is used here. `libc` has only its first part.
+#[derive(Default)]
+#[repr(C)]
+struct TcpInfoOfKernel {
+    _state: u8,
+    ca_state: u8,
+    _counts: [u8; 3],
+    options: u8,
+    _bits: [u8; 2],
+    _timers_and_sizes: [u32; 4],
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    _times: [u32; 7],
+    rtt: u32,
+    _rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    _receiver: [u32; 4],
+    total_retrans: u32,
+    _rates_and_bytes: [u64; 4],
+    _segments: [u32; 2],
+    notsent_bytes: u32,
+    _min_rtt_and_data_segments: [u32; 3],
+    _delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+}
+
+const _: () = assert!(
+    std::mem::offset_of!(TcpInfoOfKernel, rtt) == 68
+        && std::mem::offset_of!(TcpInfoOfKernel, total_retrans) == 100
+        && std::mem::offset_of!(TcpInfoOfKernel, notsent_bytes) == 144
+        && std::mem::offset_of!(TcpInfoOfKernel, busy_time) == 168,
+    "the offsets of the kernel"
+);
 
 /// Makes `command` run in a new PID namespace; all processes of the namespace end when this process ends.
 ///

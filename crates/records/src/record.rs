@@ -329,7 +329,7 @@ counters! {
 }
 
 counters! {
-    /// Packets and data counted for a flow.
+    /// Packets, data and times counted for a flow.
     pub struct FlowCounters {
         /// Payload handed to the receiving application: no headers, no duplicates.
         delivered_bytes,
@@ -347,10 +347,35 @@ counters! {
         rtt_samples,
         /// Sum of the RTT samples, each from the newest of that data, in µs.
         rtt_micros,
+        /// Time for which loss recovery limited the connection, in ns. The times for which it was established add up
+        /// to this and the next five.
+        limited_loss,
+        /// The same of the application, which had nothing to send.
+        limited_application,
+        /// Of the receive window or flow control.
+        limited_receive_window,
+        /// Of pacing, while the congestion window had room.
+        limited_pacing,
+        /// Of a link: of the congestion window, while a packet of the connection waited in a queue.
+        limited_link,
+        /// Of the congestion window, while none waited.
+        limited_cwnd,
     }
     maxima {
         /// Largest RTT sample, in µs; 0 without samples.
         rtt_max_micros,
+    }
+}
+
+impl FlowCounters {
+    /// The time in ns for which one of the six causes limited the flow.
+    pub const fn limited_nanos(&self) -> u64 {
+        self.limited_loss
+            + self.limited_application
+            + self.limited_receive_window
+            + self.limited_pacing
+            + self.limited_link
+            + self.limited_cwnd
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Observations<'c> {
 pub(crate) struct Notes<'c> {
     pub(crate) events: Option<Vec<SignalRecord>>,
     pub(crate) starts: StartLossTracker,
+    pub(crate) waits: Waits,
     /// If the packets of the run are written to a file.
     pub(crate) capture: Option<Box<Capture<'c>>>,
 }
@@ -36,6 +37,7 @@ impl<'c> Observations<'c> {
             notes: Notes {
                 events: config.keep_events.then(Vec::new),
                 starts: StartLossTracker::new(&config.flows),
+                waits: Waits::new(config.flows.len()),
                 capture: capture.map(|output| Box::new(Capture::new(config, output))),
             },
         }
@@ -123,6 +125,7 @@ impl Watcher<Packet> for Watch<'_, '_> {
         reason = "once per packet; because of the call of a capture it is not inlined without this"
     )]
     fn on_taken(&mut self, now: Instant, pkt: &Packet, taken: &Taken) {
+        self.notes.waits.leave(pkt.flow_number(), now, taken.waited);
         // By reference: most packets have no class, which is not copied then.
         self.probe.on_taken(self.class.as_ref(), taken);
         if let Some(capture) = &mut self.notes.capture {
@@ -132,6 +135,52 @@ impl Watcher<Packet> for Watch<'_, '_> {
 
     fn on_held(&mut self, time: Duration) {
         self.probe.on_held(time);
+    }
+}
+
+/// For how long packets of each flow or slot have waited in queues, at least one at a time.
+///
+/// A packet counts when it leaves: nothing is done when it enters a queue, and the time is exact but for the last
+/// gap between two packets of the flow.
+#[derive(Debug)]
+pub(crate) struct Waits(Vec<Wait>);
+
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// Until then all is counted.
+    until: Instant,
+    time: Duration,
+}
+
+impl Waits {
+    const NONE: Wait = Wait {
+        until: Instant::ZERO,
+        time: Duration::ZERO,
+    };
+
+    fn new(flows: usize) -> Self {
+        Self(vec![Self::NONE; flows])
+    }
+
+    /// Adds a slot.
+    pub(crate) fn add_slot(&mut self) {
+        self.0.push(Self::NONE);
+    }
+
+    /// A packet of a flow leaves a queue in which it has `waited`.
+    #[inline]
+    fn leave(&mut self, flow: u32, now: Instant, waited: Duration) {
+        if waited > Duration::ZERO
+            && let Some(wait) = self.0.get_mut(flow as usize)
+        {
+            wait.time += waited.min(now.since(wait.until));
+            wait.until = now;
+        }
+    }
+
+    /// For how long packets of a flow have waited.
+    pub(crate) fn of(&self, flow: u32) -> Duration {
+        self.0[flow as usize].time
     }
 }
 

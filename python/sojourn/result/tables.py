@@ -84,6 +84,23 @@ class ResultTables(ABC):
             Largest RTT sample, also of selectively acknowledged data. Unit: ms.
         cwnd_packets_mean : float
             Mean congestion window over the sample intervals after the warm-up. Unit: packets.
+        limited_by_loss : float
+            TCP, QUIC: share of the time with an established connection after the warm-up in which
+            loss recovery limited it; an application: of the time of all its connections. The six
+            shares add up to 1.
+        limited_by_application : float
+            Share of that time, outside loss recovery, with nothing to send.
+        limited_by_receive_window : float
+            Share of that time in which the receive window (TCP) or flow control (QUIC) permitted no
+            data.
+        limited_by_pacing : float
+            Share of that time in which data waited for pacing while the congestion window had room.
+        limited_by_link : float
+            Share of that time in which the congestion window was full and a packet of the flow, in
+            either direction, waited in a queue.
+        limited_by_cwnd : float
+            Share of that time in which the congestion window was full and no packet of the flow
+            waited in a queue.
         owd_ms_mean : float
             UDP: mean one-way delay. Unit: ms.
         owd_ms_p95 : float

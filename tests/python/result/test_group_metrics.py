@@ -7,6 +7,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.result import metrics
+from sojourn.result.validity.bottlenecks import LIMITS
 
 
 def flow(group: str, **given: float | str | None) -> dict[str, float | str | None]:
@@ -18,7 +19,8 @@ def flow(group: str, **given: float | str | None) -> dict[str, float | str | Non
         "sent_packets": 0, "received_packets": 0, "missing_packets": None,
         "lost_packets": None,
         "retransmits": None, "ack_rtt_ms_mean": None,
-        "base_rtt_ms": 20.0, "direction": "up", "bottleneck": "up", "delivered_bytes": 0, **given,
+        "base_rtt_ms": 20.0, "direction": "up", "bottleneck": "up", "delivered_bytes": 0,
+        **dict.fromkeys(LIMITS), **given,
     }  # fmt: skip
 
 
@@ -118,8 +120,8 @@ def test_a_group_shows_what_its_flows_got_and_paid() -> None:
 
     cubic, bbr, down = groups(
         [
-            sent("cubic", 1, 30.0, retransmits=10),
-            sent("cubic", 2, 50.0, retransmits=20),
+            sent("cubic", 1, 30.0, retransmits=10, limited_by_link=0.2, limited_by_cwnd=0.8),
+            sent("cubic", 2, 50.0, retransmits=20, limited_by_link=0.5, limited_by_cwnd=0.5),
             sent("bbr", 9, 80.0, retransmits=0),
             {**sent("down", 5, 20.0, retransmits=0), "direction": "down", "bottleneck": "down"},
         ]
@@ -131,6 +133,8 @@ def test_a_group_shows_what_its_flows_got_and_paid() -> None:
     assert cubic["data_share_percent"] == pytest.approx(25.0)
     assert cubic["rtt_inflation_ms_mean"] == pytest.approx(20.0)
     assert cubic["retransmit_percent"] == pytest.approx(1.5)
+    assert cubic["limited_by_link_percent"] == pytest.approx(35.0)
+    assert bbr["limited_by_link_percent"] is None
     assert bbr["data_share_percent"] == pytest.approx(75.0)
     assert bbr["jain"] is None
     assert down["data_share_percent"] == pytest.approx(100.0)

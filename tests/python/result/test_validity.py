@@ -105,6 +105,48 @@ def test_the_time_without_load_does_not_count_as_idle(*, beside: bool) -> None:
     assert result.links["busy_share"].max() < 0.05  # type: ignore[operator]
 
 
+def limits(*traffic: sj.Traffic, arms: Sequence[sj.Arm] = (), loss: str = "0%") -> str:
+    """Return the finding on flows that fill no queue."""
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "up": sj.Link(rate="10gbit", qdisc="pfifo limit 10000", loss=loss),
+                "down": "unlimited",
+            },
+            traffic=traffic,
+            arms=arms,
+            rtt="50ms",
+            duration="10s",
+            warmup="2s",
+        )
+    )
+    found = texts(result, "error", "note")
+    return next(text for text in found if "no link was a bottleneck" in text)
+
+
+def test_without_a_bottleneck_the_finding_says_what_limited_the_flows() -> None:
+    lossy = limits(sj.Tcp(direction="up", name="bulk"), loss="5%")
+    assert "bulk: the congestion window" in lossy
+    assert "and loss recovery" in lossy
+    quic = sj.Quic(direction="up", name="bulk", max_data="64kb")
+    assert "flows: bulk: the receive window or flow control 100 %." in limits(quic)
+    udp = sj.Udp(direction="up", rate="1mbit", name="u")
+    assert limits(udp).endswith("Limits of the flows: u: its own rate.")
+    dash = sj.Dash(direction="up", ladder=["1mbit"], name="video")
+    assert "flows: video: the application 9" in limits(dash)
+    # Arms with other limits are listed one by one; where queues are compared, it is an error.
+    arms = [
+        sj.Arm(name="a", set={}),
+        sj.Arm(name="b", set={"links.up.loss": "5%"}),
+    ]
+    both = limits(quic, arms=arms)
+    assert both.startswith("a, b: no link")
+    assert "Limits of the flows of a: bulk: the receive window" in both
+    assert "; of b: bulk: " in both
+    arms = [sj.Arm(name="a", set={}), sj.Arm(name="b", set={"links.up.qdisc": "codel"})]
+    assert "Limits of the flows: bulk: the receive window" in limits(quic, arms=arms)
+
+
 def test_a_shaper_above_the_rate_of_the_link_is_reported() -> None:
     result = compared(
         "cake bandwidth 9mbit", link="10/2mbit", rtt="30ms", duration="20s", warmup="8s"

@@ -65,6 +65,22 @@ def check_numbers(result: sj.Result) -> None:
             assert all(low is None or low >= 0 for low in numbers.min().row(0)), name
 
 
+def check_limits(result: sj.Result) -> None:
+    """The shares of time of what limited a flow add up to 1; only a connection has them."""
+    shares = result.flows.select("^limited_by_.*$")
+    assert shares.width == 6
+    for row, kind in zip(shares.rows(), result.flows["kind"], strict=True):
+        if None in row:
+            assert set(row) == {None}, row
+        else:
+            assert sum(row) == pytest.approx(1.0, abs=1e-12), row
+            assert kind not in {"udp", "ping", "voip"}
+    served = result.flows.filter(
+        pl.col("kind").is_in(["tcp", "quic"]), pl.col("delivered_bytes") > 1e5
+    )
+    assert served["limited_by_loss"].null_count() == 0
+
+
 def check_conservation(result: sj.Result, tree: dict[str, object]) -> None:
     """Series, events and the histogram add up to the totals."""
     warmup = seconds(tree["warmup"])
@@ -162,6 +178,7 @@ def test_every_random_scenario_is_conserved_bounded_and_repeatable(
         try:
             result = sj.run(scenario, jobs=1)
             check_numbers(result)
+            check_limits(result)
             check_conservation(result, tree)
             check_capacity(result, tree)
             if random_scenarios.is_udp_that_stops(tree):

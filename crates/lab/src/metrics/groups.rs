@@ -96,6 +96,59 @@ pub(super) const METRICS: &[GroupMetric] = &[
     )
     .role(Role::Compared),
     GroupMetric::new(
+        "limited_by_loss_percent",
+        "limited by loss recovery",
+        (0, "%"),
+        "Mean of `limited_by_loss` of the TCP and QUIC flows in `flows`: the share of time in \
+         which loss recovery limited a flow. It and the next five shares add up to 100 %.",
+        |group| group.limited(|row| row.limited_by_loss),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
+        "limited_by_application_percent",
+        "limited by the application",
+        (0, "%"),
+        "The same of `limited_by_application`: nothing to send.",
+        |group| group.limited(|row| row.limited_by_application),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
+        "limited_by_receive_window_percent",
+        "limited by the receive window",
+        (0, "%"),
+        "The same of `limited_by_receive_window`: the receive window of TCP or flow control \
+         of QUIC.",
+        |group| group.limited(|row| row.limited_by_receive_window),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
+        "limited_by_pacing_percent",
+        "limited by pacing",
+        (0, "%"),
+        "The same of `limited_by_pacing`: the pacing rate, while the congestion window had \
+         room.",
+        |group| group.limited(|row| row.limited_by_pacing),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
+        "limited_by_link_percent",
+        "limited by a link",
+        (0, "%"),
+        "The same of `limited_by_link`: the congestion window was full while a packet of the \
+         flow waited in a queue.",
+        |group| group.limited(|row| row.limited_by_link),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
+        "limited_by_cwnd_percent",
+        "limited by the congestion window",
+        (0, "%"),
+        "The same of `limited_by_cwnd`: the congestion window was full while no packet of the \
+         flow waited in a queue.",
+        |group| group.limited(|row| row.limited_by_cwnd),
+    )
+    .role(Role::Minor),
+    GroupMetric::new(
         "loss_percent",
         "loss",
         (2, "%"),
@@ -181,7 +234,8 @@ columns! {
         texts: group kind direction bottleneck;
         numbers: bytes delivered_bytes goodput_mbit_per_s started_s connected_s fct_s sent_packets
             received_packets missing_packets lost_packets retransmits handshake_losses initial_losses
-            ack_rtt_ms_mean base_rtt_ms;
+            ack_rtt_ms_mean base_rtt_ms limited_by_loss limited_by_application
+            limited_by_receive_window limited_by_pacing limited_by_link limited_by_cwnd;
     }
 }
 
@@ -267,6 +321,11 @@ impl<'a> Group<'a> {
     /// Connections without end.
     fn endless(&self) -> impl Iterator<Item = &FlowRow<'a>> {
         self.connections().filter(|row| row.bytes.is_none())
+    }
+
+    /// The mean of a share of time over the connections that have it, in percent.
+    fn limited(&self, share: fn(&FlowRow<'a>) -> Option<f64>) -> Option<f64> {
+        mean(self.connections().map(|row| share(row))).map(|share| 100.0 * share)
     }
 
     /// Connections that sent a packet.

@@ -95,6 +95,17 @@ impl<'a> FlowRow<'a> {
         self.of_connection(u64::from(lost.handshake) + u64::from(lost.window))
     }
 
+    /// The share of one of the six causes in the time that they limited the flow.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ns of at most 104 days are exact"
+    )]
+    fn limited(&self, by: fn(&FlowCounters) -> u64) -> Option<f64> {
+        let totals = &self.record.totals;
+        let all = totals.limited_nanos();
+        (all > 0).then(|| by(totals) as f64 / all as f64)
+    }
+
     /// A number that only connections have: TCP, QUIC, and an application of all its own.
     pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
         let kind = self.record.kind;
@@ -128,6 +139,7 @@ pub(super) fn columns<'a>() -> Vec<Column<FlowRow<'a>>> {
     let mut columns = identity();
     columns.extend(transfer());
     columns.extend(connection());
+    columns.extend(limits());
     columns.extend(probes());
     columns
 }
@@ -310,6 +322,48 @@ fn connection<'a>() -> Vec<Column<FlowRow<'a>>> {
             "packets",
             "Mean congestion window over the sample intervals after the warm-up.",
             Get::OptionalReal(|row| row.cwnd_packets_mean),
+        ),
+    ]
+}
+
+/// Why its connections did not send more.
+fn limits<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column::new(
+            "limited_by_loss",
+            "",
+            "TCP, QUIC: share of the time with an established connection after the warm-up in which loss recovery limited it; an application: of the time of all its connections. The six shares add up to 1.",
+            Get::OptionalReal(|row: &FlowRow<'_>| row.limited(|totals| totals.limited_loss)),
+        ),
+        Column::new(
+            "limited_by_application",
+            "",
+            "Share of that time, outside loss recovery, with nothing to send.",
+            Get::OptionalReal(|row| row.limited(|totals| totals.limited_application)),
+        ),
+        Column::new(
+            "limited_by_receive_window",
+            "",
+            "Share of that time in which the receive window (TCP) or flow control (QUIC) permitted no data.",
+            Get::OptionalReal(|row| row.limited(|totals| totals.limited_receive_window)),
+        ),
+        Column::new(
+            "limited_by_pacing",
+            "",
+            "Share of that time in which data waited for pacing while the congestion window had room.",
+            Get::OptionalReal(|row| row.limited(|totals| totals.limited_pacing)),
+        ),
+        Column::new(
+            "limited_by_link",
+            "",
+            "Share of that time in which the congestion window was full and a packet of the flow, in either direction, waited in a queue.",
+            Get::OptionalReal(|row| row.limited(|totals| totals.limited_link)),
+        ),
+        Column::new(
+            "limited_by_cwnd",
+            "",
+            "Share of that time in which the congestion window was full and no packet of the flow waited in a queue.",
+            Get::OptionalReal(|row| row.limited(|totals| totals.limited_cwnd)),
         ),
     ]
 }

@@ -2,6 +2,7 @@
 
 mod connection;
 mod datagrams;
+mod limits;
 mod sockets;
 mod streams;
 
@@ -146,7 +147,7 @@ impl<'a> Hosts<'a> {
     fn observe(&mut self, now: Instant) {
         if self.measure_at.is_some_and(|at| at <= now) {
             self.measure_at = None;
-            self.begin_measuring();
+            self.begin_measuring(now);
         }
         // Ends: each turn is an interval later.
         while self.next_sample <= now {
@@ -165,15 +166,15 @@ impl<'a> Hosts<'a> {
             }
         }
         if at == Instant::ZERO + self.config.measure_from {
-            self.begin_measuring();
+            self.begin_measuring(at);
         }
         self.next_sample = at + self.config.sample;
     }
 
-    fn begin_measuring(&mut self) {
+    fn begin_measuring(&mut self, now: Instant) {
         for flow in &mut self.flows {
             match &mut flow.source {
-                Source::Streams(streams) => streams.begin_measuring(),
+                Source::Streams(streams) => streams.begin_measuring(now),
                 Source::Datagrams(datagrams) => datagrams.counted.begin_measuring(),
                 Source::Waiting | Source::None => {}
             }

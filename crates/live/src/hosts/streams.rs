@@ -13,6 +13,7 @@ use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample}
 use sojourn_scenario::plan::Traffic;
 
 use super::connection::Connection;
+use super::limits::Limits;
 use super::sockets::{Route, Waited};
 use crate::clock::Clock;
 
@@ -39,6 +40,8 @@ pub(super) struct Streams {
     before: (u64, u64),
     retransmits: u64,
     rtt: FlowCounters,
+    /// Of a bulk transfer.
+    limits: Limits,
     record: AppRecord,
     /// What the senders of its connections used in the end.
     used: Used,
@@ -141,6 +144,7 @@ impl Streams {
             before: (0, 0),
             retransmits: 0,
             rtt: FlowCounters::default(),
+            limits: Limits::default(),
             record: AppRecord {
                 flow,
                 ..AppRecord::default()
@@ -238,7 +242,7 @@ impl Streams {
                 self.notify(clock.now(), event, output);
             }
         }
-        self.remove_ended();
+        self.remove_ended(clock.now());
     }
 
     fn accept(&mut self) {
@@ -254,10 +258,11 @@ impl Streams {
         }
     }
 
-    fn remove_ended(&mut self) {
+    fn remove_ended(&mut self, now: Instant) {
         if !self.connections.values().any(Connection::is_over) {
             return;
         }
+        self.count_limits(now);
         let (is_bulk, mut bytes, mut again) = (self.is_bulk(), 0, 0);
         let used = &mut self.used;
         self.connections.retain(|_, connection| {
@@ -291,6 +296,7 @@ impl Streams {
     }
 
     pub(super) fn sample(&mut self, at: Instant) {
+        self.count_limits(at);
         let total = self.delivered();
         let mut sample = FlowSample {
             at,
@@ -320,7 +326,20 @@ impl Streams {
         self.series.push(sample);
     }
 
-    pub(super) fn begin_measuring(&mut self) {
+    /// Counts for how long each cause has limited a bulk transfer. The connections of applications are too short for
+    /// intervals.
+    fn count_limits(&mut self, now: Instant) {
+        if let App::Bulk(bulk) = &self.app
+            && let Some(connection) = self.connections.values().next()
+            && let Some(info) = connection.info(Side::Client)
+        {
+            self.limits.count(now, bulk.connected(), &info);
+        }
+    }
+
+    pub(super) fn begin_measuring(&mut self, now: Instant) {
+        self.count_limits(now);
+        self.limits.begin_measuring();
         self.before = (self.delivered(), self.all_retransmits());
         self.rtt = FlowCounters::default();
         self.app.get().begin_measuring();
@@ -329,6 +348,7 @@ impl Streams {
     /// The scenario stops the flow.
     pub(super) fn stop(&mut self, now: Instant, output: &mut AppOutput) {
         output.flow = self.flow;
+        self.count_limits(now);
         self.app.get().finish(now, output);
         output.commands.clear();
         self.stopped = true;
@@ -340,6 +360,7 @@ impl Streams {
 
     /// The run ends.
     pub(super) fn finish(&mut self, now: Instant, output: &mut AppOutput) {
+        self.count_limits(now);
         if !self.stopped {
             self.app.get().finish(now, output);
         }
@@ -374,7 +395,10 @@ impl Streams {
         let totals = FlowCounters {
             delivered_bytes: self.delivered() - self.before.0,
             retransmits: self.all_retransmits().saturating_sub(self.before.1),
-            ..self.rtt
+            rtt_samples: self.rtt.rtt_samples,
+            rtt_micros: self.rtt.rtt_micros,
+            rtt_max_micros: self.rtt.rtt_max_micros,
+            ..self.limits.totals()
         };
         let (kind, connected, completed) = match &self.app {
             App::Bulk(bulk) => (FlowKind::Tcp, bulk.connected(), bulk.completed()),

@@ -1,7 +1,7 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
 use sojourn_apps::{AppEvent, Command};
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::{SenderParams, quic};
 
@@ -215,7 +215,24 @@ impl Connection {
         }
     }
 
-    /// Totals of the connection.
+    /// Whether what limits the sender of data has changed since [`Connection::count_limit`] was called.
+    pub(crate) fn limit_changed(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.limit_changed(),
+            Self::Quic(quic) => quic.limit_changed(),
+        }
+    }
+
+    /// Counts for how long what limits the sender of data has done so; packets of the flow have `waited` in queues
+    /// in all.
+    pub(crate) fn count_limit(&mut self, now: Instant, waited: Duration) {
+        match self {
+            Self::Tcp(tcp) => tcp.count_limit(now, waited),
+            Self::Quic(quic) => quic.count_limit(now, waited),
+        }
+    }
+
+    /// Totals of the connection. Call [`Connection::count_limit`] first.
     pub(crate) fn counters(&self) -> FlowCounters {
         match self {
             Self::Tcp(tcp) => tcp.counters(),

@@ -5,6 +5,7 @@ mod application;
 mod bulk;
 mod connection;
 mod flow;
+mod limits;
 mod quic;
 mod tcp;
 

@@ -3,11 +3,12 @@
 use std::num::NonZeroU32;
 
 use sojourn_apps::{AppEvent, Command, Side};
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 use sojourn_prefetch::prefetch;
 use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
+use super::limits::LimitClock;
 use super::{TimerEvent, User, bytes_of};
 use crate::packet::Kind;
 
@@ -47,6 +48,7 @@ pub(crate) struct QuicConnection {
     pub(crate) user: User,
     near: Endpoint,
     far: Endpoint,
+    limits: LimitClock,
     client: End,
     connected_reported: bool,
     failed_reported: bool,
@@ -86,6 +88,7 @@ impl QuicConnection {
             user,
             near: Endpoint::new(role(End::Near), params),
             far: Endpoint::new(role(End::Far), params),
+            limits: LimitClock::default(),
             client,
             connected_reported: false,
             failed_reported: false,
@@ -313,6 +316,21 @@ impl QuicConnection {
         new
     }
 
+    /// Whether what limits the sender of data has changed since [`QuicConnection::count_limit`] was called.
+    #[inline]
+    pub(crate) fn limit_changed(&self) -> bool {
+        !self.limits.is(self.near.limit())
+    }
+
+    /// Counts for how long what limits the sender of data has done so; packets of the flow have `waited` in queues
+    /// in all.
+    #[inline(never)]
+    pub(crate) fn count_limit(&mut self, now: Instant, waited: Duration) {
+        let established = self.near.state() == State::Established;
+        let limit = established.then(|| self.near.limit());
+        self.limits.set(now, limit, waited);
+    }
+
     /// Totals: packets of data, which are the responses of an application. Of a bulk transfer,
     /// retransmissions and timeouts of the sender of data; of an application, of both ends.
     pub(crate) fn counters(&self) -> FlowCounters {
@@ -321,7 +339,7 @@ impl QuicConnection {
             User::Bulk(_) => (0, 0),
             User::App { .. } => (far.resent, far.probe_timeouts),
         };
-        FlowCounters {
+        let mut counters = FlowCounters {
             delivered_bytes: self.far.delivered_bytes(),
             sent_packets: near.sent,
             received_packets: far.received,
@@ -331,7 +349,10 @@ impl QuicConnection {
             rtt_samples: near.rtt_samples,
             rtt_micros: near.rtt_micros,
             rtt_max_micros: near.rtt_max_micros.into(),
-        }
+            ..FlowCounters::default()
+        };
+        self.limits.store(&mut counters);
+        counters
     }
 
     /// The warm-up has ended; returns the totals then.

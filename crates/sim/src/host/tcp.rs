@@ -13,6 +13,7 @@ use sojourn_records::{FlowCounters, FlowSample};
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::ahead::{Ahead, Received};
+use super::limits::LimitClock;
 use super::{Hosts, TimerEvent, User, bytes_of};
 use crate::packet::Kind;
 
@@ -34,6 +35,7 @@ pub(crate) struct TcpConnection {
     connected_reported: bool,
     /// The end of the data of a connection without requests.
     finished_reported: bool,
+    limits: LimitClock,
     /// How far the clock of the receiver of data is ahead of the network.
     pub(super) lead: Duration,
     /// Network time from which on [`Ahead::pass`] must be called before the receiver takes a packet.
@@ -77,6 +79,7 @@ impl TcpConnection {
             request: None,
             connected_reported: false,
             finished_reported: false,
+            limits: LimitClock::default(),
             lead: Duration::ZERO,
             look_at: Instant::MAX,
             ahead: None,
@@ -412,6 +415,21 @@ impl TcpConnection {
         new
     }
 
+    /// Whether what limits the sender of data has changed since [`TcpConnection::count_limit`] was called.
+    #[inline]
+    pub(crate) fn limit_changed(&self) -> bool {
+        !self.limits.is(self.data.sender.limit())
+    }
+
+    /// Counts for how long what limits the sender of data has done so; packets of the flow have `waited` in queues
+    /// in all.
+    #[inline(never)]
+    pub(crate) fn count_limit(&mut self, now: Instant, waited: Duration) {
+        let sender = &self.data.sender;
+        let limit = (sender.state() == State::Established).then(|| sender.limit());
+        self.limits.set(now, limit, waited);
+    }
+
     /// Totals: packets of data, which are the responses of an application; retransmissions and
     /// timeouts of both directions.
     pub(crate) fn counters(&self) -> FlowCounters {
@@ -420,7 +438,7 @@ impl TcpConnection {
         let request = request.map(|request| request.direction.sender.counters());
         let client = request.unwrap_or(data);
         let (resent, timeouts) = request.map_or((0, 0), |r| (r.resent, u64::from(r.timeouts)));
-        FlowCounters {
+        let mut counters = FlowCounters {
             delivered_bytes: self.data.receiver.delivered_bytes(),
             sent_packets: data.sent,
             received_packets: self.data.receiver.received_segments(),
@@ -430,7 +448,10 @@ impl TcpConnection {
             rtt_samples: data.rtt_samples,
             rtt_micros: data.rtt_micros,
             rtt_max_micros: self.data.sender.max_rtt_micros().into(),
-        }
+            ..FlowCounters::default()
+        };
+        self.limits.store(&mut counters);
+        counters
     }
 
     /// State of the sender of data, with all bytes delivered so far.

@@ -53,6 +53,9 @@ impl World<'_> {
             return self.collect_events(slot);
         };
         let over = connection.is_over();
+        if connection.limit_changed() {
+            self.count_limit(slot);
+        }
         self.send(slot, kind);
         if over {
             self.end_connection(slot);
@@ -109,12 +112,14 @@ impl World<'_> {
         }
         self.flows.push(fresh(slot));
         self.observed.notes.starts.add_slot();
+        self.observed.notes.waits.add_slot();
         Some(slot)
     }
 
     /// Removes the connection in slot `id`, or of the bulk transfer `id`, which has nothing more to
     /// send.
     pub(super) fn end_connection(&mut self, id: u32) {
+        self.count_limit(id);
         let source = &mut self.flows[id as usize].source;
         let Source::Connection(connection) = source else {
             return;

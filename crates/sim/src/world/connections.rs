@@ -29,6 +29,11 @@ impl World<'_> {
         };
         let out = &mut self.outbox.segments;
         tcp.on_segment(self.now, pkt.kind(), pkt.segment(), arrival, out);
+        // Data and acknowledgements of requests reach the other end.
+        if (pkt.is_of(Kind::Ack) || pkt.is_of(Kind::Request)) && tcp.limit_changed() {
+            let waited = self.observed.notes.waits.of(id);
+            tcp.count_limit(self.now, waited);
+        }
         let kind = pkt.kind().answer();
         if tcp.is_quiet_after(pkt.kind()) && self.applications.pending.is_empty() {
             return self.after_quiet(id, pkt.kind());
@@ -86,6 +91,10 @@ impl World<'_> {
             let connection = self.flows[id as usize].connection_mut();
             if let Some(tcp) = connection.and_then(Connection::tcp_mut) {
                 let kind = tcp.on_timer(self.now, event, side, &mut self.outbox.segments);
+                if tcp.limit_changed() {
+                    let waited = self.observed.notes.waits.of(id);
+                    tcp.count_limit(self.now, waited);
+                }
                 self.send(id, kind);
                 last = Some(kind);
             }
@@ -130,6 +139,24 @@ impl World<'_> {
             self.follow_timers(id, kind);
         }
         self.notify_pending();
+    }
+
+    /// Counts for how long what limits the connection of a flow or slot has done so.
+    pub(super) fn count_limit(&mut self, id: u32) {
+        let waited = self.observed.notes.waits.of(id);
+        if let Some(connection) = self.flows[id as usize].connection_mut() {
+            connection.count_limit(self.now, waited);
+        }
+    }
+
+    /// The same of all connections.
+    pub(super) fn count_limits(&mut self) {
+        for (id, flow) in (0..).zip(&mut self.flows) {
+            if let Some(connection) = flow.connection_mut() {
+                let waited = self.observed.notes.waits.of(id);
+                connection.count_limit(self.now, waited);
+            }
+        }
     }
 
     /// Collects the events of a connection for its user.
@@ -242,6 +269,10 @@ impl World<'_> {
         let ce = pkt.ecn() == Ecn::Ce;
         let out = &mut self.outbox.datagrams;
         quic.on_datagram(self.now, end, &pkt.datagram(), ce, out);
+        if end == End::Near && quic.limit_changed() {
+            let waited = self.observed.notes.waits.of(id);
+            quic.count_limit(self.now, waited);
+        }
         let turn = Turn::of(quic, end, self.now);
         self.after_datagrams(id, &turn);
     }
@@ -254,6 +285,10 @@ impl World<'_> {
             let end = End::of(event);
             if quic.next_timer(end).is_some_and(|due| due <= self.now) {
                 quic.on_timer(self.now, end, &mut self.outbox.datagrams);
+                if end == End::Near && quic.limit_changed() {
+                    let waited = self.observed.notes.waits.of(id);
+                    quic.count_limit(self.now, waited);
+                }
                 let turn = Turn::of(quic, end, self.now);
                 self.after_datagrams(id, &turn);
             } else if let Some(due) = quic.next_timer(end) {

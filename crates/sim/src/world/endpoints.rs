@@ -52,6 +52,7 @@ impl World<'_> {
 
     pub(super) fn on_stop(&mut self, id: u32) {
         self.stop_application(id);
+        self.count_limit(id);
         self.flows[id as usize].stop(self.now);
     }
 

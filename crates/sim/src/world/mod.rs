@@ -348,6 +348,7 @@ impl<'a> World<'a> {
         for radio in self.media.iter_mut().flat_map(|medium| &mut medium.radios) {
             radio.begin_measuring();
         }
+        self.count_limits();
         self.gather_connections(Gather::Totals);
         for (id, flow) in self.flows[..self.config.flows.len()].iter_mut().enumerate() {
             flow.begin_measuring();
@@ -362,6 +363,7 @@ impl<'a> World<'a> {
     }
 
     fn finish(mut self) -> Records {
+        self.count_limits();
         self.gather_connections(Gather::Totals);
         let net = self.finish_applications();
         let apps = self.flows.iter();

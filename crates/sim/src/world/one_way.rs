@@ -54,6 +54,10 @@ impl World<'_> {
         } else {
             let out = &mut self.outbox.segments;
             tcp.data.sender.on_segment(self.now, pkt.segment(), out);
+            if tcp.limit_changed() {
+                let waited = self.observed.notes.waits.of(id);
+                tcp.count_limit(self.now, waited);
+            }
             let (event, over) = (tcp.has_event(Kind::Ack), tcp.is_over());
             if event || over {
                 self.after_change(id, event, over);
@@ -89,6 +93,7 @@ impl World<'_> {
             self.notify_user(id);
         }
         if over {
+            self.count_limit(id);
             self.flows[id as usize].release(self.now);
         }
         self.send_all::<Segment>(template);
@@ -104,6 +109,10 @@ impl World<'_> {
         let is_due = sender.next_timer().is_some_and(|due| due <= self.now);
         if is_due {
             sender.on_timer(self.now, &mut self.outbox.segments);
+            if one_way.tcp.limit_changed() || one_way.tcp.is_over() {
+                let waited = self.observed.notes.waits.of(id);
+                one_way.tcp.count_limit(self.now, waited);
+            }
         }
         let timer = one_way.advance_sender(self.now);
         if is_due {

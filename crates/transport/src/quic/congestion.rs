@@ -71,6 +71,8 @@ pub(super) struct Congestion {
     /// What is being repaired, and since when.
     episode: Episode,
     episode_began: Instant,
+    /// The episode began with a loss, not a mark.
+    repairs_loss: bool,
     /// The window or pacing, not the application, limited sending last.
     pub(super) limited: bool,
     pacer: Option<Pacer>,
@@ -105,6 +107,7 @@ impl Congestion {
             recovery: None,
             episode: Episode::None,
             episode_began: Instant::ZERO,
+            repairs_loss: false,
             limited: false,
             pacer: paced.then_some(Pacer {
                 burst,
@@ -250,7 +253,14 @@ impl Congestion {
     pub(super) fn on_delivered(&mut self, at: Instant) {
         if at > self.episode_began {
             self.episode = Episode::None;
+            self.repairs_loss = false;
         }
+    }
+
+    /// Whether a loss is being repaired: until a packet sent after it was detected is acknowledged.
+    #[inline]
+    pub(super) const fn repairs_loss(&self) -> bool {
+        self.repairs_loss
     }
 
     /// What is being repaired.
@@ -298,6 +308,7 @@ impl Congestion {
         if counted || self.is_before_recovery(at) {
             return false;
         }
+        self.repairs_loss |= signal == Signal::Loss;
         self.recovery = Some(now);
         let before = self.window.cwnd;
         let of_loss = match signal {
@@ -331,6 +342,7 @@ impl Congestion {
         self.window.cwnd = MIN_WINDOW;
         self.recovery = None;
         self.episode = Episode::Loss;
+        self.repairs_loss = true;
         self.episode_began = now;
         self.cc.on_timeout(&Timeout { now, snd_nxt: next });
     }

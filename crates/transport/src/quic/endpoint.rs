@@ -9,6 +9,7 @@ use super::space::{self, APP, Space};
 use super::streams::{Incoming, Outgoing};
 use super::wire::Datagram;
 use crate::delivery_rate::{DeliveryRateSampler, Totals};
+use crate::limit::Limit;
 use crate::segment::Flags;
 
 /// The role of an end.
@@ -297,6 +298,24 @@ impl Endpoint {
     /// Full-sized datagrams in flight, rounded up.
     pub fn in_flight(&self) -> u32 {
         self.congestion.in_flight()
+    }
+
+    /// Why no more data is sent now. Only of an established connection.
+    #[inline]
+    pub fn limit(&self) -> Limit {
+        if self.congestion.repairs_loss() {
+            Limit::Recovery
+        } else if self.congestion.limited {
+            if self.pacing_due.is_some() {
+                Limit::Pacing
+            } else {
+                Limit::CongestionWindow
+            }
+        } else if self.outgoing.is_blocked() {
+            Limit::ReceiveWindow
+        } else {
+            Limit::Application
+        }
     }
 
     /// The largest RTT sample counts from now.

@@ -22,12 +22,14 @@
 //! | `ecn` | the response to CE |
 //! | `idle`, `validate` | the window of a connection that does not use it |
 //! | `output`, `pacing` | what is sent, and when |
+//! | `limit` | why no more is sent |
 //! | `timers`, `persist` | what happens when a timer expires |
 //! | `model` | model-based controllers and their delivery-rate samples |
 
 mod ack;
 mod handshake;
 mod idle;
+mod limit;
 mod model;
 mod output;
 mod params;

@@ -4,18 +4,27 @@ The most common mistake in measuring queues is to measure one that was not the b
 """
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 import polars as pl
 
-from sojourn import _core
-from sojourn.result.metrics import HAS_CONNECTION, HAS_CONSTANT_RATE
-from sojourn.result.validity.evidence import Block, Evidence, Setup
+from sojourn.result.metrics import HAS_CONSTANT_RATE
+from sojourn.result.validity.evidence import Evidence
 from sojourn.result.validity.finding import Finding, error, note, warning
 
 # A queue in which packets wait for a smaller share of the time has no effect on means.
 BUSY_SHARE = 0.05
-# A flow that reaches this share of the rate that its window permits is limited by the window.
-OF_WINDOW = 0.8
+# What limits connections, by the column of `flows` with its share of the time.
+LIMITS = {
+    "limited_by_loss": "loss recovery",
+    "limited_by_application": "the application",
+    "limited_by_receive_window": "the receive window or flow control",
+    "limited_by_pacing": "pacing",
+    "limited_by_link": "a link",
+    "limited_by_cwnd": "the congestion window",
+}
+# The least share of the time that is written as 1 %.
+LEAST_SHARE = 0.005
 
 WAITED = (
     "Share of the time with load with packets waiting for the link or for the shaper of its queue"
@@ -41,14 +50,17 @@ def _idle(evidence: Evidence) -> Iterator[Finding]:
     elif changed_queues(evidence):
         yield from (_without_bottleneck(evidence, arm) for arm in idle)
     else:
-        yield from _limits(evidence, idle)
+        yield _limits(evidence, idle)
 
 
 def _without_bottleneck(evidence: Evidence, arm: str) -> Finding:
     """Judge an arm without a bottleneck, where queues are compared."""
     signals = _signals(evidence, arm)
     if not signals:
-        return error(f"{arm}: no link was a bottleneck. {WAITED}: {_shares(evidence, arm)}.")
+        return error(
+            f"{arm}: no link was a bottleneck. {WAITED}: {_shares(evidence, arm)}. "
+            f"{_limited_by(evidence, [arm])}"
+        )
     # A short burst: too short for means, but not for the completion times of short transfers.
     return warning(
         f"{arm}: packets waited only briefly. {WAITED}: {_shares(evidence, arm)}. In this time, "
@@ -73,56 +85,45 @@ def _shares(evidence: Evidence, arm: str) -> str:
     )
 
 
-def _limits(evidence: Evidence, idle: list[str]) -> Iterator[Finding]:
-    """Say what limited the flows of arms without a bottleneck, as far as it is known."""
+def _limits(evidence: Evidence, idle: list[str]) -> Finding:
+    """Say what limited the flows of arms without a bottleneck."""
+    busy = evidence.busy.filter(pl.col("arm").is_in(idle)).select(pl.col("busy_share").max())
+    return note(
+        f"{', '.join(idle)}: no link was a bottleneck: packets waited for a link for at most "
+        f"{100 * busy.item():.1f} % of the time with load. {_limited_by(evidence, idle)}"
+    )
+
+
+def _limited_by(evidence: Evidence, arms: list[str]) -> str:
+    """Write what limited the groups of flows of arms, with its shares of the time."""
     of_limits: dict[str, list[str]] = {}
-    for arm in idle:
-        of_limits.setdefault(_limited_by(evidence, arm), []).append(arm)
-    for limits, arms in of_limits.items():
-        busy = evidence.busy.filter(pl.col("arm").is_in(arms)).select(pl.col("busy_share").max())
-        yield note(
-            f"{', '.join(arms)}: no link was a bottleneck: packets waited for a link for at most "
-            f"{100 * busy.item():.1f} % of the time with load. "
-            + (f"Limits of the flows: {limits}." if limits else "There was no load.")
-        )
+    for arm in arms:
+        of_limits.setdefault(_limits_of(evidence, arm), []).append(arm)
+    if len(of_limits) == 1:
+        return f"Limits of the flows: {next(iter(of_limits))}."
+    limits = (f"{', '.join(names)}: {limits}" for limits, names in of_limits.items())
+    return f"Limits of the flows of {'; of '.join(limits)}."
 
 
-def _limited_by(evidence: Evidence, arm: str) -> str:
+def _limits_of(evidence: Evidence, arm: str) -> str:
     """Write what limited the groups of flows of an arm."""
-    setup = evidence.arms[arm]
     groups: dict[str, list[str]] = {}
     flows = evidence.load.filter(pl.col("arm") == arm)
     for (group,), of_group in flows.group_by("group", maintain_order=True):
-        limit = _limit(setup, setup.blocks[f"{group}"], of_group, signals=_signals(evidence, arm))
-        groups.setdefault(limit, []).append(f"{group}")
-    return "; ".join(f"{', '.join(names)}: {limit}" for limit, names in groups.items())
+        groups.setdefault(_limit(of_group), []).append(f"{group}")
+    limits = (f"{', '.join(names)}: {limit}" for limit, names in groups.items())
+    return ", ".join(limits) or "no load"
 
 
-def _limit(setup: Setup, block: Block, flows: pl.DataFrame, *, signals: int) -> str:
-    """Name what limited the flows of a group."""
+def _limit(flows: pl.DataFrame) -> str:
+    """Name what limited the flows of a group, longest first."""
     if flows.select(HAS_CONSTANT_RATE.all()).item():
         return "its own rate"
-    if _is_window_limited(block, flows):
-        return "flow control (max_data or max_stream_data)"
-    links = (setup.links[name] for name in setup.forward(block))
-    if any("loss" in link for link in links) and flows["retransmits"].sum():
-        return "loss on the wire"
-    if not flows.select(HAS_CONNECTION.all()).item():
-        return "the application"
-    if flows["bytes"].null_count() < flows.height:
-        return "the size of the transfers"
-    return "signals of a queue" if signals else "the congestion window, or unknown"
-
-
-def _is_window_limited(block: Block, flows: pl.DataFrame) -> bool:
-    """Whether connections send what the windows of flow control permit."""
-    windows = [block[key] for key in ("max_data", "max_stream_data") if key in block]
-    if not windows:
-        return False
-    least = min(_core.parse_size_bytes(window) for window in windows)
-    permitted = 8 * least / (1e3 * pl.col("base_rtt_ms"))
-    reached = (pl.col("goodput_mbit_per_s") > OF_WINDOW * permitted).mean()
-    return (flows.select(reached).item() or 0.0) > 1 / 2
+    shares = flows.select(pl.col(column).mean() for column in LIMITS).row(0, named=True)
+    known = {LIMITS[column]: share for column, share in shares.items() if share is not None}
+    named = sorted(known.items(), key=itemgetter(1), reverse=True)
+    parts = [f"{limit} {100 * share:.0f} %" for limit, share in named if share >= LEAST_SHARE]
+    return " and ".join(parts) or "unknown"
 
 
 def _idle_links(evidence: Evidence) -> Iterator[Finding]:

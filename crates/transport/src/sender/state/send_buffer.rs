@@ -176,7 +176,13 @@ impl SendBuffer {
     /// Whether there is data and the peer's window has room for a full segment.
     #[inline]
     pub(crate) fn may_send(&self) -> bool {
-        self.unsent > 0 && self.room() >= u32::from(self.mss)
+        self.unsent > 0 && self.has_room()
+    }
+
+    /// Whether the peer's window has room for a segment.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.room() >= u32::from(self.mss)
     }
 
     /// Bytes that the peer's window has room for.
