@@ -5,6 +5,7 @@ pub(crate) mod fifo;
 pub(crate) mod framing;
 pub(crate) mod jiffies;
 pub(crate) mod leaf;
+pub(crate) mod memory;
 pub(crate) mod pool;
 pub(crate) mod priority;
 pub(crate) mod round;

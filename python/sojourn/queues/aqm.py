@@ -629,8 +629,8 @@ class DualPi2(Queue):
         Maximum number of packets in both queues together. 1 to 100000000. Default: 10000.
         Source: net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit.
     memlimit
-        Maximum number of bytes in both queues together. Bytes, or a size with its unit, 1514b to
-        1099511627776b. Default: 250 ms at the link rate; linux: limit * 2 MTU.
+        Maximum kernel memory of both queues together; rfc: bytes of packets. Bytes, or a size with
+        its unit, 1514b to 1099511627776b. Default: 250 ms at the link rate; linux: limit * 2 MTU.
         Source: RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c:
         dualpi2_sched_data.memory_limit.
     target

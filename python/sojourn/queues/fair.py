@@ -54,8 +54,8 @@ class FqCoDel(Queue):
         Source: RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init,
         sch->limit.
     memory_limit
-        Maximum number of bytes in all queues together. Bytes, or a size with its unit, 1b to
-        1099511627776b. Default: 33554432b.
+        Maximum kernel memory of all queues together; rfc: bytes of packets. Bytes, or a size with
+        its unit, 1b to 1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit.
     flows
         Number of queues that flows are hashed to. 1 to 65536. Default: 1024.
@@ -118,8 +118,8 @@ class FqNoCoDel(FqCoDel):
         Source: RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init,
         sch->limit.
     memory_limit
-        Maximum number of bytes in all queues together. Bytes, or a size with its unit, 1b to
-        1099511627776b. Default: 33554432b.
+        Maximum kernel memory of all queues together; rfc: bytes of packets. Bytes, or a size with
+        its unit, 1b to 1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit.
     flows
         Number of queues that flows are hashed to. 1 to 65536. Default: 1024.
@@ -191,8 +191,8 @@ class FqPie(Queue):
         the MTU.
         Source: net/sched/sch_fq_pie.c: fq_pie_sched_data.quantum.
     memory_limit
-        Bytes above which arrivals are counted as overmemory; nothing is dropped. Bytes, or a size
-        with its unit, 1b to 1099511627776b. Default: 33554432b.
+        Kernel memory above which arrivals are counted as overmemory; nothing is dropped. Bytes, or
+        a size with its unit, 1b to 1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_pie.c: fq_pie_sched_data.memory_limit.
     ecn_prob
         Highest probability in percent at which packets are marked. 0 to 99. Default: 10.
@@ -556,7 +556,7 @@ class Cake(Queue):
         Default: 0b.
         Source: net/sched/sch_cake.c: cake_sched_data.rate_mpu.
     memlimit
-        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Maximum kernel memory of the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
         Default: max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited.
         Source: net/sched/sch_cake.c: cake_reconfigure, buffer_limit.
     ingress

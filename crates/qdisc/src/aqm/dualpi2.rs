@@ -33,7 +33,7 @@
 //! | C's share in the round robin | 1/16 | 10 % |
 //! | scheduler | that, or a time-shifted FIFO | that |
 //! | overload | `k p >= 1` | `k p > 1` |
-//! | buffer | 250 ms of the link | 10000 packets, 2 MTU each |
+//! | buffer | 250 ms of the link | 10000 packets, 2 MTU of kernel memory each |
 //!
 //! # Differences from the RFC (profile `rfc`)
 //!
@@ -47,7 +47,7 @@
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
-//! | `memlimit` counts bytes of packets | bytes of buffer | binds later |
+//! | the length of a packet decides how much of `memlimit` it takes | its origin too | none for forwarded full packets |
 //! | no filters, no threshold in packets | has them | none at the defaults |
 //! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
 
@@ -64,6 +64,7 @@ use crate::parameters::{
     Kind, LinkFacts, OVERLIMITS, Params, Profile, Shorthand, TcStatistics, TcWord,
 };
 use crate::parts::fifo::Fifo;
+use crate::parts::memory::Memory;
 use linux::Linux;
 use rfc::Rfc;
 
@@ -151,6 +152,7 @@ impl Params for DualPi2Params {
 pub struct DualPi2<P> {
     limit: usize,
     memlimit: Bytes,
+    memory: Memory,
     mtu: Bytes,
     tupdate: Duration,
     ecn_mask: EcnMask,
@@ -203,6 +205,10 @@ impl<P: Packet> DualPi2<P> {
         Self {
             limit: params.limit,
             memlimit: params.memlimit(rate, mtu),
+            memory: match law {
+                Law::Rfc(_) => Memory::of_packets(),
+                Law::Linux(_) => Memory::of_buffers(),
+            },
             mtu,
             tupdate: params.tupdate(),
             ecn_mask: params.ecn_mask,
@@ -220,14 +226,14 @@ impl<P: Packet> DualPi2<P> {
 
     /// Whether a packet of `size` bytes finds room.
     #[inline]
-    fn has_room(&self, size: Bytes) -> bool {
-        let Backlog { packets, bytes } = self.backlog();
+    fn has_room(&mut self, size: Bytes) -> bool {
         // The RFC keeps room for the largest packet, so that large ones are not dropped more often.
         let size = match self.law {
             Law::Rfc(_) => self.mtu,
             Law::Linux(_) => size,
         };
-        packets < self.limit && bytes.0.saturating_add(size.0) <= self.memlimit.0
+        self.backlog().packets < self.limit
+            && self.memory.used() + self.memory.of(size) <= self.memlimit.0
     }
 
     /// The queue that a packet goes to.
@@ -278,7 +284,8 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let band = self.classify(pkt.ecn());
-        if !self.has_room(pkt.size()) {
+        let size = pkt.size();
+        if !self.has_room(size) {
             self.counters.overlimits += 1;
             obs.on_class(band.id());
             return obs.on_drop(now, pkt, DropReason::Overlimit);
@@ -309,6 +316,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             }
         }
         self.counters.most_waiting = self.counters.most_waiting.max(waiting);
+        self.memory.add(size);
         match band {
             Band::L4s => {
                 self.counters.in_l4s += 1;
@@ -335,6 +343,8 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             };
             let held = queue.backlog().packets;
             let (mut pkt, arrived) = queue.pop_stamped()?;
+            let size = pkt.size();
+            self.memory.remove(size);
             let mut leaving = Leaving {
                 band,
                 step: false,
@@ -360,7 +370,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
                 }
             }
             if contended {
-                self.scheduler.charge(band, pkt.size());
+                self.scheduler.charge(band, size);
             }
             return Some(pkt);
         }

@@ -18,7 +18,7 @@
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
-//! | the buffer counts packets' bytes | kernel memory, half as much again for full packets | `memlimit` and its default hold more |
+//! | the length of a packet decides how much of `memlimit` it takes | its origin too | none for forwarded full packets |
 //! | another hash, of each direction apart | one hash of both directions of a flow | none unless both pass one queue |
 //! | no `autorate-ingress`, `fwmark`, filters | optional | none at the defaults |
 //! | no GSO: every packet is one segment | splits batches by default | none |
@@ -36,6 +36,7 @@ use crate::parameters::{
     Kind, LINUX, LinkFacts, OVERLIMITS, Params, Shorthand, TcStatistics, TcWord,
 };
 use crate::parts::framing::LINK_LAYERS;
+use crate::parts::memory::Memory;
 use crate::parts::pool::Pool;
 use flows::{Lengths, Longest};
 use options::Classes;
@@ -48,7 +49,7 @@ pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 
 /// The Ethernet header in bytes.
 const ETHERNET_HEADER: i16 = 14;
-/// Packets of the MTU that the buffer holds at most, unless more was asked for.
+/// The memory is limited to as many times the MTU, unless more was asked for.
 const MOST_PACKETS: u64 = 10_240;
 
 impl Params for CakeParams {
@@ -123,7 +124,8 @@ pub struct Cake<P> {
     limit: u64,
     /// When a packet that was held back may leave.
     wake: Option<Instant>,
-    memory_used: u64,
+    memory: Memory,
+    most_memory: u64,
     /// Dequeue calls that the shaper throttled while packets waited.
     overlimits: u64,
     sizes: Sizes,
@@ -172,7 +174,8 @@ impl<P: Packet> Cake<P> {
             pool: Pool::new(),
             backlog: Backlog::default(),
             wake: None,
-            memory_used: 0,
+            memory: Memory::of_buffers(),
+            most_memory: 0,
             overlimits: 0,
             sizes: Sizes::default(),
             rng,
@@ -187,6 +190,7 @@ impl<P: Packet> Cake<P> {
         tin.backlog -= size.0;
         self.longest.shrink(at.queue(), self.tins.as_slice());
         self.backlog.remove(size);
+        self.memory.remove(size);
         Some((pkt, arrived))
     }
 
@@ -226,6 +230,7 @@ impl<P: Packet> Cake<P> {
         tin.counts.acks += 1;
         tin.backlog -= ack.size().0;
         self.backlog.remove(ack.size());
+        self.memory.remove(ack.size());
         if self.params.ingress {
             self.charge_drop(at.tin, self.count.adjusted(ack.size()), now);
         }
@@ -316,6 +321,7 @@ impl<P: Packet> Cake<P> {
                 let pkt = self.pool.pop_sized(&mut flow.list, size);
                 tin.backlog -= size.0;
                 self.backlog.remove(size);
+                self.memory.remove(size);
                 let counted = self.count.adjusted(size);
                 if sent || ingress {
                     tin.charge(counted, now);
@@ -381,6 +387,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         class.counts.bytes += size.0;
         class.counts.longest = class.counts.longest.max(size.0);
         self.backlog.add(size);
+        self.memory.add(size);
         self.pool.push(&mut class.flows[flow].list, now, pkt);
         class.flows.wake(flow, &mut self.rng);
         let at = At { tin, flow };
@@ -388,8 +395,8 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             self.filter_acks(at, now, obs);
         }
         self.longest.grow(at.queue(), self.tins.as_slice());
-        self.memory_used = self.memory_used.max(self.backlog.bytes.0);
-        while self.backlog.bytes.0 > self.limit {
+        self.most_memory = self.most_memory.max(self.memory.used());
+        while self.memory.used() > self.limit {
             self.drop_longest(now, obs);
         }
     }
@@ -435,7 +442,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        let memory = (self.memory_used, self.limit);
+        let memory = (self.most_memory, self.limit);
         let mut all = statistics_of(memory, &self.sizes, &self.tins, self.classes.order);
         all.push(Statistic::count(OVERLIMITS, self.overlimits));
         all
@@ -447,7 +454,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 }
 
-/// Bytes the buffer holds: what was asked for, else four round trips of the shaper, at least 4 MB.
+/// Kernel memory that the buffer may take: what was asked for, else four round trips of the shaper, at least 4 MB.
 fn limit(params: &CakeParams, rate: u64, mtu: Bytes) -> u64 {
     let most = mtu.0.saturating_mul(MOST_PACKETS);
     match params.memlimit {

@@ -21,13 +21,14 @@
 //! | a new queue found empty goes to old, always | only if old is not empty | as 6.1 |
 //! | CoDel's backlog test is of the queue | of all queues together | as 6.1, against the largest packet seen |
 //! | CoDel in nanoseconds | in fixed point, see [`crate::Codel`] | as 6.1 |
+//! | `memory_limit` counts bytes of packets | of kernel memory, 2304 for 1514 | as 6.1 |
 //!
 //! # Differences of all from Linux
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash (6.1), Jenkins (3.14) | which flows collide |
-//! | `memory_limit` counts bytes of packets | bytes of buffer | binds later; at the defaults neither binds at 1514 bytes |
+//! | the length of a packet decides how much of `memory_limit` it takes | its origin too | none for forwarded full packets |
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
@@ -36,6 +37,7 @@ use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
     Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
 };
+use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -46,7 +48,7 @@ parameters! {
         /// Maximum number of packets in all queues together.
         pub limit: usize = 10_240 => packets(1, 100_000_000),
             "RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init, sch->limit";
-        /// Maximum number of bytes in all queues together.
+        /// Maximum kernel memory of all queues together; rfc: bytes of packets.
         pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
             "net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit";
         /// Number of queues that flows are hashed to.
@@ -166,6 +168,7 @@ pub struct FqCodel<P> {
 struct Store<P> {
     pool: Pool<P>,
     backlog: Backlog,
+    memory: Memory,
     /// Bytes in each queue, apart from the queues, so that the search for the largest is short.
     bytes: Vec<u64>,
     /// A backlog this small is never signalled.
@@ -197,6 +200,10 @@ impl<P: Packet> FqCodel<P> {
             Profile::Linux314 => Bytes(256),
             Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => mtu,
         };
+        let memory = match params.profile {
+            Profile::Rfc | Profile::Paper => Memory::of_packets(),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => Memory::of_buffers(),
+        };
         Self {
             params: *params,
             perturbation: rng.next_u64(),
@@ -204,6 +211,7 @@ impl<P: Packet> FqCodel<P> {
             store: Store {
                 pool: Pool::new(),
                 backlog: Backlog::default(),
+                memory,
                 bytes: vec![0; number],
                 maxpacket,
                 largest: Bytes(0),
@@ -276,8 +284,8 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         let flow = &mut self.turns[id];
         self.store.push(id.index(), &mut flow.list, now, pkt);
         self.new_flow_count += u64::from(self.turns.join(id));
-        let Backlog { packets, bytes } = self.store.backlog;
-        if packets > self.params.limit || bytes > self.params.memory_limit {
+        let (packets, memory) = (self.store.backlog.packets, self.store.memory.used());
+        if packets > self.params.limit || memory > self.params.memory_limit.0 {
             self.drop_from_fat_flow(now, obs);
         }
     }
@@ -316,7 +324,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         vec![
             Statistic::count("maxpacket", self.store.largest.0),
             Statistic::count("new_flow_count", self.new_flow_count),
-            Statistic::count("memory_used", self.store.backlog.bytes.0),
+            Statistic::count("memory_used", self.store.memory.used()),
             Statistic::count("new_flows_len", new),
             Statistic::count("old_flows_len", old),
         ]
@@ -328,7 +336,9 @@ impl<P: Packet> Store<P> {
     fn push(&mut self, at: usize, list: &mut List, now: Instant, pkt: P) {
         let before = list.bytes();
         self.pool.push(list, now, pkt);
-        self.backlog.add(list.bytes() - before);
+        let size = list.bytes() - before;
+        self.backlog.add(size);
+        self.memory.add(size);
         self.bytes[at] = list.bytes().0;
     }
 
@@ -336,7 +346,9 @@ impl<P: Packet> Store<P> {
     fn pop(&mut self, at: usize, list: &mut List) -> Option<(P, Instant)> {
         let before = list.bytes();
         let popped = self.pool.pop(list)?;
-        self.backlog.remove(before - list.bytes());
+        let size = before - list.bytes();
+        self.backlog.remove(size);
+        self.memory.remove(size);
         self.bytes[at] = list.bytes().0;
         Some(popped)
     }

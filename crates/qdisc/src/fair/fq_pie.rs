@@ -17,7 +17,7 @@
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash | which flows collide |
-//! | `memory_limit` counts bytes of packets | bytes of buffer | only `overmemory`: neither drops for it |
+//! | the length of a packet decides how much of `memory_limit` it takes | its origin too | only `overmemory` |
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
@@ -27,6 +27,7 @@ use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statisti
 use crate::parameters::{
     Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
 };
+use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -58,7 +59,7 @@ parameters! {
         /// Bytes that a queue sends per turn.
         pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("the MTU"),
             "net/sched/sch_fq_pie.c: fq_pie_sched_data.quantum";
-        /// Bytes above which arrivals are counted as overmemory; nothing is dropped.
+        /// Kernel memory above which arrivals are counted as overmemory; nothing is dropped.
         pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
             "net/sched/sch_fq_pie.c: fq_pie_sched_data.memory_limit";
         /// Highest probability in percent at which packets are marked.
@@ -132,6 +133,7 @@ pub struct FqPie<P> {
     law: Constants,
     pool: Pool<P>,
     backlog: Backlog,
+    memory: Memory,
     turns: SparseFirst<Flow>,
     rng: Rng,
     next_update: Instant,
@@ -171,6 +173,7 @@ impl<P: Packet> FqPie<P> {
             law,
             pool: Pool::new(),
             backlog: Backlog::default(),
+            memory: Memory::of_buffers(),
             turns: SparseFirst::new(flow, params.flows, params.quantum.unwrap_or(mtu)),
             rng,
             next_update,
@@ -210,8 +213,8 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             self.counters.overlimit += 1;
             return self.drop(id, now, pkt, DropReason::Overlimit, obs);
         }
-        let most = self.params.memory_limit + size;
-        self.counters.overmemory += u64::from(self.backlog.bytes > most);
+        let most = self.params.memory_limit.0 + self.memory.of(size);
+        self.counters.overmemory += u64::from(self.memory.used() > most);
         let Flow { list, control } = &mut self.turns[id];
         if control.drop_early(&self.law, list.bytes(), size, &mut self.rng) {
             let may_mark = self.params.ecn && control.is_below(&self.law, self.params.ecn_prob);
@@ -223,6 +226,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         }
         self.counters.accepted += 1;
         self.backlog.add(size);
+        self.memory.add(size);
         self.pool.push(list, now, pkt);
         self.counters.new_flows += u64::from(self.turns.join(id));
     }
@@ -239,6 +243,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             };
             let size = pkt.size();
             self.backlog.remove(size);
+            self.memory.remove(size);
             control.on_dequeue(&self.law, now, arrived, list.bytes(), size);
             self.turns.charge(id, size);
             return Some(pkt);
@@ -291,7 +296,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             Statistic::count("dropped", seen.dropped),
             Statistic::count("ecn_mark", seen.marks),
             Statistic::count("new_flow_count", seen.new_flows),
-            Statistic::count("memory_used", self.backlog.bytes.0),
+            Statistic::count("memory_used", self.memory.used()),
         ]
     }
 }

@@ -32,7 +32,7 @@ parameters! {
         /// Maximum number of packets in both queues together.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
             "net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit";
-        /// Maximum number of bytes in both queues together.
+        /// Maximum kernel memory of both queues together; rfc: bytes of packets.
         pub memlimit: Option<Bytes> = None
             => size(1_514, 1 << 40).unset("250 ms at the link rate; linux: limit * 2 MTU"),
             "RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c: dualpi2_sched_data.memory_limit";

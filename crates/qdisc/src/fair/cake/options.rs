@@ -155,7 +155,7 @@ parameters! {
         /// Minimum size that a packet is accounted as.
         pub mpu: Bytes = Bytes(0) => size(0, 256),
             "net/sched/sch_cake.c: cake_sched_data.rate_mpu";
-        /// Maximum number of bytes in the buffer.
+        /// Maximum kernel memory of the buffer.
         pub memlimit: Option<Bytes> = None
             => size(1, 1 << 32).unset("max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited"),
             "net/sched/sch_cake.c: cake_reconfigure, buffer_limit";

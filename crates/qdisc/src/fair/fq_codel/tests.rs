@@ -169,7 +169,7 @@ fn a_queue_costs_as_many_bytes_as_documented() {
 #[test]
 fn memory_may_be_used_to_the_last_byte() {
     let (mut q, mut seen) = queue(FqCodelParams {
-        memory_limit: Bytes(3 * 1_514),
+        memory_limit: Bytes(3 * 2_304),
         ..FqCodelParams::default()
     });
     for id in 0..3 {

@@ -115,7 +115,7 @@ fn when_full_the_arrival_is_lost_whoever_filled_the_buffer() {
 #[test]
 fn memory_is_counted_not_guarded() {
     let (mut q, mut seen) = queue(FqPieParams {
-        memory_limit: MTU,
+        memory_limit: Bytes(2_304),
         ..FqPieParams::default()
     });
     for id in 0..5 {
@@ -204,12 +204,12 @@ fn a_timer_that_is_not_due_changes_nothing() {
 #[test]
 fn a_packet_over_the_memory_is_counted_from_the_next_on() {
     let (mut q, mut seen) = queue(FqPieParams {
-        memory_limit: Bytes(3_000),
+        memory_limit: Bytes(4_600),
         ..FqPieParams::default()
     });
     for (id, over) in [(0, 0), (1, 0), (2, 0), (3, 1)] {
         q.enqueue(ms(0), packet(id, 1), &mut seen);
-        // 3000 and its own 1514 bytes are passed by the 4542 of three packets.
+        // 4600 and its own 2304 bytes are passed by the 6912 of three packets.
         assert_eq!(q.counters.overmemory, over, "packet {id}");
     }
     assert_eq!((q.counters.accepted, q.counters.new_flows), (4, 1));

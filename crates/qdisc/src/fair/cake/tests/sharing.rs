@@ -195,7 +195,7 @@ fn a_full_buffer_wakes_blue_and_empty_looks_calm_it() {
 
 #[test]
 fn memory_is_taken_from_the_longest_queue_whatever_its_tin() {
-    let (mut q, mut seen) = (cake("diffserv3 memlimit 100000b"), Recorder::default());
+    let (mut q, mut seen) = (cake("diffserv3 memlimit 152064b"), Recorder::default());
     // One flow, in bulk and in best effort: two queues of the same place.
     for id in 0..50 {
         q.enqueue(ms(0), of_class(8, id), &mut seen);
@@ -218,7 +218,7 @@ fn memory_is_taken_from_the_longest_queue_whatever_its_tin() {
 
 #[test]
 fn memory_may_be_used_to_the_last_byte() {
-    let (mut q, mut seen) = (cake("memlimit 9084b"), Recorder::default());
+    let (mut q, mut seen) = (cake("memlimit 13824b"), Recorder::default());
     for id in 0..6 {
         q.enqueue(ms(0), of_flow(1, id), &mut seen);
     }
