@@ -81,6 +81,41 @@ fn a_band_holds_the_limit_or_all_bands_together_do() {
 }
 
 #[test]
+fn the_places_of_sent_packets_become_free_16_at_a_time() {
+    let mut queue = build("pfifo_fast limit 40");
+    let mut seen = Recorder::default();
+    let mut offer = |queue: &mut AnyQdisc<TestPacket>, packets: usize| {
+        let before = queue.backlog().packets;
+        for id in 0..packets {
+            queue.enqueue(Instant::ZERO, TestPacket::mtu(id as u64), &mut seen);
+        }
+        queue.backlog().packets - before
+    };
+    assert_eq!(offer(&mut queue, 50), 40);
+    let mut room_after = |sent: usize| {
+        for _ in 0..sent {
+            queue.dequeue(Instant::ZERO, &mut Recorder::default());
+        }
+        offer(&mut queue, 50)
+    };
+    assert_eq!([15, 1, 15, 1].map(&mut room_after), [0, 16, 0, 16]);
+    // The ring starts anew with its 41st packet: 8 places become free early.
+    assert_eq!([7, 1, 15, 1].map(room_after), [0, 8, 0, 16]);
+}
+
+#[test]
+fn a_short_ring_frees_each_place_at_once() {
+    let mut queue = build("pfifo_fast limit 31");
+    let mut seen = Recorder::default();
+    for id in 0..31 {
+        queue.enqueue(Instant::ZERO, TestPacket::mtu(id), &mut seen);
+    }
+    queue.dequeue(Instant::ZERO, &mut seen);
+    queue.enqueue(Instant::ZERO, TestPacket::mtu(31), &mut seen);
+    assert!(seen.drops.is_empty());
+}
+
+#[test]
 fn each_band_has_its_own_leaf_and_the_rest_a_pfifo() {
     let classes = ["AF12", "AF12", "BE", "BE", "AF11", "AF11"];
     let leaves = "prio leaf pfifo limit 1 / pfifo_head_drop limit 1";
