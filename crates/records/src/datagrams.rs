@@ -22,6 +22,7 @@ pub struct Datagrams {
     received_of_measured: u64,
     /// Datagrams that arrived in the current interval, without duplicates; no echo requests.
     delivered_in_interval: u64,
+    /// Of datagrams sent after the warm-up.
     one_way_delay: Histogram,
     series: Vec<FlowSample>,
 }
@@ -86,10 +87,15 @@ impl Datagrams {
         }
         if !self.kind.is_echo() {
             self.delivered_in_interval += 1;
-            self.one_way_delay.record(elapsed.as_nanos());
         }
         self.received += 1;
-        self.received_of_measured += u64::from(u64::from(number) >= self.first_measured);
+        // Of what was sent before, the delay belongs to the warm-up, as that of a ping does.
+        if u64::from(number) >= self.first_measured {
+            self.received_of_measured += 1;
+            if !self.kind.is_echo() {
+                self.one_way_delay.record(elapsed.as_nanos());
+            }
+        }
     }
 
     /// An interval of the series ends.
@@ -188,7 +194,10 @@ mod tests {
         let early: Vec<_> = (0..3).map(|_| udp.send(Instant::ZERO).0).collect();
         udp.begin_measuring();
         let late: Vec<_> = (0..100).map(|_| udp.send(Instant::ZERO).0).collect();
-        for &number in early.iter().chain(&late[..90]).chain(&late[..10]) {
+        for &number in &early {
+            udp.on_arrival(number, Duration::from_secs(2));
+        }
+        for &number in late[..90].iter().chain(&late[..10]) {
             udp.on_arrival(number, Duration::from_millis(5));
         }
         udp.sample(Instant::ZERO);
@@ -199,5 +208,8 @@ mod tests {
         assert_eq!(record.series[0].delivered_bytes, 93 * 1_000);
         // Of the hundred; those from before the warm-up do not make up for them.
         assert_eq!(record.missing_packets, Some(10));
+        // The early ones waited in the warm-up.
+        let delays = record.one_way_delay.expect("datagrams have one");
+        assert_eq!((delays.count(), delays.max()), (90, Some(5_000_000)));
     }
 }

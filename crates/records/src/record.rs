@@ -167,7 +167,7 @@ pub struct FlowRecord {
     pub missing_packets: Option<u64>,
     /// Of these, those that were dropped, or whose reply was; the others were in flight. `None` for connections.
     pub lost_packets: Option<u64>,
-    /// One-way delays since the warm-up ended, in nanoseconds (datagrams; `None` for other kinds).
+    /// One-way delays of datagrams sent after the warm-up, in nanoseconds; `None` for other kinds.
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each echo request, in order.
     pub pings: Vec<PingSample>,

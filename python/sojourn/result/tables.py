@@ -102,11 +102,11 @@ class ResultTables(ABC):
             Share of that time in which the congestion window was full and no packet of the flow
             waited in a queue.
         owd_ms_mean : float
-            UDP: mean one-way delay. Unit: ms.
+            UDP: mean one-way delay of datagrams sent after the warm-up. Unit: ms.
         owd_ms_p95 : float
-            UDP: 95th percentile of the one-way delay. Unit: ms.
+            UDP: 95th percentile of the one-way delay of datagrams sent after the warm-up. Unit: ms.
         owd_ms_max : float
-            UDP: longest one-way delay. Unit: ms.
+            UDP: longest one-way delay of datagrams sent after the warm-up. Unit: ms.
         ping_ms_mean : float
             Mean RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_median : float

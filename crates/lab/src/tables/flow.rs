@@ -374,19 +374,19 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "owd_ms_mean",
             "ms",
-            "UDP: mean one-way delay.",
+            "UDP: mean one-way delay of datagrams sent after the warm-up.",
             Get::OptionalReal(|row: &FlowRow<'_>| row.owd_ms_mean),
         ),
         Column::new(
             "owd_ms_p95",
             "ms",
-            "UDP: 95th percentile of the one-way delay.",
+            "UDP: 95th percentile of the one-way delay of datagrams sent after the warm-up.",
             Get::OptionalReal(|row| row.owd_ms_p95),
         ),
         Column::new(
             "owd_ms_max",
             "ms",
-            "UDP: longest one-way delay.",
+            "UDP: longest one-way delay of datagrams sent after the warm-up.",
             Get::OptionalReal(|row| row.owd_ms_max),
         ),
         Column::new(
