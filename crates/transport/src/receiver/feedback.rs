@@ -14,7 +14,8 @@
 //! CE arrives     r.cep += 1, r.ceb += payload;  r.cep starts at 5
 //! every ACK      r.cep modulo 8 in AE, CWR, ECE; r.ceb modulo 2^24 in an option of 8 bytes, if three
 //!                SACK blocks leave room
-//! an ACK immediately when CE follows an unmarked packet, and at the second mark since the last ACK
+//! an ACK immediately when a packet is marked and the last one was not or the reverse, and at the second
+//! mark since the last ACK
 //! ```
 //!
 //! # Differences from RFC 9768
@@ -24,6 +25,7 @@
 //! | counters of CE alone | an option counts ECT(0) and ECT(1) too | mangling of the field is not detected |
 //! | the option on every ACK with room | when a counter changed, and a few times more | 8 bytes more per ACK |
 //! | two marks, whatever is unacknowledged | two, or three if nothing is | – |
+//! | an immediate ACK of the first unmarked packet after marks, as in Linux 7.3 | not required | an ACK more for each run of marks |
 //! | no second order of the fields of the option | kinds 172 and 174 | – |
 //! | SYNs are retransmitted twice, the first time unchanged | the fallback is left to the host | – |
 
@@ -181,11 +183,12 @@ impl EcnFeedback {
         let mut response = Response::default();
         match &mut self.mode {
             Mode::Counted(counters) => {
+                response.immediate = ce != counters.marked;
                 if ce {
                     counters.cep = (counters.cep + 1) % 8;
                     counters.ceb = counters.ceb.wrapping_add(u32::from(seg.len));
                     counters.since_ack = counters.since_ack.saturating_add(1);
-                    response.immediate = !counters.marked || counters.since_ack >= IMMEDIATE_MARKS;
+                    response.immediate |= counters.since_ack >= IMMEDIATE_MARKS;
                 }
                 counters.marked = ce;
             }

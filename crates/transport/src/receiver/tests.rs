@@ -81,3 +81,26 @@ fn compare(params: &SenderParams) {
         "{params:?}: {plain} {acked}"
     );
 }
+
+#[test]
+fn each_change_between_marked_and_unmarked_is_acknowledged_immediately() {
+    let prague = SenderParams {
+        cc: CcKind::Prague.into(),
+        ..SenderParams::default()
+    };
+    let mut feedback = EcnFeedback::answering(&prague);
+    let segment = Segment {
+        len: MSS,
+        ..Segment::EMPTY
+    };
+    let arrivals = [false, true, true, false, false, true];
+    let immediate = arrivals.map(|ce| {
+        let response = feedback.on_data(&segment, ce, true);
+        if response.immediate {
+            let mut ack = Segment::EMPTY;
+            feedback.write_to(&mut ack);
+        }
+        response.immediate
+    });
+    assert_eq!(immediate, [false, true, false, true, false, true]);
+}
