@@ -48,6 +48,8 @@ pub struct BurstSize {
     pub pacing_shift: u32,
     /// Least number of segments in a burst (Linux: `min_tso_segs`).
     pub min_tso_segs: u32,
+    /// Bytes of headers that count with the payload of each segment.
+    pub headers: u32,
 }
 
 impl BurstSize {
@@ -55,6 +57,7 @@ impl BurstSize {
     pub const DEFAULT: Self = Self {
         pacing_shift: 10,
         min_tso_segs: 2,
+        headers: 0,
     };
 }
 

@@ -185,7 +185,7 @@ impl Sender {
         if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
             bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
-        whole_segments(bytes, self.window.mss()).max(size.min_tso_segs)
+        whole_segments(bytes, self.window.mss() + size.headers).max(size.min_tso_segs)
     }
 
     #[inline(always)]

@@ -222,14 +222,14 @@ fn a_small_window_is_governed_by_a_rate() {
     (rounds.cc.rate_based, rounds.cc.rate, rounds.cc.cwnd) = (true, 500.0, 2.5);
     rounds.now += Duration::from_millis(1);
     rounds.ack(4, false);
-    // A segment per 25 ms and as many, of the 12.5 per 25 ms rounded up.
+    // A segment per 25 ms and as many, of the 11.9 per 25 ms rounded up; a second has 1.048576 s.
     assert!(
-        close(rounds.cc.rate, 500.0 + 1.0 / (0.025 * 13.0)),
+        close(rounds.cc.rate, 500.0 + LONG_SECOND / (0.025 * 12.0)),
         "{}",
         rounds.cc.rate
     );
     assert!(
-        close(rounds.cc.cwnd, rounds.cc.rate * 0.005),
+        close(rounds.cc.cwnd, rounds.cc.rate * 0.005 / 1.048_576),
         "{}",
         rounds.cc.cwnd
     );
