@@ -325,7 +325,7 @@ impl<'a> Group<'a> {
 
     /// The mean of a share of time over the connections that have it, in percent.
     fn limited(&self, share: fn(&FlowRow<'a>) -> Option<f64>) -> Option<f64> {
-        mean(self.connections().map(|row| share(row))).map(|share| 100.0 * share)
+        mean(self.connections().map(share)).map(|share| 100.0 * share)
     }
 
     /// Connections that sent a packet.

@@ -108,9 +108,13 @@ mod tests {
     fn what_is_added_is_removed_in_any_order() {
         for mut memory in [Memory::of_buffers(), Memory::of_packets()] {
             let sizes = [1_514, 66, 66, 1_514, 600].map(Bytes);
-            sizes.iter().for_each(|&size| memory.add(size));
+            for size in sizes {
+                memory.add(size);
+            }
             assert!([3_760, 7_424].contains(&memory.used()), "{memory:?}");
-            sizes.iter().rev().for_each(|&size| memory.remove(size));
+            for size in sizes.into_iter().rev() {
+                memory.remove(size);
+            }
             assert_eq!(memory.used(), 0);
         }
     }
