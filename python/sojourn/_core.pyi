@@ -51,6 +51,7 @@ __all__ = [
     "default_max_memory",
     "enter_user_namespace",
     "estimate",
+    "jain",
     "live_buffer_bytes",
     "max_seed",
     "message",
@@ -87,7 +88,15 @@ class SojournError(Exception):
     """Base class of all Sojourn exceptions."""
 
 class ScenarioError(SojournError):
-    """A scenario, queue, time, rate or size is not valid; the message says where."""
+    """A scenario, queue, time, rate or size is not valid; the message says where.
+
+    Its parts, each None if it is not known: ``path``, the key; ``value``, the text that is not
+    valid; and ``problem``, the message without the two.
+    """
+
+    path: str | None
+    value: str | None
+    problem: str | None
 
 class ResultError(SojournError):
     """A result or study cannot be written, read or queried."""
@@ -557,6 +566,9 @@ def table_metrics(
     by: str, tables: Mapping[str, bytes], *, warmup_s: float, measured_s: float
 ) -> Table:
     """Compute the metrics of every run of some tables, given by name as Arrow IPC streams."""
+
+def jain(values: Sequence[float | None]) -> float | None:
+    """Return Jain's index of fairness of the known values; None if all are 0 or there are none."""
 
 def averaged_pings(pings: bytes) -> Table:
     """Average the pings of every run of a table, an Arrow IPC stream, as flent does."""

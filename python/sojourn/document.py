@@ -92,8 +92,10 @@ def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None
     try:
         check(kind, document)
     except _core.ScenarioError as error:
-        message = str(error).removeprefix(path).removeprefix(":").lstrip(". ")
-        raise _core.ScenarioError(message) from None
+        if error.path is None or error.problem is None:
+            raise
+        within = error.path.removeprefix(path).removeprefix(".")
+        raise invalid(within, error.problem) from None
 
 
 def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:

@@ -13,7 +13,7 @@ class QueueWarning(UserWarning):
 
 
 def invalid(place: object, problem: str) -> _core.ScenarioError:
-    """Return the error of a part of a scenario.
+    """Return the error of a part of a scenario; an empty place is the whole.
 
     Examples
     --------
@@ -21,28 +21,23 @@ def invalid(place: object, problem: str) -> _core.ScenarioError:
     Traceback (most recent call last):
     sojourn._core.ScenarioError: links.up.rate: expected a rate
     """
-    return _core.ScenarioError(f"{place}: {problem}")
+    error = _core.ScenarioError(f"{place}: {problem}" if place else problem)
+    error.path, error.problem = f"{place}", problem
+    return error
 
 
-class UnknownValueError(_core.ScenarioError):
-    """A text is none of those that are known.
+def invalid_value(what: str, value: str, instead: str) -> _core.ScenarioError:
+    """Return the error of a text that is none of those that are known.
 
     Examples
     --------
-    >>> raise UnknownValueError("traffic", "tpc", 'did you mean "tcp_1up"?')
+    >>> raise invalid_value("traffic", "tpc", 'did you mean "tcp_1up"?')
     Traceback (most recent call last):
-    sojourn.errors.UnknownValueError: unknown traffic "tpc"; did you mean "tcp_1up"?
+    sojourn._core.ScenarioError: unknown traffic "tpc"; did you mean "tcp_1up"?
     """
-
-    def __init__(self, what: str, value: str, instead: str) -> None:
-        super().__init__(what, value, instead)
-        self.value = value
-        self.problem = f"unknown {what}; {instead}"
-
-    def __str__(self) -> str:
-        """Write the text and what is accepted."""
-        what, value, instead = self.args
-        return f'unknown {what} "{value}"; {instead}'
+    error = _core.ScenarioError(f'unknown {what} "{value}"; {instead}')
+    error.value, error.problem = value, f"unknown {what}; {instead}"
+    return error
 
 
 def invalid_file(place: object, problem: str) -> _core.ResultError:

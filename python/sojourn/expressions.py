@@ -67,6 +67,7 @@ class ExpressionError(_core.ScenarioError):
     def __init__(self, text: str, problem: str) -> None:
         shown = text if len(text) <= MAX_LETTERS else f"{text[:_SHOWN]}…"
         super().__init__(f'"{shown}": {problem}')
+        self.value = text
         self.problem = problem
 
 

@@ -11,7 +11,7 @@ use sojourn_records::{
     AppRecord, CaptureOutput, FlowRecord, LinkRecord, RecordSink, Records, SignalRecord,
     ValidityFact,
 };
-use sojourn_scenario::Scenario;
+use sojourn_scenario::{Scenario, ScenarioError};
 
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 18;
@@ -65,21 +65,23 @@ impl Capture {
 /// Checks that the packets of a scenario can be captured: it has one run, and the backend captures.
 ///
 /// # Errors
-/// The reason why not, in one line.
-pub fn check_capture(backend: &dyn Backend, scenario: &Scenario) -> Result<(), String> {
+/// The reason why not.
+pub fn check_capture(backend: &dyn Backend, scenario: &Scenario) -> Result<(), ScenarioError> {
     let (arms, replications) = (scenario.arms().len(), scenario.replications());
-    if arms > 1 || replications > 1 {
-        return Err(format!(
-            "pcap: requires one arm and one replication; the number of arms is {arms}, of replications {replications}; \
-             select one arm and set replications to 1"
-        ));
-    }
-    if backend.can_capture() {
-        Ok(())
+    let rule = if arms > 1 || replications > 1 {
+        format!(
+            "requires one arm and one replication; the number of arms is {arms}, of replications {replications}"
+        )
+    } else if !backend.can_capture() {
+        format!("backend \"{}\" does not capture packets", backend.name())
     } else {
-        let name = backend.name();
-        Err(format!("pcap: backend \"{name}\" does not capture packets"))
-    }
+        return Ok(());
+    };
+    Err(ScenarioError {
+        path: "pcap".to_owned(),
+        rule,
+        line: None,
+    })
 }
 
 /// The comment on the capture of a run.

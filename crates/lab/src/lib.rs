@@ -30,7 +30,7 @@ pub use invocation::{Engine, Invocation};
 pub use load::{MOST_BYTES, read_table};
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use metrics::{
-    Declaration, Measurements, Meter, OnThread, Role, Row, Scope, averaged_pings,
+    Declaration, Measurements, Meter, OnThread, Role, Row, Scope, averaged_pings, jain,
     metric_catalogue_json, metrics, read_stream,
 };
 pub use outcome::Outcome;

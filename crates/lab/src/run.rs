@@ -177,9 +177,9 @@ fn may_capture(
     capture: Option<&Capture>,
 ) -> Result<(), BackendError> {
     capture.map_or(Ok(()), |_| {
-        check_capture(backend, scenario).map_err(|reason| BackendError::Failed {
+        check_capture(backend, scenario).map_err(|error| BackendError::Failed {
             backend: backend.name(),
-            reason,
+            reason: error.to_string(),
         })
     })
 }

@@ -52,12 +52,33 @@ impl FromStr for Bytes {
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
+        write!(f, "{} is {}", self.given, self.problem())
+    }
+}
+
+impl UnitError {
+    /// The text that was given; `None` if only its beginning is known.
+    pub fn given(&self) -> Option<&str> {
+        self.given.whole()
+    }
+
+    /// What is wrong with it, such as `not a time: the unit is missing; write 5s or 5ms`.
+    pub const fn problem(&self) -> impl fmt::Display {
+        Problem(self)
+    }
+}
+
+/// The problem of an error, without the text that was given.
+struct Problem<'a>(&'a UnitError);
+
+impl fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let UnitError {
             given,
             quantity,
             flaw,
-        } = self;
-        write!(f, "{given} is not a {}: ", quantity.noun())?;
+        } = self.0;
+        write!(f, "not a {}: ", quantity.noun())?;
         match flaw {
             Flaw::NoNumber => write!(
                 f,

@@ -78,7 +78,7 @@ pub(crate) fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
     let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
     threads.ok_or_else(|| {
         let message = format!("jobs: {jobs} is out of range; expected at least 1");
-        Failure::Scenario(message)
+        Failure::Scenario(message.into())
     })
 }
 
@@ -111,5 +111,5 @@ pub(crate) fn check_capture(
 ) -> Result<(), Failure> {
     let registry = registry();
     let backend = registry.get(backend)?;
-    sojourn_lab::check_capture(backend, &scenario.get().0).map_err(Failure::Scenario)
+    Ok(sojourn_lab::check_capture(backend, &scenario.get().0)?)
 }

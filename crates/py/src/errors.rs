@@ -1,8 +1,8 @@
 //! Conversion of Rust errors to Python exceptions.
 
-use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::prelude::*;
 use sojourn_backend::{BackendError, UnknownBackend};
 use sojourn_lab::{
     ResultError as FolderError, ScenarioError as InvalidScenario, StatsError, message,
@@ -20,7 +20,9 @@ create_exception!(
     sojourn._core,
     ScenarioError,
     SojournError,
-    "A scenario, queue, time, rate or size is not valid; the message says where."
+    "A scenario, queue, time, rate or size is not valid; the message says where.\n\n\
+     Its parts, each None if it is not known: ``path``, the key; ``value``, the text that is not valid; and\n\
+     ``problem``, the message without the two."
 );
 create_exception!(
     sojourn._core,
@@ -61,11 +63,47 @@ create_exception!(
     "A path is a directory, a pipe, a device, or a symbolic link that may not be followed."
 );
 
+/// The parts of a `ScenarioError`, which are attributes of the exception.
+#[derive(Debug, Default)]
+pub(crate) struct Invalid {
+    text: String,
+    path: Option<String>,
+    value: Option<String>,
+    problem: Option<String>,
+}
+
+impl Invalid {
+    fn into_error(self) -> PyErr {
+        Python::attach(|py| {
+            let error = ScenarioError::new_err(message(&self.text));
+            let exception = error.value(py);
+            let parts = [
+                ("path", self.path),
+                ("value", self.value),
+                ("problem", self.problem.map(|text| message(&text))),
+            ];
+            let set = parts
+                .into_iter()
+                .try_for_each(|(name, part)| exception.setattr(name, part));
+            set.map_or_else(|other| other, |()| error)
+        })
+    }
+}
+
+impl From<String> for Invalid {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
 /// The failures of functions called from Python.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An argument is not valid.
-    Scenario(String),
+    Scenario(Invalid),
     /// A result cannot be read or written.
     Result(String),
     /// A result is damaged.
@@ -85,7 +123,7 @@ pub(crate) enum Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Scenario(text) => ScenarioError::new_err(message(&text)),
+            Failure::Scenario(invalid) => invalid.into_error(),
             Failure::Result(text) => ResultError::new_err(message(&text)),
             Failure::Damaged(text) => DamagedResultError::new_err(message(&text)),
             Failure::Occupied(text) => OccupiedError::new_err(message(&text)),
@@ -105,7 +143,12 @@ impl From<PyErr> for Failure {
 
 impl From<InvalidScenario> for Failure {
     fn from(error: InvalidScenario) -> Self {
-        Self::Scenario(error.to_string())
+        Self::Scenario(Invalid {
+            text: error.to_string(),
+            problem: Some(error.problem()),
+            path: (!error.path.is_empty()).then_some(error.path),
+            value: None,
+        })
     }
 }
 
@@ -113,7 +156,7 @@ impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Self {
         match error {
             BackendError::Plan(_) | BackendError::Unsupported(_) => {
-                Self::Scenario(error.to_string())
+                Self::Scenario(error.to_string().into())
             }
             BackendError::Environment(problem) => Self::Unavailable(problem),
             BackendError::Failed { .. } => Self::Other(error.to_string()),
@@ -123,19 +166,39 @@ impl From<BackendError> for Failure {
 
 impl From<UnknownBackend> for Failure {
     fn from(error: UnknownBackend) -> Self {
-        Self::Scenario(error.to_string())
+        Self::Scenario(error.to_string().into())
     }
 }
 
 impl From<ParameterError> for Failure {
     fn from(error: ParameterError) -> Self {
-        Self::Scenario(error.to_string())
+        let text = error.to_string();
+        let (value, problem) = match error {
+            ParameterError::UnknownKind {
+                what,
+                given,
+                instead,
+            } => (Some(given), Some(format!("unknown {what}; {instead}"))),
+            _ => (None, None),
+        };
+        Self::Scenario(Invalid {
+            text,
+            path: None,
+            value,
+            problem,
+        })
     }
 }
 
 impl From<UnitError> for Failure {
     fn from(error: UnitError) -> Self {
-        Self::Scenario(error.to_string())
+        let value = error.given().map(str::to_owned);
+        Self::Scenario(Invalid {
+            text: error.to_string(),
+            path: None,
+            problem: value.as_ref().map(|_| error.problem().to_string()),
+            value,
+        })
     }
 }
 

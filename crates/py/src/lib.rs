@@ -48,6 +48,11 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<errors::UnavailableError>(),
         py.get_type::<errors::NotRegularError>(),
     ];
+    // Those that are raised in Python may lack the parts.
+    for part in ["path", "value", "problem"] {
+        py.get_type::<errors::ScenarioError>()
+            .setattr(part, py.None())?;
+    }
     errors.iter().try_for_each(|error| add_type(module, error))
 }
 
@@ -86,6 +91,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(live::live_buffer_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::averaged_pings, module)?)?;
+    module.add_function(wrap_pyfunction!(metrics::jain, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::table_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;

@@ -204,6 +204,13 @@ pub(crate) fn table_metrics(
     Ok(PyTable(table.map_err(|e| Failure::Other(e.to_string()))?))
 }
 
+/// Return Jain's index of fairness of the known values; None if all are 0 or there are none.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+pub(crate) fn jain(values: Vec<Option<f64>>) -> Option<f64> {
+    sojourn_lab::jain(values.iter().flatten().copied())
+}
+
 /// Average the pings of every run of a table, which is an Arrow IPC stream, as flent does.
 #[pyfunction]
 pub(crate) fn averaged_pings(py: Python<'_>, pings: &[u8]) -> Result<PyTable, Failure> {

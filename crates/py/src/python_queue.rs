@@ -48,7 +48,7 @@ pub(crate) fn register_python_queue(
         source,
     };
     sojourn_qdisc::register_class(Arc::new(Registered(Arc::new(class))))
-        .map_err(|e| Failure::Scenario(e.to_string()))
+        .map_err(|e| Failure::Scenario(e.to_string().into()))
 }
 
 /// A class of Python that is a queue.

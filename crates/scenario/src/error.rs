@@ -27,16 +27,22 @@ impl ScenarioError {
     }
 }
 
+impl ScenarioError {
+    /// The rule and the line, without the key.
+    pub fn problem(&self) -> String {
+        let line = self.line.map(|line| format!(" (line {line})"));
+        format!("{}{}", self.rule, line.unwrap_or_default())
+    }
+}
+
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        if !self.path.is_empty() {
-            write!(text, "{}: ", self.path)?;
-        }
-        text.push_str(&self.rule);
-        if let Some(line) = self.line {
-            write!(text, " (line {line})")?;
-        }
+        let problem = self.problem();
+        let text = if self.path.is_empty() {
+            problem
+        } else {
+            format!("{}: {problem}", self.path)
+        };
         f.write_str(&message(&text))
     }
 }

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from sojourn import _core
-from sojourn.errors import UnknownValueError
 
 # The value of an error that is not about a value; a singleton, also when it is pickled.
 NOT_GIVEN: Any = ...
@@ -114,7 +113,7 @@ class ArgumentError(_core.ScenarioError):
     ) -> None:
         super().__init__(argument, rule)
         self.argument = argument
-        self.value = value
+        self.value: Any = value
         self.rule = rule
         # The entry, if the argument is a mapping.
         self.key = key
@@ -192,14 +191,9 @@ def in_argument(argument: str, value: object = NOT_GIVEN) -> Iterator[None]:
     except ArgumentError:
         raise
     except _core.ScenarioError as error:
-        if isinstance(error, UnknownValueError):
-            problem = error.problem if error.value == value else f"{error}"
-            raise ArgumentError(argument, value, "{problem}", problem=problem) from None
-        # Errors of expressions begin with the text of the expression.
-        problem = getattr(error, "problem", f"{error}")
         # The argument and its value are written before the problem.
-        problem = problem.removeprefix(f'{argument} "{value}": ').removeprefix(f'"{value}" is ')
-        problem = problem.removeprefix(f"{argument}: ").replace(f' "{value}"', "", 1)
+        is_of = error.path in {None, argument} and (error.value is None or error.value == value)
+        problem = error.problem if is_of and error.problem is not None else f"{error}"
         raise ArgumentError(argument, value, "{problem}", problem=problem) from None
 
 

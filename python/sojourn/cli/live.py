@@ -430,11 +430,9 @@ def _named(argument: str, value: str) -> Iterator[None]:
     try:
         yield
     except _core.ScenarioError as error:
-        # Errors of scenarios begin with the key.
-        place, _, problem = f"{error}".partition(": ")
-        if place != argument:
+        if error.path != argument:
             raise
-        raise ArgumentError(argument, value, "{problem}", problem=problem) from None
+        raise ArgumentError(argument, value, "{problem}", problem=error.problem) from None
 
 
 def composed(plan: LivePlan) -> Scenario:

@@ -10,7 +10,6 @@ from sojourn import _core
 from sojourn.arguments import Argument, Plan, common, declared
 from sojourn.cli import session
 from sojourn.cli.run import named, scenario_file, with_changes
-from sojourn.errors import UnknownValueError
 from sojourn.queues import qdisc
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.files import Tables, split
@@ -103,7 +102,7 @@ class Origin:
         try:
             groups = presets.traffic(f"{self.file}", of)
         except _core.ScenarioError as error:
-            is_whole = isinstance(error, UnknownValueError) and error.value == f"{self.file}"
+            is_whole = error.value == f"{self.file}"
             near = presets.nearest(f"{self.file}") if is_whole else None
             instead = f": {error}" if near is None else f"; did you mean {near}?"
             message = f"{self.file}: neither a file nor traffic{instead}"

@@ -151,8 +151,7 @@ def _mean(values: list[float]) -> float:
 
 def _fairness(series: Sequence[list[float | None]]) -> list[float | None]:
     """Compute Jain's index at each time."""
-    rows = pl.Series(list(zip(*series, strict=True)), dtype=pl.List(pl.Float64))
-    return rows.list.eval(metrics.jain(pl.element())).list.first().to_list()
+    return [_core.jain(values) for values in zip(*series, strict=True)]
 
 
 def files(selection: Selection) -> list[Product]:

@@ -237,7 +237,7 @@ def _checked(
                 message = f"{error} {place}"
                 raise _core.ScenarioError(message) from None
             key = point.parameter(path)
-            problem = f"{error}".removeprefix(f"{key}: ")
+            problem = error.problem if error.path == key else f"{error}"
             raise ArgumentError(
                 "parameters",
                 rule="{problem} {place}",
@@ -253,13 +253,13 @@ def _cause(
 ) -> str | None:
     """Return the change of a point that an error is about; None if it is about something else."""
     for path in changes:
-        if f"{error}".startswith((f"{path}: ", f"{path}.")):
+        if error.path is not None and (error.path == path or error.path.startswith(f"{path}.")):
             return path
     # Errors have the index of traffic that the path names.
     for path, value in changes.items():
         try:
             base.changed([(path, json.dumps(plain(path, value)))])
         except _core.ScenarioError as alone:
-            if f"{alone}" == f"{error}":
+            if (alone.path, alone.problem) == (error.path, error.problem):
                 return path
     return None

@@ -38,7 +38,11 @@ def _is_any(kinds: list[str]) -> pl.Expr:
 
 def jain(rate: pl.Expr) -> pl.Expr:
     """Compute Jain's index of the known values; null if all are 0 or there are none."""
-    return (rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())).fill_nan(None)
+
+    def of(values: pl.Series) -> pl.Series:
+        return pl.Series([_core.jain(values.cast(pl.Float64).to_list())], dtype=pl.Float64)
+
+    return rate.map_batches(of, return_dtype=pl.Float64, returns_scalar=True)
 
 
 # Flows that are a connection, with a congestion window.

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sojourn import _core
-from sojourn.errors import UnknownValueError, invalid
+from sojourn.errors import invalid, invalid_value
 from sojourn.result.catalogue import METRICS, Metric
 
 # Ends of names of metrics that are units; users may leave them out.
@@ -142,7 +142,7 @@ def check_possible(name: str, links: Sequence[str] | None = None, *, place: str 
 
 
 def _unknown(name: str, instead: str, place: str) -> _core.ScenarioError:
-    error = UnknownValueError("metric", name, instead)
+    error = invalid_value("metric", name, instead)
     return invalid(place, f"{error}") if place else error
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from sojourn import _core
 from sojourn.arguments import NOT_GIVEN, Argument, ArgumentError, checked, common, in_argument
 from sojourn.arguments.common import SCENARIO
-from sojourn.errors import UnknownValueError, invalid
+from sojourn.errors import invalid, invalid_value
 from sojourn.queues import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.link import Layer, layer
@@ -247,7 +247,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         near = nearest(name)
         names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
         instead = names if near is None else f'did you mean "{near}"?'
-        raise UnknownValueError("traffic", name, instead)
+        raise invalid_value("traffic", name, instead)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
         _bulk(found["kind"], side, int(count))

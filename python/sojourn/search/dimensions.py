@@ -143,7 +143,7 @@ def check_paths(scenario: Scenario, of: Sequence[Dimension]) -> None:
 
 def _place(error: _core.ScenarioError) -> str | None:
     """Return the parameter, or else the part of the scenario, that an error is about."""
-    return error.key if isinstance(error, ArgumentError) else f"{error}".partition(": ")[0]
+    return error.key if isinstance(error, ArgumentError) else error.path
 
 
 def measured_links(scenario: Scenario, of: Sequence[Dimension]) -> list[str]:

@@ -200,8 +200,8 @@ def _expanded(document: Mapping[str, Any], path: str) -> list[str]:
     try:
         return expanded(document, path)
     except _core.ScenarioError as error:
-        problem = f"{error}".removeprefix(f"{path}: ")
-        raise ArgumentError("parameters", rule="{problem}", key=path, problem=problem) from None
+        rule = "{problem}"
+        raise ArgumentError("parameters", rule=rule, key=path, problem=error.problem) from None
 
 
 def _listed(parameter: Parameter) -> _Axis:

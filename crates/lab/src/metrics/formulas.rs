@@ -33,7 +33,7 @@ pub(super) fn percent(part: f64, whole: f64) -> Option<f64> {
 }
 
 /// Jain's index of fairness (Σx)² / (n Σx²); `None` if all values are 0 or there are none.
-pub(super) fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for value in values {
         count += 1.0;

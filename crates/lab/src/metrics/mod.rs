@@ -21,6 +21,7 @@ use crate::outcome::Outcome;
 use crate::tables::{Table, TableKind};
 use rows::Window;
 
+pub use formulas::jain;
 pub use latency::averaged_pings;
 pub use measurements::{Measurements, OnThread, Row};
 pub use meter::Meter;
