@@ -124,7 +124,7 @@ fn a_flow_that_came_back_goes_first() {
 
 #[test]
 fn the_longest_queue_of_all_tins_loses_its_oldest() {
-    let (mut q, mut seen) = (cake("diffserv3 memlimit 30000b"), Recorder::default());
+    let (mut q, mut seen) = (cake("diffserv3 memlimit 45000b"), Recorder::default());
     // 19 full packets fit: 12 of best effort, 7 of voice.
     for id in 0..12 {
         q.enqueue(ms(0), of_class(0, id), &mut seen);
@@ -174,7 +174,7 @@ fn the_longest_queue_is_found_however_queues_grow_and_shrink() {
 
 #[test]
 fn a_full_buffer_wakes_blue_and_empty_looks_calm_it() {
-    let (mut q, mut seen) = (cake("besteffort memlimit 3100b"), Recorder::default());
+    let (mut q, mut seen) = (cake("besteffort memlimit 5000b"), Recorder::default());
     for n in 0..100 {
         q.enqueue(ms(n), TestPacket::mtu(n), &mut seen);
     }
