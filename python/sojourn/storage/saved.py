@@ -130,15 +130,24 @@ class Layout:
     def load(self, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Saved:
         """Read a result, whose tables take at most `max_bytes` of memory."""
         directory = Path(directory)
-        manifest, digest = self._read_manifest(directory)
         while True:
+            version = self._version(directory)
+            manifest, digest = self._read_manifest(directory)
             try:
                 return self._load_as(directory, manifest, digest, max_bytes)
             except _core.ResultError:
-                # Another process may have replaced the result in the meantime.
-                before, (manifest, digest) = digest, self._read_manifest(directory)
-                if digest == before:
+                # Another process may have replaced the result meanwhile, even by an equal one.
+                if self._version(directory) == version:
                     raise
+
+    def _version(self, directory: Path) -> tuple[int, int] | None:
+        """Identify the file of the manifest: each save replaces it."""
+        try:
+            with os.fdopen(_core.open_committed(directory, self.manifest), "rb") as stream:
+                found = os.fstat(stream.fileno())
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns
 
     def _load_as(
         self, directory: Path, manifest: dict[str, Any], digest: str, max_bytes: int
