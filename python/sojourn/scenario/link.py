@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from sojourn import _core
 from sojourn.document import Table, check, check_within, convert
+from sojourn.errors import invalid_value
 from sojourn.queues import Queue
 from sojourn.queues.python_queue import PythonQueue
 
@@ -339,19 +340,17 @@ def layer(name: str) -> Layer:
     words = _OWN.get(" ".join(name.split()), name).split()
     tags = words.count(_VLAN)
     keywords = " ".join(word for word in words if word != _VLAN)
-    message = (
-        f'layer "{name}": unknown; expected a link layer such as {", ".join(NAMES)}, or '
-        '"overhead 44 mpu 84"'
-    )
+    expected = f'expected a link layer such as {", ".join(NAMES)}, or "overhead 44 mpu 84"'
+    unknown = invalid_value("layer", name, expected)
     if not _KEYWORDS.fullmatch(keywords):
-        raise _core.ScenarioError(message)
+        raise unknown
     try:
         canonical = _core.parse_qdisc(f"cake bandwidth 1mbit {keywords}")
     except _core.ScenarioError:
-        raise _core.ScenarioError(message) from None
+        raise unknown from None
     found = _CANONICAL.search(canonical)
     if found is None or found["overhead"] is None:
-        raise _core.ScenarioError(message)
+        raise unknown
     framing = cast("Framing", found["framing"])
     overhead, mpu = int(found["overhead"]) + tags * _TAG, int(found["mpu"])
     if tags:

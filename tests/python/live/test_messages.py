@@ -117,4 +117,4 @@ PORT = "; expected ADDRESS:PORT or :PORT, PORT from 1 to 65535"
 def test_an_address_of_metrics_has_a_port(address: str, problem: str) -> None:
     with pytest.raises(sj.ScenarioError) as error:
         Metrics(address)
-    assert f"{error.value}" == f"metrics={address!r}: {problem}{PORT}"
+    assert f"{error.value}" == f"prometheus={address!r}: {problem}{PORT}"

@@ -52,7 +52,7 @@ def test_metrics_are_served_at_addresses_of_both_families(
 def test_an_address_in_use_or_of_another_machine_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = f"metrics=':{port}': cannot listen there: Address already in use; expected"
+        said = f"prometheus=':{port}': cannot listen there: Address already in use; expected"
         with pytest.raises(sj.ScenarioError, match=said):
             Metrics(f":{port}")
     # For documentation (RFC 3849).

@@ -621,7 +621,9 @@ def test_shares_are_percentages() -> None:
 
 
 def test_an_unknown_layer_is_named_once() -> None:
-    with pytest.raises(ArgumentError, match=r"^layer='x': unknown; expected a link layer such as"):
+    with pytest.raises(
+        ArgumentError, match=r"^layer='x': unknown layer; expected a link layer such as"
+    ):
         sj.advise(link="10/1mbit", layer="x")
 
 

@@ -5,13 +5,15 @@ import subprocess
 from pathlib import Path
 
 TSHARK = shutil.which("tshark")
+# Payload stays data, whatever protocol has the random port of a client.
+AS_DATA = ("-d", "tcp.port==1-65535,data")
 
 
 def tshark(file: Path, *arguments: str) -> list[list[str]]:
     """Fields of packets, or other output of tshark, by line."""
     assert TSHARK is not None
     done = subprocess.run(
-        [TSHARK, "-n", "-r", file, "-o", "ip.check_checksum:TRUE", *arguments],
+        [TSHARK, "-n", "-r", file, "-o", "ip.check_checksum:TRUE", *AS_DATA, *arguments],
         capture_output=True,
         text=True,
         timeout=120,
