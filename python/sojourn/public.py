@@ -97,6 +97,7 @@ from sojourn.sweeps.page import write_report
 from sojourn.traffic import (
     Application,
     Dash,
+    Distribution,
     Exponential,
     Incast,
     Lognormal,
@@ -147,6 +148,7 @@ __all__ = [
     "DamagedResultError",
     "Dash",
     "Dctcp",
+    "Distribution",
     "Drr",
     "DualPi2",
     "Exponential",

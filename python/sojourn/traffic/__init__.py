@@ -19,7 +19,7 @@ from sojourn.traffic.applications import (
 from sojourn.traffic.block import TrafficBlock
 from sojourn.traffic.connections import Quic, Tcp, TcpSender
 from sojourn.traffic.datagrams import Ping, Udp
-from sojourn.traffic.distributions import Exponential, Lognormal, Pareto
+from sojourn.traffic.distributions import Distribution, Exponential, Lognormal, Pareto
 from sojourn.traffic.program import Program
 
 Traffic = (
@@ -60,6 +60,7 @@ __all__ = [
     "TYPES",
     "Application",
     "Dash",
+    "Distribution",
     "Exponential",
     "Incast",
     "Lognormal",
