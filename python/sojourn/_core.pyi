@@ -43,7 +43,6 @@ __all__ = [
     "check_backend",
     "check_capture",
     "check_jobs",
-    "check_memory",
     "check_part",
     "check_qdisc",
     "column_catalogue",
@@ -590,14 +589,6 @@ def check_capture(scenario: Scenario, backend: str | None = None) -> None:
     """Check that a scenario has one run and that the backend captures packets.
 
     Raises :class:`ScenarioError` if not.
-    """
-
-def check_memory(
-    scenario: Scenario, limit: int, *, jobs: int | None = None, metrics: bool = False
-) -> None:
-    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes.
-
-    With `metrics`, only the metrics of runs are kept, not their tables.
     """
 
 def default_max_memory() -> int | None:

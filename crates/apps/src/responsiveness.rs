@@ -81,23 +81,23 @@ impl ApplicationConfig for ResponsivenessConfig {
         let loads = loads.saturating_add(opportunity.failures(loads));
         let connections = pairs.saturating_add(loads);
         let requests = connections.saturating_add(pairs);
-        let mut client = Volume::of(requests, self.exchange.request.0);
-        let mut server = if self.load {
+        let client = Volume::of(requests, self.exchange.request.0);
+        let server = if self.load {
             Volume::ENDLESS
         } else {
             Volume::of(requests, RESPONSE)
         };
-        if self.has_tls_round_trip() {
-            client = client.and(Volume::of(connections, HELLO));
-            client = client.and(Volume::of(connections, FINISHED));
-            server = server.and(Volume::of(connections, FLIGHT));
-        }
-        Demand {
+        let demand = Demand {
             connections,
             open: connections,
             transactions: 0,
             client,
             server,
+        };
+        if self.has_tls_round_trip() {
+            demand.with_tls()
+        } else {
+            demand
         }
     }
 

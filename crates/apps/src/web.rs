@@ -79,26 +79,25 @@ impl ApplicationConfig for WebConfig {
         let requests = pages.saturating_mul(objects.len() as u64);
         let sizes = objects.iter().map(|object| object.bytes.most(pages));
         let bytes = sizes.fold(0, u64::saturating_add);
-        let responses = match self.http {
+        let server = match self.http {
             Http::One | Http::Three => Volume {
                 bytes,
                 messages: requests,
             },
             Http::Two => server::in_frames(requests, bytes),
         };
-        let mut client = Volume::of(requests, self.request.0);
-        let mut server = responses;
-        if self.has_tls_round_trip() {
-            client = client.and(Volume::of(connections, HELLO));
-            client = client.and(Volume::of(connections, FINISHED));
-            server = server.and(Volume::of(connections, FLIGHT));
-        }
-        Demand {
+        let client = Volume::of(requests, self.request.0);
+        let demand = Demand {
             connections,
             open: parallel,
             transactions: visits,
             client,
             server,
+        };
+        if self.has_tls_round_trip() {
+            demand.with_tls()
+        } else {
+            demand
         }
     }
 

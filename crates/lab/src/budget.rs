@@ -10,7 +10,7 @@ use std::{fs, thread};
 use serde_json::{Value, json};
 use sojourn_qdisc::PYTHON_PREFIX;
 use sojourn_scenario::plan::Config;
-use sojourn_scenario::{Load, Scenario, ScenarioError};
+use sojourn_scenario::{Load, Scenario};
 
 /// Data packets simulated per second and core: the slowest of S1 to S5 in `benches/measured.json`.
 const PACKETS_PER_S: f64 = 2_880_000.0;
@@ -337,50 +337,6 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
     parts.collect()
 }
 
-/// Rejects a scenario whose runs could need more than `limit` bytes.
-///
-/// # Errors
-/// Names the key that needs the most memory, its memory, and the limit.
-pub fn check(
-    scenario: &Scenario,
-    jobs: Option<NonZeroUsize>,
-    of: Kept,
-    limit: u64,
-) -> Result<(), ScenarioError> {
-    let estimate = estimate(scenario, jobs, of);
-    if estimate.peak_bytes <= limit {
-        return Ok(());
-    }
-    let (place, cause, bytes) = match estimate.parts.first() {
-        Some(part) if part.bytes > PROCESS / 4 => {
-            (part.place.as_str(), part.cause.as_str(), part.bytes)
-        }
-        _ => ("memory", "the process itself", PROCESS),
-    };
-    Err(ScenarioError {
-        path: place.to_owned(),
-        rule: format!(
-            "{cause} ({}); all runs may take {}, more than max_memory = {}",
-            size(bytes),
-            size(estimate.peak_bytes),
-            size(limit)
-        ),
-        line: None,
-    })
-}
-
-/// A size in human-readable form.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    let (mut scaled, mut unit) = (bytes / 100, UNITS[0]);
-    for next in &UNITS[1..] {
-        if scaled >= 10_000 {
-            (scaled, unit) = (scaled / 1_000, next);
-        }
-    }
-    format!("{}.{} {unit}", scaled / 10, scaled % 10)
-}
-
 impl Estimate {
     /// As JSON.
     pub fn to_json(&self) -> String {
@@ -537,10 +493,10 @@ mod tests {
         assert_eq!(workers(16, Some(1)), None);
         assert_eq!(workers(1, Some(8)), None);
         let eight = NonZeroUsize::new(8);
-        let refused = check(&scenario(&text(16)), eight, Kept::Tables, 400 << 20).unwrap_err();
-        let expected =
-            "jobs: 8 processes execute queues written in Python (440.4 MB); all runs may";
-        assert!(refused.to_string().starts_with(expected), "{refused}");
+        let largest = &estimate(&scenario(&text(16)), eight, Kept::Tables).parts[0];
+        let expected = "8 processes execute queues written in Python";
+        assert_eq!((&*largest.place, &*largest.cause), ("jobs", expected));
+        assert_eq!(largest.bytes / 100_000, 4_404);
     }
 
     #[test]
@@ -559,46 +515,40 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_names_the_key_that_takes_most() {
-        let refused = |text: &str| {
-            check(
-                &scenario(text),
-                NonZeroUsize::new(1),
-                Kept::Tables,
-                400 << 20,
-            )
-            .unwrap_err()
-            .to_string()
+    fn the_first_part_is_the_key_that_takes_most() {
+        let largest = |text: &str| {
+            let jobs = NonZeroUsize::new(1);
+            estimate(&scenario(text), jobs, Kept::Tables)
+                .parts
+                .remove(0)
         };
-        let flood = refused(
+        let flood = largest(
             "traffic = [{ type = \"udp\", direction = \"up\", rate = \"1gbit\", payload = \"10b\" }]\n",
         );
-        assert!(
-            flood.starts_with("links.up.qdisc: \"pfifo limit 100000000\" lets 100000000 packets wait (13.0 GB); all runs may take"),
-            "{flood}"
-        );
-        assert!(
-            flood.ends_with("more than max_memory = 419.4 MB"),
-            "{flood}"
-        );
+        let expected = "\"pfifo limit 100000000\" lets 100000000 packets wait";
+        assert_eq!((&*flood.place, &*flood.cause), ("links.up.qdisc", expected));
+        assert_eq!(flood.bytes / 100_000_000, 130);
         let runs =
-            refused("replications = 100000\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n");
+            largest("replications = 100000\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n");
         assert!(
-            runs.starts_with("replications: ") || runs.starts_with("sample: "),
-            "{runs}"
+            ["replications", "sample"].contains(&&*runs.place),
+            "{runs:?}"
         );
-        let samples =
-            refused("sample = \"1us\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n");
-        assert!(
-            samples.starts_with("sample: 30000003 rows of series per run ("),
-            "{samples}"
-        );
-        let pings =
-            refused("traffic = [{ type = \"ping\", direction = \"up\", interval = \"1us\" }]\n");
-        assert!(
-            pings.starts_with("traffic.interval: 10000001 echo requests per run ("),
-            "{pings}"
-        );
+        for (text, place, cause) in [
+            (
+                "sample = \"1us\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n",
+                "sample",
+                "30000003 rows of series per run",
+            ),
+            (
+                "traffic = [{ type = \"ping\", direction = \"up\", interval = \"1us\" }]\n",
+                "traffic.interval",
+                "10000001 echo requests per run",
+            ),
+        ] {
+            let part = largest(text);
+            assert_eq!((&*part.place, &*part.cause), (place, cause));
+        }
     }
 
     const MEMORY: &str = "MemTotal:  9000 kB\nMemAvailable:    4000 kB\n";

@@ -20,9 +20,7 @@ mod save;
 mod stats;
 mod tables;
 
-pub use budget::{
-    Estimate, Kept, Part as MemoryPart, check as check_memory, default_limit, estimate,
-};
+pub use budget::{Estimate, Kept, Part as MemoryPart, default_limit, estimate};
 pub use capture::{Capture, check_capture};
 pub use frame::ResultError;
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};

@@ -100,7 +100,6 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module
     )?)?;
     module.add_function(wrap_pyfunction!(run::check_jobs, module)?)?;
-    module.add_function(wrap_pyfunction!(run::check_memory, module)?)?;
     module.add_function(wrap_pyfunction!(run::default_max_memory, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;

@@ -137,23 +137,6 @@ pub(crate) fn estimate(
     Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs, kept(metrics)).to_json()))
 }
 
-/// Raise a `ScenarioError` if the runs of a scenario may take more memory than `limit` bytes.
-///
-/// `metrics`: only their metrics are kept.
-#[pyfunction]
-#[pyo3(signature = (scenario, limit, *, jobs=None, metrics=false))]
-pub(crate) fn check_memory(
-    py: Python<'_>,
-    scenario: &Bound<'_, PyScenario>,
-    limit: u64,
-    jobs: Option<i64>,
-    metrics: bool,
-) -> Result<(), Failure> {
-    let jobs = jobs.map(threads).transpose()?;
-    let scenario = &scenario.get().0;
-    Ok(py.detach(|| sojourn_lab::check_memory(scenario, jobs, kept(metrics), limit))?)
-}
-
 /// What is kept of runs of which only the metrics may be wanted.
 const fn kept(metrics: bool) -> Kept {
     if metrics { Kept::Metrics } else { Kept::Tables }
