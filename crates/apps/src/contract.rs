@@ -13,7 +13,7 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
-use crate::demand::{Demand, Opportunity};
+use crate::demand::{Demand, Opportunity, Volume};
 use crate::report::{PlayerRecord, ResponsivenessRecord};
 
 /// An end of a connection.
@@ -306,6 +306,18 @@ pub(crate) const HELLO: u64 = 517;
 pub(crate) const FLIGHT: u64 = 3_500;
 /// A client's last: its Finished and a change of cipher for old middleboxes.
 pub(crate) const FINISHED: u64 = 64;
+
+impl Demand {
+    /// This and the handshake of TLS on each connection.
+    pub(crate) const fn with_tls(self) -> Self {
+        let client = self.client.and(Volume::of(self.connections, HELLO));
+        Self {
+            client: client.and(Volume::of(self.connections, FINISHED)),
+            server: self.server.and(Volume::of(self.connections, FLIGHT)),
+            ..self
+        }
+    }
+}
 
 /// Things to do in the order of their time; those of the same instant as they were added.
 #[derive(Debug)]

@@ -2,8 +2,6 @@
 
 use sojourn_net::Duration;
 
-use crate::contract::{FINISHED, FLIGHT, HELLO};
-
 /// A connection that fails is replaced. None fails sooner than this, the idle timeout of QUIC; TCP retries for longer.
 const FAILURE: Duration = Duration::from_secs(30);
 
@@ -38,18 +36,6 @@ pub struct Demand {
     pub client: Volume,
     /// What its servers write.
     pub server: Volume,
-}
-
-impl Demand {
-    /// This and the handshake of TLS on each connection.
-    pub(crate) const fn with_tls(self) -> Self {
-        let client = self.client.and(Volume::of(self.connections, HELLO));
-        Self {
-            client: client.and(Volume::of(self.connections, FINISHED)),
-            server: self.server.and(Volume::of(self.connections, FLIGHT)),
-            ..self
-        }
-    }
 }
 
 /// What one end of all connections writes.
