@@ -75,6 +75,9 @@ pub(crate) struct World {
     now: Instant,
     agenda: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     scheduled: u64,
+    /// When the timer of each end is due, as last scheduled.
+    client_timer: Option<Instant>,
+    server_timer: Option<Instant>,
     packets: Vec<(Segment, bool)>,
     client: Sender,
     server: Receiver,
@@ -112,6 +115,8 @@ impl World {
             now: Instant::ZERO,
             agenda: BinaryHeap::new(),
             scheduled: 0,
+            client_timer: None,
+            server_timer: None,
             packets: Vec::new(),
             lengths: Vec::new(),
             arrived: BTreeMap::new(),
@@ -187,7 +192,11 @@ impl World {
                 }
                 self.server_sends(out);
             }
+            // Superseded.
+            Event::ServerTimer if self.server_timer != Some(now) => {}
+            Event::ClientTimer if self.client_timer != Some(now) => {}
             Event::ServerTimer => {
+                self.server_timer = None;
                 self.server.on_timer(now, out);
                 let next = self.server.next_timer();
                 assert!(next.is_none_or(|at| at > now), "it stays due");
@@ -210,6 +219,7 @@ impl World {
                 self.client_sends(out);
             }
             Event::ClientTimer => {
+                self.client_timer = None;
                 self.check_silence();
                 self.client.on_timer(now, out);
                 let next = self.client.next_timer();
@@ -296,8 +306,10 @@ impl World {
             let loss = self.transfer.network.data_loss;
             self.pass(leaves, (seg, ce), loss, Event::ToServer);
         }
-        if let Some(at) = self.client.next_timer() {
-            self.schedule(at.max(self.now), Event::ClientTimer);
+        let due = self.client.next_timer().map(|at| at.max(self.now));
+        let timer = std::mem::replace(&mut self.client_timer, due);
+        if let Some(at) = due.filter(|_| due != timer) {
+            self.schedule(at, Event::ClientTimer);
         }
     }
 
@@ -330,8 +342,10 @@ impl World {
             let loss = self.transfer.network.ack_loss;
             self.pass(self.now, (seg, false), loss, Event::ToClient);
         }
-        if let Some(at) = self.server.next_timer() {
-            self.schedule(at.max(self.now), Event::ServerTimer);
+        let due = self.server.next_timer().map(|at| at.max(self.now));
+        let timer = std::mem::replace(&mut self.server_timer, due);
+        if let Some(at) = due.filter(|_| due != timer) {
+            self.schedule(at, Event::ServerTimer);
         }
     }
 
