@@ -134,6 +134,9 @@ impl<'a> Place<'a> {
                     form: self.form.and_then(Form::item),
                 })
                 .collect()),
+            Value::Table(_) if !self.path.contains('.') => {
+                Err(self.not("a list", &format!("[[{}]]", self.path)))
+            }
             _ => Err(self.not("a list", "values between [ and ]")),
         }
     }

@@ -19,3 +19,11 @@ fn errors_of_the_plan_name_the_line_and_the_arm_if_there_are_arms() {
         "links.up.burst: a wireless link cannot have a token bucket; remove burst (arm \"long\") (line 5)"
     );
 }
+
+#[test]
+fn a_table_in_place_of_a_list_of_tables_names_the_brackets() {
+    let text = "duration = \"5s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n[traffic]\ntype = \"ping\"\n";
+    let message = Scenario::from_toml(text).unwrap_err().to_string();
+    let expected = "traffic: a table is not a list; expected [[traffic]] (line 5)";
+    assert_eq!(message, expected);
+}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sojourn import files
+from sojourn.errors import invalid_file
 from sojourn.exchange import flent_runs, mahimahi
 from sojourn.exchange.measurement import Measurement, numbered
 from sojourn.exchange.untrusted import PART, beginning, damaged
@@ -18,6 +19,7 @@ READERS: Mapping[str, Reader] = {
 }
 # Signs of events in a log of Mahimahi.
 SIGNS = {b"#", b"+", b"-", b"d"}
+EXPECTED = "expected a data file of flent or a log of mm-link"
 
 
 def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measurement]:
@@ -36,10 +38,12 @@ def _read(path: str | Path, arm: str | None) -> Measurement:
 
 def _format(path: str | Path) -> str:
     """Determine the format of a file."""
+    if Path(path).is_dir():
+        raise invalid_file(path, f"is a directory; {EXPECTED}")
     begin = beginning(path).lstrip()
     if begin.startswith(b"{"):
         return "flent"
     words = begin.split(b"\n", 1)[0].split()
     if not begin.startswith(b"# mahimahi") and not (len(words) > 1 and words[1] in SIGNS):
-        damaged(path, "unknown format; expected a data file of flent or a log of mm-link")
+        damaged(path, f"unknown format; {EXPECTED}")
     return "mahimahi"

@@ -346,6 +346,7 @@ def _capacity(one: Expectation, reference: Reference, rates: Mapping[str, float 
 VERDICTS = Kind(
     name="file of verdicts",
     mark=b"<testsuite",
+    suffixes=("", ".xml"),
     named="verdicts are XML; expected a name such as results.xml",
 )
 

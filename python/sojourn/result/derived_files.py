@@ -26,17 +26,20 @@ class Kind:
 
     name: str
     mark: bytes
+    suffixes: tuple[str, ...]
     named: str
 
 
 REPORT = Kind(
     name="report",
     mark=b'<meta name="generator" content="Sojourn',
+    suffixes=("", ".html", ".htm"),
     named="a report is HTML; expected a name such as report.html",
 )
 TABLE = Kind(
     name="table",
     mark=b"% Table by Sojourn",
+    suffixes=("", ".tex"),
     named="a table is LaTeX; expected a name such as table.tex",
 )
 
@@ -94,7 +97,8 @@ def check_report(file: Path) -> None:
 def check_replaced(file: Path, kind: Kind) -> None:
     """Refuse to replace anything but a file of this kind."""
     target = Path(os.path.realpath(file))
-    if RESULT_SUFFIXES & {file.suffix.lower(), target.suffix.lower()}:
+    other = file.suffix.lower() not in kind.suffixes
+    if other or target.suffix.lower() in RESULT_SUFFIXES:
         message = f"cannot write {file}: {kind.named}"
         raise _core.ResultError(message)
     try:

@@ -313,6 +313,12 @@ def test_malformed_files_are_refused_in_one_line(
     assert names(tmp_path) == ["x"]
 
 
+def test_a_directory_is_refused_with_what_is_expected(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    said = "x: is a directory; expected a data file of flent or a log of mm-link"
+    refused(sojourn("import", "x", "--out", "m"), 3, f"^sojourn: {said}")
+
+
 def test_values_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
     results = {"TCP upload::1": [True, "9", float("nan")], "y": [None, [], float("inf")]}
     raw = {"TCP upload::1": [3, {}, {"t": "x", "val": 1}, {"t": T0, "val": 10**400}, None]}

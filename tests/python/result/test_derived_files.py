@@ -82,6 +82,12 @@ def test_the_list_of_reports_stays_while_one_of_them_does(tmp_path: Path) -> Non
     assert not (out / ".sojourn-derived.json").exists()
 
 
+def test_a_report_has_no_suffix_of_another_format(sojourn: Command, file: Path) -> None:
+    for name in ("r.pdf", "r.tex", "r.PNG"):
+        why = f"cannot write {name}: a report is HTML; expected a name such as report.html"
+        refused(sojourn("run", str(file), "--report", name), why)
+
+
 @pytest.mark.parametrize("name", ["one.toml", "out/manifest.json", "out/flows.parquet", "notes"])
 def test_a_report_replaces_nothing_but_a_report(
     tmp_path: Path, sojourn: Command, file: Path, name: str
