@@ -215,11 +215,11 @@ impl Connection {
         }
     }
 
-    /// Whether what limits the sender of data has changed since [`Connection::count_limit`] was called.
-    pub(crate) fn limit_changed(&self) -> bool {
+    /// Calls [`Connection::count_limit`] if what limits the sender of data has changed since the last call.
+    pub(crate) fn note_limit(&mut self, now: Instant, waited: impl FnOnce() -> Duration) {
         match self {
-            Self::Tcp(tcp) => tcp.limit_changed(),
-            Self::Quic(quic) => quic.limit_changed(),
+            Self::Tcp(tcp) => tcp.note_limit(now, waited),
+            Self::Quic(quic) => quic.note_limit(now, waited),
         }
     }
 

@@ -316,9 +316,17 @@ impl QuicConnection {
         new
     }
 
+    /// Calls [`QuicConnection::count_limit`] if what limits the sender of data has changed since the last call.
+    #[inline]
+    pub(crate) fn note_limit(&mut self, now: Instant, waited: impl FnOnce() -> Duration) {
+        if self.limit_changed() {
+            self.count_limit(now, waited());
+        }
+    }
+
     /// Whether what limits the sender of data has changed since [`QuicConnection::count_limit`] was called.
     #[inline]
-    pub(crate) fn limit_changed(&self) -> bool {
+    fn limit_changed(&self) -> bool {
         !self.limits.is(self.near.limit())
     }
 

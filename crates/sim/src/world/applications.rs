@@ -53,9 +53,7 @@ impl World<'_> {
             return self.collect_events(slot);
         };
         let over = connection.is_over();
-        if connection.limit_changed() {
-            self.count_limit(slot);
-        }
+        connection.note_limit(self.now, || self.observed.notes.waits.of(slot));
         self.send(slot, kind);
         if over {
             self.end_connection(slot);

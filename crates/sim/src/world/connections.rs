@@ -30,9 +30,8 @@ impl World<'_> {
         let out = &mut self.outbox.segments;
         tcp.on_segment(self.now, pkt.kind(), pkt.segment(), arrival, out);
         // Data and acknowledgements of requests reach the other end.
-        if (pkt.is_of(Kind::Ack) || pkt.is_of(Kind::Request)) && tcp.limit_changed() {
-            let waited = self.observed.notes.waits.of(id);
-            tcp.count_limit(self.now, waited);
+        if pkt.is_of(Kind::Ack) || pkt.is_of(Kind::Request) {
+            tcp.note_limit(self.now, || self.observed.notes.waits.of(id));
         }
         let kind = pkt.kind().answer();
         if tcp.is_quiet_after(pkt.kind()) && self.applications.pending.is_empty() {
@@ -91,10 +90,7 @@ impl World<'_> {
             let connection = self.flows[id as usize].connection_mut();
             if let Some(tcp) = connection.and_then(Connection::tcp_mut) {
                 let kind = tcp.on_timer(self.now, event, side, &mut self.outbox.segments);
-                if tcp.limit_changed() {
-                    let waited = self.observed.notes.waits.of(id);
-                    tcp.count_limit(self.now, waited);
-                }
+                tcp.note_limit(self.now, || self.observed.notes.waits.of(id));
                 self.send(id, kind);
                 last = Some(kind);
             }
@@ -269,9 +265,8 @@ impl World<'_> {
         let ce = pkt.ecn() == Ecn::Ce;
         let out = &mut self.outbox.datagrams;
         quic.on_datagram(self.now, end, &pkt.datagram(), ce, out);
-        if end == End::Near && quic.limit_changed() {
-            let waited = self.observed.notes.waits.of(id);
-            quic.count_limit(self.now, waited);
+        if end == End::Near {
+            quic.note_limit(self.now, || self.observed.notes.waits.of(id));
         }
         let turn = Turn::of(quic, end, self.now);
         self.after_datagrams(id, &turn);
@@ -285,9 +280,8 @@ impl World<'_> {
             let end = End::of(event);
             if quic.next_timer(end).is_some_and(|due| due <= self.now) {
                 quic.on_timer(self.now, end, &mut self.outbox.datagrams);
-                if end == End::Near && quic.limit_changed() {
-                    let waited = self.observed.notes.waits.of(id);
-                    quic.count_limit(self.now, waited);
+                if end == End::Near {
+                    quic.note_limit(self.now, || self.observed.notes.waits.of(id));
                 }
                 let turn = Turn::of(quic, end, self.now);
                 self.after_datagrams(id, &turn);

@@ -54,10 +54,7 @@ impl World<'_> {
         } else {
             let out = &mut self.outbox.segments;
             tcp.data.sender.on_segment(self.now, pkt.segment(), out);
-            if tcp.limit_changed() {
-                let waited = self.observed.notes.waits.of(id);
-                tcp.count_limit(self.now, waited);
-            }
+            tcp.note_limit(self.now, || self.observed.notes.waits.of(id));
             let (event, over) = (tcp.has_event(Kind::Ack), tcp.is_over());
             if event || over {
                 self.after_change(id, event, over);
