@@ -20,7 +20,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,13 +70,25 @@ studies-full: setup ## Reproduce all published works at full scale and record ve
 	$(BIN)/sojourn reproduce all --full --force --out target/studies-full
 	$(BIN)/python tools/studies.py --write target/studies-full --scale full
 
+# Cargo locks each profile by itself, and one crate at a time keeps one processor busy.
+compile: ## Compile all that make test runs: optimised programs beside tests and lints.
+	@$(MAKE) --no-print-directory --jobs 2 compile-release compile-test
+
+compile-release: setup
+	cargo build --release --quiet -p sojourn-parity
+	cargo build --release --quiet -p sojourn-bench --bin sojourn-bench
+
+compile-test:
+	cargo test --workspace --quiet --no-run
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
 test-quick: $(PACKAGES) ## Check and test the files that differ from main; run it after every change.
 	@$(BIN)/python tools/quick.py
 
 # Tests and checks that are skipped add their reason to this file.
 test test-full: export SOJOURN_SKIPPED := $(CURDIR)/target/skipped.txt
 
-test: check ## Run all checks, all tests and the build of the documentation.
+test: compile check ## Run all checks, all tests and the build of the documentation.
 	@mkdir -p target && rm -f $(SOJOURN_SKIPPED)
 	cargo test --workspace --quiet
 	$(MAKE) --no-print-directory parity reference instructions

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from sojourn import _core
 from sojourn.expectations.judging import Judgement
+from sojourn.report.answer import answer
 from sojourn.report.view import ResultView, Section, view
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric
@@ -32,7 +33,7 @@ NAME = 16
 def show(
     result: Result, *, as_json: bool, everything: bool, judgements: Sequence[Judgement] = ()
 ) -> None:
-    """Print the means of every arm and the differences from the first arm.
+    """Print the answer, then the means of every arm and the differences from the first arm.
 
     A narrow terminal shows only the metrics that differ between arms, and of groups and classes the
     main metrics, unless `everything` is set.
@@ -42,7 +43,10 @@ def show(
         print(json.dumps({**document(result), **expected}, indent=2))
         return
     shown = view(result)
-    if sys.stdout.isatty() and not everything and Console().width < WIDE:
+    width = Console().width if sys.stdout.isatty() else None
+    if sentence := answer(shown):
+        print(sentence if width is None else textwrap.fill(sentence, width), end="\n\n")
+    if width is not None and width < WIDE and not everything:
         _print_ranked(shown)
     else:
         _print_all(shown)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.plot import style as plot_style
+from sojourn.report.answer import answer
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.script import security
 from sojourn.report.view import ResultView, Row, Section, view
@@ -24,7 +25,7 @@ def html(result: Result) -> str:
 <header>
 <h1>{name}</h1>
 <p class="note">{escape(_subtitle(result))}</p>
-</header>
+{_answer(shown)}</header>
 {validity(result)}
 {_notices(result)}
 {_findings(shown)}
@@ -152,6 +153,11 @@ def validity(result: Result, of: str = "") -> str:
         f'<section class="validity {verdict}"{role}><h2>{title}: {verdict}</h2>'
         f"<p>{said}</p><ul>{items}</ul></section>"
     )
+
+
+def _answer(shown: ResultView) -> str:
+    sentence = answer(shown)
+    return "" if sentence is None else f"<p><strong>{escape(sentence)}</strong></p>\n"
 
 
 def _findings(shown: ResultView) -> str:

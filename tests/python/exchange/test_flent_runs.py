@@ -177,7 +177,7 @@ def drawn(random_: random.Random) -> tuple[dict[str, Any], dict[str, float]]:
 
 def test_goodput_of_random_files_is_that_of_their_samples(tmp_path: Path) -> None:
     random_ = random.Random(30)  # noqa: S311 - not cryptography
-    for case in range(120):
+    for case in range(40):
         content, expected = drawn(random_)
         found = read(tmp_path, content)
         row = per_run(found).row(0, named=True)

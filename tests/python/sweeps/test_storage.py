@@ -96,7 +96,7 @@ for number, place in enumerate(places):
 
 def test_a_save_that_is_killed_leaves_the_old_sweep_or_the_new_one(tmp_path: Path) -> None:
     """A fault of each operation of the protocol is a test of ``sojourn-store``."""
-    places = [tmp_path / f"{number}" for number in range(150)]
+    places = [tmp_path / f"{number}" for number in range(60)]
     for place in places:
         swept(3).save(place)
     done = subprocess.run(

@@ -1,0 +1,66 @@
+"""The answer of a comparison in one sentence, from the intervals of its differences."""
+
+from sojourn.report.view import ResultView, Row
+from sojourn.result import formatting
+
+LATENCY = "induced_latency_ms"
+GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": "goodput_up_mbit_per_s"}
+# Bootstrap intervals of fewer runs are too narrow to judge by.
+FEWEST = 5
+# Smaller changes of goodput do not matter; an interval within this shows that there is none.
+SAME_PERCENT = 1.0
+
+
+def answer(shown: ResultView) -> str | None:
+    """Say what the best queue changes; None if one arm or no latency under load was measured.
+
+    The best arm is that with the lowest latency under load among those that differ from the first.
+    """
+    base = shown.whole.estimates.get((shown.baseline, LATENCY))
+    changes = {arm: shown.whole.differences.get((arm, LATENCY)) for arm in shown.others}
+    compared = {arm: row for arm, row in changes.items() if row is not None}
+    if base is None or not compared:
+        return None
+    if any(row["n"] < FEWEST for row in compared.values()):
+        fewest = min(row["n"] for row in compared.values())
+        runs = formatting.counted(fewest, "run")
+        return f"Too few runs to judge: {runs} per arm; expected at least {FEWEST}."
+    lower = {arm: row for arm, row in compared.items() if row["significant"] and row["mean"] < 0}
+    if not lower:
+        return (
+            f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
+            f"takes {_ms(base['mean'])} more than on an idle line."
+        )
+    best = min(lower, key=lambda arm: lower[arm]["mean"])
+    remaining = shown.whole.estimates[best, LATENCY]["mean"]
+    return (
+        f"With {best}, a ping under load takes {_ms(remaining)} more than on an idle line instead "
+        f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}."
+    )
+
+
+def _goodputs(shown: ResultView, arm: str) -> str:
+    """Say what the arm changes in the goodput of each direction."""
+    clauses = []
+    for name, column in GOODPUT.items():
+        base = shown.whole.estimates.get((shown.baseline, column))
+        change = shown.whole.differences.get((arm, column))
+        if base is not None and change is not None and base["mean"] > 0:
+            clauses.append(f"{name} {_change(change, base['mean'])}")
+    return f"; {', '.join(clauses)}" if clauses else ""
+
+
+def _change(change: Row, base: float) -> str:
+    low, mean, high = (100.0 * change[name] / base for name in ("low", "mean", "high"))
+    if low > -SAME_PERCENT and high < SAME_PERCENT:
+        return "keep their goodput"
+    if not change["significant"]:
+        return "do not differ clearly"
+    verb = "gain" if mean > 0 else "lose"
+    return f"{verb} {formatting.significant(float(f'{abs(mean):.2g}'))} %"
+
+
+def _ms(value: float) -> str:
+    """Write a time with two significant digits, from 1000 ms in seconds."""
+    unit, scaled = ("s", value / 1000.0) if abs(value) >= 1000.0 else ("ms", value)  # noqa: PLR2004
+    return f"{float(f'{scaled:.2g}'):g} {unit}".replace("-", "−")

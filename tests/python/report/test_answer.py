@@ -1,0 +1,75 @@
+"""The sentence says what the intervals show, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from sojourn.report.answer import GOODPUT, LATENCY, answer
+from sojourn.report.view import ResultView, Section
+
+DOWN, UP = GOODPUT.values()
+Numbers = dict[str, tuple[float, ...]]
+
+
+def compared(base: dict[str, float], n: int = 10, **arms: Numbers) -> ResultView:
+    """A comparison with `fifo`: low end, mean and high end of each difference of an arm."""
+    estimates: dict[tuple[str, str], dict[str, Any]] = {
+        ("fifo", column): {"mean": mean} for column, mean in base.items()
+    }
+    differences = {}
+    for arm, changes in arms.items():
+        for column, (low, mean, high) in changes.items():
+            estimates[arm, column] = {"mean": base[column] + mean}
+            significant = low > 0 or high < 0
+            row = {"n": n, "low": low, "mean": mean, "high": high, "significant": significant}
+            differences[arm, column] = row
+    whole = Section(name=None, metrics=[], estimates=estimates, differences=differences)
+    return ResultView(
+        title="x", arms=["fifo", *arms], whole=whole, groups=[], classes=[], applications=[]
+    )
+
+
+BASE = {LATENCY: 1061.0, DOWN: 50.0, UP: 10.0}
+
+
+def test_the_arm_with_the_least_latency_is_named_with_what_it_costs() -> None:
+    shown = compared(
+        BASE,
+        codel={LATENCY: (-1057.0, -1056.0, -1055.0)},
+        fq={
+            LATENCY: (-1060.5, -1060.28, -1060.0),
+            DOWN: (30.0, 40.0, 50.0),
+            UP: (-0.4, -0.34, -0.3),
+        },
+    )
+    assert answer(shown) == (
+        "With fq, a ping under load takes 0.72 ms more than on an idle line instead of 1.1 s with "
+        "fifo; downloads gain 80 %, uploads lose 3.4 %."
+    )
+
+
+def test_goodput_that_does_not_change_is_told_from_one_that_is_not_known() -> None:
+    latency = (-1001.0, -1000.0, -999.0)
+    shown = compared(BASE, fq={LATENCY: latency, DOWN: (-0.4, -0.1, 0.2), UP: (-1.0, -0.3, 0.4)})
+    assert answer(shown) == (
+        "With fq, a ping under load takes 61 ms more than on an idle line instead of 1.1 s with "
+        "fifo; downloads keep their goodput, uploads do not differ clearly."
+    )
+
+
+@pytest.mark.parametrize("interval", [(-3.0, -1.0, 1.0), (1.0, 2.0, 3.0)])
+def test_no_arm_is_praised_without_an_interval_below_0(interval: tuple[float, ...]) -> None:
+    assert answer(compared(BASE, fq={LATENCY: interval})) == (
+        "No arm has clearly less latency under load than fifo, with which a ping takes 1.1 s more "
+        "than on an idle line."
+    )
+
+
+def test_few_runs_are_not_judged() -> None:
+    shown = compared(BASE, n=4, fq={LATENCY: (-9.0, -8.0, -7.0)})
+    assert answer(shown) == "Too few runs to judge: 4 runs per arm; expected at least 5."
+
+
+def test_one_arm_and_runs_without_pings_have_no_answer() -> None:
+    assert answer(compared(BASE)) is None
+    assert answer(compared({UP: 10.0}, fq={UP: (1.0, 2.0, 3.0)})) is None
