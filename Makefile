@@ -20,7 +20,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,10 @@ lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI, and which crates are yanked.
 	$(PYTHON) tools/advisories.py --update
 
-demo: setup ## Reproduce a published study: about a minute on two cores.
+demo: setup ## Compare four queues on a home line: 4 s.
+	$(BIN)/sojourn demo
+
+paper: setup ## Reproduce a published study: about a minute on two cores.
 	$(BIN)/sojourn reproduce residential --force
 
 cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.

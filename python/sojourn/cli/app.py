@@ -25,6 +25,7 @@ from sojourn.errors import QueueWarning
 # Subcommands by the heading of the help, in its order: name, module and function.
 COMMANDS = {
     "Compare": (
+        ("demo", "demo", "demo"),
         ("compare", "compare", "compare"),
         ("run", "run", "run"),
         ("sweep", "sweep", "sweep"),

@@ -104,10 +104,10 @@ def compare(
 ) -> int:
     """Compare queues in both directions of an access link."""
     planned = given.plan()
-    rates = presets.line_rates(planned.preset, planned.link, LINK)
+    rates = _rates(planned)
     session.warn_of_bytes(rates.down, rates.up, *planned.queues, *change)
     session.note_queues(*planned.queues)
-    scenario = with_changes(_scenario(planned, rates), change)
+    scenario = with_changes(access_link(planned), change)
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
         return 0
@@ -126,8 +126,13 @@ def compare(
     return session.describe(request) if dry_run else session.execute(request)
 
 
-def _scenario(plan: ComparePlan, rates: presets.Rates) -> Scenario:
+def _rates(plan: ComparePlan) -> presets.Rates:
+    return presets.line_rates(plan.preset, plan.link, LINK)
+
+
+def access_link(plan: ComparePlan) -> Scenario:
     """Compose the scenario, with an arm per queue."""
+    rates = _rates(plan)
     with in_argument("traffic", plan.traffic):
         groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
     _check_duration(plan.duration, groups)

@@ -43,10 +43,10 @@ def show(
         print(json.dumps({**document(result), **expected}, indent=2))
         return
     shown = view(result)
-    width = Console().width if sys.stdout.isatty() else None
     if sentence := answer(shown):
-        print(sentence if width is None else textwrap.fill(sentence, width), end="\n\n")
-    if width is not None and width < WIDE and not everything:
+        print_note(sentence)
+        print()
+    if sys.stdout.isatty() and not everything and Console().width < WIDE:
         _print_ranked(shown)
     else:
         _print_all(shown)

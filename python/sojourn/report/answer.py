@@ -4,11 +4,14 @@ from sojourn.report.view import ResultView, Row
 from sojourn.result import formatting
 
 LATENCY = "induced_latency_ms"
-GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": "goodput_up_mbit_per_s"}
+UPLOADS = "goodput_up_mbit_per_s"
+GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": UPLOADS}
 # Bootstrap intervals of fewer runs are too narrow to judge by.
 FEWEST = 5
 # Smaller changes of goodput do not matter; an interval within this shows that there is none.
 SAME_PERCENT = 1.0
+# A direction with less of the data than this carries calls and no transfers.
+LEAST_SHARE = 0.05
 
 
 def answer(shown: ResultView) -> str | None:
@@ -41,12 +44,18 @@ def answer(shown: ResultView) -> str | None:
 
 def _goodputs(shown: ResultView, arm: str) -> str:
     """Say what the arm changes in the goodput of each direction."""
-    clauses = []
-    for name, column in GOODPUT.items():
-        base = shown.whole.estimates.get((shown.baseline, column))
-        change = shown.whole.differences.get((arm, column))
-        if base is not None and change is not None and base["mean"] > 0:
-            clauses.append(f"{name} {_change(change, base['mean'])}")
+    rows = {
+        name: row
+        for name, column in GOODPUT.items()
+        if (row := shown.whole.estimates.get((shown.baseline, column))) is not None
+    }
+    most = max((row["mean"] for row in rows.values()), default=0.0)
+    clauses = [
+        f"{name} {_change(change, row['mean'])}"
+        for name, row in rows.items()
+        if row["mean"] > LEAST_SHARE * most
+        and (change := shown.whole.differences.get((arm, GOODPUT[name]))) is not None
+    ]
     return f"; {', '.join(clauses)}" if clauses else ""
 
 
@@ -62,5 +71,7 @@ def _change(change: Row, base: float) -> str:
 
 def _ms(value: float) -> str:
     """Write a time with two significant digits, from 1000 ms in seconds."""
-    unit, scaled = ("s", value / 1000.0) if abs(value) >= 1000.0 else ("ms", value)  # noqa: PLR2004
-    return f"{float(f'{scaled:.2g}'):g} {unit}".replace("-", "−")
+    second = 1000.0
+    unit, scaled = ("s", value / second) if abs(value) >= second else ("ms", value)
+    places = 2 if abs(scaled) < 1.0 else 1 if abs(scaled) < 10.0 else 0  # noqa: PLR2004 - digits
+    return f"{scaled:.{places}f} {unit}".replace("-", "−")

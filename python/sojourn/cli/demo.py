@@ -1,0 +1,72 @@
+"""``sojourn demo``: four queues on a home line, in seconds."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from sojourn.cli import session
+from sojourn.cli.compare import ComparePlan, access_link
+from sojourn.cli.options import REPORT
+from sojourn.cli.plans import command
+from sojourn.cli.tables import print_note, print_table
+from sojourn.execute.run import RunPlan
+from sojourn.report.answer import LATENCY, UPLOADS, answer
+from sojourn.report.view import view
+from sojourn.result import Result
+
+PLAN = ComparePlan(
+    queues=("pfifo", "codel", "fq_codel", "cake"), link="50/10mbit", traffic="tcp_2up+voip"
+)
+CALL = "voip up"
+MOS = "mos_mean"
+NEXT = {
+    "sojourn compare pfifo cake --link 100/20mbit": "your line",
+    "sojourn advise --preset vdsl": "settings for your router",
+    "sojourn live --qdisc fq_codel -- ping -c 3 '$SOJOURN_SERVER'": "a program behind a queue",
+    "sojourn qdiscs cake": "the parameters of a queue",
+}
+
+
+@command()
+def demo(*, report: Annotated[Path, replace(REPORT, metavar="FILE")] = Path("demo.html")) -> int:
+    """Compare four queues on a home line with two uploads and a call; takes seconds."""
+    output = session.Output(report=report)
+    code = session.execute(
+        session.RunRequest(run=RunPlan(access_link(PLAN)), output=output, show=_show)
+    )
+    if code == 0:
+        width = max(map(len, NEXT))
+        print("\nNext:")
+        for line, purpose in NEXT.items():
+            print(f"  {line:{width}}  {purpose}")
+    return code
+
+
+def _show(result: Result) -> None:
+    """Print one row per queue, and what follows from them."""
+    shown = view(result)
+    call = next(one for one in shown.sections if one.name == CALL)
+    columns = [
+        (section, metric, heading)
+        for section, column, heading in (
+            (shown.whole, LATENCY, "ping under load [ms]"),
+            (shown.whole, UPLOADS, "upload [Mbit/s]"),
+            (call, MOS, "call [MOS, 1 to 4.5]"),
+        )
+        for metric in section.metrics
+        if metric.column == column
+    ]
+    rows = [
+        [arm, *(section.estimate(arm, metric) for section, metric, _ in columns)]
+        for arm in shown.arms
+    ]
+    checked = result.scenario.checked
+    runs = checked.replications
+    print_note(
+        f"A line of 50/10 Mbit/s, two uploads and a call: {runs} runs of {checked.duration_s:g} s "
+        "for each queue."
+    )
+    print()
+    head = ["queue", *(heading for _, _, heading in columns)]
+    print_table(head, rows, title=f"means of {runs} runs ± half the 95 % interval")
+    print_note(f"{answer(shown)}")
