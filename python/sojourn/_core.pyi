@@ -51,6 +51,7 @@ __all__ = [
     "enter_user_namespace",
     "estimate",
     "jain",
+    "limit_memory",
     "live_buffer_bytes",
     "max_seed",
     "message",
@@ -81,6 +82,7 @@ __all__ = [
     "tc_line",
     "traffic_types",
     "version",
+    "worker_memory",
 ]
 
 class SojournError(Exception):
@@ -600,6 +602,17 @@ def estimate(scenario: Scenario, *, jobs: int | None = None, metrics: bool = Fal
     {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}. With
     `metrics`, only the metrics of runs are kept, not their tables.
     """
+
+def limit_memory(limit: int | None, *, worker: bool = False) -> None:
+    """Stop runs of this process from now on before it takes more memory than `limit` bytes.
+
+    What it has in memory besides Python and its libraries does not count; None: no limit. The error
+    is a `ScenarioError` whose path is max_memory. `worker`: the process has a share of the memory
+    of another one, and the pages that both share do not count.
+    """
+
+def worker_memory(workers: int) -> int | None:
+    """Return the share of each of several worker processes in the limit of this one, in bytes."""
 
 def check_jobs(jobs: int) -> None:
     """Raise a :class:`ScenarioError` if `run` does not accept this number of jobs."""

@@ -36,8 +36,9 @@ pub trait Backend: Send + Sync {
     /// Runs a plan and passes its records to `sink`: one per link and one per flow, in the order of
     /// the plan.
     ///
-    /// A backend asks `cancellation` at least once per sample interval, with the time that it has
-    /// reached. After [`Completion::Cancelled`] the records in the sink are incomplete and must not be used.
+    /// A backend asks `cancellation` at least once per sample interval and before it can take much more memory, with the
+    /// time that it has reached. After [`Completion::Cancelled`] the records in the sink are incomplete and must not be
+    /// used.
     ///
     /// # Errors
     /// If the plan is not valid or not supported, or the run fails.
@@ -87,8 +88,13 @@ impl<'a> Cancellation<'a> {
 
     /// Whether the run should stop; `time` is the simulated time.
     pub fn is_requested_at(&self, time: Instant) -> bool {
-        (self.reached)(time);
+        self.report(time);
         self.is_requested()
+    }
+
+    /// Reports the simulated time.
+    pub fn report(&self, time: Instant) {
+        (self.reached)(time);
     }
 }
 
@@ -185,6 +191,8 @@ pub enum BackendError {
     Plan(ConfigError),
     /// The plan needs more than the backend has.
     Unsupported(Unsupported),
+    /// The run was stopped before the process took more memory than it may; the text says which run and when.
+    Memory(String),
     /// The machine lacks something that the backend needs; the text says what, and what to do about it.
     Environment(String),
     /// The backend failed.
@@ -201,7 +209,7 @@ impl fmt::Display for BackendError {
         match self {
             Self::Plan(error) => error.fmt(f),
             Self::Unsupported(error) => error.fmt(f),
-            Self::Environment(problem) => f.write_str(problem),
+            Self::Memory(problem) | Self::Environment(problem) => f.write_str(problem),
             Self::Failed { backend, reason } => write!(f, "backend \"{backend}\": {reason}"),
         }
     }

@@ -16,11 +16,11 @@ use sojourn_scenario::{Load, Scenario};
 const PACKETS_PER_S: f64 = 2_880_000.0;
 
 /// Python with its libraries, and the tables of metrics.
-const PROCESS: u64 = 150 << 20;
+pub(crate) const PROCESS: u64 = 150 << 20;
 /// A worker process for queues written in Python, without the pages that it shares with others.
 const WORKER: u64 = 50 << 20;
 /// The helper processes of all workers.
-const WORKERS: u64 = 20 << 20;
+pub(crate) const WORKERS: u64 = 20 << 20;
 /// A packet in a queue that grew by doubling, or on a wire.
 const PACKET: u64 = 130;
 /// Sender state per unacknowledged packet.
@@ -293,6 +293,11 @@ fn kept(config: &Config, load: &Load) -> Vec<Part> {
     let cause = "the totals of every run are kept".to_owned();
     parts.push(Part::new("replications", cause, PIECE + rows * ROWS));
     parts
+}
+
+/// Memory of the tables of a run, at most.
+pub(crate) fn tables(config: &Config) -> u64 {
+    total(&kept(config, &config.load()))
 }
 
 /// Memory of the metrics of a run.

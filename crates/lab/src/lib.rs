@@ -19,6 +19,7 @@ mod run;
 mod save;
 mod stats;
 mod tables;
+mod watch;
 
 pub use budget::{Estimate, Kept, Part as MemoryPart, default_limit, estimate};
 pub use capture::{Capture, check_capture};
@@ -42,3 +43,4 @@ pub use sojourn_scenario::{
 pub use sojourn_store::{Disk, RunStore};
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use tables::{Table, TableKind, column_catalogue_json};
+pub use watch::{limit_memory, limit_worker_memory, worker_memory};

@@ -10,7 +10,7 @@ use std::thread;
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported, locked};
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::QueueFailure;
+use sojourn_qdisc::{PYTHON_PREFIX, QueueFailure};
 use sojourn_records::Records;
 use sojourn_scenario::{Plan, Scenario};
 
@@ -21,6 +21,8 @@ use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
 use crate::outcome::{Outcome, Piece};
 use crate::tables::Cell;
+use crate::watch::Watched;
+use crate::{budget, watch};
 
 /// How a scenario is run; none of it changes the records of a deterministic backend.
 #[derive(Clone, Copy)]
@@ -230,14 +232,18 @@ impl<'a> Run<'a> {
         self.scenario.arms().nth(self.arm).unwrap_or_default()
     }
 
-    /// Executes it, captured or not. A queue from outside that fails panics with the name of the run.
+    /// Executes it, captured or not, with memory left for `tables` bytes. A queue from outside that fails panics with
+    /// the name of the run.
     pub(crate) fn records(
         &self,
         plan: &Plan,
         cancellation: &Cancellation<'_>,
         capture: Option<&Capture>,
+        tables: u64,
     ) -> Result<(Completion, Records), BackendError> {
-        let execute = || {
+        let (arm, replication) = (self.arm(), self.replication);
+        let name = format!("arm \"{arm}\", replication {replication}");
+        let execute = |cancellation: &Cancellation<'_>| {
             let Some(capture) = capture else {
                 let mut records = Records::default();
                 let completion = self.backend.run(plan, cancellation, &mut records)?;
@@ -247,10 +253,17 @@ impl<'a> Run<'a> {
             let completion = self.backend.run(plan, cancellation, &mut sink)?;
             Ok((completion, sink.records))
         };
-        catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|mut panic| {
+        let mut links = plan.config.links.iter();
+        let of = Watched {
+            name: &name,
+            duration: plan.config.duration,
+            tables,
+            is_python: links.any(|link| link.qdisc.to_string().contains(PYTHON_PREFIX)),
+        };
+        let watched = || watch::watched(&of, cancellation, execute);
+        catch_unwind(AssertUnwindSafe(watched)).unwrap_or_else(|mut panic| {
             if let Some(failure) = panic.downcast_mut::<QueueFailure>() {
-                let (arm, replication) = (self.arm(), self.replication);
-                failure.run = Some(format!("arm \"{arm}\", replication {replication}"));
+                failure.run = Some(name.clone());
             }
             resume_unwind(panic)
         })
@@ -263,7 +276,8 @@ impl<'a> Run<'a> {
         capture: Option<&Capture>,
     ) -> Result<Option<Piece>, BackendError> {
         let plan = self.plan();
-        let (completion, records) = self.records(&plan, cancellation, capture)?;
+        let tables = budget::tables(&plan.config);
+        let (completion, records) = self.records(&plan, cancellation, capture, tables)?;
         let finished = completion == Completion::Finished;
         Ok(finished.then(|| Piece::of(self.cell(&plan, &records))))
     }
@@ -287,7 +301,7 @@ pub fn run_while_it_lasts(
         reason,
     };
     let run = Run::numbered(backend, scenario, 0);
-    let (_, records) = run.records(&run.plan(), cancellation, capture)?;
+    let (_, records) = run.records(&run.plan(), cancellation, capture, 0)?;
     let millis = taken().as_nanos().div_ceil(1_000_000).max(1);
     let duration = ("duration".to_owned(), format!("\"{millis}ms\""));
     let lasted = scenario.changed(&[duration]);

@@ -219,6 +219,22 @@ fn backends_are_found_by_name_and_the_first_is_the_default() {
 }
 
 #[test]
+fn the_simulator_asks_every_thousand_events_whether_to_go_on() {
+    let text = SCENARIO.replace("\"1mbit\"", "\"7mbit\"");
+    let text = text.replace("\"2s\"", "\"20s\"\nsample = \"20s\"");
+    let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
+    let asked = AtomicUsize::new(0);
+    let count = || asked.fetch_add(1, Ordering::Relaxed) > usize::MAX - 1;
+    let mut records = Records::default();
+    let done = Simulator::default().run(&plan, &Cancellation::new(&count), &mut records);
+    assert_eq!(done.unwrap(), Completion::Finished);
+    // Each packet is at least one event.
+    let packets = records.flows[0].totals.sent_packets;
+    assert!(packets > 11_000, "{packets}");
+    assert!(asked.into_inner() as u64 >= packets / 1_024);
+}
+
+#[test]
 fn the_simulator_says_that_it_is_deterministic() {
     let never = AtomicBool::new(false);
     let outcome = run_on(&Simulator::default(), SCENARIO, &never).unwrap();

@@ -158,6 +158,13 @@ impl From<BackendError> for Failure {
             BackendError::Plan(_) | BackendError::Unsupported(_) => {
                 Self::Scenario(error.to_string().into())
             }
+            // Python adds the value of the argument.
+            BackendError::Memory(problem) => Self::Scenario(Invalid {
+                text: problem.clone(),
+                path: Some("max_memory".to_owned()),
+                problem: Some(problem),
+                value: None,
+            }),
             BackendError::Environment(problem) => Self::Unavailable(problem),
             BackendError::Failed { .. } => Self::Other(error.to_string()),
         }

@@ -102,6 +102,8 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::check_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(run::default_max_memory, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
+    module.add_function(wrap_pyfunction!(run::limit_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(run::worker_memory, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;

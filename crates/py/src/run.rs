@@ -148,6 +148,26 @@ pub(crate) fn default_max_memory() -> Option<u64> {
     sojourn_lab::default_limit()
 }
 
+/// Stop runs of this process from now on before it takes more memory than `limit` bytes, without what it has in memory
+/// besides Python and its libraries; None: no limit. The error is a `ScenarioError` whose path is `max_memory`.
+///
+/// `worker`: the process has a share of the memory of another one, and the pages that both share do not count.
+#[pyfunction]
+#[pyo3(signature = (limit, *, worker=false))]
+pub(crate) fn limit_memory(limit: Option<u64>, worker: bool) {
+    if worker {
+        sojourn_lab::limit_worker_memory(limit);
+    } else {
+        sojourn_lab::limit_memory(limit);
+    }
+}
+
+/// Return the share of each of several worker processes in the limit of this one, in bytes; None: no limit.
+#[pyfunction]
+pub(crate) fn worker_memory(workers: u64) -> Option<u64> {
+    sojourn_lab::worker_memory(workers)
+}
+
 /// Raise a `ScenarioError` if `run` does not accept this number of jobs.
 #[pyfunction]
 pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {

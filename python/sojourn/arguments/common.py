@@ -202,7 +202,7 @@ MaxMemory = Annotated[
     str | None,
     Argument(
         help="Maximum memory for the runs, such as 4gb; a scenario that may need more is "
-        "rejected before the first run.",
+        "rejected before the first run, and runs that need more are stopped.",
         unset=DEFAULT_MEMORY,
         kind="size",
         metavar="SIZE",

@@ -67,7 +67,14 @@ def agree(
         # Live first, so that a machine that cannot do live runs fails at once.
         executions: list[continued.KeptResult] = []
         for backend in (LIVE, SIMULATOR):
-            executions.append(_executed(scenarios[backend], backend, jobs=jobs, fresh=fresh))
+            execution = _executed(
+                scenarios[backend],
+                backend,
+                jobs=jobs,
+                fresh=fresh,
+                max_memory=planned.max_memory,
+            )
+            executions.append(execution)
             if not executions[-1].result.complete:
                 return _interrupted(executions, backend)
         live, simulated = (execution.result for execution in executions)
@@ -95,7 +102,7 @@ def _claimed(
 
 
 def _executed(
-    scenario: Scenario, backend: str, *, jobs: int | None, fresh: bool
+    scenario: Scenario, backend: str, *, jobs: int | None, fresh: bool, max_memory: str | None
 ) -> continued.KeptResult:
     """Execute the runs of one backend; keep them in the run store."""
     what = "live runs" if backend == LIVE else "simulated runs"
@@ -111,6 +118,7 @@ def _executed(
             progress=progress,
             backend=backend,
             fresh=fresh,
+            max_memory=max_memory,
             announce=announce,
         )
 

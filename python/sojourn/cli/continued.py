@@ -53,6 +53,7 @@ def run(
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
     fresh: bool,
+    max_memory: str | None,
     backend: str | None = None,
     announce: Callable[[int, Scenario], object] | None = None,
     pcap: Path | str | None = None,
@@ -84,6 +85,7 @@ def run(
             progress=progress,
             backend=backend,
             invocation=invocation,
+            max_memory=max_memory,
             pcap=pcap,
             force=force,
         )

@@ -396,6 +396,7 @@ def _results(
                     jobs=options.jobs,
                     progress=progress,
                     fresh=options.fresh,
+                    max_memory=options.max_memory,
                     announce=announced,
                 )
             seconds = time.monotonic() - started

@@ -117,6 +117,7 @@ class _Runs:
             jobs=self._jobs,
             progress=advanced,
             fresh=self._fresh,
+            max_memory=None,
             announce=lambda _finished, _scenario: None,
         )
         self.done += execution.result.finished

@@ -226,6 +226,7 @@ def execute(request: RunRequest) -> int:
                 progress=progress,
                 backend=request.run.on,
                 fresh=request.run.fresh,
+                max_memory=request.run.max_memory,
                 pcap=request.run.pcap,
                 force=request.output.force,
             )

@@ -99,6 +99,7 @@ def sweep(
             until=planned.until,
             backend=where.backend,
             store=at.store,
+            max_memory=plan.max_memory,
         )
         result, interrupted = executed(planned, execution, processors[0])
         if out is not None:

@@ -87,7 +87,7 @@ def test(
         try:
             for file, scenario, tables, planned, expected in tests:
                 run = _scenario if planned is None else _sweep
-                with spelled(FileSpelling("sweep", tables)):
+                with budget.enforced(max_memory), spelled(FileSpelling("sweep", tables)):
                     judgements = run(
                         scenario, planned, expected, jobs=jobs, backend=on, fresh=fresh
                     )
@@ -163,6 +163,7 @@ def _scenario(
             progress=progress,
             backend=backend,
             fresh=fresh,
+            max_memory=None,
             announce=lambda *_: None,
         )
     complete = execution.result.complete

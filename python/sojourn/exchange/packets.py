@@ -70,7 +70,7 @@ def _repeat(result: Result, arm: str, path: Path) -> None:
     arms = [one for one in scenario.arms if one.name == arm]
     checked = scenario.replace(arms=arms, replications=1).checked
     budget.check(checked, jobs=1, max_memory=None)
-    with _core.Replacement(path) as temporary:
+    with budget.enforced(None), _core.Replacement(path) as temporary:
         capture = _core.Capture(temporary)
         outcome = _core.run(checked, jobs=1, backend=_backend(result), capture=capture)
         if not outcome.complete:

@@ -109,8 +109,9 @@ def executed(
     executor = loky.get_reusable_executor(
         max_workers=workers, timeout=60, initializer=_depend_on, initargs=(os.getpid(),)
     )
+    memory = _core.worker_memory(workers)
     futures: dict[Future[bytes | Failed], int] = {
-        executor.submit(_one, payload, number, backend, metrics=metrics): number
+        executor.submit(_one, payload, number, backend, metrics=metrics, memory=memory): number
         for number in numbers
     }
     finished = 0
@@ -229,8 +230,11 @@ def prepared(payload: bytes) -> _core.Scenario:
     return _core.Scenario.from_json(document)
 
 
-def _one(payload: bytes, number: int, backend: str | None, *, metrics: bool) -> bytes | Failed:
-    """Run one run of a scenario in a process of its own."""
+def _one(
+    payload: bytes, number: int, backend: str | None, *, metrics: bool, memory: int | None
+) -> bytes | Failed:
+    """Run one run of a scenario in a process of its own, with at most so many bytes."""
+    _core.limit_memory(memory, worker=True)
     try:
         scenario = prepared(payload)
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object

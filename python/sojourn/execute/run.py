@@ -111,7 +111,7 @@ def run(plan: RunPlan) -> Result:
     ScenarioError
         There are several runs and `pcap` is set. The backend is unknown or does not support the
         scenario, an argument is out of range, or the runs may need more than `max_memory`; the
-        message names the key that needs the most.
+        message names the key that needs the most, or the run that was stopped.
     QueueError
         A queue written in Python failed (the cause has its traceback), or its class cannot be
         sent to another process.
@@ -142,6 +142,7 @@ def run(plan: RunPlan) -> Result:
         jobs=plan.jobs,
         progress=plan.progress,
         backend=plan.on,
+        max_memory=plan.max_memory,
         pcap=plan.pcap,
         force=plan.force,
     )
@@ -164,6 +165,7 @@ def execute(
     progress: Callable[[int, int], object] | None,
     backend: str | None,
     invocation: _core.Invocation | None,
+    max_memory: str | None,
     pcap: str | Path | None = None,
     force: bool = False,
 ) -> _core.Outcome:
@@ -173,7 +175,7 @@ def execute(
     outcome = None
     try:
         # One run is captured, which needs no processes.
-        with captures.capturing(pcap, force=force) as capture:
+        with budget.enforced(max_memory), captures.capturing(pcap, force=force) as capture:
             run_all = (
                 partial(processes.run, queues=queues)
                 if on_processes

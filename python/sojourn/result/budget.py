@@ -2,6 +2,9 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from sojourn import _core
@@ -15,6 +18,8 @@ LIVE = "live"
 SIMULATED = ("packets", "events", "cpu_s")
 # Results that need more than this share of the memory of the machine are announced.
 LARGE_SHARE = 0.25
+# Whether runs have a limit already.
+_ENFORCED = ContextVar("enforced", default=False)
 
 
 def limit(max_memory: str | None) -> int | None:
@@ -66,6 +71,30 @@ def check(
     runs = "all runs" if name is None else f"all runs of {name}"
     cause = f"{most['place']}: {most['cause']} ({size(most['bytes'])}); {runs} may take"
     refuse(f"{cause} {size(needed)}", max_memory, allowed, "a smaller scenario")
+
+
+@contextmanager
+def enforced(max_memory: str | None) -> Iterator[None]:
+    """Stop runs before this process takes more memory than the limit, unless they have one."""
+    if _ENFORCED.get():
+        yield
+        return
+    allowed = limit(max_memory)
+    _core.limit_memory(allowed)
+    token = _ENFORCED.set(True)
+    try:
+        yield
+    except _core.ScenarioError as error:
+        if error.path != "max_memory":
+            raise
+        if max_memory is None:
+            message = f"{error.problem}, {DEFAULT_MEMORY}; expected a smaller scenario"
+            raise _core.ScenarioError(message) from None
+        rule = "too little for {cause}; expected more memory or a smaller scenario"
+        raise ArgumentError("max_memory", max_memory, rule, cause=error.problem) from None
+    finally:
+        _ENFORCED.reset(token)
+        _core.limit_memory(None)
 
 
 def refuse(cause: str, max_memory: str | None, allowed: int, instead: str) -> NoReturn:

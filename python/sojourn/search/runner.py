@@ -140,6 +140,7 @@ class Runner:
             executor=self.executor,
             backend=self.backend,
             store=self.store,
+            max_memory=self.max_memory,
             progress=lambda done, _total: self._report(done),
         )
         try:

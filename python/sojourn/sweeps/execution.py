@@ -13,6 +13,7 @@ from sojourn.arguments import ArgumentError, in_argument
 from sojourn.execute.executor import Executor
 from sojourn.execute.points import PointGroup
 from sojourn.execute.runs import ERRORS, Row, RowStore, Run, by_scenario, meter
+from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.naming import metric_column
 from sojourn.result.student import mean_and_interval
@@ -86,6 +87,7 @@ class Execution:
     backend: str | None = None
     store: RowStore | None = None
     progress: Callable[[int, int], object] | None = None
+    max_memory: str | None = None
     total: int = 0
     finished: int = 0
     # Runs that were in the store.
@@ -136,7 +138,10 @@ class Execution:
                 else:
                     done(group)
 
-        with closing(self.executor.execute(parts())) as finished:
+        with (
+            budget.enforced(self.max_memory),
+            closing(self.executor.execute(parts())) as finished,
+        ):
             for rows in finished:
                 found = _by_group(rows, missing)
                 # Store first, so that errors below lose no finished run.

@@ -350,6 +350,7 @@ def sweep(plan: SweepPlan) -> SweepResult:
             backend=where.backend,
             store=at.store,
             progress=plan.progress,
+            max_memory=plan.max_memory,
         )
         result = execute(planned, execution)
     for text in at.all_warnings(execution.failure):

@@ -156,7 +156,14 @@ def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
         monkeypatch.setattr(_core, "backend_concurrency", lambda _name, limit=limit: limit)
         # The processes have the real registry: they refuse a name that this one accepts.
         with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
-            execute(twice.checked, jobs=2, progress=None, backend="x", invocation=None)
+            execute(
+                twice.checked,
+                jobs=2,
+                progress=None,
+                backend="x",
+                invocation=None,
+                max_memory=None,
+            )
         backend = _core.backend_names()[0]
         result = sj.run(twice, jobs=2, on=backend)
         assert result.provenance["backend"]["name"] == backend

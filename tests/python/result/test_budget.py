@@ -248,6 +248,143 @@ def test_the_estimate_is_an_upper_bound_and_not_far_from_what_a_run_takes(name: 
     assert taken <= estimated <= FACTOR * taken, (taken, estimated)
 
 
+# Queues that keep memory which no estimate includes.
+HOARD = """
+import re
+import sys
+from collections import deque
+from pathlib import Path
+
+import sojourn as sj
+
+
+class Hoard(sj.PythonQueue):
+    def __init__(self):
+        self.packets, self.kept = deque(), []
+
+    def enqueue(self, now, packet):
+        self.kept.append(bytes(%s))
+        self.packets.append(packet)
+
+    def dequeue(self, now):
+        return self.packets.popleft() if self.packets else None
+
+
+def run(duration, jobs=1):
+    scenario = sj.Scenario(
+        links={
+            "up": sj.Link(rate="100mbit", qdisc=Hoard),
+            "down": sj.Link(rate="1mbit", qdisc="pfifo"),
+        },
+        traffic=[sj.Udp(direction="up", rate="90mbit")],
+        rtt="20ms",
+        duration=duration,
+        replications=jobs,
+    )
+    sj.run(scenario, max_memory="300mb", jobs=jobs)
+
+
+def peak():
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return re.search(r"VmHWM:\\s*(\\d+) kB", status)[1]
+
+
+if __name__ == "__main__":
+    run("1ms")
+    print(peak())
+    try:
+        run("60s", int(sys.argv[1]))
+    except sj.ScenarioError as error:
+        print(error)
+    print(peak())
+"""
+STOPPED = r"stopped at \d+\.\d{3} s of 60 s: %s needs \d+\.\d MB, more than %s MB; expected more "
+# 300 MiB.
+ALLOWED = 300 * 1_024
+
+
+def hoarded(folder: Path, kept: int, jobs: int) -> tuple[int, str, int]:
+    """Return the peak in kB after a short run, the error of runs that hoard, and their peak."""
+    (folder / "hoard.py").write_text(HOARD % kept, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "hoard.py", f"{jobs}"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    empty, message, peak = done.stdout.splitlines()
+    return int(empty), message, int(peak)
+
+
+@pytest.mark.parametrize("kept", [2_000, 20_000])
+def test_a_run_stops_before_it_takes_more_memory_than_it_may(tmp_path: Path, kept: int) -> None:
+    empty, message, peak = hoarded(tmp_path, kept, 1)
+    start = r"max_memory='300mb': too little for arm \"default\", replication 0, "
+    assert re.match(start + STOPPED % ("the process", "314.6"), message), message
+    assert peak - empty <= 1.05 * ALLOWED
+    assert peak > 0.95 * ALLOWED
+
+
+def test_runs_on_processes_share_the_memory(tmp_path: Path) -> None:
+    _, message, _ = hoarded(tmp_path, 2_000, 2)
+    assert re.search(STOPPED % ("a worker process", r"its share of \d+\.\d"), message), message
+
+
+# The estimate of these runs is not checked.
+UNCHECKED = """
+import sys
+from sojourn.cli import app
+from sojourn.result import budget
+
+budget.check = lambda *_, **__: None
+sys.exit(app.execute())
+"""
+
+
+def test_a_stopped_command_keeps_its_finished_runs(tmp_path: Path) -> None:
+    rate = "traffic[0].rate"
+    (tmp_path / "flood.toml").write_text(
+        f'duration = "2s"\n{DEEP}traffic = [{{ type = "udp", direction = "up", '
+        'rate = "1mbit", payload = "1b" }]\n',
+        encoding="utf-8",
+    )
+
+    def unchecked(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", UNCHECKED, *words],
+            cwd=tmp_path,
+            env=environment() | {"SOJOURN_STORE": f"{tmp_path / 'store'}"},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    low = ("--max-memory", "300mb", "--out", "kept")
+    both = ("--replications", "2", "--jobs", "2")
+    done = unchecked("run", "flood.toml", "-s", f"{rate}=30mbit", *both, *low)
+    start = r'--max-memory 300mb: too little for arm "default", replication [01], stopped at '
+    needs = (
+        r"\d\.\d{3} s of 2 s: the process needs \d{3}\.\d MB for 2 runs at once, more than 314\.6"
+    )
+    refused(done, 2, start + needs)
+    assert not (tmp_path / "kept").exists()
+    points = ("sweep", "flood.toml", "-p", f"{rate}=1mbit,2mbit,30mbit", "--jobs", "1")
+    done = unchecked(*points, *low)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, ""), lines
+    assert re.match(r"sojourn: --max-memory 300mb: too little for .* stopped at ", lines[-1])
+    assert not (tmp_path / "kept").exists()
+    done = unchecked(*points, "--max-memory", "2gb", "--out", "kept")
+    assert done.returncode == 0, done.stderr
+    assert "2 runs of 3 were stored" in done.stderr
+    assert (tmp_path / "kept").exists()
+
+
 def test_the_limit_can_be_set(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
     assert sojourn("run", "small.toml", "--max-memory", "1gb").returncode == 0

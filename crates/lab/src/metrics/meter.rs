@@ -119,7 +119,7 @@ impl Meter {
     ) -> Result<Option<Vec<u8>>, BackendError> {
         let run = Run::numbered(backend, &self.scenario, number);
         let plan = run.plan();
-        let (completion, records) = run.records(&plan, cancellation, None)?;
+        let (completion, records) = run.records(&plan, cancellation, None, 0)?;
         if completion != Completion::Finished {
             return Ok(None);
         }

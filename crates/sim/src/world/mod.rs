@@ -49,8 +49,11 @@ type Way = ((u16, u16), u16);
 /// Largest Ethernet frame: what queues take for the MTU.
 const FRAME: Bytes = Bytes(1_514);
 
-/// Simulates `config`. `keep_going` is asked once an interval of the series with the time
-/// reached; when it says no, the run ends and there are no records.
+/// Number of events after which a run asks whether to go on, besides once per interval of the series.
+const EVENTS_PER_QUESTION: u32 = 1 << 10;
+
+/// Simulates `config`. `keep_going` is asked once an interval of the series, and every thousand events, with the
+/// time reached; when it says no, the run ends and there are no records.
 ///
 /// # Errors
 /// If [`Config::check`] finds a fault, or a flow is a program.
@@ -117,7 +120,8 @@ impl<'a> World<'a> {
             following: Following::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
-            handled: 0,
+            until_question: EVENTS_PER_QUESTION,
+            handled_by_question: EVENTS_PER_QUESTION.into(),
         };
         let ways = world.find_ways(config)?;
         let (wires, uneven) = (world.wires.len(), world.lines.len());
@@ -242,9 +246,13 @@ impl<'a> World<'a> {
             };
             debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
             self.now = at;
-            self.handled += 1;
-            if event == Event::Sample && !keep_going(at) {
-                return false;
+            self.until_question -= 1;
+            if self.until_question == 0 {
+                self.until_question = EVENTS_PER_QUESTION;
+                self.handled_by_question += u64::from(EVENTS_PER_QUESTION);
+                if !keep_going(at) {
+                    return false;
+                }
             }
             let again = self.handle(event);
             match again {
@@ -295,10 +303,19 @@ impl<'a> World<'a> {
             Event::Stop(id) => self.on_stop(id),
             Event::Sender(id) => return self.on_sender(id),
             Event::Receiver(id) => return self.on_receiver(id),
-            Event::Sample => return self.on_sample(),
+            Event::Sample => {
+                self.ask_next();
+                return self.on_sample();
+            }
             Event::Measure => self.begin_measuring(),
         }
         None
+    }
+
+    /// Lets the next event ask whether to go on, so that no event has to be compared with a sample.
+    fn ask_next(&mut self) {
+        self.handled_by_question -= u64::from(self.until_question - 1);
+        self.until_question = 1;
     }
 
     /// Delivers the packets that have reached the end of their path without a wire.
@@ -402,7 +419,7 @@ impl<'a> World<'a> {
             transactions: net.transactions,
             events: self.observed.notes.events.unwrap_or_default(),
             validity: Vec::new(),
-            agenda_events: self.handled,
+            agenda_events: self.handled_by_question - u64::from(self.until_question),
         }
     }
 }
@@ -437,7 +454,9 @@ struct World<'a> {
     following: Following,
     outbox: Outbox,
     before: Vec<LinkCounters>,
-    handled: u64,
+    /// The number of events until the next question whether to go on, and how many will have been handled by then.
+    until_question: u32,
+    handled_by_question: u64,
 }
 
 /// State shared by all applications.
