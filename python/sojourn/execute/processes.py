@@ -233,7 +233,7 @@ def prepared(payload: bytes) -> _core.Scenario:
 def _one(
     payload: bytes, number: int, backend: str | None, *, metrics: bool, memory: int | None
 ) -> bytes | Failed:
-    """Run one run of a scenario in a process of its own, with at most so many bytes."""
+    """Run one run of a scenario in a process of its own, within a limit of memory."""
     _core.limit_memory(memory, worker=True)
     try:
         scenario = prepared(payload)

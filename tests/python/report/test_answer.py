@@ -48,7 +48,7 @@ def test_the_arm_with_the_least_latency_is_named_with_what_it_costs() -> None:
     )
 
 
-def test_goodput_that_does_not_change_is_told_from_one_that_is_not_known() -> None:
+def test_goodput_that_does_not_change_differs_from_one_that_is_not_known() -> None:
     latency = (-1001.0, -1000.0, -999.0)
     shown = compared(BASE, fq={LATENCY: latency, DOWN: (-0.4, -0.1, 0.2), UP: (-1.0, -0.3, 0.4)})
     assert answer(shown) == (
