@@ -52,7 +52,7 @@ lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI, and which crates are yanked.
 	$(PYTHON) tools/advisories.py --update
 
-demo: setup ## Compare four queues on a home line: 4 s.
+demo: setup ## Compare four queues on a home line: a few seconds.
 	$(BIN)/sojourn demo
 
 paper: setup ## Reproduce a published study: about a minute on two cores.

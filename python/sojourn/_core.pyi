@@ -604,7 +604,7 @@ def estimate(scenario: Scenario, *, jobs: int | None = None, metrics: bool = Fal
     """
 
 def limit_memory(limit: int | None, *, worker: bool = False) -> None:
-    """Stop runs of this process from now on before it takes more memory than `limit` bytes.
+    """Stop runs of this process from now on when it takes more memory than `limit` bytes.
 
     What it has in memory besides Python and its libraries does not count; None: no limit. The error
     is a `ScenarioError` whose path is max_memory. `worker`: the process has a share of the memory

@@ -12,7 +12,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.run import RunPlan
 from sojourn.report.answer import LATENCY, UPLOADS, answer
 from sojourn.report.view import view
-from sojourn.result import Result
+from sojourn.result import Result, formatting
 
 PLAN = ComparePlan(
     queues=("pfifo", "codel", "fq_codel", "cake"), link="50/10mbit", traffic="tcp_2up+voip"
@@ -20,7 +20,7 @@ PLAN = ComparePlan(
 CALL = "voip up"
 MOS = "mos_mean"
 NEXT = {
-    "sojourn compare pfifo cake --link 100/20mbit": "your line",
+    "sojourn compare pfifo cake --link 100/20mbit": "a line with other rates",
     "sojourn advise --preset vdsl": "settings for your router",
     "sojourn live --qdisc fq_codel -- ping -c 3 '$SOJOURN_SERVER'": "a program behind a queue",
     "sojourn qdiscs cake": "the parameters of a queue",
@@ -29,7 +29,7 @@ NEXT = {
 
 @command()
 def demo(*, report: Annotated[Path, replace(REPORT, metavar="FILE")] = Path("demo.html")) -> int:
-    """Compare four queues on a home line with two uploads and a call; takes seconds."""
+    """Compare four queues on a home line, with two uploads and a call, in seconds."""
     output = session.Output(report=report)
     code = session.execute(
         session.RunRequest(run=RunPlan(access_link(PLAN)), output=output, show=_show)
@@ -60,13 +60,13 @@ def _show(result: Result) -> None:
         [arm, *(section.estimate(arm, metric) for section, metric, _ in columns)]
         for arm in shown.arms
     ]
-    checked = result.scenario.checked
-    runs = checked.replications
+    runs = formatting.counted(min(shown.whole.runs(arm) for arm in shown.arms), "run")
+    duration = result.scenario.checked.duration_s
     print_note(
-        f"A line of 50/10 Mbit/s, two uploads and a call: {runs} runs of {checked.duration_s:g} s "
-        "for each queue."
+        f"A line of {PLAN.link}, two uploads and a call: {runs} of {duration:g} s for each queue."
     )
     print()
     head = ["queue", *(heading for _, _, heading in columns)]
-    print_table(head, rows, title=f"means of {runs} runs ± half the 95 % interval")
-    print_note(f"{answer(shown)}")
+    print_table(head, rows, title=f"means of {runs} ± half the 95 % interval")
+    if sentence := answer(shown):
+        print_note(sentence)

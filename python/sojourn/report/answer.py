@@ -1,5 +1,7 @@
 """The answer of a comparison in one sentence, from the intervals of its differences."""
 
+from collections.abc import Mapping
+
 from sojourn.report.view import ResultView, Row
 from sojourn.result import formatting
 
@@ -8,54 +10,70 @@ UPLOADS = "goodput_up_mbit_per_s"
 GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": UPLOADS}
 # Bootstrap intervals of fewer runs are too narrow to judge by.
 FEWEST = 5
+# Arms whose latencies differ by less are equally good: the one with the most goodput is named.
+SAME_MS = 1.0
 # Smaller changes of goodput do not matter; an interval within this shows that there is none.
 SAME_PERCENT = 1.0
-# A direction with less of the data than this carries calls and no transfers.
-LEAST_SHARE = 0.05
+# A direction in which every arm carries less than this in Mbit/s has calls and no transfers.
+LEAST_MBIT = 0.3
+DOUBLED_PERCENT = 100.0
 
 
 def answer(shown: ResultView) -> str | None:
-    """Say what the best queue changes; None if one arm or no latency under load was measured.
+    """Say what the best arm changes; None if one arm or no latency under load was measured.
 
-    The best arm is that with the lowest latency under load among those that differ from the first.
+    The best arm has the lowest latency under load among those that are below the first one; of
+    several within their interval or 1 ms, it is the one with the most goodput.
     """
-    base = shown.whole.estimates.get((shown.baseline, LATENCY))
-    changes = {arm: shown.whole.differences.get((arm, LATENCY)) for arm in shown.others}
-    compared = {arm: row for arm, row in changes.items() if row is not None}
+    base = _row(shown.whole.estimates, shown.baseline, LATENCY)
+    compared = {
+        arm: row
+        for arm in shown.others
+        if (row := _row(shown.whole.differences, arm, LATENCY)) is not None
+    }
     if base is None or not compared:
         return None
-    if any(row["n"] < FEWEST for row in compared.values()):
-        fewest = min(row["n"] for row in compared.values())
+    fewest = min(row["n"] for row in compared.values())
+    if fewest < FEWEST:
         runs = formatting.counted(fewest, "run")
-        return f"Too few runs to judge: {runs} per arm; expected at least {FEWEST}."
+        return f"Too few runs to judge: {runs} in an arm; expected at least {FEWEST}."
     lower = {arm: row for arm, row in compared.items() if row["significant"] and row["mean"] < 0}
     if not lower:
         return (
             f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
-            f"takes {_ms(base['mean'])} more than on an idle line."
+            f"takes {_longer(base['mean'])} than on an idle line."
         )
-    best = min(lower, key=lambda arm: lower[arm]["mean"])
+    least = min(lower.values(), key=lambda row: row["mean"])
+    limit = max(least["high"], least["mean"] + SAME_MS)
+    close = [arm for arm, row in lower.items() if row["mean"] <= limit]
+    best = max(close, key=lambda arm: sum(_goodput(shown, arm, name) for name in GOODPUT))
     remaining = shown.whole.estimates[best, LATENCY]["mean"]
     return (
-        f"With {best}, a ping under load takes {_ms(remaining)} more than on an idle line instead "
+        f"With {best}, a ping under load takes {_longer(remaining)} than on an idle line instead "
         f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}."
     )
 
 
+def _row(rows: Mapping[tuple[str, str], Row], arm: str, column: str) -> Row | None:
+    """Return the row of an arm and a metric; None if nothing was measured."""
+    row = rows.get((arm, column))
+    return None if row is None or row["mean"] is None else row
+
+
+def _goodput(shown: ResultView, arm: str, name: str) -> float:
+    row = _row(shown.whole.estimates, arm, GOODPUT[name])
+    return 0.0 if row is None else float(row["mean"])
+
+
 def _goodputs(shown: ResultView, arm: str) -> str:
     """Say what the arm changes in the goodput of each direction."""
-    rows = {
-        name: row
-        for name, column in GOODPUT.items()
-        if (row := shown.whole.estimates.get((shown.baseline, column))) is not None
-    }
-    most = max((row["mean"] for row in rows.values()), default=0.0)
-    clauses = [
-        f"{name} {_change(change, row['mean'])}"
-        for name, row in rows.items()
-        if row["mean"] > LEAST_SHARE * most
-        and (change := shown.whole.differences.get((arm, GOODPUT[name]))) is not None
-    ]
+    clauses = []
+    for name, column in GOODPUT.items():
+        base = _goodput(shown, shown.baseline, name)
+        change = _row(shown.whole.differences, arm, column)
+        most = max(_goodput(shown, one, name) for one in shown.arms)
+        if change is not None and base > 0 and most > LEAST_MBIT:
+            clauses.append(f"{name} {_change(change, base)}")
     return f"; {', '.join(clauses)}" if clauses else ""
 
 
@@ -64,14 +82,25 @@ def _change(change: Row, base: float) -> str:
     if low > -SAME_PERCENT and high < SAME_PERCENT:
         return "keep their goodput"
     if not change["significant"]:
-        return "do not differ clearly"
-    verb = "gain" if mean > 0 else "lose"
-    return f"{verb} {formatting.significant(float(f'{abs(mean):.2g}'))} %"
+        return "show no clear change in goodput"
+    if mean >= DOUBLED_PERCENT:
+        return f"have {_two_digits(1.0 + mean / 100.0)} times the goodput"
+    return f"{'gain' if mean > 0 else 'lose'} {_two_digits(abs(mean))} % goodput"
 
 
-def _ms(value: float) -> str:
+def _two_digits(value: float) -> str:
+    return formatting.significant(float(f"{value:.2g}"))
+
+
+def _longer(ms: float) -> str:
+    """Write how much longer a ping takes; a difference of nearly 0 has no number."""
+    return f"{_ms(ms)} more" if ms >= 0.01 else "no longer"  # noqa: PLR2004 - the last digit shown
+
+
+def _ms(ms: float) -> str:
     """Write a time with two significant digits, from 1000 ms in seconds."""
     second = 1000.0
-    unit, scaled = ("s", value / second) if abs(value) >= second else ("ms", value)
-    places = 2 if abs(scaled) < 1.0 else 1 if abs(scaled) < 10.0 else 0  # noqa: PLR2004 - digits
-    return f"{scaled:.{places}f} {unit}".replace("-", "−")
+    rounded = float(f"{ms:.2g}")
+    unit, scaled = ("s", rounded / second) if rounded >= second else ("ms", rounded)
+    places = 2 if scaled < 1.0 else 1 if scaled < 10.0 else 0  # noqa: PLR2004 - digits
+    return f"{scaled:.{places}f} {unit}"

@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Any, NoReturn
 
 from sojourn import _core
@@ -18,8 +19,10 @@ LIVE = "live"
 SIMULATED = ("packets", "events", "cpu_s")
 # Results that need more than this share of the memory of the machine are announced.
 LARGE_SHARE = 0.25
-# Whether runs have a limit already.
+# Whether the runs of this thread have a limit already, and the limits of all threads.
 _ENFORCED = ContextVar("enforced", default=False)
+_LIMITS: list[int | None] = []
+_LOCK = Lock()
 
 
 def limit(max_memory: str | None) -> int | None:
@@ -75,12 +78,12 @@ def check(
 
 @contextmanager
 def enforced(max_memory: str | None) -> Iterator[None]:
-    """Stop runs before this process takes more memory than the limit, unless they have one."""
+    """Stop runs when this process takes more memory than the limit, unless they have one."""
     if _ENFORCED.get():
         yield
         return
     allowed = limit(max_memory)
-    _core.limit_memory(allowed)
+    _limit(lambda: _LIMITS.append(allowed))
     token = _ENFORCED.set(True)
     try:
         yield
@@ -94,7 +97,14 @@ def enforced(max_memory: str | None) -> Iterator[None]:
         raise ArgumentError("max_memory", max_memory, rule, cause=error.problem) from None
     finally:
         _ENFORCED.reset(token)
-        _core.limit_memory(None)
+        _limit(lambda: _LIMITS.remove(allowed))
+
+
+def _limit(change: Callable[[], object]) -> None:
+    """Change the limits of the threads; the memory of the process is limited by the least."""
+    with _LOCK:
+        change()
+        _core.limit_memory(min((one for one in _LIMITS if one is not None), default=None))
 
 
 def refuse(cause: str, max_memory: str | None, allowed: int, instead: str) -> NoReturn:

@@ -38,7 +38,7 @@ def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> 
     done = sojourn("compare", "pfifo", "fq_codel", *QUICK)
     assert done.returncode == 0, done.stderr
     answer, empty, *lines = done.stdout.splitlines()
-    assert (answer, empty) == ("Too few runs to judge: 2 runs per arm; expected at least 5.", "")
+    assert (answer, empty) == ("Too few runs to judge: 2 runs in an arm; expected at least 5.", "")
     assert lines[0] == "rrul_be 10/1mbit"
     assert lines[1].split()[:2] == ["arm", "n"]
     assert [line.split()[0] for line in lines[2:4]] == ["pfifo", "fq_codel"]

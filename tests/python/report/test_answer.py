@@ -1,5 +1,6 @@
 """The sentence says what the intervals show, and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def test_the_arm_with_the_least_latency_is_named_with_what_it_costs() -> None:
     )
     assert answer(shown) == (
         "With fq, a ping under load takes 0.72 ms more than on an idle line instead of 1.1 s with "
-        "fifo; downloads gain 80 %, uploads lose 3.4 %."
+        "fifo; downloads gain 80 % goodput, uploads lose 3.4 % goodput."
     )
 
 
@@ -53,7 +54,7 @@ def test_goodput_that_does_not_change_differs_from_one_that_is_not_known() -> No
     shown = compared(BASE, fq={LATENCY: latency, DOWN: (-0.4, -0.1, 0.2), UP: (-1.0, -0.3, 0.4)})
     assert answer(shown) == (
         "With fq, a ping under load takes 61 ms more than on an idle line instead of 1.1 s with "
-        "fifo; downloads keep their goodput, uploads do not differ clearly."
+        "fifo; downloads keep their goodput, uploads show no clear change in goodput."
     )
 
 
@@ -67,7 +68,47 @@ def test_no_arm_is_praised_without_an_interval_below_0(interval: tuple[float, ..
 
 def test_few_runs_are_not_judged() -> None:
     shown = compared(BASE, n=4, fq={LATENCY: (-9.0, -8.0, -7.0)})
-    assert answer(shown) == "Too few runs to judge: 4 runs per arm; expected at least 5."
+    assert answer(shown) == "Too few runs to judge: 4 runs in an arm; expected at least 5."
+
+
+def test_of_arms_with_the_same_latency_the_one_with_more_goodput_is_named() -> None:
+    shown = compared(
+        BASE,
+        cake={LATENCY: (-1060.4, -1060.37, -1060.3), UP: (-0.6, -0.58, -0.5)},
+        fq={LATENCY: (-1060.4, -1060.32, -1060.2), UP: (-0.2, -0.15, -0.1)},
+    )
+    assert answer(shown) == (
+        "With fq, a ping under load takes 0.68 ms more than on an idle line instead of 1.1 s with "
+        "fifo; downloads keep their goodput, uploads lose 1.5 % goodput."
+    ).replace("downloads keep their goodput, ", "")
+
+
+def test_directions_count_by_what_they_carry_in_any_arm() -> None:
+    latency = (-1001.0, -1000.0, -999.0)
+    starved = {LATENCY: 1061.0, DOWN: 100.0, UP: 0.2}
+    shown = compared(starved, fq={LATENCY: latency, UP: (1.6, 1.8, 2.0)})
+    assert str(answer(shown)).endswith("; uploads have 10 times the goodput.")
+    call = compared({**starved, UP: 0.07}, fq={LATENCY: latency, UP: (0.0, 0.0, 0.0)})
+    assert str(answer(call)).endswith("with fifo.")
+
+
+def test_metrics_that_an_arm_lacks_are_left_out() -> None:
+    shown = compared(BASE, fq={LATENCY: (-1001.0, -1000.0, -999.0), UP: (1.0, 2.0, 3.0)})
+    nothing = {"n": 0, "mean": None, "low": None, "high": None, "significant": None}
+    differences = {**shown.whole.differences, ("other", LATENCY): nothing, ("fq", UP): nothing}
+    whole = replace(shown.whole, differences=differences)
+    found = answer(replace(shown, arms=[*shown.arms, "other"], whole=whole))
+    assert found is not None
+    assert found.endswith("61 ms more than on an idle line instead of 1.1 s with fifo.")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(-0.1, "no longer"), (0.063, "0.06 ms more"), (9.96, "10 ms more"), (999.6, "1.0 s more")],
+)
+def test_times_have_two_digits(ms: float, text: str) -> None:
+    shown = compared({LATENCY: ms}, fq={LATENCY: (-1.0, 0.0, 1.0)})
+    assert f"a ping takes {text} than on an idle line" in str(answer(shown))
 
 
 def test_one_arm_and_runs_without_pings_have_no_answer() -> None:

@@ -324,7 +324,8 @@ def test_a_run_stops_before_it_takes_more_memory_than_it_may(tmp_path: Path, kep
     empty, message, peak = hoarded(tmp_path, kept, 1)
     start = r"max_memory='300mb': too little for arm \"default\", replication 0, "
     assert re.match(start + STOPPED % ("the process", "314.6"), message), message
-    assert peak - empty <= 1.05 * ALLOWED
+    # Memory above the 150 MiB of Python and its libraries did not count.
+    assert peak <= 1.05 * ALLOWED + max(0, empty - 150 * 1_024)
     assert peak > 0.95 * ALLOWED
 
 

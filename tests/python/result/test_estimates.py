@@ -12,7 +12,8 @@ EACH = 60
 GROUPS = 50
 # Packets of a scenario, at most: a second of CPU time.
 LARGE = {True: 60_000, False: 400_000}
-# The estimate is at most this many times too high in the median of a group.
+# The estimate is at most this many times too high in the median of a group:
+# a group is small, and its median at most 5.4 where that of 156 scenarios is 3.2.
 FACTOR = 6
 # Seeds whose packets exceed the estimate, by 24 and 3 %: Prague repeats most of its packets while
 # FQ-PIE drops nearly all of them, and five slow starts at once cross a radio.
@@ -39,7 +40,8 @@ def test_the_estimate_of_random_scenarios_is_an_upper_bound(group: int) -> None:
     assert len(rows) > EACH / 2
     for name in ("packets", "memory"):
         pairs = [(row[name], row) for row in rows]
-        over = [row for (real, most), row in pairs if real > most * EXCEEDED.get(row["seed"], 1.0)]
+        allowed = EXCEEDED if name == "packets" else {}
+        over = [row for (real, most), row in pairs if real > most * allowed.get(row["seed"], 1.0)]
         assert not over, f"{name}: {over}"
         ratio = statistics.median(most / max(real, 1) for (real, most), _ in pairs)
         assert ratio <= FACTOR, f"{name}: {ratio}"
