@@ -236,7 +236,7 @@ def test_the_readme_shows_what_the_command_prints(sojourn: Command) -> None:
     printed = sojourn(*shlex.split(shown[1])).stdout.splitlines()
     # Columns on the right are cut.
     lines = shown[2].splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 10
     assert [line[: len(left)] for line, left in zip(printed, lines, strict=False)] == lines
 
 
