@@ -148,7 +148,10 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["run"], [r"^sojourn: FILE: missing; expected sojourn run \[OPTIONS\] \{FILE\}$"]),
         (["schema", "x"], ['^sojourn: unexpected argument "x"; expected sojourn schema ']),
         (["export", "x"], ["^sojourn: --format: missing; expected --format NAME$"]),
-        (["nonsense"], ['^sojourn: unknown command "nonsense"; expected one of demo, compare, run, ']),
+        (
+            ["nonsense"],
+            ['^sojourn: unknown command "nonsense"; expected one of demo, compare, run, '],
+        ),
         (["cmpare"], [r'^sojourn: unknown command "cmpare"; did you mean "compare"\?$']),
         (["qdiscs", "kodel"], ["kodel", "codel"]),
         (["reproduce", "nothing"], ["nothing", "residential"]),

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -383,6 +384,23 @@ def test_a_stopped_command_keeps_its_finished_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "2 runs of 3 were stored" in done.stderr
     assert (tmp_path / "kept").exists()
+
+
+def test_the_limit_of_a_thread_does_not_end_that_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[int | None] = []
+    monkeypatch.setattr(_core, "limit_memory", limits.append)
+
+    def other() -> None:
+        with budget.enforced("4gb"):
+            pass
+
+    with budget.enforced("300mb"):
+        thread = Thread(target=other)
+        thread.start()
+        thread.join()
+    assert limits == [300 << 20, 300 << 20, 300 << 20, None]
 
 
 def test_the_limit_can_be_set(sojourn: Command, tmp_path: Path) -> None:
