@@ -238,19 +238,12 @@ pub(crate) fn start_up(config: &Config) -> Option<String> {
     let slack = Duration::from_nanos(measured.as_nanos() / SLACK);
     let settled = config.measure_from >= chosen.start + chosen.least
         && config.measure_from + slack >= chosen.start + chosen.whole;
-    let why = if chosen.fills {
-        " and to fill the buffers"
-    } else {
-        ""
-    };
+    let why = if chosen.fills { ": buffers fill" } else { "" };
     (!settled).then(|| {
         format!(
-            "the warm-up ends at {}, but the load starts at {} and needs {} to settle{why}: the results \
-             include the start of the flows. Use a warm-up of at least {}.",
+            "still starting up when measuring begins at {}{why}. Use -s warmup={}.",
             seconds(config.measure_from),
-            seconds(chosen.start),
-            seconds(chosen.whole),
-            seconds(chosen.start + chosen.whole),
+            seconds(chosen.start + chosen.whole).replace(' ', ""),
         )
     })
 }

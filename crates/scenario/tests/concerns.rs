@@ -53,17 +53,14 @@ fn a_warm_up_without_time_to_settle_is_found() {
     let found = |warmup, traffic| concerns(&over(warmup, "codel profile linux", traffic));
     assert_eq!(
         found("5s", "start = \"5s\""),
-        [
-            "warning: the warm-up ends at 5 s, but the load starts at 5 s and needs 2 s to settle: the \
-             results include the start of the flows. Use a warm-up of at least 7 s."
-        ]
+        ["warning: still starting up when measuring begins at 5 s. Use -s warmup=7s."]
     );
     // 20 round trips of 300 ms.
     let far = found("3s", "rtt = \"300ms\"");
-    assert!(far[0].contains("needs 6 s to settle"), "{far:?}");
+    assert!(far[0].contains("warmup=6s"), "{far:?}");
     // All load starts after the warm-up.
     let idle = found("0s", "start = \"30s\"");
-    assert!(idle[0].contains("at least 32 s"), "{idle:?}");
+    assert!(idle[0].contains("warmup=32s"), "{idle:?}");
     for (warmup, traffic) in [
         ("7s", "start = \"5s\""),
         // All but 3 s of the 57 s that are measured.
@@ -92,13 +89,8 @@ fn settling(rates: (&str, &str), qdisc: &str, rtt: &str, traffic: &str) -> Vec<S
         rates.1, rates.0
     );
     let time = |text: &str| {
-        Some(
-            text.split("needs ")
-                .nth(1)?
-                .split(" to settle")
-                .next()?
-                .to_owned(),
-        )
+        let rest = text.split("warmup=").nth(1)?;
+        Some(format!("{} s", rest.strip_suffix("s.")?))
     };
     concerns(&text)
         .iter()

@@ -16,6 +16,7 @@ from sojourn.advice.experiment import experiment
 from sojourn.advice.measures import (
     DOWN_MBIT,
     METRICS,
+    PING_MS,
     SCALES,
     UP_MBIT,
     Estimate,
@@ -129,6 +130,22 @@ class Advice:
             return steps[one.name], -(101.0 if one.percent is None else one.percent)
 
         return min((one for one in self.compared if one.name in steps), key=rank)
+
+    @property
+    def answer(self) -> str:
+        """What to set, and what it changes under load."""
+        name, without = self.recommended.name, self.mean(NO_SHAPER, PING_MS.column)
+        ping = self.mean(name, PING_MS.column)
+        text = writing.in_words(self.question.access, self.recommended)
+        if ping is not None:
+            text += f" A game ping under load takes {ping:.0f} ms"
+            text += "" if name == NO_SHAPER or without is None else f" instead of {without:.0f} ms"
+            for what, up in (("downloads", False), ("uploads", True)):
+                change = self.change_percent(name, up=up)
+                if change is not None and name != NO_SHAPER:
+                    text += f"{', ' if up else '; '}{what} {change:+.0f} %".replace("-", "−")
+            text += "."
+        return text
 
     @property
     def reason(self) -> str:

@@ -32,17 +32,36 @@ class Lines:
 def lines(access: Access, chosen: Candidate, device: str = "wan") -> list[Lines]:
     """Write the configuration of a candidate."""
     check_device(device)
-    if chosen.kind == "none" or chosen.queue.split()[0] not in LINUX:
+    if not _is_for_linux(chosen):
         return []
     found = [Lines("tc, on any Linux router", _tc(chosen, device))]
     if access.subscribers == 1:
-        found.append(Lines("OpenWrt, package sqm-scripts", _sqm(chosen, device)))
-        if chosen.up.is_cake:
+        ptm = " (rates are 64/65 of those of tc, for the encapsulation of PTM)"
+        is_reduced = _shaped(chosen.up) != chosen.up.bits_per_s
+        title = f"OpenWrt, package sqm-scripts{ptm if is_reduced else ''}"
+        found.append(Lines(title, _sqm(chosen, device)))
+        if chosen.up.is_cake and access.dip:
             title = "cake-autorate, file config.primary.sh"
-            if not access.dip:
-                title += " (only if the rate of your line varies)"
             found.append(Lines(title, _autorate(access, chosen, device)))
     return found
+
+
+def in_words(access: Access, chosen: Candidate) -> str:
+    """Write the configuration of a candidate in a sentence."""
+    if chosen.kind == "none":
+        return "Use no shaper: none improves a grade."
+    if not _is_for_linux(chosen) or access.subscribers > 1:
+        return f"Use {chosen.name}."
+    options = _options_of_sqm(chosen, "")
+    return (
+        f"Set SQM to {options['qdisc']}: download {options['download']} kbit/s, upload "
+        f"{options['upload']} kbit/s, overhead {options['overhead']}."
+    )
+
+
+def _is_for_linux(chosen: Candidate) -> bool:
+    """Whether Linux has the queue, if there is one."""
+    return chosen.kind != "none" and chosen.queue.split()[0] in LINUX
 
 
 def check_device(device: str) -> None:
@@ -106,6 +125,20 @@ def _shaped(shaping: Shaping) -> float:
 
 
 def _sqm(chosen: Candidate, device: str) -> str:
+    section = "sqm.advice"
+    options = _options_of_sqm(chosen, device)
+    return "\n".join(
+        [
+            f"uci set {section}=queue",
+            *(f"uci set {section}.{key}='{value}'" for key, value in options.items()),
+            "uci commit sqm",
+            "/etc/init.d/sqm restart",
+        ]
+    )
+
+
+def _options_of_sqm(chosen: Candidate, device: str) -> dict[str, str]:
+    """Return the options of a section of ``/etc/config/sqm``."""
     layer = chosen.up.layer
     is_cake = chosen.up.is_cake
     overhead = 0 if layer is None else layer.overhead - (0 if is_cake else ETHERNET_HEADER)
@@ -114,7 +147,7 @@ def _sqm(chosen: Candidate, device: str) -> str:
         linklayer = "atm" if layer.framing == "atm" else "ethernet"
     mpu = 0 if layer is None else layer.mpu
     kind = chosen.queue.split()[0]
-    options = {
+    return {
         "enabled": "1",
         "interface": device,
         "download": f"{_shaped(chosen.down) / 1e3:.0f}",
@@ -130,15 +163,6 @@ def _sqm(chosen: Candidate, device: str) -> str:
         **_of_direction("e", "egress", chosen.up),
         **_of_direction("i", "ingress", chosen.down),
     }
-    section = "sqm.advice"
-    return "\n".join(
-        [
-            f"uci set {section}=queue",
-            *(f"uci set {section}.{key}='{value}'" for key, value in options.items()),
-            "uci commit sqm",
-            "/etc/init.d/sqm restart",
-        ]
-    )
 
 
 def _of_direction(letter: str, name: str, shaping: Shaping) -> dict[str, str]:

@@ -9,7 +9,7 @@ from sojourn import _core
 from sojourn.advice.access import Access
 from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate
-from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, SCALES, UP_MBIT, Scale
+from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, RPM, SCALES, UP_MBIT, Scale
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.arguments.common import Fresh
 from sojourn.cli import session
@@ -17,16 +17,23 @@ from sojourn.cli.options import Change, DryRun
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.run import with_changes
-from sojourn.cli.tables import print_note, print_table
+from sojourn.cli.tables import print_aligned, print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
-from sojourn.result import budget, formatting
+from sojourn.result import budget
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.scenario.presets import MARK, Sourced
 
 CHOSEN = "→ "
+TITLE = "while others transfer data"
+# What is shown of a candidate, with its grades.
+MEASURES: tuple[tuple[Metric, Scale | None], ...] = (
+    *((PING_MS if scale is PING else scale.metric, scale) for scale in SCALES),
+    (DOWN_MBIT, None),
+    (UP_MBIT, None),
+)
 LABELS = {
     "layer": "link layer",
     "down": "download rate",
@@ -103,7 +110,30 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
     if not advice.steps_below_best:
         # Interrupted before a run that could be recommended.
         return
-    _table(advice, everything=everything)
+    print_note(advice.answer)
+    print()
+    _before_and_after(advice)
+    for title, text in advice.lines(device).items():
+        print(f"# {title}")
+        print(f"{text}\n")
+    if everything:
+        _explain(advice)
+    else:
+        others = counted(len(advice.compared), "configuration")
+        print_note(
+            f"--all: all {others}, the grades, and the values of the line with their sources"
+        )
+    _notes(advice, everything=everything)
+
+
+def _explain(advice: Advice) -> None:
+    """Print every candidate, the rule, the grades and the values of the link."""
+    head = ["configuration", *(metric.heading for metric, _ in MEASURES)]
+    rows = [
+        [_marked(advice, one), *(_cell(advice, one, *measure) for measure in MEASURES)]
+        for one in advice.compared
+    ]
+    print_table(head, rows, title=TITLE)
     print_note(f"recommended: {advice.recommended.name}: {advice.reason}.")
     print_note(RULE)
     print()
@@ -112,10 +142,6 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
         print_note(f"  {scale.metric.label}: {scale.meaning}. Source: {scale.source}.")
     print()
     _show_link(advice.question.access)
-    for title, text in advice.lines(device).items():
-        print(f"# {title}")
-        print(f"{text}\n")
-    _notes(advice, everything=everything)
 
 
 def _show_link(access: Access) -> None:
@@ -136,43 +162,33 @@ def _matters(access: Access, key: str) -> bool:
     return key != "subscribers" or access.subscribers > 1
 
 
-def _table(advice: Advice, *, everything: bool) -> None:
-    head = [
-        "configuration",
-        PING_MS.heading,
-        *(scale.metric.heading for scale in SCALES if scale is not PING),
-        DOWN_MBIT.heading,
-        UP_MBIT.heading,
+def _before_and_after(advice: Advice) -> None:
+    """Print what the recommendation changes: a row per measure."""
+    kinds = {"none", "present"}
+    chosen = advice.recommended
+    shown = [one for one in advice.compared if one.kind in kinds and one.name != chosen.name]
+    shown.append(chosen)
+    head = [TITLE, *(_marked(advice, one) for one in shown)]
+    rows = [
+        [metric.heading, *(_cell(advice, one, metric, scale) for one in shown)]
+        for metric, scale in MEASURES
+        if scale is not RPM
     ]
-    rows = [_row(advice, one) for one in advice.compared if everything or _is_shown(advice, one)]
-    print_table(head, rows, title="user experience while the household transfers data")
+    print_aligned(head, rows)
 
 
-def _is_shown(advice: Advice, one: Candidate) -> bool:
-    """Whether a candidate is in the short table: without overhead, only at the chosen rate."""
-    if one.kind != "uncompensated":
-        return True
-    percent = advice.recommended.percent
-    return one.percent == percent if percent is not None else one.percent == _highest(advice)
+def _marked(advice: Advice, one: Candidate) -> str:
+    return f"{CHOSEN if one.name == advice.recommended.name else ''}{one.name}"
 
 
-def _highest(advice: Advice) -> float:
-    return max((one.percent for one in advice.compared if one.percent is not None), default=100.0)
-
-
-def _row(advice: Advice, one: Candidate) -> list[str]:
-    mark = CHOSEN if one.name == advice.recommended.name else ""
-    cells = [f"{mark}{one.name}"]
-    for scale in SCALES:
-        metric = PING_MS if scale is PING else scale.metric
+def _cell(advice: Advice, one: Candidate, metric: Metric, scale: Scale | None) -> str:
+    """Write a measure with its grade, or the change of a speed."""
+    text = _estimate(advice, one, metric)
+    if scale is not None:
         doubt = "?" if advice.is_uncertain(one.name, scale) else ""
-        grade = f"{advice.grade(one.name, scale)}{doubt}"
-        cells.append(f"{_estimate(advice, one, metric)} {grade:2}")
-    for metric, up in ((DOWN_MBIT, False), (UP_MBIT, True)):
-        change = advice.change_percent(one.name, up=up)
-        text = "" if change is None or one.kind == "none" else f" ({_signed(change)} %)"
-        cells.append(f"{_estimate(advice, one, metric)}{text}")
-    return cells
+        return f"{text} {advice.grade(one.name, scale) + doubt:2}"
+    change = advice.change_percent(one.name, up=metric is UP_MBIT)
+    return text if change is None or one.kind == "none" else f"{text} ({_signed(change)} %)"
 
 
 def _estimate(advice: Advice, one: Candidate, metric: Metric) -> str:
@@ -198,9 +214,6 @@ def _notes(advice: Advice, *, everything: bool) -> None:
     shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
     for finding in shown:
         say(f"{finding.severity}: {finding.text}")
-    if len(shown) < len(findings):
-        rest = formatting.counted(len(findings) - len(shown), "finding")
-        say(f"note: {rest} on validity not shown; --all prints all")
 
 
 def _document(advice: Advice, device: str) -> dict[str, Any]:

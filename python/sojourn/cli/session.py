@@ -24,6 +24,7 @@ from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
+from sojourn.result.validity import Finding, Severity
 
 ENVIRONMENT = 3
 INVALID = 4
@@ -300,7 +301,9 @@ def conclude(result: Result, request: RunRequest, claim: _core.Claim | None) -> 
 
 
 def _show(result: Result, request: RunRequest) -> None:
-    """Print the summary, the notices and the findings of a result."""
+    """Print the errors, the summary, the notices and the other findings of a result."""
+    errors = [one for one in result.validity.findings if one.severity is Severity.ERROR]
+    _say_findings(errors)
     if request.show is not None:
         with tolerated():
             request.show(result)
@@ -315,7 +318,11 @@ def _show(result: Result, request: RunRequest) -> None:
             expecting.show(expecting.judged(request.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")
-    for finding in result.validity.findings:
+    _say_findings([one for one in result.validity.findings if one not in errors])
+
+
+def _say_findings(findings: Iterable[Finding]) -> None:
+    for finding in findings:
         say(f"{finding.severity}: {finding.text}")
 
 

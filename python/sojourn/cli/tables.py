@@ -19,25 +19,18 @@ from sojourn.report.view import ResultView, Section, view
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric
 
-# Space between columns, and the width of a border.
-GAP = 3
-# On narrower terminals the full tables would be split into many parts.
-WIDE = 120
-# Rows of the ranked table, the width of its headings, which are names of arms, and the least width
-# at which names of metrics are wrapped.
-RANKED = 15
-HEADING = 14
-NAME = 16
+# Space between columns with borders and without.
+BORDER = 3
+GAP = 2
+# Metrics of the first table, and the width at which their headings are wrapped.
+MOST = 5
+HEADING = 16
 
 
 def show(
     result: Result, *, as_json: bool, everything: bool, judgements: Sequence[Judgement] = ()
 ) -> None:
-    """Print the answer, then the means of every arm and the differences from the first arm.
-
-    A narrow terminal shows only the metrics that differ between arms, and of groups and classes the
-    main metrics, unless `everything` is set.
-    """
+    """Print the answer and the main metrics, or all tables if `everything` is set."""
     if as_json:
         expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
         print(json.dumps({**document(result), **expected}, indent=2))
@@ -46,10 +39,32 @@ def show(
     if sentence := answer(shown):
         print_note(sentence)
         print()
-    if sys.stdout.isatty() and not everything and Console().width < WIDE:
-        _print_ranked(shown)
+    (_print_all if everything else _print_main)(shown)
+
+
+def _print_main(shown: ResultView) -> None:
+    """Print the metrics that matter most: in columns if arms are compared, else in rows."""
+    cells = [
+        list(map(_core.printable, [section.label(metric), *section.row(shown.arms, metric)]))
+        for section, metric in shown.ranked()[:MOST]
+    ]
+    if shown.others:
+        columns = [["arm", *map(_core.printable, shown.arms)]]
+        for heading, *values in cells:
+            column = [textwrap.fill(heading, HEADING), *values]
+            if sum(map(_width, (*columns, column))) > Console().width + GAP:
+                break
+            columns.append(column)
+        head, *rows = (list(row) for row in zip(*columns, strict=True))
+        printed = len(columns) - 1
     else:
-        _print_all(shown)
+        head, rows, printed = ["metric", *shown.arms], cells, len(cells)
+    if printed:
+        print_aligned(head, rows, title=f"{shown.title}: {shown.measured}")
+    hidden = sum(len(section.metrics) for section in shown.sections) - printed
+    if hidden:
+        differences = f", and the differences from {shown.baseline}" if shown.others else ""
+        print_note(f"--all: {formatting.counted(hidden, 'more metric')}{differences}")
 
 
 def _print_all(shown: ResultView) -> None:
@@ -65,58 +80,14 @@ def _print_all(shown: ResultView) -> None:
     print_note(note)
 
 
-def _print_ranked(shown: ResultView) -> None:
-    """Print the metrics that differ between arms: by role, then by relative difference."""
-    every = [(section, metric) for section in shown.sections for metric in section.metrics]
-    ranked = every
-    if shown.others:
-        effects = [
-            (section.effect(metric, shown.others), section, metric) for section, metric in every
-        ]
-        found = [entry for entry in effects if entry[0] is not None]
-        found.sort(key=lambda entry: (entry[2].rank, -(entry[0] or 0.0)))
-        ranked = [(section, metric) for _, section, metric in found[:RANKED]]
-    rows = [
-        [section.label(metric), *(section.estimate(arm, metric) for arm in shown.arms)]
-        for section, metric in ranked
-    ]
-    runs = {shown.whole.runs(arm) for arm in shown.arms}
-    counts = f"n = {min(runs)}" if len(runs) == 1 else f"n = {min(runs)} to {max(runs)}"
-    if rows:
-        title = f"{shown.title} ({counts})"
-        head, rows = _escaped(["metric", *shown.arms], rows)
-        head = [textwrap.fill(cell, HEADING) for cell in head]
-        _put_table(head, _wrapped(head, rows, Console().width), title=title)
-    _print_groups(shown, narrow=True)
-    note = "mean over n runs ± half the width of its 95 % bootstrap interval"
-    if shown.others:
-        note += (
-            f"; only metrics that differ from {shown.baseline} with an interval that excludes 0, "
-            "the main ones first, then by difference relative to the larger mean"
-        )
-        hidden = len(every) - len(rows)
-        note += f"; --all shows {hidden} more metrics and the differences" if hidden else ""
-    print_note(note)
-
-
-def _wrapped(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Wrap the first column where the others leave no room for it."""
-    room = max(NAME, width - 1 - GAP - sum(_widths(head, rows)[1:]))
-    return [[textwrap.fill(row[0], room, break_long_words=False), *row[1:]] for row in rows]
-
-
-def _print_groups(shown: ResultView, *, narrow: bool = False) -> None:
+def _print_groups(shown: ResultView) -> None:
     """Print the groups of traffic and the classes of queues."""
-    title = f"{shown.title}: traffic groups"
-    _print_grouped(title, "group", shown.groups, shown, narrow=narrow)
-    title = f"{shown.title}: classes of queues"
-    _print_grouped(title, "class", shown.classes, shown, narrow=narrow)
+    _print_grouped(f"{shown.title}: traffic groups", "group", shown.groups, shown)
+    _print_grouped(f"{shown.title}: classes of queues", "class", shown.classes, shown)
 
 
-def _print_grouped(
-    title: str, what: str, groups: Sequence[Section], shown: ResultView, *, narrow: bool
-) -> None:
-    """Print one line per group and arm; if `narrow`, only the metrics that fit."""
+def _print_grouped(title: str, what: str, groups: Sequence[Section], shown: ResultView) -> None:
+    """Print one line per group and arm."""
     if not groups:
         return
     metrics = [
@@ -131,38 +102,7 @@ def _print_grouped(
         for arm in shown.arms
         if group.runs(arm)
     ]
-    head, rows = _escaped(head, rows)
-    if narrow:
-        head, rows = fitted(head, rows, metrics, Console().width)
-    _put_table(head, rows, title=title, words=2, lead=2)
-
-
-def fitted(
-    head: Sequence[str], rows: Sequence[Sequence[str]], metrics: Sequence[Metric], width: int
-) -> tuple[list[str], list[list[str]]]:
-    """Keep the columns of a table that fit into a width, chosen by the role of their metric."""
-    needed = sum(metric.role != "minor" for metric in metrics)
-    below = [[cell.replace(" ±", "\n±") for cell in row] for row in rows]
-    columns, stacked = (_fitting(head, cells, metrics, width) for cells in (rows, below))
-    lead = len(head) - len(metrics)
-    if len(columns) - lead < needed <= len(stacked) - lead:
-        columns, rows = stacked, below
-    return [head[index] for index in columns], [[row[index] for index in columns] for row in rows]
-
-
-def _fitting(
-    head: Sequence[str], rows: Sequence[Sequence[str]], metrics: Sequence[Metric], width: int
-) -> list[int]:
-    """Choose columns by the role of their metric until one does not fit."""
-    widths = _widths(head, rows)
-    columns = list(range(len(head) - len(metrics)))
-    first = len(columns)
-    for index in sorted(range(len(metrics)), key=lambda index: metrics[index].rank):
-        column = first + index
-        if sum(widths[chosen] for chosen in (*columns, column)) + 1 > width:
-            break
-        columns.append(column)
-    return sorted(columns)
+    _put_table(*_escaped(head, rows), title=title, words=2, lead=2)
 
 
 def print_note(note: str) -> None:
@@ -336,7 +276,7 @@ def _put_table(
     """Print a table of escaped cells; its first `lead` columns are repeated where it continues."""
     title = _core.printable(title)
     if not sys.stdout.isatty():
-        _print_plain(head, rows, title=title, words=words)
+        print_aligned(head, rows, title=title, words=words)
         return
     console = Console(highlight=False)
     whole = [list(range(len(head)))]
@@ -372,7 +312,7 @@ def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     for index in range(len(head)):
         cells = (row[index] for row in (head, *rows))
         lines = (line for cell in cells for line in (_stacked(cell) if index else cell).split("\n"))
-        widths.append(GAP + max(map(cell_len, lines)))
+        widths.append(BORDER + max(map(cell_len, lines)))
     return widths
 
 
@@ -384,16 +324,26 @@ def _stacked(text: str) -> str:
     return (upper.replace(" ", "\n") if upper[0].isalpha() else upper) + "\n[" + lower
 
 
-def _print_plain(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, words: int
+def _width(cells: Sequence[str]) -> int:
+    """Return the width of a column without borders, with the space before the next."""
+    return GAP + max(cell_len(line) for cell in cells for line in cell.split("\n"))
+
+
+def print_aligned(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", words: int = 1
 ) -> None:
-    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
-    print(title)
-    for row in [head, *rows]:
+    """Print aligned text, with the lines of a heading above its column."""
+    headings = [cell.split("\n") for cell in head]
+    height = max(map(len, headings))
+    above = zip(*([""] * (height - len(lines)) + lines for lines in headings), strict=True)
+    widths = [_width(column) - GAP for column in zip(head, *rows, strict=True)]
+    if title:
+        print(title)
+    for row in [*above, *rows]:
         cells = [
             cell + pad if index < words else pad + cell
             for index, cell in enumerate(row)
             for pad in [" " * (widths[index] - cell_len(cell))]
         ]
-        print("  ".join(cells).rstrip())
+        print((" " * GAP).join(cells).rstrip())
     print()

@@ -1,4 +1,4 @@
-"""The answer of a comparison in one sentence, from the intervals of its differences."""
+"""The answer of a result in one sentence, from its intervals and those of its differences."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,13 @@ DOUBLED_PERCENT = 100.0
 
 
 def answer(shown: ResultView) -> str | None:
-    """Say what the best arm changes; None if one arm or no latency under load was measured.
+    """Say what the best arm changes, or what a single arm measured; None if there is nothing.
 
     The best arm has the lowest latency under load among those that are below the first one; of
     several within their interval or 1 ms, it is the one with the most goodput.
     """
+    if not shown.others:
+        return _alone(shown)
     base = _row(shown.whole.estimates, shown.baseline, LATENCY)
     compared = {
         arm: row
@@ -32,11 +34,10 @@ def answer(shown: ResultView) -> str | None:
         if (row := _row(shown.whole.differences, arm, LATENCY)) is not None
     }
     if base is None or not compared:
-        return None
+        return _clearest(shown)
     fewest = min(row["n"] for row in compared.values())
     if fewest < FEWEST:
-        runs = formatting.counted(fewest, "run")
-        return f"Too few runs to judge: {runs} in an arm; expected at least {FEWEST}."
+        return _too_few(fewest)
     lower = {arm: row for arm, row in compared.items() if row["significant"] and row["mean"] < 0}
     if not lower:
         return (
@@ -52,6 +53,51 @@ def answer(shown: ResultView) -> str | None:
         f"With {best}, a ping under load takes {_longer(remaining)} than on an idle line instead "
         f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}."
     )
+
+
+def _too_few(runs: int) -> str:
+    counted = formatting.counted(runs, "run")
+    return f"Too few runs to judge: {counted} in an arm; expected at least {FEWEST}."
+
+
+def _alone(shown: ResultView) -> str | None:
+    """Say what a single arm measured."""
+    arm = shown.baseline
+    latency = _row(shown.whole.estimates, arm, LATENCY)
+    carried = [
+        f"{name} carry {_two_digits(goodput)} Mbit/s"
+        for name in GOODPUT
+        if (goodput := _goodput(shown, arm, name)) > LEAST_MBIT
+    ]
+    clauses = [", ".join(carried)] if carried else []
+    if latency is not None:
+        longer = _longer(latency["mean"])
+        clauses.insert(0, f"a ping under load takes {longer} than on an idle line")
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}." if text else None
+
+
+def _clearest(shown: ResultView) -> str | None:
+    """Say which of the main metrics differs most, where no latency under load was measured."""
+    runs = min(max(section.runs(arm) for section in shown.sections) for arm in shown.arms)
+    if runs < FEWEST:
+        return _too_few(runs)
+    effects = (
+        (section, metric)
+        for section, metric in shown.ranked()
+        if section.effect(metric, shown.others) is not None
+    )
+    section, metric = next(effects, (None, None))
+    if section is None or metric is None:
+        return f"No arm differs clearly from {shown.baseline}."
+    arm = max(
+        (arm for arm in shown.others if (arm, metric.column) in section.differences),
+        key=lambda arm: abs(section.differences[arm, metric.column]["mean"]),
+    )
+    here, there = (section.estimate(one, metric) for one in (arm, shown.baseline))
+    unit = f" {metric.unit}" if metric.unit else ""
+    label = metric.label if section.name is None else f"{section.name}: {metric.label}"
+    return f"{label}: {here}{unit} with {arm} instead of {there}{unit} with {shown.baseline}."
 
 
 def _row(rows: Mapping[tuple[str, str], Row], arm: str, column: str) -> Row | None:

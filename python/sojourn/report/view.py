@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from sojourn.result import Result, formatting
@@ -36,6 +37,10 @@ class Section:
     def estimates_of(self, arm: str) -> list[str]:
         """Write the means of an arm."""
         return [self.estimate(arm, metric) for metric in self.metrics]
+
+    def row(self, arms: Sequence[str], metric: Metric) -> list[str]:
+        """Write the means of a metric in some arms."""
+        return [self.estimate(arm, metric) for arm in arms]
 
     def changes_of(self, arm: str) -> list[str]:
         """Write the differences of an arm from the first one."""
@@ -97,6 +102,37 @@ class ResultView:
     def others(self) -> Sequence[str]:
         """The arms that are compared with the first one."""
         return self.arms[1:]
+
+    @property
+    def measured(self) -> str:
+        """What a number of a table is, such as ``"means of 10 runs ± half the 95 % interval"``."""
+        runs = {self.whole.runs(arm) for arm in self.arms}
+        if runs == {1}:
+            return "1 run"
+        counted = " to ".join(dict.fromkeys(f"{of(runs)}" for of in (min, max)))
+        return f"means of {counted} runs ± half the 95 % interval"
+
+    def ranked(self) -> list[tuple[Section, Metric]]:
+        """Order the metrics by their role, then by what they differ between arms.
+
+        Metrics that do not differ between arms are left out if others do, and so are the values of
+        a group that are those of the whole run.
+        """
+        found = []
+        seen = set()
+        for section in self.sections:
+            for metric in section.metrics:
+                rows = (section.estimates.get((arm, metric.column)) for arm in self.arms)
+                means = tuple(row and row["mean"] for row in rows)
+                if (metric.unit, means) in seen or not any(means):
+                    continue
+                seen.add((metric.unit, means))
+                effect = section.effect(metric, self.others)
+                place = (metric.rank, section not in self.applications, -(effect or 0.0))
+                found.append((effect is not None, place, section, metric))
+        differs = any(differs for differs, *_ in found)
+        kept = [entry for entry in found if entry[0] or not differs]
+        return [(section, metric) for *_, section, metric in sorted(kept, key=itemgetter(1))]
 
 
 def view(result: Result) -> ResultView:

@@ -187,7 +187,7 @@ def test_the_lines_are_read_back_as_what_was_simulated(queue: str, name: str) ->
             assert direction.layer.overhead == layer(name).overhead
         else:
             assert f"overhead {layer(name).overhead}b mpu {layer(name).mpu}b" in direction.queue
-    assert len(rest) == (queue == "cake")
+    assert not rest
     for device, wanted in (("eth1", chosen.up), ("ifb4eth1", chosen.down)):
         place = "root" if queue == "cake" else "parent 1:1 handle 11:"
         begin = f"tc qdisc replace dev {device} {place} "
@@ -298,20 +298,30 @@ def test_the_command_prints_advice_as_json_and_saves_the_result(
 
 def test_the_command_prints_the_table_grades_sources_and_lines(sojourn: Command) -> None:
     options = ["cake", "--preset", "adsl", "--shares", "95,90", "--replications", "1"]
-    done = sojourn("advise", *options)
-    assert done.returncode == 0, done.stderr
-    for part in (
-        r"^→ cake 9[05] % ",
-        r"^recommended: cake 9[05] %: ",
-        r"ITU-T G\.107",
-        r"1mbit \[R\]",
+    done, whole = sojourn("advise", *options), sojourn("advise", *options, "--all")
+    assert done.returncode == whole.returncode == 0, done.stderr
+    short = (
+        r"\ASet SQM to cake: download 1\d+ kbit/s, upload 9\d0 kbit/s, overhead 40\. A game ping",
+        r" under load takes \d+ ms instead of \d+ ms; downloads [+−]\d+ %, uploads [+−]\d+ %\.$",
+        r"^while others transfer data +no shaper +→ cake 9[05] %$",
         r"^tc qdisc replace dev wan root cake bandwidth 9\d0kbit .* overhead 40 atm mpu 0 egress$",
         r"^uci set sqm\.advice\.linklayer='atm'$",
-        r"^base_ul_shaper_rate_kbps=9\d0$",
-    ):
-        assert re.search(part, done.stdout, re.MULTILINE), part
-    # Without overhead, only the rate of the recommendation.
-    assert done.stdout.count("without overhead") == 1
+    )
+    of_all = (r"^→ cake 9[05] % ", r"^recommended: cake 9[05] %: ", r"ITU-T G\.107", r"1mbit \[R\]")
+    for part in (*short, *of_all):
+        assert re.search(part, whole.stdout, re.MULTILINE), part
+        assert bool(re.search(part, done.stdout, re.MULTILINE)) == (part in short), part
+    # The answer and the table of before and after are in the first lines.
+    assert done.stdout.splitlines()[7].startswith("upload [Mbit/s]")
+
+
+def test_cake_autorate_is_configured_only_where_the_rate_varies() -> None:
+    titles = [
+        [one.title.split(",")[0] for one in writing.lines(link, chosen)]
+        for link in (access(preset="lte"), access(preset="vdsl"))
+        for chosen in [candidates(link, queues=["cake"], shares=[90])[1]]
+    ]
+    assert ["cake-autorate" in of_link for of_link in titles] == [True, False]
 
 
 def test_a_dry_run_prints_the_link_and_the_estimate(sojourn: Command) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from sojourn.report.answer import GOODPUT, LATENCY, answer
 from sojourn.report.view import ResultView, Section
+from sojourn.result.catalogue import of_scope
 
 DOWN, UP = GOODPUT.values()
 Numbers = dict[str, tuple[float, ...]]
@@ -111,6 +112,29 @@ def test_times_have_two_digits(ms: float, text: str) -> None:
     assert f"a ping takes {text} than on an idle line" in str(answer(shown))
 
 
-def test_one_arm_and_runs_without_pings_have_no_answer() -> None:
-    assert answer(compared(BASE)) is None
-    assert answer(compared({UP: 10.0}, fq={UP: (1.0, 2.0, 3.0)})) is None
+def test_one_arm_is_described() -> None:
+    assert answer(compared(BASE)) == (
+        "A ping under load takes 1.1 s more than on an idle line; downloads carry 50 Mbit/s, "
+        "uploads carry 10 Mbit/s."
+    )
+    assert answer(compared({UP: 10.0})) == "Uploads carry 10 Mbit/s."
+    assert answer(compared({})) is None
+
+
+def test_without_pings_the_main_difference_is_named() -> None:
+    up = next(metric for metric in of_scope("run") if metric.named(UP))
+
+    def shown(n: int = 10, **arms: Numbers) -> ResultView:
+        plain = compared({UP: 10.0}, **arms)
+        rows = {
+            key: {"n": n, "low": None, "high": None, **row}
+            for key, row in plain.whole.estimates.items()
+        }
+        metrics = [replace(up, column=UP)]
+        return replace(plain, whole=replace(plain.whole, metrics=metrics, estimates=rows))
+
+    text = answer(shown(pie={UP: (0.1, 0.2, 0.3)}, fq={UP: (1.0, 2.0, 3.0)}))
+    assert text == f"{up.label}: 12.00 Mbit/s with fq instead of 10.00 Mbit/s with fifo."
+    assert answer(shown(fq={UP: (-1.0, 0.5, 2.0)})) == "No arm differs clearly from fifo."
+    few = answer(shown(n=4, fq={UP: (1.0, 2.0, 3.0)}))
+    assert few == "Too few runs to judge: 4 runs in an arm; expected at least 5."

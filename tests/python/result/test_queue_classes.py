@@ -64,7 +64,7 @@ def test_the_classes_are_in_the_report_the_table_and_the_json(
     document = tables.document(l4s)
     assert {row["group"] for row in document["classes"]} == {"up: L", "up: C"}
     assert {row["arm"] for row in document["class_differences"]} == {"dualpi2 rfc"}
-    tables.show(l4s, as_json=False, everything=False)
+    tables.show(l4s, as_json=False, everything=True)
     printed = capsys.readouterr().out
     assert "up: L" in printed
     # The groups of traffic show who got what.

@@ -9,10 +9,10 @@ from support.experiments import RIGHT, WRONG, Experiment
 
 # Notes that any small experiment may have.
 USUAL = (
-    "n = 3: with fewer than",
+    "n = 3: intervals are too narrow",
     "has too few observations",
     "compared with a real implementation",
-    "was not a bottleneck in any arm",
+    "its queue had no effect",
     "were still in progress at the end of the run",
 )
 

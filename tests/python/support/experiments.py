@@ -302,12 +302,14 @@ OTHER_ERRORS = [
         finding="only 4 s of each run is measured",
     ),
     Experiment(
-        name="one run", scenario=scenario(TCP, replications=1), finding="n = 1: one run per arm"
+        name="one run",
+        scenario=scenario(TCP, replications=1),
+        finding="n = 1: differences may be due to chance",
     ),
     Experiment(
         name="start-up",
         scenario=scenario(TCP, warmup="0s"),
-        finding="the results include the start of the flows",
+        finding="still starting up when measuring begins",
     ),
     Experiment(
         name="drift",
@@ -366,7 +368,7 @@ WRONG = [
     *_each("load is offered for only", "warning", ENDS_EARLY),
     *_each("needs ECN marks, but no queue on its path", "warning", NO_MARKS),
     *_each("no flow that crosses it negotiated ECN", "warning", NOT_NEGOTIATED),
-    *_each("so they count as n = 1", "warning", REPEATED),
+    *_each("and count as n = 1", "warning", REPEATED),
     *_each("in the same phase for the whole run", "warning", IN_PHASE),
     *OTHER_ERRORS,
 ]

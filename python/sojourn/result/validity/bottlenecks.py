@@ -26,10 +26,6 @@ LIMITS = {
 # The least share of the time that is written as 1 %.
 LEAST_SHARE = 0.005
 
-WAITED = (
-    "Share of the time with load with packets waiting for the link or for the shaper of its queue"
-)
-
 
 def changed_queues(evidence: Evidence) -> list[str]:
     """List the links whose queue differs between the arms, in the order of the first arm."""
@@ -58,14 +54,13 @@ def _without_bottleneck(evidence: Evidence, arm: str) -> Finding:
     signals = _signals(evidence, arm)
     if not signals:
         return error(
-            f"{arm}: no link was a bottleneck. {WAITED}: {_shares(evidence, arm)}. "
+            f"{arm}: no link was a bottleneck: packets waited {_shares(evidence, arm)}. "
             f"{_limited_by(evidence, [arm])}"
         )
     # A short burst: too short for means, but not for the completion times of short transfers.
     return warning(
-        f"{arm}: packets waited only briefly. {WAITED}: {_shares(evidence, arm)}. In this time, "
-        f"queues dropped or marked {signals} packets: maxima and completion times depend on the "
-        "queue, means hardly do."
+        f"{arm}: packets waited only briefly, {_shares(evidence, arm)}, and queues dropped or "
+        f"marked {signals}: maxima and completion times depend on the queue, means hardly do."
     )
 
 
@@ -76,21 +71,18 @@ def _signals(evidence: Evidence, arm: str) -> int:
 
 
 def _shares(evidence: Evidence, arm: str) -> str:
-    """Write for each link of an arm how long packets waited for it."""
+    """Write for each link of an arm for which share of the time with load packets waited."""
     rows = evidence.busy.filter(pl.col("arm") == arm).iter_rows(named=True)
-    return "; ".join(
-        f"link {row['link']}: {100 * row['busy_share']:.1f} % of the time, utilisation "
-        f"{100 * row['utilisation']:.0f} %"
-        for row in rows
-    )
+    shares = (f"{100 * row['busy_share']:.1f} % of the time for {row['link']}" for row in rows)
+    return ", ".join(shares)
 
 
 def _limits(evidence: Evidence, idle: list[str]) -> Finding:
     """Say what limited the flows of arms without a bottleneck."""
     busy = evidence.busy.filter(pl.col("arm").is_in(idle)).select(pl.col("busy_share").max())
     return note(
-        f"{', '.join(idle)}: no link was a bottleneck: packets waited for a link for at most "
-        f"{100 * busy.item():.1f} % of the time with load. {_limited_by(evidence, idle)}"
+        f"{', '.join(idle)}: no link was a bottleneck: packets waited for at most "
+        f"{100 * busy.item():.1f} % of the time. {_limited_by(evidence, idle)}"
     )
 
 
@@ -135,10 +127,8 @@ def _idle_links(evidence: Evidence) -> Iterator[Finding]:
         .iter_rows(named=True)
     ):
         yield note(
-            f"link {row['link']} was not a bottleneck in any arm: packets waited for it or "
-            f"for the shaper of its queue for at most {100 * row['busy_share']:.1f} % of the time, "
-            f"and the utilisation was at most {100 * row['utilisation']:.0f} %; its queue had no "
-            "effect."
+            f"packets hardly waited at {row['link']} (at most {100 * row['utilisation']:.0f} % of "
+            "its rate used): its queue had no effect."
         )
 
 
@@ -167,8 +157,7 @@ def _elsewhere(evidence: Evidence) -> Iterator[Finding]:
 
     yield warning(
         f"the arms differ in the queue of {waited(changed)}, but the bottleneck of every flow is "
-        f"another link, {waited(found)} (mean sojourn times in parentheses): the queue that is "
-        "compared hardly matters."
+        f"another link, {waited(found)} (mean sojourn times in parentheses)."
     )
 
 

@@ -36,8 +36,8 @@ def _ends_early(evidence: Evidence) -> Iterator[Finding]:
         times = " to ".join(dict.fromkeys(f"{of(short.values()):.3g}" for of in (min, max)))
         yield warning(
             f"{', '.join(short)}: load is offered for only {times} s of the "
-            f"{evidence.measured_s:g} s that are measured: rates, utilisation, ping and sojourn "
-            "times include the time without load. Shorten the run, or offer load until its end."
+            f"{evidence.measured_s:g} s that are measured: means include the time without load. "
+            "Shorten the run."
         )
 
 

@@ -68,7 +68,7 @@ def _not_negotiated(evidence: Evidence) -> Iterator[Finding]:
         if not _marks(evidence, arms, [link]):
             yield warning(
                 f"{', '.join(arms)}: the queue of link {link} may mark, but no flow that crosses "
-                "it negotiated ECN, so it drops instead. Set ecn = true in the traffic."
+                "it negotiated ECN. Set ecn = true in the traffic."
             )
 
 
@@ -112,7 +112,7 @@ def _no_marks(evidence: Evidence) -> Iterator[Finding]:
     for (control, group), arms in found.items():
         yield warning(
             f"{', '.join(arms)}: {control} of {group} needs ECN marks, but no queue on its path "
-            "marked a packet: it reacts to losses only. Use a queue that marks."
+            "marked a packet. Use a queue that marks."
         )
 
 

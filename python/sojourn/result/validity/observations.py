@@ -129,8 +129,8 @@ def _losses(evidence: Evidence) -> Iterator[Finding]:
         .iter_rows(named=True)
     ):
         yield warning(
-            f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings had no reply "
-            "within the run; ping times exclude them."
+            f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings had no reply; ping times "
+            "exclude them."
         )
 
 
@@ -141,13 +141,12 @@ def _without_transactions(evidence: Evidence) -> Iterator[Finding]:
     for row in (
         evidence.per_application.filter(pl.col("transactions") == 0)
         .group_by("arm", "group", maintain_order=True)
-        .agg(runs=pl.len(), before=pl.col("begun_before").sum())
+        .agg(runs=pl.len())
         .iter_rows(named=True)
     ):
         yield warning(
             f"{row['arm']}: no transaction of {row['group']} began after the warm-up (number "
-            f"of runs: {row['runs']}). Transactions in progress at the end of the warm-up are "
-            f"excluded ({row['before']:g}). Use a shorter warm-up or a longer run."
+            f"of runs: {row['runs']}). Use a shorter warm-up or a longer run."
         )
 
 
@@ -165,15 +164,15 @@ def _incomplete_transactions(evidence: Evidence) -> Iterator[Finding]:
     ):
         most = row["cut_off"] > MOST_CUT_OFF * row["begun"]
         effect = (
-            "so that durations cover only the shorter ones. Use a longer run."
+            "durations cover only the shorter ones"
             if row["cut_off"] < row["begun"]
-            else "so that there are no durations. Use a longer run."
+            else "no durations"
         )
         yield Finding(
             severity=Severity.WARNING if most else Severity.NOTE,
             text=f"{row['arm']}: {row['group']}: {row['cut_off']:.0f} of {row['begun']} "
-            f"{metrics.transactions(row['kind'])} were still in progress at the end of the "
-            f"run, {effect}",
+            f"{metrics.transactions(row['kind'])} were still in progress at the end of the run: "
+            f"{effect}. Use a longer run.",
         )
 
 
@@ -237,9 +236,9 @@ def _drifts(evidence: Evidence) -> Iterator[Finding]:
     for drift in evidence.drifts:
         yield warning(
             f"{drift.arm}: {drift.quantity} is not stationary: "
-            f"{significant(drift.first)} {drift.unit} in the first half of the measured time, "
-            f"{significant(drift.second)} {drift.unit} in the second (n = {drift.runs}). "
-            f"Use a longer run with a warm-up of at least {drift.middle_s:g} s."
+            f"{significant(drift.first)} {drift.unit} in the first, "
+            f"{significant(drift.second)} {drift.unit} in the second half. Use a longer run with "
+            f"-s warmup={drift.middle_s:g}s."
         )
 
 
@@ -247,9 +246,8 @@ def _sparse(evidence: Evidence) -> Iterator[Finding]:
     """Find percentiles with too few observations."""
     for few in evidence.sparse:
         yield note(
-            f"{few.name} has too few observations in {', '.join(few.arms)}: "
-            f"{few.least_per_run} per run and {few.least} in all runs; the {few.percent}th "
-            f"percentile needs {few.needed_per_run} and {few.needed}."
+            f"{', '.join(few.arms)}: {few.name} has too few observations: {few.least_per_run} per "
+            f"run and {few.least} in all; it needs {few.needed_per_run} and {few.needed}."
         )
 
 

@@ -14,18 +14,19 @@ SHORT_S = 10.0
 COVERAGE_PERCENT = {3: 75, 5: 84, 8: 89, 10: 90, 20: 92, 30: 93}
 # With fewer runs, bootstrap intervals are clearly too narrow.
 FEW_RUNS = 8
+ENOUGH_RUNS = 10
 
 
 def _replications(evidence: Evidence) -> Iterator[Finding]:
     """Find whether there are too few runs for intervals."""
     runs = evidence.replications
     if runs == 1:
-        yield warning("n = 1: one run per arm gives no interval; differences may be due to chance.")
+        yield warning(f"n = 1: differences may be due to chance. Use --replications {ENOUGH_RUNS}.")
     elif runs < FEW_RUNS:
+        covered = COVERAGE_PERCENT[5 if runs >= 5 else 3]  # noqa: PLR2004 - a key
         yield note(
-            f"n = {runs}: with fewer than {FEW_RUNS} runs, bootstrap intervals are too "
-            f"narrow: a 95 % interval contains the true mean in {COVERAGE_PERCENT[5]} % of "
-            f"experiments at n = 5, in {COVERAGE_PERCENT[3]} % at n = 3."
+            f"n = {runs}: intervals are too narrow ({covered} % instead of 95 %). "
+            f"Use --replications {ENOUGH_RUNS}."
         )
 
 
@@ -34,9 +35,8 @@ def _no_variance(evidence: Evidence) -> Iterator[Finding]:
     arms = [arm for arm in evidence.arms if _is_repeated(evidence, arm)]
     if arms:
         yield warning(
-            f"{', '.join(arms)}: all {evidence.replications} replications have identical results, "
-            "so they count as n = 1 and intervals of ±0 do not show precision: nothing that varies "
-            "between replications affects this traffic. Vary it, for example with start_jitter."
+            f"{', '.join(arms)}: all {evidence.replications} replications have identical results "
+            "and count as n = 1. Vary the traffic, for example with start_jitter."
         )
 
 
@@ -58,8 +58,8 @@ def _short(evidence: Evidence) -> Iterator[Finding]:
     """Find whether the measured time is too short."""
     if evidence.measured_s < SHORT_S:
         yield warning(
-            f"only {evidence.measured_s:g} s of each run is measured: flow startup dominates the "
-            "means."
+            f"only {evidence.measured_s:g} s of each run is measured: the start of the flows "
+            "dominates. Use a longer run."
         )
 
 
