@@ -1,7 +1,11 @@
 """Expectations of the command line and of scenario files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 
+from sojourn import _core
+from sojourn.cli.process import say
 from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.expectation import (
     Expectation,
@@ -12,8 +16,10 @@ from sojourn.expectations.expectation import (
     is_capacity,
 )
 from sojourn.expectations.judging import (
+    VERDICTS,
     Judgement,
     Measured,
+    Suite,
     check,
     check_arms,
     check_groups,
@@ -21,8 +27,9 @@ from sojourn.expectations.judging import (
     check_metrics,
     difference,
     judge,
+    junit,
 )
-from sojourn.result import Result
+from sojourn.result import Result, derived_files
 from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
 from sojourn.scenario import Scenario
@@ -46,7 +53,11 @@ def all_expectations(
         *(expectation(text, place="--expect") for text in texts or ()),
     ]
     check(found, groups=groups)
-    return found
+    # One in the file and on the command line is judged once.
+    unique: dict[tuple[str, tuple[str, ...] | None], Expectation] = {}
+    for one in found:
+        unique.setdefault((one.text, one.arms), one)
+    return list(unique.values())
 
 
 def check_names(
@@ -95,10 +106,25 @@ def judged(found: Sequence[Expectation], measured: Sequence[Measured]) -> list[J
     return [one for part in measured for one in judge(found, part)] if found else []
 
 
-def show(judgements: Sequence[Judgement], *, title: str = "expectations") -> None:
-    """Print judgements as a table."""
+def show(
+    judgements: Sequence[Judgement], *, title: str = "expectations", everything: bool = False
+) -> None:
+    """Count the verdicts and print those that did not pass, or all; failures come first."""
     if not judgements:
         return
+    titled = f"{title}: {summary(judgements)}"
+    order = ("fail", "undecided", "pass") if everything else ("fail", "undecided")
+    shown = [one for verdict in order for one in judgements if one.verdict == verdict]
+    if shown:
+        _print(shown, title=titled)
+    else:
+        print(titled)
+    if note := by_chance(judgements):
+        print_note(note)
+
+
+def _print(judgements: Sequence[Judgement], *, title: str) -> None:
+    """Print judgements as a table."""
     has_places = any(one.place for one in judgements)
     head = ["verdict", "expectation", *(["point"] if has_places else []), "arm"]
     words = len(head)
@@ -116,12 +142,25 @@ def show(judgements: Sequence[Judgement], *, title: str = "expectations") -> Non
         ]
         for one in judgements
     ]
-    titled = [*head, "measured", "required", "difference", "n", "reason"]
+    head += ["measured", "required", "difference", "n", "reason"]
     if not any(one.reason for one in judgements):
-        titled, rows = titled[:-1], [row[:-1] for row in rows]
-    print_table(titled, rows, title=f"{title}: {summary(judgements)}", words=words)
-    if note := by_chance(judgements):
-        print_note(note)
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    print_table(head, rows, title=title, words=words)
+
+
+def claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:
+    """Check that verdicts can be written to a file."""
+    if junit_file is not None and junit_file.exists() and not junit_file.is_file():
+        message = f"cannot write {junit_file}: not a regular file; expected a name such as out.xml"
+        raise _core.ResultError(message)
+    return derived_files.claimed(junit_file, VERDICTS)
+
+
+def write(junit_file: Path | None, suites: Mapping[str, Suite]) -> None:
+    """Write verdicts as JUnit XML, if they are wanted."""
+    if junit_file is not None:
+        derived_files.write(junit_file, junit(suites), None)
+        say(f"wrote verdicts to {junit_file}")
 
 
 def by_chance(judgements: Sequence[Judgement]) -> str:

@@ -64,6 +64,16 @@ Expect = Annotated[
         heading=CHECKS,
     ),
 ]
+Junit = Annotated[
+    Path | None,
+    Argument(
+        help="Write the verdicts on expectations as JUnit XML to this file.",
+        option="--junit",
+        metavar="FILE",
+        heading=CHECKS,
+        rare=True,
+    ),
+]
 Strict = Annotated[
     bool,
     Argument(

@@ -3,9 +3,11 @@
 import bisect
 import itertools
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +15,7 @@ from sojourn import _core
 from sojourn.arguments import Argument
 from sojourn.arguments.common import ARM, OUTPUT, SCENARIO, Force, Json
 from sojourn.cli import continued, expecting, process, session, spaces
-from sojourn.cli.options import Change, DryRun, Everything, Expect, ReportFile
+from sojourn.cli.options import Change, DryRun, Everything, Expect, Junit, ReportFile
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
@@ -22,7 +24,7 @@ from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic, without_arms
 from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.targets import opened, store_of, target
-from sojourn.expectations.judging import Judgement, failed
+from sojourn.expectations.judging import Judgement, Suite, failed
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
@@ -43,6 +45,7 @@ def sweep(
     arm: Annotated[Sequence[str], replace(ARM, heading=SCENARIO)] = (),
     line: Line,
     expect: Expect = (),
+    junit_file: Junit = None,
     metric: Annotated[
         Sequence[str],
         Argument(help="Print only this metric.", metavar="METRIC", heading=OUTPUT),
@@ -90,9 +93,11 @@ def sweep(
     with (
         continued.announced(plan.shared),
         derived_files.claimed(report),
+        expecting.claimed(junit_file),
         opened(scenarios, where, store=store, local=local, jobs=plan.jobs, fresh=plan.fresh) as at,
     ):
         say(_announced(planned, estimate, processors))
+        began = time.monotonic()
         execution = Execution(
             replications=planned.replications,
             executor=at.executor,
@@ -110,8 +115,12 @@ def sweep(
         with tolerated():
             show(result, as_json=json, everything=everything, metrics=metric, judgements=judgements)
             if not json:
-                expecting.show(judgements)
+                expecting.show(judgements, everything=everything)
         _write(result, execution, out=out, report=report)
+        suite = Suite(
+            judgements=judgements, seed=planned.scenario.seed, elapsed_s=time.monotonic() - began
+        )
+        expecting.write(junit_file, {planned.scenario.checked.name: suite})
     for text in at.all_warnings(execution.failure):
         say(f"warning: {text}")
     if interrupted:
@@ -262,8 +271,10 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
     return 0
 
 
-# Rows that are printed without --all.
+# Rows that are printed without --all, and points of a sweep that is not executed.
+MOST = 8
 MAX_ROWS = 60
+LATENCY = "induced_latency_ms"
 
 
 def show(
@@ -285,9 +296,7 @@ def show(
     head = [*result.parameters, *(["arm"] if several else []), "n"]
     words = len(head) - 1
     count = result.runs.select(KEYS).n_unique()
-    shown = result.first_points(
-        count if everything else MAX_ROWS, [metric.column for metric in found]
-    )
+    shown = result.first_points(count if everything else MOST, [metric.column for metric in found])
     rows = [
         [
             *(f"{row[path]}" for path in result.parameters),
@@ -297,10 +306,31 @@ def show(
         ]
         for row in shown.iter_rows(named=True)
     ]
+    if found and (sentence := _range(result, found)):
+        print_note(sentence)
+        print()
     title = f"{result.scenario.checked.name}: mean ± half of the 95 % interval"
     print_table([*head, *(one.heading for one in found)], rows, title=title, words=words)
     if len(rows) < count:
         print_note(f"{count - len(rows)} more rows; --all prints them")
+
+
+def _range(result: SweepResult, metrics: Sequence[Metric]) -> str:
+    """Say where the main metric is least and most; empty if it has no two values."""
+    metric = next((one for one in metrics if one.column == LATENCY), metrics[0])
+    rows = [row for row in result.points.to_dicts() if row[metric.column] is not None]
+    values = [of(rows, key=itemgetter(metric.column)) for of in (min, max)] if rows else []
+    if len({row[metric.column] for row in values}) <= 1:
+        return ""
+    several = len(result.arms) > 1
+
+    def place(row: dict[str, Any]) -> str:
+        names = [f"{path}={row[path]}" for path in result.parameters]
+        return ", ".join([*names, *([row["arm"]] if several else [])])
+
+    least, most = (f"{_estimate(row, metric)} ({place(row)})" for row in values)
+    unit = f" in {metric.unit}" if metric.unit else ""
+    return f"{metric.label}{unit}: from {least} to {most}."
 
 
 def show_points(planned: PreparedSweep) -> None:

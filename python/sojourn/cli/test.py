@@ -1,15 +1,14 @@
 """``sojourn test``: run scenario files and judge their expectations."""
 
 import json as js
+import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 from sojourn import _core
 from sojourn.arguments import Argument, FileSpelling, read_table, spelled
 from sojourn.arguments.common import (
-    OUTPUT,
     Backend,
     Fresh,
     Jobs,
@@ -20,7 +19,7 @@ from sojourn.arguments.common import (
 )
 from sojourn.cli import continued, expecting, process, session
 from sojourn.cli.continued import row_store
-from sojourn.cli.options import Change
+from sojourn.cli.options import Change, Everything, Junit
 from sojourn.cli.plans import command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -30,8 +29,8 @@ from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.local import LocalExecutor
 from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
-from sojourn.expectations.judging import VERDICTS, Judgement, failed, junit
-from sojourn.result import budget, derived_files
+from sojourn.expectations.judging import Judgement, Suite, failed
+from sojourn.result import budget
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import Tables
 from sojourn.sweeps.execution import Execution
@@ -59,16 +58,9 @@ def test(
     on: Backend = None,
     fresh: Fresh = False,
     max_memory: MaxMemory = None,
-    junit_file: Annotated[
-        Path | None,
-        Argument(
-            help="Write the verdicts as JUnit XML to this file.",
-            option="--junit",
-            metavar="FILE",
-            heading=OUTPUT,
-        ),
-    ] = None,
+    junit_file: Junit = None,
     json: Json = False,
+    everything: Everything = False,
 ) -> int:
     """Run scenario files and judge their expectations.
 
@@ -82,41 +74,36 @@ def test(
         for one in checked:
             _core.check_backend(one, on)
             budget.check(one, jobs=jobs, max_memory=max_memory)
-    found: dict[str, list[Judgement]] = {}
-    with _claimed(junit_file):
+    found: dict[str, Suite] = {}
+    with expecting.claimed(junit_file):
         try:
             for file, scenario, tables, planned, expected in tests:
                 run = _scenario if planned is None else _sweep
+                began = time.monotonic()
                 with budget.enforced(max_memory), spelled(FileSpelling("sweep", tables)):
                     judgements = run(
                         scenario, planned, expected, jobs=jobs, backend=on, fresh=fresh
                     )
-                found[f"{file}"] = judgements
+                found[f"{file}"] = Suite(
+                    judgements=judgements, seed=scenario.seed, elapsed_s=time.monotonic() - began
+                )
                 if not json:
                     with tolerated():
-                        expecting.show(judgements, title=f"{file}")
+                        expecting.show(judgements, title=f"{file}", everything=everything)
         except _InterruptedError:
             say(f"interrupted; to continue: {continued.continuation()}")
             return process.exit_code()
         if json:
-            documents = {name: [one.document() for one in part] for name, part in found.items()}
+            documents = {
+                name: [one.document() for one in suite.judgements] for name, suite in found.items()
+            }
             with tolerated():
                 print(js.dumps(documents, indent=2))
-        if junit_file is not None:
-            derived_files.write(junit_file, junit(found), None)
-            say(f"wrote verdicts to {junit_file}")
-    every = [one for part in found.values() for one in part]
+        expecting.write(junit_file, found)
+    every = [one for suite in found.values() for one in suite.judgements]
     if len(found) > 1:
         say(expecting.summary(every))
     return expecting.FAILED if failed(every) else 0
-
-
-def _claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:
-    """Check that verdicts can be written to a file."""
-    if junit_file is not None and junit_file.exists() and not junit_file.is_file():
-        message = f"cannot write {junit_file}: not a regular file; expected a name such as out.xml"
-        raise _core.ResultError(message)
-    return derived_files.claimed(junit_file, VERDICTS)
 
 
 def _test(

@@ -355,29 +355,51 @@ VERDICTS = Kind(
 _NOT_XML = re.compile("[^\\t\\n\\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(suites: Mapping[str, Sequence[Judgement]]) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The verdicts on a scenario or a sweep, the seed of its runs and how long they took."""
+
+    judgements: Sequence[Judgement]
+    seed: int | None
+    elapsed_s: float
+
+
+def junit(suites: Mapping[str, Suite]) -> bytes:
     """Write judgements as JUnit XML.
 
-    A failure has the type ``fail`` or ``undecided``.
+    A failure has the type ``fail`` or ``undecided``. The property ``seed`` of a suite is that of
+    its runs; those of a case are what was measured, with its interval, and what was required.
     """
     root = ET.Element("testsuites")
-    for name, judgements in suites.items():
-        not_passed = sum(one.verdict != "pass" for one in judgements)
-        counts = {"tests": f"{len(judgements)}", "failures": f"{not_passed}"}
-        suite = ET.SubElement(root, "testsuite", {"name": _text(name), **counts})
-        for one in judgements:
+    for name, judged in suites.items():
+        not_passed = sum(one.verdict != "pass" for one in judged.judgements)
+        counts = {"tests": f"{len(judged.judgements)}", "failures": f"{not_passed}"}
+        timed = {"time": f"{judged.elapsed_s:.3f}"}
+        suite = ET.SubElement(root, "testsuite", {"name": _text(name), **counts, **timed})
+        _properties(suite, seed=judged.seed)
+        for one in judged.judgements:
             where = "; ".join(filter(None, [one.place, one.arm]))
             attributes = {
                 "classname": _text(f"{name}: {where}"),
                 "name": _text(one.expectation.title),
             }
             case = ET.SubElement(suite, "testcase", attributes)
+            values = {name: getattr(one, name) for name in ("measured", "low", "high", "required")}
+            _properties(case, runs=one.runs, **values)
             if one.verdict != "pass":
                 message = _text(described(one))
                 failure = ET.SubElement(case, "failure", {"type": one.verdict, "message": message})
                 failure.text = message
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _properties(of: ET.Element, **values: float | None) -> None:
+    """Add the properties of a suite or a case that have a value."""
+    properties = ET.SubElement(of, "properties")
+    for name, value in values.items():
+        if value is not None:
+            ET.SubElement(properties, "property", {"name": name, "value": f"{value:.6g}"})
 
 
 def described(one: Judgement) -> str:

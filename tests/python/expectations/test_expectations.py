@@ -17,6 +17,7 @@ from sojourn.expectations.judging import (
     VERDICTS,
     Judgement,
     Measured,
+    Suite,
     _least,
     described,
     difference,
@@ -204,7 +205,9 @@ def test_the_command_tests_files(sojourn: Command, good: Path, store: Path) -> N
     passed = sojourn("test", f"{good}")
     assert passed.returncode == 0, passed.stderr
     assert "2 passed, 0 failed, 0 undecided" in passed.stdout
-    assert "the link is used" in passed.stdout
+    # What passed is counted; --all lists it.
+    assert "the link is used" not in passed.stdout
+    assert "the link is used" in sojourn("test", f"{good}", "--all").stdout
     both = sojourn("test", f"{good}", f"{bad}", "--junit", "out/junit.xml")
     assert both.returncode == 1, both.stderr
     assert "links.up.rate=2mbit" in both.stdout
@@ -215,6 +218,14 @@ def test_the_command_tests_files(sojourn: Command, good: Path, store: Path) -> N
     ]
     kinds = [failure.get("type") for failure in suites.iter("failure")]
     assert kinds == ["fail", "fail"] * 2
+    for suite in suites:
+        assert float(suite.get("time", "")) > 0
+        (seed,) = (one.get("value") for one in suite.findall("properties/property"))
+        assert seed == "1"
+    case = next(suites.iter("testcase"))
+    values = {one.get("name"): float(one.get("value", "")) for one in case.iter("property")}
+    assert values["low"] <= values["measured"] <= values["high"]
+    assert values["runs"] >= 2
     assert not list(store.glob("nothing"))
 
 
@@ -235,6 +246,14 @@ def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
     swept = sojourn(*words, "--replications", "4")
     assert swept.returncode == 1
     assert "1 passed, 1 failed" in swept.stdout
+    assert "rtt=10ms" in swept.stdout.split("expectations: ")[1]
+    assert "rtt=60ms" not in swept.stdout.split("expectations: ")[1]
+    sojourn(*words, "--replications", "4", "--junit", "verdicts.xml")
+    (suite,) = ET.parse(good.parent / "verdicts.xml").getroot()  # noqa: S314 - our own file
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    # The same expectation twice is judged once.
+    twice = sojourn(*words, "--expect", "ping_ms_p99 > 50", "--replications", "4")
+    assert "1 passed, 1 failed" in twice.stdout
     wrong = sojourn("run", f"{good}", "--expect", "goodptu_up > 1")
     assert wrong.returncode == 2
     assert "unknown metric" in wrong.stderr
@@ -420,5 +439,6 @@ def test_the_example_in_an_error_fits_the_option() -> None:
 
 
 def test_names_in_a_file_of_verdicts_are_xml() -> None:
-    suites = ET.fromstring(junit({"a\uffff\x1b\U0001f600": []}))  # noqa: S314 - our own file
+    empty = Suite(judgements=[], seed=1, elapsed_s=0.0)
+    suites = ET.fromstring(junit({"a\uffff\x1b\U0001f600": empty}))  # noqa: S314 - our own file
     assert suites[0].get("name") == "a\ufffd\\u001b\U0001f600"
