@@ -113,7 +113,7 @@ class Agreement:
         rows = [wording.cells(row) for row in self._table.iter_rows(named=True)]
         failures = "".join(markup.paragraph(line) for line in wording.failures(self.failed_checks))
         return (
-            markup.paragraph(wording.counts(self._table), strong="agreement:")
+            markup.paragraph(wording.answer(self._table), strong="agreement:")
             + failures
             + markup.table(wording.HEAD, rows)
             + f"<p>{html.escape(wording.note(self._table))}</p>"
@@ -122,7 +122,7 @@ class Agreement:
     def __repr__(self) -> str:
         """Return the name of the scenario and the number of verdicts."""
         name = self._simulated.scenario.checked.name
-        return f'<Agreement of "{name}": {wording.counts(self._table)}>'
+        return f'<Agreement of "{name}": {wording.answer(self._table)}>'
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _agreement(compared: pl.DataFrame) -> str:
         parts.append(title + table(wording.HEAD[1:], rows))
     tolerances = [(one.quantity, str(one), one.reason) for one in TOLERANCES]
     return (
-        f"<p>{escape(wording.counts(compared))}.</p>{''.join(parts)}"
+        f"<p>{escape(wording.answer(compared))}.</p>{''.join(parts)}"
         f'<p class="note">{escape(wording.note(compared))}.</p>'
         "<details><summary>Tolerances</summary>"
         f"{table(('quantity', 'tolerance', 'reason'), tolerances)}"

@@ -49,12 +49,29 @@ def _number(value: float | None, metric: Metric) -> str:
     return MISSING if value is None else f"{value:.{metric.digits}f}"
 
 
-def counts(table: pl.DataFrame) -> str:
-    """Count the verdicts, such as ``"agrees: 7, differs: 1"``."""
-    found = [(one, table.filter(pl.col("verdict") == one).height) for one in Verdict]
-    informational = table["verdict"].null_count()
-    text = ", ".join(f"{one}: {count}" for one, count in found if count)
-    return f"{text or 'no verdict'}; without a verdict: {informational}"
+def answer(table: pl.DataFrame) -> str:
+    """Count the verdicts on valid rows: ``"7 of 8 metrics agree, 1 differs, 3 without a verdict"``.
+
+    Invalid rows are counted apart.
+    """
+    judged = table.filter(valid=True).drop_nulls("verdict")
+    words = {
+        Verdict.DIFFERS: ("differs", "differ"),
+        Verdict.UNDECIDED: ("is undecided", "are undecided"),
+        Verdict.NOT_MEASURED: ("was not measured", "were not measured"),
+    }
+    agree = judged.filter(verdict=Verdict.AGREES).height
+    clauses = ["no metric has a verdict"]
+    if judged.height:
+        clauses = [f"{agree} of {formatting.counted(judged.height, 'metric')} agree"]
+    for verdict, forms in words.items():
+        count = judged.filter(verdict=verdict).height
+        clauses += [f"{count} {forms[count != 1]}"] if count else []
+    invalid = table.filter(valid=False).height
+    without = table.filter(valid=True)["verdict"].null_count()
+    clauses += [f"{without} without a verdict"] if without and judged.height else []
+    clauses += [f"{invalid} invalid"] if invalid else []
+    return ", ".join(clauses)
 
 
 def note(table: pl.DataFrame) -> str:

@@ -143,8 +143,10 @@ def _show(agreement: Agreement, *, as_json: bool) -> None:
         if as_json:
             print(js.dumps(_document(agreement), indent=2))
         else:
+            answer = wording.answer(agreement.table)
+            tables.print_note(f"Simulated and live: {answer}.")
+            print()
             _print_tables(agreement)
-            tables.print_note(wording.counts(agreement.table))
             tables.print_note(wording.note(agreement.table))
     for line in wording.failures(agreement.failed_checks):
         say(f"error: {line}")

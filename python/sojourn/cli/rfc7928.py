@@ -9,11 +9,11 @@ from sojourn.arguments import Argument
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
 from sojourn.cli import continued, process, session
 from sojourn.cli.expecting import FAILED
-from sojourn.cli.options import Change
+from sojourn.cli.options import Change, Everything
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.tables import print_table
+from sojourn.cli.tables import print_note, print_table
 from sojourn.result import Result
 from sojourn.rfc7928_suite.api import (
     PreparedSuite,
@@ -52,6 +52,7 @@ def rfc7928(
         ),
     ] = OUT,
     json: Json = False,
+    everything: Everything = False,
     check: Annotated[
         bool,
         Argument(
@@ -82,7 +83,7 @@ def rfc7928(
             reports.append(report)
             with tolerated():
                 if not json:
-                    _show(report)
+                    _show(report, everything=everything)
             say(f"wrote report to {file}")
     run.discard()
     with tolerated():
@@ -153,7 +154,26 @@ def _list() -> None:
     print_table(["number", "title", "section 13"], rows, title=title, words=3)
 
 
-def _show(report: Rfc7928Report) -> None:
+def _show(report: Rfc7928Report, *, everything: bool) -> None:
+    """Print how many directions the runs confirm and which they do not; all tables on request."""
+    checked = list(report.characterisation.checked)
+    counts = {
+        words: sum(one.verdict == verdict for _, one in checked)
+        for verdict, words in (("pass", "confirmed"), ("fail", "not"), ("undecided", "undecided"))
+    }
+    counted = ", ".join(f"{count} {words}" for words, count in counts.items())
+    print_note(f"{report.queue}: of {len(checked)} directions that the RFC states, {counted}.")
+    shown = [(number, one) for number, one in checked if everything or one.verdict != "pass"]
+    if shown:
+        rows = [
+            [f"{number} {one.case}".strip(), one.verdict, one.text, one.measured]
+            for number, one in shown
+        ]
+        head = ["scenario", "verdict", "comparison", "measured"]
+        print_table(head, rows, title="all" if everything else "not confirmed", words=4)
+    if not everything:
+        print_note("--all and the report have the measurements of all scenarios")
+        return
     for number, found in report.characterisation.measurements.items():
         head, rows = results(found)
         title = f"{report.queue}: {number} {DEFINITIONS[number].title}"
@@ -163,15 +183,6 @@ def _show(report: Rfc7928Report) -> None:
         print_table(
             list(one.head), [list(row) for row in one.rows], title=title, words=len(one.head)
         )
-    checked = list(report.characterisation.checked)
-    if checked:
-        rows = [
-            [f"{number} {one.case}".strip(), one.verdict, one.text, one.measured]
-            for number, one in checked
-        ]
-        head = ["scenario", "verdict", "comparison", "measured"]
-        title = f"{report.queue}: directions that the RFC states"
-        print_table(head, rows, title=title, words=4)
 
 
 def _document(report: Rfc7928Report) -> dict[str, object]:

@@ -221,6 +221,8 @@ def tune(
 
 
 def _show_tune(result: TuneResult, command: str | None) -> None:
+    """Print the proposal, the Pareto front and the importance of the parameters."""
+    _show_proposal(result, command)
     name = result.scenario.checked.name
     rows = []
     for row in result.front.iter_rows(named=True):
@@ -256,14 +258,28 @@ def _show_tune(result: TuneResult, command: str | None) -> None:
         words=2,
     )
     _show_states(result, "an objective was not measured")
-    if result.best is not None:
-        print_note(f"proposed: trial {result.best}")
-        found = result.settings()
-        for reason in found.not_in_tc:
-            print_note(f"no line for tc: {reason}")
-        for line in filter(None, [*found.tc, command]):
-            # Not wrapped, so that it can be copied.
-            print(f"  {line}")
+
+
+def _show_proposal(result: TuneResult, command: str | None) -> None:
+    """Print the proposed values with their lines to copy."""
+    if result.best is None:
+        return
+    front = result.front.to_dicts()
+    (best,) = (row for row in front if row["trial"] == result.best)
+    original = next((row for row in front if row["trial"] is None), None)
+    values = ", ".join(f"{path}={best[path]}" for path in result.parameters)
+    objectives = []
+    for one in result.objectives:
+        before = "" if original is None else f" instead of {_estimate(original, one)}"
+        objectives.append(f"{one}: {_estimate(best, one)}{before}")
+    print_note(f"Proposed: {values} (trial {result.best}); {'; '.join(objectives)}.")
+    found = result.settings()
+    for reason in found.not_in_tc:
+        print_note(f"no line for tc: {reason}")
+    for line in filter(None, [*found.tc, command]):
+        # Not wrapped, so that it can be copied.
+        print(f"  {line}")
+    print()
 
 
 def _command(result: TuneResult, origin: Origin, arm: str | None) -> str | None:

@@ -315,7 +315,12 @@ def test_the_command_prints_tables_and_lists_scenarios(sojourn: Command, tmp_pat
     assert "8.2.6.2" in listed.stdout
     run = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--check")
     assert run.returncode == 0, run.stderr
-    assert "codel: 5.1.1 TCP-friendly sender, same initial window" in run.stdout
+    answer = "codel: of 1 directions that the RFC states, 1 confirmed, 0 not, 0 undecided."
+    assert run.stdout.splitlines()[0] == answer
+    table = "codel: 5.1.1 TCP-friendly sender, same initial window"
+    assert table not in run.stdout
+    whole = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--all")
+    assert table in whole.stdout
     assert f"wrote report to {tmp_path / 'codel.html'}" in run.stderr
     # The finished runs are removed from the store, since the report is written.
     again = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--json")

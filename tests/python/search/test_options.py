@@ -26,8 +26,9 @@ def searched_file(tmp_path: Path) -> Path:
 
 
 def proposed(output: str) -> list[str]:
-    """The command that a search proposes."""
-    return shlex.split(output.strip().splitlines()[-1])[1:]
+    """The command that a search proposes, in the first lines."""
+    (line,) = (line for line in output.splitlines()[:6] if line.startswith("  sojourn "))
+    return shlex.split(line)[1:]
 
 
 def test_traffic_is_tuned_and_the_proposed_command_runs_it(sojourn: Command) -> None:
