@@ -24,12 +24,12 @@ from sojourn.arguments.common import (
     Replications,
 )
 from sojourn.cli import continued, process
-from sojourn.cli.options import Strict
+from sojourn.cli.options import Everything, Strict
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import judged
-from sojourn.cli.tables import print_table
+from sojourn.cli.tables import print_note, print_table
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 from sojourn.studies import bundle as bundles
@@ -126,6 +126,7 @@ def reproduce(
         ),
     ] = None,
     json: Json = False,
+    everything: Everything = False,
     strict: Strict = False,
 ) -> int:
     """Reproduce a published work and judge its claims."""
@@ -160,7 +161,7 @@ def reproduce(
         bundles.check(output, bundle, force=force)
     try:
         for work in works:
-            code, verdicts = work.run(strict=strict, quiet=json)
+            code, verdicts = work.run(strict=strict, quiet=json, everything=everything)
             records.append(verdicts)
             codes.append(code)
     except InterruptedStudyError:
@@ -207,7 +208,7 @@ class _Reproduction:
         drawn = [page.FILE, *(f"{FOLDER}/{name}" for name in files_of(self._figures))]
         outputs.check(self._out, self._study.name, drawn, force=self._options.force)
 
-    def run(self, *, strict: bool, quiet: bool) -> tuple[int, dict[str, Any]]:
+    def run(self, *, strict: bool, quiet: bool, everything: bool) -> tuple[int, dict[str, Any]]:
         """Run the scenarios, judge the claims, write the files; return the exit code."""
         study, scale, names = self._study, self._request.scale, self._request.figures
         needed = study.needed(self._figures, [] if names else study.claims)
@@ -245,7 +246,7 @@ class _Reproduction:
         )
         verdicts = outputs.with_origin(judged_claims, self._request, self._problems)
         if not quiet:
-            _show(verdicts)
+            _show(verdicts, everything=everything)
         self._written = outputs.write(self._out, verdicts, self._seconds)
         sources = page.Sources(
             figures=drawings.draw(self._out / FOLDER, self._measured, f"{scale} scale"),
@@ -464,8 +465,20 @@ def _save(
         raise
 
 
-def _show(verdicts: Mapping[str, Any]) -> None:
-    """Print the claims that are not fully reproduced, and the totals."""
+def _show(verdicts: Mapping[str, Any], *, everything: bool) -> None:
+    """Print the totals and how close the numbers are; on request, the claims that are not met."""
+    print_note(
+        f"Verdict on {verdicts['study']} ({wording.scale(verdicts)}): "
+        f"{wording.counted(verdicts['totals'])}."
+    )
+    for preset in verdicts["presets"]:
+        print_note(f"With {preset['label']}: {wording.counted(preset['totals'])}.")
+    if verdicts["reconstruction"]:
+        print_note(f"Reconstruction: {verdicts['reconstruction']}")
+    for note in (wording.distances(verdicts["claims"]), wording.of_single_runs(verdicts)):
+        if note:
+            print_note(note)
+    print(_core.printable(f"to reproduce these numbers: {verdicts['command']}"))
     rows = [
         [
             claim["id"] if first else "",
@@ -478,19 +491,15 @@ def _show(verdicts: Mapping[str, Any]) -> None:
         if claim["verdict"] in (IN_DIRECTION, NOT_REPRODUCED)
         for first, line in _marked(wording.unmet(claim))
     ]
-    if rows:
+    if rows and everything:
+        print()
         head = ["claim", "quantity", "published", "measured", "verdict"]
         print_table(head, rows, title=f"{verdicts['title']}: claims not fully reproduced", words=5)
         print(_NOTE)
-    if note := wording.of_single_runs(verdicts):
-        print(note)
-    if verdicts["reconstruction"]:
-        print(f"reconstruction: {verdicts['reconstruction']}")
-    print(f"verdict on {verdicts['study']} ({wording.scale(verdicts)}): ", end="")
-    print(wording.counted(verdicts["totals"]))
-    for preset in verdicts["presets"]:
-        print(f"  with {preset['label']}: {wording.counted(preset['totals'])}")
-    print(_core.printable(f"to reproduce these numbers: {verdicts['command']}"))
+    elif rows:
+        print_note(
+            "--all prints the claims that are not fully reproduced; index.html has all, and figures"
+        )
 
 
 def _marked(lines: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, Any]]]:
