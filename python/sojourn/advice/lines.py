@@ -59,6 +59,29 @@ def in_words(access: Access, chosen: Candidate) -> str:
     )
 
 
+def in_luci(access: Access, chosen: Candidate, device: str = "wan") -> list[list[str]]:
+    """Return the fields of OpenWrt's page "SQM QoS" with their values; none without SQM."""
+    if not _is_for_linux(chosen) or access.subscribers > 1:
+        return []
+    options = _options_of_sqm(chosen, device)
+    layers = {"none": "none", "ethernet": "Ethernet with overhead", "atm": "ATM"}
+    fields = {
+        "Basic Settings: Interface name": "interface",
+        "Basic Settings: Download speed (kbit/s)": "download",
+        "Basic Settings: Upload speed (kbit/s)": "upload",
+        "Queue Discipline: Queuing discipline": "qdisc",
+        "Queue Discipline: Queue setup script": "script",
+        "Queue Discipline: option string, ingress": "iqdisc_opts",
+        "Queue Discipline: option string, egress": "eqdisc_opts",
+        "Link Layer Adaptation: Which link layer to account for": "linklayer",
+        "Link Layer Adaptation: Per Packet Overhead (byte)": "overhead",
+    }
+    return [
+        [label, layers[options[key]] if key == "linklayer" else options[key]]
+        for label, key in fields.items()
+    ]
+
+
 def _is_for_linux(chosen: Candidate) -> bool:
     """Whether Linux has the queue, if there is one."""
     return chosen.kind != "none" and chosen.queue.split()[0] in LINUX

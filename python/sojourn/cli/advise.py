@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from sojourn import _core
+from sojourn.advice import page, wording
 from sojourn.advice.access import Access
 from sojourn.advice.advice import DEVICE, RULE, Advice, AdvicePlan, Question, question
 from sojourn.advice.candidates import Candidate
-from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, RPM, SCALES, UP_MBIT, Scale
+from sojourn.advice.measures import SCALES, Scale
 from sojourn.advice.shaping import Shaping, rate
 from sojourn.arguments.common import Fresh
 from sojourn.cli import session
@@ -21,30 +22,9 @@ from sojourn.cli.tables import print_aligned, print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
 from sojourn.result import budget
-from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.scenario.presets import MARK, Sourced
-
-CHOSEN = "→ "
-TITLE = "while others transfer data"
-# What is shown of a candidate, with its grades.
-MEASURES: tuple[tuple[Metric, Scale | None], ...] = (
-    *((PING_MS if scale is PING else scale.metric, scale) for scale in SCALES),
-    (DOWN_MBIT, None),
-    (UP_MBIT, None),
-)
-LABELS = {
-    "layer": "link layer",
-    "down": "download rate",
-    "up": "upload rate",
-    "rtt": "idle round-trip time",
-    "down_buffer": "buffer of the provider",
-    "up_buffer": "buffer of the modem",
-    "dip": "dips of the rate",
-    "period": "time between changes",
-    "subscribers": "households",
-}
 
 
 @command(AdvicePlan, rare=("replications",))
@@ -78,6 +58,7 @@ def advise(
         run=RunPlan(asked.scenario, jobs=planned.jobs, max_memory=planned.max_memory, fresh=fresh),
         output=output,
         show=show,
+        page=lambda result: page.html(Advice(asked, result), device),
     )
     if dry_run:
         if not output.json:
@@ -128,12 +109,15 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
 
 def _explain(advice: Advice) -> None:
     """Print every candidate, the rule, the grades and the values of the link."""
-    head = ["configuration", *(metric.heading for metric, _ in MEASURES)]
+    head = ["configuration", *(metric.heading for metric, _ in wording.MEASURES)]
     rows = [
-        [_marked(advice, one), *(_cell(advice, one, *measure) for measure in MEASURES)]
+        [
+            wording.marked(advice, one),
+            *(wording.cell(advice, one, *measure) for measure in wording.MEASURES),
+        ]
         for one in advice.compared
     ]
-    print_table(head, rows, title=TITLE)
+    print_table(head, rows, title=wording.TITLE)
     print_note(f"recommended: {advice.recommended.name}: {advice.reason}.")
     print_note(RULE)
     print()
@@ -145,64 +129,20 @@ def _explain(advice: Advice) -> None:
 
 
 def _show_link(access: Access) -> None:
-    """Print the values of a link and their sources; assumptions are marked."""
-    rows = [
-        [LABELS[key], f"{item.value}{item.mark}", item.source]
-        for key, item in access.sourced.items()
-        if _matters(access, key)
-    ]
+    """Print the values of a link and their sources."""
     title = f"{access.title} ({MARK}: reconstructed or assumed)"
-    print_table(["value", "", "source"], rows, title=title, words=3)
-
-
-def _matters(access: Access, key: str) -> bool:
-    """Whether a value has an effect."""
-    if key in {"dip", "period"}:
-        return access.dip > 0
-    return key != "subscribers" or access.subscribers > 1
+    print_table(["value", "", "source"], wording.link_rows(access), title=title, words=3)
 
 
 def _before_and_after(advice: Advice) -> None:
     """Print what the recommendation changes: a row per measure."""
-    kinds = {"none", "present"}
-    chosen = advice.recommended
-    shown = [one for one in advice.compared if one.kind in kinds and one.name != chosen.name]
-    shown.append(chosen)
-    head = [TITLE, *(_marked(advice, one) for one in shown)]
+    shown = wording.before_and_after(advice)
+    head = [wording.TITLE, *(wording.marked(advice, one) for one in shown)]
     rows = [
-        [metric.heading, *(_cell(advice, one, metric, scale) for one in shown)]
-        for metric, scale in MEASURES
-        if scale is not RPM
+        [metric.heading, *(wording.cell(advice, one, metric, scale) for one in shown)]
+        for metric, scale in wording.MAIN
     ]
     print_aligned(head, rows)
-
-
-def _marked(advice: Advice, one: Candidate) -> str:
-    return f"{CHOSEN if one.name == advice.recommended.name else ''}{one.name}"
-
-
-def _cell(advice: Advice, one: Candidate, metric: Metric, scale: Scale | None) -> str:
-    """Write a measure with its grade, or the change of a speed."""
-    text = _estimate(advice, one, metric)
-    if scale is not None:
-        doubt = "?" if advice.is_uncertain(one.name, scale) else ""
-        return f"{text} {advice.grade(one.name, scale) + doubt:2}"
-    change = advice.change_percent(one.name, up=metric is UP_MBIT)
-    return text if change is None or one.kind == "none" else f"{text} ({_signed(change)} %)"
-
-
-def _estimate(advice: Advice, one: Candidate, metric: Metric) -> str:
-    """Write a mean with half the width of its interval, in few digits."""
-    mean, low, high = advice.estimates[one.name][metric.column]
-    if mean is None:
-        return "–"
-    digits = metric.digits + (abs(mean) < 1.0)
-    half = "" if low is None or high is None else f" ±{(high - low) / 2.0:.{digits}f}"
-    return f"{mean:.{digits}f}{half}"
-
-
-def _signed(change: float) -> str:
-    return f"{change:+.0f}".replace("-", "−")
 
 
 def _notes(advice: Advice, *, everything: bool) -> None:

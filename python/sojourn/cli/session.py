@@ -55,6 +55,8 @@ class RunRequest:
     strict: bool = False
     expectations: tuple[Expectation, ...] = ()
     show: Callable[[Result], object] | None = None
+    # Writes the report in place of the report of a result.
+    page: Callable[[Result], str] | None = None
 
 
 class Saved(Enum):
@@ -256,7 +258,7 @@ def _show_again(result: Result, request: RunRequest) -> int:
     _show(result, request)
     if request.output.report is not None:
         with derived_files.claimed(request.output.report):
-            reports.write(result, request.output.report)
+            reports.write(result, request.output.report, request.page)
         say(f"wrote report to {request.output.report}")
     return _verdict(result, request)
 
@@ -337,7 +339,7 @@ def _save(result: Result, request: RunRequest, claim: _core.Claim | None) -> Sav
             saved = Saved.NOWHERE if error.place is None else Saved.ELSEWHERE
     if request.output.report is not None:
         try:
-            reports.write(result, request.output.report)
+            reports.write(result, request.output.report, request.page)
         except _core.ResultError as error:
             say(f"sojourn: {error}")
             # A result on a disk can have its report later.

@@ -1,6 +1,6 @@
 """The HTML page of a report: validity, findings, tables, figures, provenance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -46,10 +46,10 @@ def html(result: Result) -> str:
 """
 
 
-def write(result: Result, path: str | Path) -> None:
-    """Write a report to a file."""
+def write(result: Result, path: str | Path, page: Callable[[Result], str] | None = None) -> None:
+    """Write a report, or another page about a result, to a file."""
     derived_files.check_report(Path(path))
-    derived_files.write(path, html(result).encode(), result.manifest_sha256)
+    derived_files.write(path, (page or html)(result).encode(), result.manifest_sha256)
 
 
 def head(title: str, style: str, about: str = "", script: str = "") -> str:

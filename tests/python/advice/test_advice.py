@@ -364,3 +364,23 @@ def test_compare_takes_the_rates_and_the_link_layer_of_a_preset(sojourn: Command
 def test_every_candidate_is_named_once() -> None:
     compared: list[Candidate] = candidates(access(preset="docsis"))
     assert len({one.name for one in compared}) == len(compared) == 21
+
+
+def test_the_report_is_the_advice(sojourn: Command, tmp_path: Path) -> None:
+    options = ["cake", "--preset", "vdsl", "--shares", "95", "--replications", "1"]
+    done = sojourn("advise", *options, "--report", "advice.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "advice.html").read_text("utf-8")
+    assert f"<strong>{done.stdout.splitlines()[0]}</strong>" in page
+    # What to set, before and after, the assumptions, and everything else folded.
+    assert page.index("Before and after") < page.index("Settings") < page.index("<details>")
+    assert page.count('<table class="bars">') == 5
+    bars = re.findall(r"width:([\d.]+)%.*?<td>([\d.]+)", page)
+    first, second = ((float(width), float(mean)) for width, mean in bars[:2])
+    assert first[0] == 100.0
+    assert second[0] == pytest.approx(100 * second[1] / first[1], abs=0.5)
+    for text in ("46769", "tc qdisc replace dev wan root cake", "uci commit sqm", "[R]"):
+        assert text in page
+    fields = dict(re.findall(r'<th scope="row">([^<]*)</th><td class="text">([^<]*)</td>', page))
+    assert fields["Link Layer Adaptation: Per Packet Overhead (byte)"] == "34"
+    assert len(page) < 1_000_000
