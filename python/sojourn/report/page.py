@@ -343,16 +343,25 @@ def section(title: str, figures: list[str], note: str = "") -> str:
 
 def provenance(result: Result) -> str:
     """Write what is needed to repeat the runs."""
+    backend = result.provenance.get("backend") or {}
+    is_repeatable = backend.get("deterministic", True)
+    said = (
+        "A run depends only on the scenario, the seed and the version. To reproduce these numbers, "
+        "save the scenario below to a file and run <code>sojourn run FILE</code>."
+        if is_repeatable
+        else "These runs were measured on a machine, in real time: a repetition gives other "
+        "numbers, and a load on the machine changes them."
+    )
     rows = [
         ("Sojourn", result.build),
+        *([("kernel", f"Linux {kernel}")] if (kernel := backend.get("kernel")) else []),
         ("seed", str(result.scenario.seed)),
         ("scenario SHA-256", result.scenario.hash),
         ("runs", f"{result.finished} of {result.total}"),
     ]
     return (
         f"<section><h2>Provenance</h2>{table(('item', 'value'), rows)}"
-        "<p>A run depends only on the scenario, the seed and the version. To reproduce these "
-        "numbers, save the scenario below to a file and run <code>sojourn run FILE</code>.</p>"
+        f"<p>{said}</p>"
         "<details open><summary>Scenario</summary>"
         f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )

@@ -9,6 +9,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
+from support.manifests import edit
 from support.outline import Outline
 from support.shell import ROOT
 
@@ -169,3 +170,17 @@ def test_differences_of_applications_and_transfers_stand_below_their_tables() ->
     said = page[page.index("<h2>Findings") : page.index("<h2>Summary")]
     assert f"readers: duration +{load['mean']:.1f}" in said
     assert "files: completion +" in said
+
+
+def test_the_provenance_of_live_runs_does_not_promise_the_same_numbers(
+    result: sj.Result, tmp_path: Path
+) -> None:
+    assert "depends only on the scenario" in report.html(result)
+    result.save(tmp_path / "live")
+    edit(
+        tmp_path / "live", {"backend": {"name": "live", "deterministic": False, "kernel": "6.1.0"}}
+    )
+    page = report.html(sj.Result.load(tmp_path / "live"))
+    assert "a repetition gives other numbers" in page
+    assert "Linux 6.1.0" in page
+    assert "depends only on the scenario" not in page
