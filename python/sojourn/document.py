@@ -6,10 +6,10 @@ another type, keys that are not strings, numbers that are not finite.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
@@ -17,6 +17,9 @@ from sojourn import _core
 from sojourn.errors import invalid
 
 PartKind = Literal["link", "traffic", "page", "arm"]
+
+# What loads the queues that a text names by their files; sojourn.queues sets it.
+queue_loaders: list[Callable[[str, Path | None], str]] = []
 
 # Fields whose name in a scenario file is a word that Python reserves.
 _FILE_NAMES = {"reverse": "return"}
@@ -112,10 +115,11 @@ def plain(place: str, value: object) -> Any:
         raise invalid(place, f"expected a finite number, not {value}")
     # First: these are most values of large sweeps, and the checks below are slow.
     if value is None or isinstance(value, str | int | float):
-        return value
+        is_of_file = isinstance(value, str) and ".py" in value and place.endswith("qdisc")
+        return queue_text(place, value) if is_of_file else value
     if isinstance(value, Table):
         return value.document(place)
-    # The class CoDel has a spec, too: a property, not a string; that of a PythonQueue is one.
+    # The class Cubic has a spec, too: a property, not a string; that of a class of queues is one.
     if isinstance(value, Specified) and isinstance(value.spec, str):
         return value.spec
     if isinstance(value, PurePath):
@@ -129,6 +133,25 @@ def plain(place: str, value: object) -> Any:
         place,
         f"expected a string, a number, a list or a table, not {described(value)}{hint(value)}",
     )
+
+
+def queue_text(place: str, value: object, folder: Path | None = None) -> Any:
+    """Write a queue, given in any form, as the text that the core reads; return others unchanged.
+
+    The name of a file of a queue, such as ``./mine.py:Ramp``, is relative to `folder`.
+    """
+    # The specification of a class of queues is that of an object with all defaults.
+    text = value.spec if isinstance(value, Specified) else value
+    if not isinstance(text, str):
+        return value
+    if ".py" not in text:
+        return text
+    try:
+        for load in queue_loaders:
+            text = load(text, folder)
+        return text  # noqa: TRY300 - the loop belongs to the block
+    except _core.ScenarioError as error:
+        raise invalid(place, f"{error}") from error.__cause__
 
 
 def word(name: str, value: str | float) -> str:

@@ -32,6 +32,7 @@ from sojourn.errors import QueueWarning
 from sojourn.exchange.exporting import export
 from sojourn.exchange.flent import read_flent
 from sojourn.exchange.mahimahi import read_mahimahi_log
+from sojourn.execute.compare import compare
 from sojourn.execute.run import Interrupted, run
 from sojourn.queues import (
     Afcd,
@@ -225,6 +226,7 @@ __all__ = [
     "adversary",
     "advise",
     "agree",
+    "compare",
     "export",
     "gbit",
     "kbit",

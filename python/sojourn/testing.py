@@ -1,15 +1,14 @@
 """Checks for user-defined queues."""
 
 from sojourn import _core
-from sojourn.document import needs, plain
+from sojourn.document import needs, queue_text
 from sojourn.errors import invalid
-from sojourn.queues import Queue
-from sojourn.queues.python_queue import PythonQueue
+from sojourn.queues.base import AnyQueue
 
 __all__ = ["check_qdisc"]
 
 
-def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, seed: int = 1) -> None:
+def check_qdisc(queue: AnyQueue, *, cases: int = 100, seed: int = 1) -> None:
     """Check that a queue satisfies the contract of Sojourn's own queues.
 
     The queue is driven with random sequences of arrivals, departures and waits. After every
@@ -21,8 +20,8 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     Parameters
     ----------
     queue
-        A subclass of :class:`sojourn.PythonQueue`, a queue object, or a string such as
-        ``"fq_codel target 5ms"``.
+        A subclass of :class:`sojourn.PythonQueue` or the file and name of one, such as
+        ``"./mine.py:Ramp"``, a queue object, or a string such as ``"fq_codel target 5ms"``.
     cases
         Number of sequences of up to 400 calls.
     seed
@@ -46,6 +45,6 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
         needs(name, value, int, "a whole number")
         if not lowest <= value <= largest:
             raise invalid(name, f"{value} is out of range; expected {lowest} to {largest}")
-    text = plain("queue", queue)
+    text = queue_text("queue", queue)
     needs("queue", text, str, "a PythonQueue class, a queue object or a string")
     _core.check_qdisc(text, cases, seed)

@@ -39,6 +39,7 @@ NAMES = {
     "exchange.exporting": ["export"],
     "exchange.flent": ["read_flent"],
     "exchange.mahimahi": ["read_mahimahi_log"],
+    "execute.compare": ["compare"],
     "execute.run": ["Interrupted", "run"],
     "queues.python_queue": ["PythonQueue"],
     "result": ["Result"],

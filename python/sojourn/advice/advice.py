@@ -36,6 +36,7 @@ from sojourn.arguments.common import (
     Progress,
 )
 from sojourn.execute.run import run
+from sojourn.queues.base import Queues, texts
 from sojourn.result import Result
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
@@ -277,8 +278,11 @@ class AdvicePlan(Plan):
     """The arguments of a comparison of shapers for an access line."""
 
     queues: Annotated[
-        str | Sequence[str],
-        replace(common.QUEUES, more="``htb`` shapes all of them except ``cake``."),
+        Queues,
+        replace(
+            common.QUEUES,
+            more=f"{common.QUEUES.more} ``htb`` shapes all of them except ``cake``.",
+        ),
     ] = QUEUES
     preset: Preset = None
     link: Annotated[str | None, replace(common.LINK, unset="those of the preset")] = None
@@ -346,7 +350,7 @@ class AdvicePlan(Plan):
 
 def question(plan: AdvicePlan) -> Question:
     """Check the question, and compose the experiment."""
-    queues = plan.queues
+    queues = texts(plan.queues)
     if len(queues) > MAX_QUEUES:
         rule = f"{len(queues)} queues; expected at most {MAX_QUEUES}"
         raise ArgumentError("queues", rule=rule)

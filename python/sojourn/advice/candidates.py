@@ -9,6 +9,7 @@ from sojourn.advice.access import Access
 from sojourn.advice.shaping import NONE, Shaping, cake, shaped
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.queues import qdisc
+from sojourn.queues.queue_file import named
 
 Kind = Literal["none", "candidate", "uncompensated", "present"]
 
@@ -57,10 +58,11 @@ def candidates(
         up, down = present
         found.append(Candidate(name=PRESENT, kind="present", up=up, down=down))
     chosen = _shares(access, shares)
-    for queue in _queues(queues):
+    for name, queue in named(_queues(queues)).items():
         for percent in chosen:
             found += [
-                _candidate(access, queue, percent, is_right=is_right) for is_right in (True, False)
+                _candidate(access, name, queue, percent, is_right=is_right)
+                for is_right in (True, False)
             ]
     return found
 
@@ -113,10 +115,12 @@ def _shares(access: Access, given: Sequence[float] | None) -> list[float]:
     return sorted(given, reverse=True)
 
 
-def _candidate(access: Access, queue: str, percent: float, *, is_right: bool) -> Candidate:
+def _candidate(
+    access: Access, name: str, queue: str, percent: float, *, is_right: bool
+) -> Candidate:
     layer = access.layer if is_right else None
     up, down = (round(rate * percent / 100.0) for rate in (access.up, access.down))
-    name = f"{queue} {percent:g} %" + ("" if is_right else " without overhead")
+    name = f"{name} {percent:g} %" + ("" if is_right else " without overhead")
     if queue.split(maxsplit=1)[0] == "cake":
         shaping = [
             cake(bits, layer, _cake_options(access, queue, direction))

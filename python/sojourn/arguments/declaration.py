@@ -25,6 +25,7 @@ from typing import (
 
 from sojourn import _core
 from sojourn.arguments.errors import (
+    NOT_GIVEN,
     PLACEHOLDER,
     ArgumentError,
     FileSpelling,
@@ -32,7 +33,7 @@ from sojourn.arguments.errors import (
     in_argument,
     spelled,
 )
-from sojourn.document import described, hint
+from sojourn.document import described, hint, queue_text
 from sojourn.errors import NOT_UTF_8, undecoded
 
 P = ParamSpec("P")
@@ -47,6 +48,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "rate": _core.parse_rate_bits_per_s,
     "size": _core.parse_size_bytes,
     "queue": _core.parse_qdisc,
+    "queues": str,
     "control": _core.parse_cc,
 }
 # What the items of a list and the values of a mapping are in messages, by their type.
@@ -73,8 +75,9 @@ class Argument:
     example: object = None
     # The pattern of a text in the JSON Schema; the code that reads it has better messages.
     pattern: str | None = None
-    # What a text is: the core reads it when the plan is created.
-    kind: Literal["time", "rate", "size", "queue", "control"] | None = None
+    # What a text is: the core reads it when the plan is created. Queues in other forms become
+    # texts; those of the kind "queues" are checked by the code that uses them.
+    kind: Literal["time", "rate", "size", "queue", "queues", "control"] | None = None
     # The texts that are accepted, if they are not those of a Literal.
     known: tuple[str, ...] = ()
     # Least number of items of a list.
@@ -118,7 +121,16 @@ class Declared:
     def members(self) -> tuple[Any, ...]:
         """The types that it accepts."""
         is_union = get_origin(self.hint) in {Union, UnionType}
-        return get_args(self.hint) if is_union else (self.hint,)
+        found = get_args(self.hint) if is_union else (self.hint,)
+        if not self.is_queue:
+            return found
+        # Others have become texts.
+        return tuple(one for one in found if one in {str, NoneType} or get_origin(one) is Sequence)
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether it is a queue or a list of queues."""
+        return self.argument.kind in {"queue", "queues"}
 
     @property
     def table(self) -> "type[Plan] | None":
@@ -169,6 +181,8 @@ class Declared:
     def items(self) -> type[Any] | None:
         """The type of its items if it is a list."""
         found = [get_args(one) for one in self.members if get_origin(one) is Sequence]
+        if found and self.is_queue:
+            return str
         return found[0][0] if found else None
 
     @property
@@ -183,6 +197,8 @@ class Declared:
             return value
         if self.number is not None:
             value = _plain(value, self.number)
+        if self.is_queue:
+            value = self._queues(value)
         self._check_type(value)
         self._check_encoding(value)
         self._check_kind(value)
@@ -201,6 +217,13 @@ class Declared:
                 self.name, value, "unknown; expected {known}{instead}", known=known, instead=instead
             )
         return value
+
+    def _queues(self, value: Any) -> Any:
+        """Write queues as texts; the check of the type refuses what is none."""
+        if isinstance(value, list | tuple):
+            return [self._queues(one) for one in value]
+        with in_argument(self.name, value if isinstance(value, str) else NOT_GIVEN):
+            return queue_text("", value)
 
     @property
     def limits(self) -> str | None:
@@ -250,9 +273,9 @@ class Declared:
                 raise ArgumentError(
                     self.name,
                     rule="expected {named}, not {found}",
-                    named=_ITEMS.get(of)
+                    named=("queues" if self.is_queue else _ITEMS.get(of))
                     or ("tables" if issubclass(of, Plan) else f"values of type {of.__name__}"),
-                    found=described(item),
+                    found=described(item) + hint(item),
                 )
 
     def _check_encoding(self, value: Any) -> None:

@@ -21,6 +21,7 @@ from sojourn.cli.run import with_changes
 from sojourn.cli.tables import print_aligned, print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
+from sojourn.queues.base import texts
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
@@ -41,8 +42,8 @@ def advise(
     device = planned.interface or DEVICE
     asked = question(planned)
     rates = (asked.access.sourced[key].value for key in ("down", "up"))
-    session.warn_of_bytes(*rates, *planned.queues, *change)
-    session.note_queues(*planned.queues)
+    session.warn_of_bytes(*rates, *texts(planned.queues), *change)
+    session.note_queues(*texts(planned.queues))
     asked = replace(asked, scenario=with_changes(asked.scenario, change))
     if asked.present is not None:
         # All of them: each names a difference between the router and the model.

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 from sojourn.cli import session
-from sojourn.cli.compare import ComparePlan, access_link
 from sojourn.cli.options import REPORT
 from sojourn.cli.plans import command
 from sojourn.cli.tables import print_note, print_table
+from sojourn.execute.compare import ComparePlan, access_link
 from sojourn.execute.run import RunPlan
 from sojourn.report.answer import LATENCY, UPLOADS, answer
 from sojourn.report.view import view

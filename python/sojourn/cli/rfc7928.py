@@ -14,6 +14,7 @@ from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_note, print_table
+from sojourn.queues.base import texts
 from sojourn.result import Result
 from sojourn.rfc7928_suite.api import (
     PreparedSuite,
@@ -67,8 +68,8 @@ def rfc7928(
         _list()
         return 0
     plan = given.plan()
-    session.warn_of_bytes(*plan.queues, *change)
-    session.note_queues(*plan.queues)
+    session.warn_of_bytes(*texts(plan.queues), *change)
+    session.note_queues(*texts(plan.queues))
     planned = scenarios(plan, dict(assignment(text) for text in change))
     run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
     reports: list[Rfc7928Report] = []

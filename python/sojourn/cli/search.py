@@ -23,6 +23,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.execute.targets import store_of, target
+from sojourn.queues.queue_file import with_files
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
 from sojourn.search import objectives
@@ -501,4 +502,4 @@ def _show_adversary(result: AdversaryResult) -> None:
         power = f"the power (goodput / ping p99) of {worst.arm}"
         print_note(f"{power} is smaller by a factor of {factor}")
     _show_states(result, "the score was not measured")
-    print(worst.scenario.to_toml())
+    print(with_files(worst.scenario.to_toml()))

@@ -8,17 +8,29 @@ parameters are checked when the object is built.
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from sojourn import _core
 from sojourn.arguments import checked
-from sojourn.document import Specified, described, hint, needs, word
+from sojourn.document import described, hint, queue_loaders, queue_text, word
 from sojourn.errors import QueueWarning, invalid
 from sojourn.queues.python_queue import PythonQueue
+from sojourn.queues.queue_file import resolved
+
+queue_loaders.append(resolved)
+
+
+class _QueueClass(type):
+    """The class of :class:`Queue`: a class of queues stands for a queue with all defaults."""
+
+    @property
+    def spec(cls) -> str:
+        """The queue in the syntax of ``tc``."""
+        return str(cls())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(metaclass=_QueueClass):
     """A queue discipline and its parameters.
 
     Base class of the typed queues; use a subclass or :func:`qdisc`.
@@ -58,28 +70,29 @@ def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: 
         return []
     if isinstance(value, bool):
         return [name if value else f"no{name}"]
+    if has_queues:
+        leaves = [value] if isinstance(value, str) or not isinstance(value, Sequence) else value
+        return [name, " / ".join(_part(name, leaf) for leaf in leaves)]
     if isinstance(value, str | int | float):
         return [name, word(name, value)]
-    if not has_queues and not isinstance(value, Sequence):
-        needs(name, value, str | float, "a string or a number")
     if not isinstance(value, Sequence):
-        return [name, _part(name, value)]
-    numbers = [word(name, part) for part in value if isinstance(part, int | str)]
-    if len(numbers) == len(value):
-        return [name, *numbers]
-    return [name, " / ".join(_part(name, leaf) for leaf in value)]
+        raise invalid(name, f"expected a string or a number, not {described(value)}{hint(value)}")
+    return [name, *(word(name, cast("str | int", part)) for part in value)]
 
 
 def _part(name: str, leaf: object) -> str:
     """Write a leaf; one that has leaves of its own in parentheses."""
-    spec = leaf.spec if isinstance(leaf, Specified) else None
+    spec = queue_text(name, leaf)
     if not isinstance(spec, str):
         raise invalid(name, f"expected a queue, not {described(leaf)}{hint(leaf)}")
     return f"({spec})" if " / " in spec else spec
 
 
-# A queue inside another.
-Leaf = Queue | type[PythonQueue]
+# What is accepted as a queue: a text, which may name a file such as ``./mine.py:Ramp``, an object,
+# or a class, which stands for an object with all defaults. Also as a queue inside another.
+AnyQueue = str | Queue | type[Queue] | type[PythonQueue]
+Leaf = AnyQueue
+Queues = AnyQueue | Sequence[AnyQueue]
 
 _Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | None
 
@@ -94,6 +107,11 @@ class Text(Queue):
     def spec(self) -> str:
         """The queue in the syntax of ``tc``."""
         return self.text
+
+
+def texts(queues: Queues) -> tuple[str, ...]:
+    """Return the queues of a plan, which has written them as texts."""
+    return cast("tuple[str, ...]", queues)
 
 
 # What was warned of: once per process, however often a scenario is copied.
@@ -129,7 +147,8 @@ def qdisc(text: str) -> Text:
     Parameters
     ----------
     text
-        Name and parameters, such as ``"fq_codel target 5ms"``.
+        Name and parameters, such as ``"fq_codel target 5ms"``, or the file and the class of a
+        queue written in Python, such as ``"./mine.py:Ramp"``.
 
     Returns
     -------
@@ -146,6 +165,6 @@ def qdisc(text: str) -> Text:
     >>> qdisc("pfifo limit 127").spec
     'pfifo limit 127'
     """
-    queue = Text(text=_core.parse_qdisc(text))
+    queue = Text(text=_core.parse_qdisc(queue_text("", text)))
     warn_of_queues([text], stacklevel=3)
     return queue

@@ -10,9 +10,11 @@ from typing import Annotated
 import polars as pl
 
 from sojourn import _core
-from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
+from sojourn.arguments import Argument, ArgumentError, Plan, common, in_argument, takes
 from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
+from sojourn.queues.base import Queues, texts
+from sojourn.queues.queue_file import named
 from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
 from sojourn.rfc7928_suite.definitions import DISCUSSIONS
@@ -65,9 +67,9 @@ def prepared(
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers)
     tested = []
-    for queue in queues:
+    for name, queue in named(" ".join(queue.split()) for queue in queues).items():
         with in_argument("queues", queue):
-            tested.append(QueueUnderTest(queue))
+            tested.append(QueueUnderTest(queue, name))
     if not tested:
         raise ArgumentError("queues", rule="expected at least one queue, such as codel")
     names = [one.text for one in tested]
@@ -111,8 +113,8 @@ class Rfc7928Report:
 
     @property
     def queue(self) -> str:
-        """The queue in the syntax of ``tc``."""
-        return self.characterisation.tested.text
+        """The queue in the syntax of ``tc``, or the name of its class."""
+        return self.characterisation.tested.name
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -182,13 +184,8 @@ class Rfc7928Plan(Plan):
     """The arguments of the suite of RFC 7928."""
 
     queues: Annotated[
-        str | Sequence[str],
-        Argument(
-            help="Queues in tc syntax, or all; quote a queue that has parameters, such as "
-            "'codel target 13ms'.",
-            option="QDISC",
-            completion="queues",
-        ),
+        Queues,
+        replace(common.QUEUES, help=f"{common.QUEUES.help} all stands for all built-in queues."),
     ]
     _: KW_ONLY
     section: Annotated[
@@ -211,14 +208,14 @@ class Rfc7928Plan(Plan):
 
 def scenarios(plan: Rfc7928Plan, changes: Mapping[str, Value] | None = None) -> PreparedSuite:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
-    texts = tuple(plan.queues)
-    if ALL in texts:
-        if len(texts) > 1:
+    chosen = texts(plan.queues)
+    if ALL in chosen:
+        if len(chosen) > 1:
             rule = f"{ALL} stands for every queue; expected no other queue"
             raise ArgumentError("queues", rule=rule)
-        texts = tuple(entry["name"] for entry in json.loads(_core.qdisc_catalogue()))
+        chosen = tuple(entry["name"] for entry in json.loads(_core.qdisc_catalogue()))
     form = FULL if plan.full else QUICK
-    return prepared(texts, plan.section, form, seed=plan.seed, changes=changes)
+    return prepared(chosen, plan.section, form, seed=plan.seed, changes=changes)
 
 
 @takes(Rfc7928Plan)
@@ -245,7 +242,7 @@ def rfc7928(plan: Rfc7928Plan) -> list[Rfc7928Report]:
     reports = []
     for tested, built in planned.queues:
         if plan.progress is not None:
-            plan.progress(tested.text)
+            plan.progress(tested.name)
         reports.append(
             report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=plan.jobs))
         )

@@ -71,7 +71,7 @@ def _goodput_cdf(result: Result) -> str:
 
 def html(found: Characterisation, discussions: Sequence[Discussion], build: str) -> str:
     """Write the report of a queue."""
-    title = f"RFC 7928: {found.tested.text}"
+    title = f"RFC 7928: {found.tested.name}"
     parts = [
         head(escape(title), style_of(0) + _QUOTATIONS),
         f"<body><header><h1>{escape(title)}</h1>",

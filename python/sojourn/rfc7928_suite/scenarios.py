@@ -80,7 +80,7 @@ def _rtt_case(tested: QueueUnderTest, form: Form, rtt_ms: float, more: tuple[Arm
         scenario=scenario,
         classes={"I": "I", "II": "II"},
         categories=("I", "II"),
-        against=(tested.text, more[0].name) if more else None,
+        against=(tested.name, more[0].name) if more else None,
         x=rtt_ms,
     )
 
@@ -90,7 +90,7 @@ def _ecn(tested: QueueUnderTest, form: Form) -> list[Case]:
     for rtt_ms in form.ecn_rtts_ms:
         packets = bdp_packets(rtt_ms=max(rtt_ms, RTT_MS))
         marked = Arm(
-            name=f"{tested.text}, ECN on",
+            name=f"{tested.name}, ECN on",
             set={
                 "links.down.qdisc": tested.marking(packets),
                 "traffic.I.ecn": True,

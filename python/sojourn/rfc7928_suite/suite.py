@@ -113,7 +113,7 @@ class Characterisation:
         """Return the metrics of every run, with queue, number and case."""
         frames = [
             one.runs.select(
-                pl.lit(self.tested.text).alias("queue"),
+                pl.lit(self.tested.name).alias("queue"),
                 pl.lit(number).alias("number"),
                 pl.lit(one.case.name).alias("case"),
                 *(pl.col(name) for name in one.runs.columns),

@@ -97,11 +97,14 @@ class QueueUnderTest:
     """The queue under test."""
 
     text: str
+    # As reports write it; by default the text.
+    name: str = ""
     units: Mapping[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the queue."""
         object.__setattr__(self, "text", " ".join(self.text.split()))
+        object.__setattr__(self, "name", self.name or self.text)
         qdisc(self.text)
         entry = catalogued(self.text)
         units = {item["key"]: item["unit"] for item in entry["parameters"]}
@@ -153,10 +156,16 @@ def _replaced(text: str, key: str, value: str) -> str:
 
 
 def catalogued(text: str) -> dict[str, Any]:
-    """Return the entry of a queue in the catalogue."""
+    """Return the entry of a queue in the catalogue, or one for a queue written in Python."""
     name = text.split(maxsplit=1)[0]
     entries: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
-    return next(entry for entry in entries if entry["name"] == name)
+    own: dict[str, Any] = {
+        "parameters": [],
+        "reconstruction": None,
+        "source": "the user",
+        "summary": "a queue written in Python",
+    }
+    return next((entry for entry in entries if entry["name"] == name), own)
 
 
 def bdp_packets(rate_mbit: float = RATE_MBIT, rtt_ms: float = RTT_MS) -> int:
@@ -250,7 +259,7 @@ def composed(
 ) -> Scenario:
     """Compose a scenario with the durations and the number of runs of a form."""
     return Scenario(
-        name=f"RFC 7928, {tested.text}",
+        name=f"RFC 7928, {tested.name}",
         links=links,
         traffic=traffic,
         arms=arms,
@@ -267,4 +276,4 @@ def arms(buffers: Mapping[str, int], tested: QueueUnderTest) -> list[Arm]:
     """Build the two arms: drop-tail and the queue under test, with the same buffers."""
     tail = {path: f"pfifo limit {packets}" for path, packets in buffers.items()}
     queue = {path: tested.spec(packets) for path, packets in buffers.items()}
-    return [Arm(name=DROP_TAIL, set=tail), Arm(name=tested.text, set=queue)]
+    return [Arm(name=DROP_TAIL, set=tail), Arm(name=tested.name, set=queue)]

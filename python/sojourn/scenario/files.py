@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
+from sojourn.document import queue_text
 from sojourn.errors import invalid
+from sojourn.queues.base import queues_in
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
 MAX_SCENARIO = 16_000_000
@@ -130,6 +132,8 @@ def split(text: str, file: str = "") -> tuple[str, Tables]:
         # The core says what is wrong.
         return text, Tables({})
     found = {name: document.pop(name) for name in NAMES if name in document}
+    if file:
+        found = _with_queue_files(found, Path(file).parent)
     tables = Tables(found, text, file)
     if not tables:
         return text, Tables({})
@@ -142,6 +146,39 @@ def split(text: str, file: str = "") -> tuple[str, Tables]:
         headers = " and ".join(HEADERS[name] for name in tables)
         raise invalid(" and ".join(tables), f"expected tables with headers, such as {headers}")
     return without, tables
+
+
+def with_queue_files(text: str, folder: Path) -> str:
+    """Load the queues that a scenario in TOML names by their files, and name them by their classes.
+
+    Names are relative to `folder`, as those of traces are.
+    """
+    if ".py" not in text:
+        return text
+    try:
+        queues = set(queues_in(tomllib.loads(text)))
+    except tomllib.TOMLDecodeError:
+        # The core says what is wrong.
+        return text
+    for queue in queues:
+        name = queue_text("", queue, folder)
+        if name != queue:
+            value = re.compile(rf"""(qdisc["']?\s*=\s*["']){re.escape(queue)}(?=["'])""")
+            text = value.sub(lambda found, name=name: f"{found[1]}{name}", text)  # type: ignore[misc]
+    return text
+
+
+def _with_queue_files(value: Any, folder: Path, path: str = "") -> Any:
+    """Load the queues that the parameters of a table name by their files."""
+    if isinstance(value, Mapping):
+        return {key: _with_queue_files(one, folder, f"{key}") for key, one in value.items()}
+    if not path.endswith("qdisc"):
+        return value
+    if isinstance(value, list):
+        return [_with_queue_files(one, folder, path) for one in value]
+    if isinstance(value, str) and ".py" in value and "," not in path:
+        return ",".join(queue_text(path, one.strip(), folder) for one in value.split(","))
+    return value
 
 
 def _blanked(text: str) -> str:

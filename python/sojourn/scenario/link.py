@@ -9,8 +9,7 @@ from typing import Any, Literal, cast
 from sojourn import _core
 from sojourn.document import Table, check, check_within, convert
 from sojourn.errors import invalid_value
-from sojourn.queues import Queue
-from sojourn.queues.python_queue import PythonQueue
+from sojourn.queues.base import AnyQueue
 
 JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 PacketOrder = Literal["kept", "free"]
@@ -203,8 +202,9 @@ class Link(Table):
     rate
         Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
     qdisc
-        The queue: an object such as ``CoDel()``, a string such as ``"codel target 5ms"``, or a
-        subclass of :class:`PythonQueue`.
+        The queue: a string such as ``"codel target 5ms"``, an object or class such as ``CoDel()``
+        or ``CoDel``, a subclass of :class:`PythonQueue`, or the file and name of one, such as
+        ``"./mine.py:Ramp"``.
     delay
         Propagation delay of the wire, with its unit.
     overhead
@@ -250,7 +250,7 @@ class Link(Table):
 
     rate: str | None = None
     trace: str | Path | Mapping[str, str] | None = None
-    qdisc: Queue | type[PythonQueue] | str
+    qdisc: AnyQueue
     delay: str | None = None
     overhead: str | int | None = None
     mpu: str | None = None

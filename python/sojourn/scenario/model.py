@@ -16,8 +16,8 @@ from sojourn import _core, markup
 from sojourn.arguments import ArgumentError
 from sojourn.document import Table, check, needs, plain
 from sojourn.errors import invalid
-from sojourn.queues.base import Queue, queues_in, warn_of_queues
-from sojourn.scenario.files import read_scenario, split
+from sojourn.queues.base import AnyQueue, queues_in, warn_of_queues
+from sojourn.scenario.files import read_scenario, split, with_queue_files
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
@@ -41,7 +41,7 @@ class Arm:
     """
 
     name: str
-    set: Mapping[str, Queue | Table | str | float | bool | Sequence[Table]]
+    set: Mapping[str, AnyQueue | Table | str | float | bool | Sequence[Table]]
 
     def __post_init__(self) -> None:
         """Have the core check the name and the paths, as far as possible without the scenario."""
@@ -200,6 +200,8 @@ class Scenario:
     def from_toml(text: str, directory: str | Path | None = None) -> "Scenario":
         """Read a scenario from TOML; without its tables ``[sweep]``, ``[tune]``, ``[[expect]]``.
 
+        A queue such as ``"./mine.py:Ramp"`` runs the code of this file.
+
         Parameters
         ----------
         text
@@ -230,6 +232,7 @@ class Scenario:
         '10mbit'
         """
         scenario, _ = split(text)
+        scenario = with_queue_files(scenario, Path(directory or "."))
         checked = _core.Scenario.from_toml(scenario, directory)
         # The canonical form, which follows, has no notes.
         warn_of_queues(queues_in(tomllib.loads(scenario)), stacklevel=2)

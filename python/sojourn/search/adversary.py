@@ -13,8 +13,11 @@ from sojourn import _core, files
 from sojourn.arguments import Argument, ArgumentError, in_argument, takes
 from sojourn.arguments.common import POINTS, RUNS, Where
 from sojourn.execute.executor import ExecutionPlan
-from sojourn.queues import Queue, qdisc
+from sojourn.queues import qdisc
+from sojourn.queues.base import AnyQueue
+from sojourn.queues.queue_file import named, with_files
 from sojourn.scenario import Arm, Link, Scenario
+from sojourn.scenario.files import with_queue_files
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
 from sojourn.search.minimising import MAX_STEPS, Candidate, minimised
 from sojourn.search.objectives import SCORE, Contest, Regret, contest, objective
@@ -49,10 +52,12 @@ SPACE = {
 }
 
 
-def built_in(loser: str | Queue, against: str | Queue) -> Scenario:
+def built_in(loser: str, against: str) -> Scenario:
     """Return the built-in scenario: a download link, two groups of TCP, UDP and pings."""
-    pairs = (("loser", loser), ("against", against))
-    arms = {_queue_name(argument, one): one for argument, one in pairs}
+    for argument, queue in (("loser", loser), ("against", against)):
+        with in_argument(argument, queue):
+            qdisc(queue)
+    arms = named(dict.fromkeys((loser, against)))
     return Scenario(
         name="worst case",
         links={
@@ -85,15 +90,21 @@ class AdversaryPlan(ExecutionPlan):
     parameters: Annotated[Mapping[Any, Any] | None, SEARCH_PARAMETERS] = None
     _: KW_ONLY
     loser: Annotated[
-        str | Queue,
+        AnyQueue,
         Argument(
-            help="The arm that should lose; with the built-in scenario, a queue.", metavar="ARM"
+            help="The arm that should lose; with the built-in scenario, a queue.",
+            kind="queues",
+            expected="an arm or a queue",
+            metavar="ARM",
         ),
     ]
     against: Annotated[
-        str | Queue,
+        AnyQueue,
         Argument(
-            help="The arm to compare with; with the built-in scenario, a queue.", metavar="ARM"
+            help="The arm to compare with; with the built-in scenario, a queue.",
+            kind="queues",
+            expected="an arm or a queue",
+            metavar="ARM",
         ),
     ]
     score: Annotated[
@@ -228,7 +239,7 @@ def read(path: str | Path) -> Counterexample:
     except UnicodeDecodeError:
         message = f"{path}: not valid UTF-8; expected a scenario file"
         raise _core.ResultError(message) from None
-    return parsed(text, path)
+    return parsed(with_queue_files(text, Path(path).parent), path)
 
 
 def parsed(text: str, path: str | Path) -> Counterexample:
@@ -249,7 +260,9 @@ def parsed(text: str, path: str | Path) -> Counterexample:
             f"{path}: not a worst case; expected a file that a search for worst cases has written"
         )
         raise _core.ResultError(message)
-    return Counterexample(scenario=Scenario.from_toml(text), **values)
+    # Not Scenario.from_toml, which loads the files of queues: reading a result executes nothing.
+    scenario = Scenario.from_json(_core.Scenario.from_toml(text).to_json())
+    return Counterexample(scenario=scenario, **values)
 
 
 def _written(value: str | float) -> str:
@@ -335,7 +348,8 @@ class AdversaryResult(SearchResult):
             The file cannot be written.
         """
         try:
-            files.replace(path, self.worst.to_toml().encode())
+            text = with_files(self.worst.to_toml(), Path(path).parent)
+            files.replace(path, text.encode())
         except OSError as error:
             message = f"cannot write {path}: {error.strerror}"
             raise _core.ResultError(message) from None
@@ -360,13 +374,13 @@ class AdversaryResult(SearchResult):
 def prepared(plan: AdversaryPlan) -> PreparedAdversary:
     """Check a search for a worst case."""
     objective(plan.score, "score")
-    pairs = (("loser", plan.loser), ("against", plan.against))
+    names = [f"{plan.loser}", f"{plan.against}"]
     if plan.scenario is None:
-        base = built_in(plan.loser, plan.against)
-        names = [_queue_name(argument, one) for argument, one in pairs]
+        base = built_in(*names)
+        short = {text: name for name, text in named(dict.fromkeys(names)).items()}
+        names = [short[text] for text in names]
     else:
         base = plan.scenario
-        names = [f"{one}" for _, one in pairs]
     of = contest(base, names[0], names[1], plan.score)
     mapping = plan.parameters or {}
     given = parameters(SPACE if plan.scenario is None and not mapping else mapping)
@@ -500,15 +514,6 @@ def _minimised(
         ends.append((final.mean, final.low, final.high))
     scenario = simplest.scenario(base).replace(seed=seed, replications=planned.final_replications)
     return ends[0], (scenario, ends[1])
-
-
-def _queue_name(argument: str, queue: str | Queue) -> str:
-    """Check a queue, the value of an argument."""
-    if not isinstance(queue, str):
-        return queue.spec
-    with in_argument(argument, queue):
-        qdisc(queue)
-    return queue
 
 
 @takes(AdversaryPlan)

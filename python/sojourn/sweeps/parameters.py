@@ -175,6 +175,8 @@ def _parameter(
             rule = f"lists of different lengths ({lengths}); expected equal lengths"
             raise _error(place, rule)
         values += zip(*(part * (count if len(part) == 1 else 1) for part in lists), strict=True)
+    if any(path.endswith("qdisc") for path in paths):
+        values = [tuple(map(plain, paths, one)) for one in values]
     counts = Counter(map(repr, values))
     twice = next((one for one in values if counts[repr(one)] > 1), None)
     if twice is not None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, parse
+from sojourn.queues.queue_file import named
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, depth, expanded, is_expanded
 from sojourn.sweeps import conditions
@@ -141,6 +142,8 @@ class Points(Sequence[Point]):
     _expanded: Mapping[str, Sequence[str]]
     # The combinations of values, counted with the last axis first, that meet the conditions.
     _numbers: Sequence[int]
+    # The names of queues written in Python, by the texts that the core reads.
+    _names: Mapping[Value, str]
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -153,13 +156,17 @@ class Points(Sequence[Point]):
 
     def __getitem__(self, place: int | slice) -> Point | Sequence[Point]:
         if isinstance(place, slice):
-            return Points(self._axes, self._expanded, self._numbers[place])
+            return Points(self._axes, self._expanded, self._numbers[place], self._names)
         rest, merged = self._numbers[place], dict[str, Value]()
         for axis in reversed(self._axes):
             rest, number = divmod(rest, axis.count)
             merged |= axis.at(number)
         values = {path: merged[path] for path in self._expanded}
         changed = {path: value for name, value in values.items() for path in self._expanded[name]}
+        if self._names:
+            for path, value in values.items():
+                if isinstance(value, str):
+                    values[path] = self._names.get(value, value)
         # A queue or a control is replaced before its parameters are set, and not after.
         return Point(values, dict(sorted(changed.items(), key=lambda change: depth(change[0]))))
 
@@ -181,7 +188,15 @@ def points(of: Space, scenario: Scenario) -> Points:
     if twice is not None:
         rule = "two parameters set this value; expected each value once"
         raise ArgumentError("parameters", rule=rule, key=twice)
-    found = Points(tuple(axes), wildcards, range(size))
+    queues = {
+        value: None
+        for one in of.parameters
+        for step in one.values
+        for value in step
+        if isinstance(value, str) and _core.python_prefix() in value
+    }
+    names: dict[Value, str] = {text: name for name, text in named(queues).items()}
+    found = Points(tuple(axes), wildcards, range(size), names)
     if not of.where:
         return found
     for condition in of.where:
@@ -193,7 +208,7 @@ def points(of: Space, scenario: Scenario) -> Points:
     if not numbers:
         rule = f"none of {size} points meets the conditions; expected at least one"
         raise ArgumentError("where", rule=rule)
-    return Points(tuple(axes), wildcards, numbers)
+    return Points(tuple(axes), wildcards, numbers, names)
 
 
 def _expanded(document: Mapping[str, Any], path: str) -> list[str]:

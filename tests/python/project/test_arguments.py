@@ -30,12 +30,12 @@ from sojourn.arguments import (
     spelled,
 )
 from sojourn.cli.app import COMMANDS, app
-from sojourn.cli.compare import ComparePlan
 from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
 from sojourn.cli.session import Output
 from sojourn.cli.spaces import Line
 from sojourn.exchange.exporting import ExportPlan
+from sojourn.execute.compare import ComparePlan
 from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import ExpectPlan
 from sojourn.rfc7928_suite.api import Rfc7928Plan

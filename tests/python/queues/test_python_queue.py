@@ -301,10 +301,10 @@ def test_jobs_are_checked_as_for_every_queue(queue: Any, jobs: int) -> None:
     ("build", "hint"),
     [
         (lambda: scenario(TailDrop()), "pass the class itself: TailDrop"),  # type: ignore[arg-type]
-        (lambda: scenario(sj.CoDel), r"the class CoDel; pass an object: CoDel\(\)"),  # type: ignore[arg-type]
+        (lambda: scenario(sj.Cubic), r"the class Cubic; pass an object: Cubic\(\)"),  # type: ignore[arg-type]
         (lambda: sj.Drr(leaf=TailDrop()), "pass the class itself: TailDrop"),  # type: ignore[arg-type]
         (lambda: sj.testing.check_qdisc(TailDrop()), "^queue: .*pass the class itself: TailDrop"),  # type: ignore[arg-type]
-        (lambda: sj.testing.check_qdisc(sj.CoDel), r"^queue: .*pass an object: CoDel\(\)"),  # type: ignore[arg-type]
+        (lambda: sj.testing.check_qdisc(sj.Cubic), r"^queue: .*pass an object: Cubic\(\)"),  # type: ignore[arg-type]
         (lambda: sj.testing.check_qdisc(3), "^queue: expected a PythonQueue class, a queue object"),  # type: ignore[arg-type]
         (lambda: sj.testing.check_qdisc("pfifo", cases=-3), "^cases: -3 is out of range"),
         (lambda: sj.testing.check_qdisc("pfifo", seed=-1), "^seed: -1 is out of range"),

@@ -212,7 +212,7 @@ def test_an_unknown_part_is_refused() -> None:
         ("a", {3: 3}, "^set: expected string keys"),
         ("a", None, "^set: expected a mapping from paths to values, not None"),
         ("a", "links.up.qdisc", "^set: expected a mapping from paths to values"),
-        ("a", {"links.up.qdisc": sj.CoDel}, r"the class CoDel; pass an object: CoDel\(\)$"),
+        ("a", {"links.up.qdisc": sj.Cubic}, r"the class Cubic; pass an object: Cubic\(\)$"),
     ],
 )
 def test_an_arm_refuses_what_no_scenario_accepts(name: Any, changes: Any, message: str) -> None:
@@ -229,7 +229,7 @@ def test_an_arm_refuses_what_no_scenario_accepts(name: Any, changes: Any, messag
             '^beta: "0.7 bic_scale 3" is not a single value',
         ),
         (lambda: sj.Cubic(beta=""), '^beta: "" is not a single value'),
-        (lambda: sj.Drr(leaf=sj.CoDel), r"^leaf: expected a queue.*pass an object: CoDel\(\)"),
+        (lambda: sj.Drr(leaf=sj.Cubic), r"^leaf: expected a queue.*pass an object: Cubic\(\)"),
         (
             lambda: sj.Prio(leaf=[sj.CoDel(), 3]),
             "^leaf: expected a queue, not a value of type int",

@@ -1,0 +1,147 @@
+"""Queues written in Python that are named by their file, such as ``./mine.py:Ramp``."""
+
+import hashlib
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from sojourn import _core, files
+from sojourn.errors import invalid
+from sojourn.queues.python_queue import PythonQueue
+
+# Maximum size of a file in bytes.
+MAX_BYTES = 1_000_000
+_WHOLE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>.*))?")
+# In a queue that has others as leaves.
+_LEAF = re.compile(r"[^\s()]+\.py(?::[^\s()]*)?")
+_NAME = re.compile(rf"{re.escape(_core.python_prefix())}(\w+):[0-9a-f]+")
+
+# The module of each file with the SHA-256 of its content; the file of each queue and how the user
+# wrote both.
+_modules: dict[Path, tuple[str, ModuleType]] = {}
+_written: dict[str, tuple[Path, str]] = {}
+
+
+def resolved(text: str, folder: Path | None = None) -> str:
+    """Replace each ``FILE.py:CLASS`` in a queue by the name of the class; load the file.
+
+    Relative names are below `folder`, by default the working directory.
+    """
+    if ".py" not in text:
+        return text
+    known = {entry["name"] for entry in json.loads(_core.qdisc_catalogue())}
+    if text.split(maxsplit=1)[0] in known:
+        return _LEAF.sub(lambda found: _class_name(found[0], folder), text)
+    whole = " ".join(text.split())
+    return _class_name(whole, folder) if _WHOLE.fullmatch(whole) else text
+
+
+def short(text: str) -> str:
+    """Write classes of Python in a queue without the digits of their source.
+
+    Examples
+    --------
+    >>> short("prio leaf python:Ramp:0123456789ab")
+    'prio leaf Ramp'
+    """
+    return _NAME.sub(r"\1", text)
+
+
+def with_files(text: str, folder: Path | None = None) -> str:
+    """Name the classes in a text that were loaded from files as the user did, or from `folder`."""
+
+    def name(found: re.Match[str]) -> str:
+        if found[0] not in _written:
+            return found[0]
+        path, written = _written[found[0]]
+        return written if folder is None else f"{os.path.relpath(path, folder)}:{found[1]}"
+
+    return _NAME.sub(name, text)
+
+
+def named(texts: Iterable[str]) -> dict[str, str]:
+    """Key queues by names for people; a file tells classes of one name apart."""
+    chosen = list(texts)
+    names = [short(text) for text in chosen]
+    return {
+        name if names.count(name) == 1 else with_files(text): text
+        for name, text in zip(names, chosen, strict=True)
+    }
+
+
+def _class_name(text: str, folder: Path | None) -> str:
+    found = _WHOLE.fullmatch(text)
+    assert found is not None  # noqa: S101 - both patterns end so
+    file, name = found["file"], found["name"] or ""
+    path = (folder or Path()) / file
+    module = _loaded(path, text)
+    known = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, PythonQueue) and value is not PythonQueue
+    ]
+    instead = f"expected {' or '.join(f'{file}:{key}' for key in known)}"
+    if not known:
+        instead = "the file has no subclass of sojourn.PythonQueue"
+    if " " in name:
+        problem = "a queue written in Python has no parameters; write a subclass as a variant"
+        raise _refused(text, problem)
+    if not name:
+        raise _refused(text, f"no class; {instead}")
+    if name not in known:
+        kind = "no class" if name not in vars(module) else "not a subclass of sojourn.PythonQueue:"
+        raise _refused(text, f"{kind} {name}; {instead}")
+    spec: str = vars(module)[name].spec
+    _written[spec] = path, text
+    return spec
+
+
+def _refused(text: str, problem: str) -> _core.ScenarioError:
+    error = invalid(text, problem)
+    # The argument that has the value names it.
+    error.path, error.value = None, text
+    return error
+
+
+def _loaded(path: Path, text: str) -> ModuleType:
+    """Load a file, again if its content has changed."""
+    try:
+        content = files.head(path, MAX_BYTES + 1)
+    except _core.NotRegularError as error:
+        raise _refused(text, f"{path}: {error.strerror}; expected a Python file") from None
+    except OSError as error:
+        raise _refused(text, f"cannot read {path}: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise _refused(text, f"{path}: too large; expected at most {MAX_BYTES} bytes")
+    place, digest = path.resolve(), hashlib.sha256(content).hexdigest()
+    if place in _modules and _modules[place][0] == digest:
+        return _modules[place][1]
+    # The same wherever the file is, because the identity of a class contains it.
+    module = ModuleType("queue_file_" + re.sub(r"\W", "_", path.stem))
+    module.__file__ = f"{place}"
+    sys.modules[module.__name__] = module
+    try:
+        # Not by the import system, which would write a cache beside the file.
+        exec(compile(content, f"{place}", "exec"), vars(module))  # noqa: S102 - the user's own
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        del sys.modules[module.__name__]
+        raise _refused(text, _located(path, place, error)) from error
+    _modules[place] = digest, module
+    return module
+
+
+def _located(path: Path, place: Path, error: BaseException) -> str:
+    """Write an error of a file with the last line of the file that led to it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == f"{place}"]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    problem = error.msg if isinstance(error, SyntaxError) else " ".join(f"{error}".split())
+    at = f"{path}" if line is None else f"{path}, line {line}"
+    return f"{at}: {type(error).__name__}: {problem}".removesuffix(": ")
