@@ -67,7 +67,7 @@ def _group(name: str) -> str:
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
         (
-            ("result", "validity", "run", "agreement", "sweeps", "search", "advice", "rfc7928"),
+            ("result", "validity", "run", "compare", "agreement", "sweeps", "search", "advice", "rfc7928"),
             "result",
         ),
         (("exchange",), "exchange"),

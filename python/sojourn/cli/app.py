@@ -32,6 +32,7 @@ COMMANDS = {
         ("test", "test", "test"),
         ("advise", "advise", "advise"),
         ("rfc7928", "rfc7928", "rfc7928"),
+        ("new-queue", "new_queue", "new_queue"),
     ),
     "Search": (
         ("tune", "search", "tune"),

@@ -5,6 +5,7 @@ printed into the command line.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,31 @@ Items = list[tuple[str, str]]
 
 
 def queues(incomplete: str) -> Items:
-    """List the queues whose names begin with `incomplete`."""
+    """List the queues whose names begin with `incomplete`; for a path, files in Python."""
+    if "/" in incomplete or ".py" in incomplete:
+        return _queue_files(incomplete)
     return _described(_core.qdisc_catalogue(), incomplete)
+
+
+def _queue_files(incomplete: str) -> Items:
+    """List the directories and files in Python that begin with `incomplete`, and their classes."""
+    folder, _, start = incomplete.rpartition("/")
+    file, colon, cls = incomplete.partition(":")
+    try:
+        if colon:
+            # Only read: completion runs no code of the file.
+            text = Path(file).read_text(encoding="utf-8")
+            names = re.findall(r"^class (\w+)\(.*\bPythonQueue\b", text, re.MULTILINE)
+            return [(f"{file}:{name}", "queue") for name in names if name.startswith(cls)]
+        found = sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir())
+        names = [
+            f"{one.name}/" if one.is_dir() else f"{one.name}:"
+            for one in found
+            if one.name.startswith(start) and (one.is_dir() or one.suffix == ".py")
+        ]
+    except (OSError, ValueError):
+        return []
+    return [(incomplete.removesuffix(start) + name, "") for name in names]
 
 
 def controls(incomplete: str) -> Items:

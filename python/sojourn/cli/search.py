@@ -23,7 +23,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.execute.targets import store_of, target
-from sojourn.queues.queue_file import with_files
+from sojourn.queues.queue_file import short, with_files
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
 from sojourn.search import objectives
@@ -232,7 +232,7 @@ def _show_tune(result: TuneResult, command: str | None) -> None:
         rows.append(
             [
                 "original" if number is None else f"{number}",
-                *("" if number is None else row[path] for path in result.parameters),
+                *("" if number is None else short(f"{row[path]}") for path in result.parameters),
                 mark,
                 *(_estimate(row, one) for one in result.objectives),
                 *(
@@ -268,7 +268,7 @@ def _show_proposal(result: TuneResult, command: str | None) -> None:
     front = result.front.to_dicts()
     (best,) = (row for row in front if row["trial"] == result.best)
     original = next((row for row in front if row["trial"] is None), None)
-    values = ", ".join(f"{path}={best[path]}" for path in result.parameters)
+    values = ", ".join(f"{path}={short(best[path])}" for path in result.parameters)
     objectives = []
     for one in result.objectives:
         before = "" if original is None else f" instead of {_estimate(original, one)}"
@@ -276,10 +276,10 @@ def _show_proposal(result: TuneResult, command: str | None) -> None:
     print_note(f"Proposed: {values} (trial {result.best}); {'; '.join(objectives)}.")
     found = result.settings()
     for reason in found.not_in_tc:
-        print_note(f"no line for tc: {reason}")
+        print_note(f"no line for tc: {short(reason)}")
     for line in filter(None, [*found.tc, command]):
         # Not wrapped, so that it can be copied.
-        print(f"  {line}")
+        print(f"  {with_files(line)}")
     print()
 
 

@@ -112,7 +112,7 @@ def compare(plan: ComparePlan) -> Result:
     ...     ["pfifo", CoDel(target="13ms")], link="10mbit", traffic="tcp_1up", duration="20s",
     ...     replications=2,
     ... )
-    >>> result.scenario.checked.arms
+    >>> result.arms
     ['pfifo', 'codel target 13ms']
     """
     return run(

@@ -24,6 +24,9 @@ traffic = [
 WORDS = [
     (("compare", "fq_co"), ["fq_codel"]),
     (("compare", "pfifo", "dualp"), ["dualpi2"]),
+    (("compare", "./"), ["./mine.py:"]),
+    (("compare", "./mine.py:"), ["./mine.py:Ramp"]),
+    (("compare", "./absent.py:"), []),
     (("compare", "--cc", "bb"), ["bbr", "bbr3"]),
     (("compare", "--traffic", "rrul"), ["rrul", "rrul_be"]),
     (("compare", "--traffic", "web+tcp_1u"), ["web+tcp_1up", "web+tcp_1up_1down"]),
@@ -47,6 +50,9 @@ def test_the_shell_completes_names(
     words: tuple[str, ...], expected: list[str] | None, tmp_path: Path
 ) -> None:
     (tmp_path / "a.toml").write_text(SCENARIO)
+    # Completion reads it only.
+    text = "raise SystemExit\nclass Ramp(sj.PythonQueue):\n    pass\nclass Part:\n    pass\n"
+    (tmp_path / "mine.py").write_text(text)
     found = completed(*words, cwd=tmp_path)
     if expected is None:
         assert "links.down.rate=" in found
