@@ -75,7 +75,7 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
         {"parameters": VALUES, "loser": "codel", "against": "pie"},
     ),
     "run": (RunPlan, sj.run, "run", None, {}),
-    "compare": (ComparePlan, ComparePlan, "compare", None, {}),
+    "compare": (ComparePlan, sj.compare, "compare", None, {}),
     "advise": (AdvicePlan, sj.advise, "advise", None, {}),
     "live": (LivePlan, LivePlan, "live", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),

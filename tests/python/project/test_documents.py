@@ -240,6 +240,18 @@ def test_the_readme_shows_what_the_command_prints(sojourn: Command) -> None:
     assert [line[: len(left)] for line, left in zip(printed, lines, strict=False)] == lines
 
 
+def test_the_own_queue_of_the_readme_runs_as_shown(sojourn: Command, tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Your own queue")[1]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    shown = re.search(r"```console\n\$ sojourn (.*?)\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    assert shown is not None
+    (tmp_path / "ramp.py").write_text(code[1], encoding="utf-8")
+    sj.testing.check_qdisc(f"{tmp_path}/ramp.py:Ramp")
+    done = sojourn(*shlex.split(shown[1]))
+    assert done.stdout.startswith(shown[2]), done.stderr
+
+
 def test_no_document_counts_the_queues() -> None:
     queues = len(json.loads(_core.qdisc_catalogue()))
     # A new queue would be one more file to edit.
