@@ -11,6 +11,8 @@ from sojourn.arguments.common import Json
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.tables import print_table
+from sojourn.queues import qdisc
+from sojourn.queues.queue_file import catalogued
 
 Entry = dict[str, Any]
 
@@ -99,8 +101,12 @@ def qdiscs(
     json: Json = False,
 ) -> int:
     """List the queues and their parameters."""
+    known = js.loads(_core.qdisc_catalogue())
+    if name is not None and ".py" in name:
+        name = qdisc(name).spec
+        known.append(catalogued(name))
     show(
-        js.loads(_core.qdisc_catalogue()),
+        known,
         name,
         parse=_core.parse_qdisc,
         head="queue",

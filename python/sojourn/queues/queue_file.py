@@ -9,10 +9,11 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from sojourn import _core, files
 from sojourn.errors import invalid
-from sojourn.queues.python_queue import PythonQueue
+from sojourn.queues.python_queue import PythonQueue, registered
 
 # Maximum size of a file in bytes.
 MAX_BYTES = 1_000_000
@@ -71,6 +72,25 @@ def named(texts: Iterable[str]) -> dict[str, str]:
     return {
         name if names.count(name) == 1 else with_files(text): text
         for name, text in zip(names, chosen, strict=True)
+    }
+
+
+def catalogued(text: str) -> dict[str, Any]:
+    """Return the entry of a queue in the catalogue; a class of Python has none and gets its own."""
+    name = text.split(maxsplit=1)[0]
+    entries: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
+    for entry in entries:
+        if entry["name"] == name:
+            return entry
+    queue, _ = registered(name)
+    file, _ = _written.get(name, (queue.__module__, ""))
+    return {
+        "name": name,
+        "summary": (queue.__doc__ or "a queue written in Python").strip().splitlines()[0],
+        "source": f"{file}",
+        "reconstruction": None,
+        "profiles": [],
+        "parameters": [],
     }
 
 

@@ -66,16 +66,16 @@ def prepared(
 ) -> PreparedSuite:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers)
+    given = [" ".join(queue.split()) for queue in queues]
+    for queue in given:
+        if given.count(queue) > 1:
+            raise ArgumentError("queues", queue, "given twice; expected each queue once")
     tested = []
-    for name, queue in named(" ".join(queue.split()) for queue in queues).items():
+    for name, queue in named(given).items():
         with in_argument("queues", queue):
             tested.append(QueueUnderTest(queue, name))
     if not tested:
         raise ArgumentError("queues", rule="expected at least one queue, such as codel")
-    names = [one.text for one in tested]
-    for name in names:
-        if names.count(name) > 1:
-            raise ArgumentError("queues", name, "given twice; expected each queue once")
     built = tuple((one, _changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
     return PreparedSuite(form=form, numbers=tuple(chosen), queues=built)
 

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from sojourn.execute.run import run
-from sojourn.rfc7928_suite.topology import QueueUnderTest, bdp_packets, catalogued
+from sojourn.queues.queue_file import catalogued
+from sojourn.rfc7928_suite.topology import QueueUnderTest, bdp_packets
 from sojourn.scenario import Link, Scenario
 from sojourn.traffic import Udp
 

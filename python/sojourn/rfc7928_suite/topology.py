@@ -1,12 +1,12 @@
 """Common parts of all scenarios of the suite: rates, buffers, forms, the queue under test."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sojourn import _core
 from sojourn.queues import qdisc
+from sojourn.queues.queue_file import catalogued
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.traffic import Ping, Tcp, Traffic
 
@@ -153,19 +153,6 @@ def _replaced(text: str, key: str, value: str) -> str:
         words[words.index(key) + 1] = value
         return " ".join(words)
     return f"{text} {key} {value}"
-
-
-def catalogued(text: str) -> dict[str, Any]:
-    """Return the entry of a queue in the catalogue, or one for a queue written in Python."""
-    name = text.split(maxsplit=1)[0]
-    entries: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
-    own: dict[str, Any] = {
-        "parameters": [],
-        "reconstruction": None,
-        "source": "the user",
-        "summary": "a queue written in Python",
-    }
-    return next((entry for entry in entries if entry["name"] == name), own)
 
 
 def bdp_packets(rate_mbit: float = RATE_MBIT, rtt_ms: float = RTT_MS) -> int:

@@ -254,6 +254,10 @@ def test_commands_take_a_queue_of_a_file(folder: Path, sojourn: Command) -> None
     ):
         done = sojourn(*words)
         assert done.returncode == 0, (words, done.stderr)
+    name = sj.qdisc(QUEUE).spec
+    assert sojourn("qdiscs", QUEUE).stdout == (
+        f"{name}: a queue written in Python\nsource: tail.py\n"
+    )
     done = sojourn("rfc7928", QUEUE, "--section", "12", "--out", "o")
     assert done.returncode == 0, done.stderr
     assert (folder / "o" / "tail.html").is_file()
