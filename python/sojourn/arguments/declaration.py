@@ -403,18 +403,26 @@ def takes(plan: Callable[P, PlanT]) -> Callable[[Callable[[PlanT], R]], Callable
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Let a public function without a plan check the types of its arguments: errors name them.
 
-    The annotation of a parameter may have an :class:`Argument`, such as for a range.
+    The annotation of a parameter may have an :class:`Argument`, such as for a range. One that is a
+    text names a type of a library that is slow to import: the function that uses it checks it.
     """
     signature = inspect.signature(function)
+    several = inspect.Parameter.VAR_POSITIONAL
     arguments = []
     for one in signature.parameters.values():
         is_declared = get_origin(one.annotation) is Annotated
         kind, argument = (
             get_args(one.annotation) if is_declared else (one.annotation, Argument(help=""))
         )
-        if kind is not inspect.Parameter.empty:
+        if one.kind is several:
+            kind = operator.getitem(Sequence, kind)
+        if kind is not inspect.Parameter.empty and not isinstance(kind, str):
             arguments.append(Declared(one.name, kind, argument, dataclass_field()))
-    kinds = {one.name: one.hint for one in arguments}
+    kinds = {
+        one.name: one.hint
+        for one in arguments
+        if signature.parameters[one.name].kind is not several
+    }
     plain = [
         one.replace(annotation=kinds.get(one.name, one.annotation))
         for one in signature.parameters.values()

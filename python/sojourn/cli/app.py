@@ -46,6 +46,7 @@ COMMANDS = {
     ),
     "Results": (
         ("report", "results", "report"),
+        ("plot", "plot", "plot"),
         ("stats", "results", "stats"),
         ("export", "results", "export"),
         ("import", "results", "import_"),

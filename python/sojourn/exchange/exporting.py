@@ -70,8 +70,7 @@ def _columns(
                 yield table, name, TYPES[of["type"]], "", of["description"]
             else:
                 metric = described([name])[0]
-                text = metric.description.replace("*", "").replace("`", "")
-                yield table, name, "float", metric.unit, text
+                yield table, name, "float", metric.unit, metric.definition
         return
     for column in catalogue[table]["columns"]:
         unit = column["unit"] or ""

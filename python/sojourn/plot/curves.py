@@ -22,13 +22,19 @@ IDLE_MS = 0.1
 OUTLINE = 73
 
 
+# Percentiles of the runs between which a band lies.
+BAND = (0.05, 0.95)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A line of a figure."""
+    """A line of a figure, of a flow if the quantity is one of flows, with the band of the runs."""
 
     arm: str
     x: Sequence[float]
     y: Sequence[float]
+    flow: str = ""
+    band: tuple[Sequence[float], Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +136,7 @@ def pings(result: Result, group: str | None = None) -> pl.DataFrame:
 
 def ping_times(result: Result, group: str | None = None) -> pl.DataFrame:
     """Return the round-trip times of pings, or of one group of them, in ms, as ``value``."""
-    return pings(result, group).select(*KEYS, "t_s", value="rtt_ms")
+    return pings(result, group).select(*KEYS, "flow", "t_s", value="rtt_ms")
 
 
 def goodput(result: Result, direction: str, group: str | None = None) -> pl.DataFrame:
@@ -149,30 +155,48 @@ def backlog(result: Result, link: str) -> pl.DataFrame:
     return of_link.select(*KEYS, "t_s", value=pl.col("backlog_packets").cast(pl.Float64))
 
 
+def rate(result: Result, link: str) -> pl.DataFrame:
+    """Return the rate at which a link sent in each sample interval, in Mbit/s, as ``value``."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    length_s = pl.col("t_s") - pl.col("t_s").shift(1, fill_value=0.0).over(KEYS)
+    return of_link.select(*KEYS, "t_s", value=pl.col("sent_bytes") * 8e-6 / length_s)
+
+
+def sojourn(result: Result, link: str) -> pl.DataFrame:
+    """Return the mean sojourn time at a link in each sample interval, in ms, as ``value``."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    return of_link.select(*KEYS, "t_s", value="sojourn_ms_mean")
+
+
+def of_flows(result: Result, column: str, group: str) -> pl.DataFrame:
+    """Return a column of the samples of the flows of a group, as ``value``."""
+    of_group = result.flow_series.filter(pl.col("group") == group)
+    return of_group.select(*KEYS, "flow", "t_s", value=pl.col(column).cast(pl.Float64))
+
+
 def ping_curves(result: Result, group: str | None = None) -> list[Curve]:
     """Compute the round-trip time of pings over time, in ms."""
-    return _over_time(result, ping_times(result, group))
+    return over_time(result, ping_times(result, group))
 
 
 def goodput_curves(result: Result, direction: str, group: str | None = None) -> list[Curve]:
     """Compute the goodput of one direction over time, in Mbit/s."""
-    return _over_time(result, goodput(result, direction, group))
+    return over_time(result, goodput(result, direction, group))
 
 
 def rtt_curves(result: Result) -> list[Curve]:
     """Compute the smoothed round-trip time of connections over time, in ms."""
-    return _over_time(result, result.flow_series.select(*KEYS, "t_s", value="srtt_ms"))
+    return over_time(result, result.flow_series.select(*KEYS, "t_s", value="srtt_ms"))
 
 
 def sojourn_curves(result: Result, link: str) -> list[Curve]:
     """Compute the mean sojourn time at a link over time, in ms."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    return _over_time(result, of_link.select(*KEYS, "t_s", value="sojourn_ms_mean"))
+    return over_time(result, sojourn(result, link))
 
 
 def backlog_curves(result: Result, link: str) -> list[Curve]:
     """Compute the backlog at a link over time, in packets."""
-    return _over_time(result, backlog(result, link))
+    return over_time(result, backlog(result, link))
 
 
 def drop_curves(result: Result, link: str) -> list[Curve]:
@@ -182,26 +206,47 @@ def drop_curves(result: Result, link: str) -> list[Curve]:
         .select(*KEYS, "t_s", drops=DROPS)
         .with_columns(value=pl.col("drops").cum_sum().over(KEYS).cast(pl.Float64))
     )
-    return _over_time(result, drops)
+    return over_time(result, drops)
 
 
-def _over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:
+def over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:
     """Average samples over bins of time and over the replications of each arm."""
     width = result.scenario.checked.duration_s / POINTS
-    means = (
-        samples.drop_nulls("value")
-        .with_columns(bin=(pl.col("t_s") / width).floor())
-        .group_by("arm", "bin")
-        .agg(pl.col("value").mean())
-        .sort("bin")
-    )
+    binned = samples.drop_nulls("value").with_columns(bin=(pl.col("t_s") / width).floor())
+    runs = binned.group_by(*KEYS, "bin").agg(pl.col("value").mean())
+    low, high = (pl.col("value").quantile(share, "linear") for share in BAND)
+    bands = runs.group_by("arm", "bin").agg(low=low, high=high)
+    means = binned.group_by("arm", "bin").agg(pl.col("value").mean()).join(bands, ["arm", "bin"])
     curves = []
     for arm in result.arms:
-        of_arm = means.filter(pl.col("arm") == arm)
+        of_arm = means.filter(pl.col("arm") == arm).sort("bin")
         if not of_arm.is_empty():
             at = ((of_arm["bin"] + 0.5) * width).to_list()
-            curves.append(Curve(arm=arm, x=at, y=of_arm["value"].to_list()))
+            band = (of_arm["low"].to_list(), of_arm["high"].to_list())
+            several = runs.filter(pl.col("arm") == arm)["replication"].n_unique() > 1
+            mean = of_arm["value"].to_list()
+            curves.append(Curve(arm=arm, x=at, y=mean, band=band if several else None))
     return curves
+
+
+def of_run(result: Result, samples: pl.DataFrame) -> list[Curve]:
+    """Return the samples of one run of each arm as they are, a curve per flow if flows have names.
+
+    Where a sample has no value, the curve has a gap.
+    """
+    by = [name for name in ("arm", "flow") if name in samples.columns]
+    runs = samples.sort("t_s").partition_by(by, as_dict=True, maintain_order=True)
+    known = ((key, of) for key, of in runs.items() if of["value"].count())
+    found = [
+        Curve(
+            arm=key[0],
+            flow=key[1] if len(key) > 1 else "",
+            x=of["t_s"].to_list(),
+            y=of["value"].fill_null(float("nan")).to_list(),
+        )
+        for key, of in known
+    ]
+    return sorted(found, key=lambda curve: (result.arms.index(curve.arm), curve.flow))
 
 
 def ping_cdfs(result: Result, group: str | None = None) -> list[Curve]:
@@ -227,19 +272,24 @@ def cdfs(result: Result, samples: pl.DataFrame) -> list[Curve]:
     return curves
 
 
-def sojourn_counts(result: Result, link: str) -> pl.DataFrame:
+def sojourn_counts(result: Result, link: str, replication: int | None = None) -> pl.DataFrame:
     """Return the number of packets of each arm by the upper edge of their bucket."""
     return (
-        result.sojourn.filter(pl.col("link") == link)
+        of_replication(result.sojourn.filter(pl.col("link") == link), replication)
         .group_by("arm", "high_ms")
         .agg(pl.col("count").sum())
         .sort("high_ms")
     )
 
 
-def sojourn_cdfs(result: Result, link: str) -> list[Curve]:
+def of_replication(samples: pl.DataFrame, replication: int | None) -> pl.DataFrame:
+    """Return the samples of one replication, or of all for None."""
+    return samples if replication is None else samples.filter(replication=replication)
+
+
+def sojourn_cdfs(result: Result, link: str, replication: int | None = None) -> list[Curve]:
     """Compute the distribution of sojourn times at a link after the warm-up, over all runs."""
-    buckets = sojourn_counts(result, link)
+    buckets = sojourn_counts(result, link, replication)
     curves = []
     for arm in result.arms:
         of_arm = buckets.filter(pl.col("arm") == arm)

@@ -8,9 +8,10 @@ import contextlib
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Protocol, cast
 
 from matplotlib import rc_context, rcParams
 from matplotlib.artist import Artist
@@ -21,8 +22,9 @@ from matplotlib.figure import Figure
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, checked
-from sojourn.plot import curves, drawing, quantities, style
-from sojourn.plot.drawing import Kind
+from sojourn.plot import drawing, quantities
+from sojourn.plot.drawing import Kind, View
+from sojourn.plot.quantities import Quantity
 from sojourn.result import Result, derived_files, latex
 from sojourn.result.metrics import check_arms
 
@@ -99,6 +101,18 @@ _STEP = 4
 # Letters of the provenance per inch.
 _SMALL_LETTERS = 18
 
+# Sizes of text in narrow figures, and the width in inches below which a figure is narrow.
+_SMALL, _NARROW = 8, 4.5
+# Width and height of a panel in inches, by kind of figure.
+_NATURAL: dict[Kind, tuple[float, float]] = {"series": (7.0, 1.7), "ellipse": (4.4, 3.6)}
+# Height in inches below which the arms of a quantity have no panels of their own.
+_LOWEST = 0.8
+# What is drawn unless the user names it.
+_DEFAULTS: dict[Kind, tuple[str, ...]] = {
+    "series": ("ping", "goodput", "sojourn", "backlog"),
+    "ellipse": ("goodput",),
+}
+
 Metric = str | Sequence[str] | None
 Size = tuple[float, float] | None
 On = Annotated[Axes | None, Argument(help="Axes to draw on.", expected="matplotlib axes")]
@@ -154,20 +168,7 @@ def plot_ellipse(
     ResultError
         An argument is not valid; the message says what is accepted.
     """
-    shown = _arms(result, arms)
-    names = quantities.chosen(result, metric, group, ["goodput"])
-    if unfit := [quantity.name for quantity in names if not quantity.name.startswith("goodput_")]:
-        rule = "plot_ellipse cannot draw this metric; expected goodput_DIRECTION"
-        raise ArgumentError("metric", unfit[0], rule)
-    figure, panels = _panels(ax, len(names), size, across=True, width=4.4, height=3.6)
-    for axes, quantity in zip(panels, names, strict=True):
-        side = quantity.name.removeprefix("goodput_")
-        for ellipse in curves.ellipses(result, side, group):
-            if ellipse.arm in shown:
-                drawing.draw_ellipse(axes, ellipse, style.colour(result.arms.index(ellipse.arm)))
-        drawing.latency_axis(axes)
-        axes.set_ylabel(drawing.wrapped(quantity.label, drawing.LETTERS))
-    return _finished(figure, panels, result, ax)
+    return plot(result, metric, kind="ellipse", arms=arms, group=group, ax=ax, size=size)
 
 
 @checked
@@ -181,32 +182,16 @@ def plot_series(
     ax: On = None,
     size: Size = None,
 ) -> Figure:
-    """Draw ping, goodput, sojourn time and backlog over time; one line per arm.
-
-    Lines are means over short intervals and over replications. A link at which packets hardly wait
-    has a panel only if `metric` names it.
+    """Draw ping, goodput, sojourn time and backlog over time, as :meth:`sojourn.Result.plot` does.
 
     Parameters
     ----------
     result
         Any result.
     metric
-        One or several names of quantities: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
-        ``"backlog_up"``, with the name of any direction or link; without it, all of them. A metric
-        of :meth:`sojourn.Result.table`, by run, or with `group` by group or application, has one
-        value per run and no series.
-    arms
-        Names of the arms to draw; by default all.
-    group
-        Draw only the pings and the goodput of this group of flows.
-    kind
-        ``"series"`` over time, or a distribution after the warm-up: ``"ecdf"``, ``"box"``
-        (quartiles, whiskers at the 5th and 95th percentile) or ``"violin"`` (density, a dot at the
-        median).
-    ax
-        Axes to draw on, for a single metric; by default a new figure.
-    size
-        Width and height of a new figure in inches.
+        One or several names of quantities or metrics, as for :meth:`sojourn.Result.plot`.
+    arms, group, kind, ax, size
+        As for :meth:`sojourn.Result.plot`.
 
     Returns
     -------
@@ -218,8 +203,8 @@ def plot_series(
     ResultError
         An argument is not valid; the message says what is accepted.
     """
-    default = ["ping", "goodput", "sojourn", "backlog"]
-    return _plot(result, metric, default, arms=arms, group=group, kind=kind, ax=ax, size=size)
+    default = _DEFAULTS["series"]
+    return plot(result, metric, default, kind=kind, arms=arms, group=group, ax=ax, size=size)
 
 
 @checked
@@ -239,9 +224,11 @@ def plot_cdf(
     ----------
     result
         Any result.
-    metric, arms, group, kind, ax, size
-        As for :func:`plot_series`; by default ``"ping"`` and the sojourn times of the links at
-        which packets wait, as ``"ecdf"``.
+    metric
+        One or several names of quantities or metrics, as for :meth:`sojourn.Result.plot`; by
+        default ``"ping"`` and the sojourn times of the links at which packets wait.
+    arms, group, kind, ax, size
+        As for :meth:`sojourn.Result.plot`.
 
     Returns
     -------
@@ -267,35 +254,152 @@ def plot_cdf(
     >>> figure.axes[0].get_ylabel()
     'ping [ms], log scale'
     """
-    default = ["ping", "sojourn"]
-    return _plot(result, metric, default, arms=arms, group=group, kind=kind, ax=ax, size=size)
+    return plot(result, metric, kind=kind, arms=arms, group=group, ax=ax, size=size)
 
 
-def _plot(
+@checked
+def plot(
     result: Result,
-    metric: Metric,
-    default: Sequence[str],
+    metric: Metric = None,
+    default: Sequence[str] = (),
     *,
-    arms: Sequence[str] | None,
-    group: str | None,
-    kind: Kind,
-    ax: Axes | None,
-    size: Size,
+    kind: Kind | None = None,
+    arms: Sequence[str] | None = None,
+    group: str | None = None,
+    replication: int | None = None,
+    ax: On = None,
+    size: Size = None,
 ) -> Figure:
-    """Draw each quantity in a panel: series below each other, distributions side by side."""
-    shown = _arms(result, arms)
-    drawn = quantities.chosen(result, metric, group, default)
+    """Draw quantities, a panel for each: those over time below each other, others side by side."""
+    names = [metric] if isinstance(metric, str) else [*(metric or ())]
+    if not names and not default:
+        default = _DEFAULTS.get(kind or "series", ("ping", "sojourn"))
+    drawn = quantities.chosen(result, names, group, default)
+    kind = kind or ("series" if all(one.over_time for one in drawn) else "bars")
     over_time = kind == "series"
-    width, height = (7.0, 1.7) if over_time else (3.4, 3.2)
-    figure, panels = _panels(ax, len(drawn), size, across=not over_time, width=width, height=height)
-    for axes, quantity in zip(panels, drawn, strict=True):
-        drawing.draw(axes, quantity, kind, result, shown)
-        if over_time and axes is not panels[-1]:
+    view = _view(result, arms, replication, of_flows=over_time and any(o.of_flows for o in drawn))
+    parts = [(quantity, view) for quantity in drawn]
+    divided = [
+        (quantity, replace(view, arms=arms))
+        for quantity in drawn
+        for arms in ([[arm] for arm in view.arms] if quantity.is_crowded else [view.arms])
+    ]
+    if over_time and ax is None and (size is None or size[1] >= _LOWEST * len(divided)):
+        parts = divided
+    width, height = _NATURAL.get(kind, (3.4, 3.2))
+    with rc_context({"font.size": _SMALL} if ax is None and size and size[0] < _NARROW else {}):
+        figure, panels = _panels(
+            ax, len(parts), size, across=not over_time, width=width, height=height
+        )
+        for at, (axes, (quantity, of)) in enumerate(zip(panels, parts, strict=True)):
+            drawing.draw(axes, quantity, kind, of)
+            drawing.add_grid(axes)
+            words = (
+                quantity.part,
+                of.arms[0] if len(of.arms) < len(view.arms) else "",
+                "" if at else _which(view),
+            )
+            if title := ", ".join(filter(None, words)):
+                axes.set_title(drawing.plain(title), loc="left", fontsize="small")
+        if ax is None:
+            _finish(figure, panels, parts, view, kind)
+        elif ax.get_legend_handles_labels()[1]:
+            ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def _view(
+    result: Result, arms: Sequence[str] | None, replication: int | None, *, of_flows: bool
+) -> View:
+    """Return what to show; of series of flows, one replication, since means hide what they do."""
+    known = _replications(result)
+    if replication is None:
+        replication = known[0] if of_flows and known else None
+    elif replication not in known:
+        rule = "no finished run; expected {known}"
+        shown = f"{known[0]} to {known[-1]}" if len(known) > 1 else f"{known[0]}"
+        raise ArgumentError("replication", replication, rule, known=shown)
+    return View(result=result, arms=_arms(result, arms), replication=replication)
+
+
+def _replications(result: Result) -> list[int]:
+    """List the replications of which a run finished."""
+    found: list[int] = result.table()["replication"].unique().sort().to_list()
+    return found
+
+
+def _which(view: View) -> str:
+    """Name the replication that a figure shows, if there are others."""
+    number = len(_replications(view.result))
+    if view.replication is None or number == 1:
+        return ""
+    return f"replication {view.replication}, one of {number}"
+
+
+def _finish(
+    figure: Figure,
+    panels: Sequence[Axes],
+    parts: Sequence[tuple[Quantity, View]],
+    view: View,
+    kind: Kind,
+) -> None:
+    """Add legend and provenance, give panels of one quantity one scale, let all labels fit."""
+    scales: dict[tuple[str, str], list[Axes]] = {}
+    labelled: dict[str, Artist] = {}
+    for axes, (quantity, _) in zip(panels, parts, strict=True):
+        handles, labels = axes.get_legend_handles_labels()
+        labelled |= dict(zip(labels, handles, strict=True))
+        scales.setdefault((quantity.name, quantity.part), []).append(axes)
+        axes.tick_params(labelsize=rcParams["font.size"])
+        if kind == "series" and axes is not panels[-1]:
             axes.set_xlabel("")
             axes.tick_params(labelbottom=False)
-    if over_time and ax is None:
+    for same in scales.values():
+        lows, highs = zip(*(axes.get_ylim() for axes in same), strict=True)
+        for axes in same:
+            axes.set_ylim(min(lows), max(highs))
+    if kind == "series":
         figure.align_ylabels()
-    return _finished(figure, panels, result, ax)
+    names = [arm for arm in view.arms if arm in labelled]
+    if names:
+        add_legend(figure, [labelled[name] for name in names], names)
+    add_note(figure, f"{_caption(view, kind)}{view.result.origin}")
+    fit(figure)
+
+
+def _caption(view: View, kind: Kind) -> str:
+    """Say what the marks of a figure are."""
+    runs = 1 if view.replication is not None else len(_replications(view.result))
+    few = runs < drawing.FEW
+    texts = {
+        "series": "Bands: 5th to 95th percentile of the runs. " if runs > 1 else "",
+        "box": "Boxes: quartiles; whiskers: 5th and 95th percentile. ",
+        "violin": "Black dots: medians. ",
+        "bars": f"Bars: means{'; dots: runs' if few else ', with 95 % intervals'}. ",
+        "ellipse": "Small dots: runs; large dots: medians; ellipses: 1 σ. ",
+    }
+    is_shaded = kind == "series" and view.result.scenario.checked.warmup_s > 0
+    return ("Grey: warm-up. " if is_shaded else "") + texts.get(kind, "")
+
+
+def fit(figure: Figure) -> None:
+    """Wrap the labels of axes that are longer than the figure, at the size that it has now."""
+    figure.draw_without_rendering()
+    whole = figure.bbox
+    for axes in figure.axes:
+        for label, low, high in (
+            (axes.xaxis.label, "x0", "x1"),
+            (axes.yaxis.label, "y0", "y1"),
+            (axes.title, "x0", "x1"),
+        ):
+            box = label.get_window_extent()
+            middle = (getattr(box, low) + getattr(box, high)) / 2
+            length = getattr(box, high) - getattr(box, low)
+            room = 2 * min(middle - getattr(whole, low), getattr(whole, high) - middle)
+            if length > room:
+                text = label.get_text().replace("\n", " ")
+                letters = max(map(len, label.get_text().split("\n")))
+                label.set_text(textwrap.fill(text, max(int(letters * room / length), 8)))
 
 
 def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
@@ -333,9 +437,21 @@ def _checked(size: Size) -> Size:
     return size
 
 
-def save(figure: Figure, path: str | Path, result: Result) -> None:
+class Source(Protocol):
+    """A result or a sweep."""
+
+    @property
+    def origin(self) -> str:
+        """Its provenance in one line."""
+
+    @property
+    def manifest_sha256(self) -> str | None:
+        """The digest of its manifest, if it is saved."""
+
+
+def save(figure: Figure, path: str | Path, result: Source) -> None:
     """Write a figure with its provenance in the metadata of the file."""
-    data = encoded(figure, Path(path), provenance_line(result))
+    data = encoded(figure, Path(path), result.origin)
     derived_files.write(path, data, result.manifest_sha256)
 
 
@@ -359,24 +475,6 @@ def encoded(figure: Figure, path: Path, about: str) -> bytes:
     with rc_context({"svg.hashsalt": "sojourn", "pdf.fonttype": 42}):
         figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
     return data.getvalue()
-
-
-def provenance_line(result: Result) -> str:
-    """Write the provenance of the numbers in one line."""
-    return result.origin
-
-
-def _finished(figure: Figure, panels: Sequence[Axes], result: Result, ax: Axes | None) -> Figure:
-    for axes in panels:
-        drawing.add_grid(axes)
-    if ax is not None:
-        if ax.get_legend_handles_labels()[1]:
-            ax.legend(frameon=False, fontsize="small")
-        return figure
-    if panels and panels[0].get_legend_handles_labels()[1]:
-        add_legend(figure, *panels[0].get_legend_handles_labels())
-    add_note(figure, provenance_line(result))
-    return figure
 
 
 def add_note(figure: Figure, text: str) -> None:

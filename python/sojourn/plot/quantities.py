@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 
+from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.result.catalogue import METRICS
+from sojourn.result.metrics import KEYS
 
 # Longest name of a group in a label.
 _NAME = 60
@@ -37,32 +40,118 @@ class Quantity:
 
     name: str
     label: str
+    unit: str
+    meaning: str
     counted: str
-    logarithmic: bool
-    series: Callable[[], Sequence[curves.Curve]] | None
-    cdf: Callable[[], Sequence[curves.Curve]]
-    samples: Callable[[], Mapping[str, Samples]]
+    # The samples: a value per arm, replication and, unless it is one per run, time; the frame of a
+    # quantity of flows also has their names.
+    frame: Callable[[], pl.DataFrame]
+    logarithmic: bool = False
+    over_time: bool = True
+    of_flows: bool = False
+    link: str | None = None
+    group: str | None = None
+    # The part of the traffic that a panel shows if others have a panel of their own.
+    part: str = ""
+    # Whether the distribution is that of packets at the link instead of that of the samples.
+    of_packets: bool = False
+    # The parameter of the queue that the values are compared with.
+    parameter: str | None = None
+
+    @property
+    def heading(self) -> str:
+        """Label and unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether each arm has several lines."""
+        return self.of_flows and self.frame()["flow"].n_unique() > 1
+
+    def series(self, result: Result, replication: int | None) -> Sequence[curves.Curve]:
+        """Return the mean over the runs of each arm with its band, or the samples of one run."""
+        samples = curves.of_replication(self.frame(), replication)
+        if replication is not None or samples["replication"].n_unique() == 1:
+            return curves.of_run(result, samples)
+        return curves.over_time(result, samples)
+
+    def measured(self, result: Result, replication: int | None) -> pl.DataFrame:
+        """Return the samples from the end of the warm-up on."""
+        samples = curves.of_replication(self.frame(), replication)
+        return curves.measured(result, samples) if self.over_time else samples.drop_nulls("value")
+
+    def cdf(self, result: Result, replication: int | None) -> Sequence[curves.Curve]:
+        """Return the distribution of each arm."""
+        if self.of_packets and self.link is not None:
+            return curves.sojourn_cdfs(result, self.link, replication)
+        return curves.cdfs(result, self.measured(result, replication))
+
+    def samples(self, result: Result, replication: int | None) -> Mapping[str, Samples]:
+        """Return the samples of each arm."""
+        if self.of_packets and self.link is not None:
+            counts = curves.sojourn_counts(result, self.link, replication)
+            counts = counts.rename({"high_ms": "value"})
+        else:
+            counts = self.measured(result, replication).with_columns(count=1).sort("value")
+        return {
+            arm: Samples(
+                values=of_arm["value"].to_numpy(),
+                counts=of_arm["count"].cast(pl.Float64).to_numpy(),
+            )
+            for (arm,), of_arm in counts.partition_by("arm", as_dict=True).items()
+        }
+
+    def per_run(self, result: Result, replication: int | None) -> Mapping[str, Sequence[float]]:
+        """Return the mean of each run after the warm-up, by arm."""
+        runs = self.measured(result, replication).group_by(KEYS, maintain_order=True)
+        means = runs.agg(pl.col("value").mean())
+        return {
+            arm: of_arm["value"].to_list()
+            for (arm,), of_arm in means.partition_by("arm", as_dict=True).items()
+        }
+
+    def parameters(self, result: Result) -> Mapping[str, float]:
+        """Return the value of the parameter of the queue of each arm that has one in this unit."""
+        if self.parameter is None:
+            return {}
+        queues = result.links.filter(link=self.link).unique("arm", maintain_order=True)
+        found = {}
+        for arm, queue, mbit in queues.select("arm", "qdisc", "rate_mbit_per_s").iter_rows():
+            bits = None if mbit is None else round(mbit * 1e6)
+            text = dict(_core.qdisc_parameters(queue, bits)).get(self.parameter, "")
+            # A limit in bytes, or a target in packets, is no value of this axis.
+            if self.unit == "ms" and text.endswith("s"):
+                found[arm] = 1e3 * _core.parse_time_s(text)
+            elif self.unit == "packets" and text.isdecimal():
+                found[arm] = float(text)
+        return found
 
 
 def chosen(
-    result: Result, metric: str | Sequence[str] | None, group: str | None, default: Sequence[str]
+    result: Result, metrics: Sequence[str], group: str | None, default: Sequence[str]
 ) -> list[Quantity]:
-    """List the quantities to draw."""
+    """List the quantities to draw: those of these names, or else of the default names."""
     if group is not None:
         _check_group(result, group)
-    known = _quantities(result, group)
-    if metric is None:
+    known = over_time(result, group)
+    if not metrics:
         idle = set(curves.link_names(result)) - set(curves.waiting_links(result))
         hidden = {f"{name}_{link}" for name in ("sojourn", "backlog") for link in idle}
         named = [found for name in default for found in _named(known, name)]
         return [_of_group(one, group) for one in named if one.name not in hidden]
     found = []
-    for name in [metric] if isinstance(metric, str) else metric:
-        matches = _named(known, name) or _metric(result, name, group)
+    for name in metrics:
+        matches = _named(known, name) or [one for one in per_run(result, group) if one.name == name]
         if not matches:
-            raise _unknown(result, name, group, known)
+            raise _unknown(result, name, group)
         found += matches
     return [_of_group(quantity, group) for quantity in found]
+
+
+def listed(result: Result, group: str | None = None) -> list[Quantity]:
+    """List the quantities of a result, each name once: those over time, then those of runs."""
+    found = [*over_time(result, group), *per_run(result, group)]
+    return list({one.name: one for one in reversed(found)}.values())[::-1]
 
 
 def _of_group(quantity: Quantity, group: str | None) -> Quantity:
@@ -70,7 +159,7 @@ def _of_group(quantity: Quantity, group: str | None) -> Quantity:
     if group is None:
         return quantity
     name = group if len(group) <= _NAME else f"{group[: _NAME - 1]}…"
-    return replace(quantity, label=f"{name}: {quantity.label}")
+    return replace(quantity, label=f"{name}: {quantity.label}", group=group)
 
 
 def _check_group(result: Result, group: str) -> None:
@@ -85,100 +174,130 @@ def _named(known: Sequence[Quantity], name: str) -> list[Quantity]:
     return [one for one in known if name in {one.name, one.name.partition("_")[0]}]
 
 
-def _unknown(
-    result: Result, name: str, group: str | None, known: Sequence[Quantity]
-) -> ArgumentError:
-    names = ", ".join(one.name for one in known)
-    by = "run" if group is None else "group"
-    rule = f'unknown metric; expected one of {{names}}, or a column of table("{by}")'
-    if group is not None and _named(_quantities(result, None), name):
+def _unknown(result: Result, name: str, group: str | None) -> ArgumentError:
+    names = ", ".join(one.name for one in listed(result, group))
+    rule = "unknown metric; expected one of {names}"
+    if group is not None and _named(over_time(result, None), name):
         rule = "not measured per group; expected one of {names}"
     return ArgumentError("metric", name, rule, names=names)
 
 
-def _quantities(result: Result, group: str | None) -> list[Quantity]:
+def over_time(result: Result, group: str | None = None) -> list[Quantity]:
     """List all quantities over time of a result, or of a group in it."""
     found = []
     pings = curves.ping_times(result, group)
     if not pings.is_empty():
-        found.append(_ping(result, pings, group))
+        found.append(
+            Quantity(
+                name="ping",
+                label="ping",
+                unit="ms",
+                meaning="round-trip time of pings",
+                counted="pings",
+                logarithmic=True,
+                frame=pings.clone,
+            )
+        )
     found += [
-        _goodput(result, side, group)
+        Quantity(
+            name=f"goodput_{side}",
+            label=f"goodput {side}",
+            unit="Mbit/s",
+            meaning=f"data delivered {side} to applications",
+            counted="sample intervals",
+            frame=partial(curves.goodput, result, side, group),
+        )
         for side in curves.directions(result)
         if group is None or not curves.flows_of(result, side, group).is_empty()
     ]
+    found += _of_connections(result, group)
     if group is None:
         for link in curves.link_names(result):
-            found += [_sojourn(result, link), _backlog(result, link)]
+            found += _of_link(result, link)
     return found
 
 
-def _ping(result: Result, pings: pl.DataFrame, group: str | None) -> Quantity:
-    return Quantity(
-        name="ping",
-        label="ping [ms]",
-        counted="pings",
-        logarithmic=True,
-        series=lambda: curves.ping_curves(result, group),
-        cdf=lambda: curves.ping_cdfs(result, group),
-        samples=lambda: _each_once(curves.measured(result, pings)),
-    )
+def _of_link(result: Result, link: str) -> list[Quantity]:
+    return [
+        Quantity(
+            name=f"sojourn_{link}",
+            label=f"sojourn time {link}",
+            unit="ms",
+            meaning=f"time that packets spent in the queue of {link}",
+            counted="packets",
+            logarithmic=True,
+            frame=partial(curves.sojourn, result, link),
+            link=link,
+            of_packets=True,
+            parameter="target",
+        ),
+        Quantity(
+            name=f"backlog_{link}",
+            label=f"backlog {link}",
+            unit="packets",
+            meaning=f"packets waiting in the queue of {link}",
+            counted="samples",
+            frame=partial(curves.backlog, result, link),
+            link=link,
+            parameter="limit",
+        ),
+        Quantity(
+            name=f"rate_{link}",
+            label=f"rate {link}",
+            unit="Mbit/s",
+            meaning=f"rate at which {link} sent packets",
+            counted="sample intervals",
+            frame=partial(curves.rate, result, link),
+            link=link,
+        ),
+    ]
 
 
-def _goodput(result: Result, side: str, group: str | None) -> Quantity:
-    def rates() -> pl.DataFrame:
-        return curves.measured(result, curves.goodput(result, side, group))
-
-    return Quantity(
-        name=f"goodput_{side}",
-        label=f"goodput {side} [Mbit/s]",
-        counted="sample intervals",
-        logarithmic=False,
-        series=lambda: curves.goodput_curves(result, side, group),
-        cdf=lambda: curves.cdfs(result, rates()),
-        samples=lambda: _each_once(rates()),
-    )
-
-
-def _sojourn(result: Result, link: str) -> Quantity:
-    def samples() -> dict[str, Samples]:
-        counts = curves.sojourn_counts(result, link)
-        return {
-            arm: Samples(
-                values=of_arm["high_ms"].clip(lower_bound=curves.SMALLEST_MS).to_numpy(),
-                counts=of_arm["count"].cast(pl.Float64).to_numpy(),
-            )
-            for (arm,), of_arm in counts.partition_by("arm", as_dict=True).items()
-        }
-
-    return Quantity(
-        name=f"sojourn_{link}",
-        label=f"sojourn time {link} [ms]",
-        counted="packets",
-        logarithmic=True,
-        series=lambda: curves.sojourn_curves(result, link),
-        cdf=lambda: curves.sojourn_cdfs(result, link),
-        samples=samples,
-    )
+# Name, column, label, unit and meaning of what connections measure.
+_CONNECTIONS = (
+    ("cwnd", "cwnd_packets", "congestion window", "packets", "congestion window of each flow"),
+    (
+        "ssthresh",
+        "ssthresh_packets",
+        "slow-start threshold",
+        "packets",
+        "slow-start threshold of each flow",
+    ),
+    (
+        "in_flight",
+        "in_flight_packets",
+        "in flight",
+        "packets",
+        "unacknowledged packets of each flow",
+    ),
+    ("rtt", "srtt_ms", "smoothed RTT", "ms", "smoothed round-trip time of each flow"),
+)
 
 
-def _backlog(result: Result, link: str) -> Quantity:
-    def waiting() -> pl.DataFrame:
-        return curves.measured(result, curves.backlog(result, link))
+def _of_connections(result: Result, group: str | None) -> list[Quantity]:
+    """List what connections measure, for each group of traffic that has connections."""
+    series = result.flow_series.drop_nulls("cwnd_packets")
+    groups = series["group"].unique(maintain_order=True).to_list()
+    return [
+        Quantity(
+            name=name,
+            label=label,
+            unit=unit,
+            meaning=meaning,
+            counted="samples",
+            logarithmic=unit == "ms",
+            frame=partial(curves.of_flows, result, column, of),
+            of_flows=True,
+            part=of if group is None and len(groups) > 1 else "",
+        )
+        for name, column, label, unit, meaning in _CONNECTIONS
+        for of in groups
+        if group in {None, of}
+    ]
 
-    return Quantity(
-        name=f"backlog_{link}",
-        label=f"backlog {link} [packets]",
-        counted="samples",
-        logarithmic=False,
-        series=lambda: curves.backlog_curves(result, link),
-        cdf=lambda: curves.cdfs(result, waiting()),
-        samples=lambda: _each_once(waiting()),
-    )
 
-
-def _metric(result: Result, name: str, group: str | None) -> list[Quantity]:
-    """Return the metric of this name: one number per run, or per run and group."""
+def per_run(result: Result, group: str | None = None) -> list[Quantity]:
+    """List the metrics of runs: one number per run, or per run and group."""
     frames = (
         [result.table()]
         if group is None
@@ -187,30 +306,22 @@ def _metric(result: Result, name: str, group: str | None) -> list[Quantity]:
             for frame in (result.table("group"), result.table("application"))
         ]
     )
-    frame = next((frame for frame in frames if name in frame.columns), None)
-    if frame is None or not frame.schema[name].is_numeric() or name == "replication":
-        return []
-    values = frame.select("arm", value=pl.col(name).cast(pl.Float64)).drop_nulls()
     scopes = {"run"} if group is None else {"group", "application"}
-    declared = (metric.named(name) for metric in METRICS if metric.scope in scopes)
-    label = next((metric.heading for metric in declared if metric is not None), name)
-    return [
-        Quantity(
-            name=name,
-            label=label,
-            counted="runs",
-            logarithmic=False,
-            series=None,
-            cdf=lambda: curves.cdfs(result, values),
-            samples=lambda: _each_once(values),
-        )
-    ]
-
-
-def _each_once(samples: pl.DataFrame) -> dict[str, Samples]:
-    return {
-        arm: Samples(
-            values=(values := of_arm["value"].sort().to_numpy()), counts=np.ones(values.size)
-        )
-        for (arm,), of_arm in samples.partition_by("arm", as_dict=True).items()
-    }
+    found = {}
+    for frame in frames:
+        for name, kind in frame.schema.items():
+            if not kind.is_numeric() or name == "replication" or name in found:
+                continue
+            declared = (metric.named(name) for metric in METRICS if metric.scope in scopes)
+            metric = next((one for one in declared if one is not None), None)
+            values = frame.select(*KEYS, value=pl.col(name).cast(pl.Float64)).drop_nulls("value")
+            found[name] = Quantity(
+                name=name,
+                label=name if metric is None else metric.label,
+                unit="" if metric is None else metric.unit,
+                meaning="" if metric is None else metric.definition,
+                counted="runs",
+                frame=values.clone,
+                over_time=False,
+            )
+    return list(found.values())

@@ -1,9 +1,12 @@
 """Colours that colour-blind readers can distinguish, dashes for monochrome print, and ticks."""
 
+import itertools
 import math
+from collections.abc import Iterable
 
 # Okabe and Ito, "Color Universal Design" (2008), ordered so that the first few differ most in
-# lightness too; yellow, hard to see on white, comes last.
+# lightness too, then colours of the scheme "muted" of P. Tol, "Colour Schemes" (2021); yellow, hard
+# to see on white, comes last.
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -12,6 +15,12 @@ COLOURS = (
     "#CC79A7",
     "#56B4E9",
     "#000000",
+    "#882255",
+    "#44AA99",
+    "#999933",
+    "#AA4499",
+    "#661100",
+    "#888888",
     "#F0E442",
 )
 # Lighter variants of colours that are too dark on a dark background.
@@ -23,24 +32,66 @@ COLOURS_ON_DARK = (
     "#D995BB",
     "#8CCBF2",
     "#E8E8E8",
+    "#C8638F",
+    "#5CC4B3",
+    "#B8B850",
+    "#CC70BC",
+    "#B8604A",
+    "#A8A8A8",
     "#F0E442",
 )
+# The number of the colour of well-known queues, the same in every figure; those of one number are
+# rarely compared with each other.
+QUEUES = {
+    name: number
+    for number, names in enumerate(
+        (
+            "pfifo fifo bfifo pfifo_fast pfifo_head_drop",
+            "codel cobalt",
+            "fq_codel",
+            "pie",
+            "cake sfq afcd",
+            "red ared cocoa",
+            "dualpi2 sfb predict",
+            "fq_nocodel sfq_codel afq",
+            "fq fq_pie",
+            "afd floq floq_share",
+        )
+    )
+    for name in names.split()
+}
 DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
 
 
-def slot(index: int) -> int:
-    """Return the colour index of arm number `index`; colours repeat with other dash patterns."""
-    return index % len(COLOURS)
+def numbers(names: Iterable[str]) -> dict[str, int]:
+    """Give each arm the number of its colour: that of the queue with which its name begins.
+
+    Names that begin with no well-known queue, or one that is taken, have the numbers that are left.
+
+    Examples
+    --------
+    >>> numbers(["mine", "codel target 5ms", "codel", "pfifo"])
+    {'mine': 2, 'codel target 5ms': 1, 'codel': 3, 'pfifo': 0}
+    """
+    listed = list(dict.fromkeys(names))
+    known: dict[int, str] = {}
+    for name in listed:
+        number = QUEUES.get(name.partition(" ")[0])
+        if number is not None:
+            known.setdefault(number, name)
+    found = {name: number for number, name in known.items()}
+    free = (number for number in itertools.count() if number not in known)
+    return {name: found[name] if name in found else next(free) for name in listed}
 
 
-def colour(index: int) -> str:
-    """Return the colour of arm number `index` on a white page."""
-    return COLOURS[slot(index)]
+def colour(number: int) -> str:
+    """Return a colour on a white page; colours repeat with other dash patterns."""
+    return COLOURS[number % len(COLOURS)]
 
 
-def dash(index: int) -> str:
-    """Return the dash pattern of arm number `index`: solid for the first eight arms."""
-    return DASHES[(index // len(COLOURS)) % len(DASHES)]
+def dash(number: int) -> str:
+    """Return the dash pattern of a number: solid until colours repeat."""
+    return DASHES[(number // len(COLOURS)) % len(DASHES)]
 
 
 # Fewer ticks than this do not show the scale of an axis.

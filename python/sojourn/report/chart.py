@@ -1,7 +1,7 @@
 """Charts as SVG.
 
-Colours are classes (``s0`` for the line of arm 0), which the style sheet of the page defines
-for light and dark.
+Colours are classes (``s0`` for the line of arm 0), which the style sheet of the page defines for
+its arms, light and dark.
 """
 
 import math
@@ -96,24 +96,24 @@ class Chart:
 
     def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a line of arm number `arm`."""
-        place = f'class="s{style.slot(arm)}" points="{self._points(points)}"'
+        place = f'class="s{arm}" points="{self._points(points)}"'
         self._mark(arm, f"<polyline {place}>{_title(name)}</polyline>")
 
     def area(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a filled outline of arm number `arm`."""
-        place = f'class="f{style.slot(arm)}" points="{self._points(points)}"'
+        place = f'class="f{arm}" points="{self._points(points)}"'
         self._mark(arm, f"<polygon {place}>{_title(name)}</polygon>")
 
     def dot(self, arm: int, name: str, point: tuple[float, float], *, radius: float) -> None:
         """Draw a dot of arm number `arm`."""
         x, y = self._pixel(*point)
-        place = f'class="d{style.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
+        place = f'class="d{arm}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
         self._mark(arm, f"<circle {place}>{_title(name)}</circle>")
 
     def whisker(self, arm: int, name: str, x: float, ends: tuple[float, float]) -> None:
         """Draw an interval of arm number `arm` as a vertical line."""
         (at, low), (_, high) = (self._pixel(x, end) for end in ends)
-        place = f'class="s{style.slot(arm)}" d="M{at:.1f} {low:.1f}V{high:.1f}"'
+        place = f'class="s{arm}" d="M{at:.1f} {low:.1f}V{high:.1f}"'
         self._mark(arm, f"<path {place}>{_title(name)}</path>")
 
     def svg(self) -> str:

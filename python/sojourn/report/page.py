@@ -86,25 +86,27 @@ _SERIES_NOTE = (
 
 def style(result: Result) -> str:
     """Return the style sheet of a page about a result."""
-    return style_of(len(result.arms))
+    return style_of(result.arms)
 
 
-def style_of(arms: int) -> str:
-    """Return the style sheet of a page whose figures show a number of arms."""
-    light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(plot_style.COLOURS))
-    dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(plot_style.COLOURS_ON_DARK))
+def style_of(names: Sequence[str]) -> str:
+    """Return the style sheet of a page whose figures show arms with these names."""
+    numbers = list(plot_style.numbers(names).values())
+    light, dark = (
+        "".join(f"--c{arm}: {hues[one % len(hues)]};" for arm, one in enumerate(numbers))
+        for hues in (plot_style.COLOURS, plot_style.COLOURS_ON_DARK)
+    )
     rules = [
         f":root {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
     ]
-    for index in range(len(plot_style.COLOURS)):
-        rules.append(f".s{index} {{ stroke: var(--c{index}); }}")
-        rules.append(f".f{index} {{ stroke: var(--c{index}); fill: var(--c{index}); }}")
-        rules.append(f".d{index} {{ fill: var(--c{index}); }}")
-    for index in range(arms):
-        rules.append(f"body:has(#arm{index}:not(:checked)) .a{index} {{ display: none; }}")
-        if plot_style.dash(index):
-            rules.append(f".a{index} polyline {{ stroke-dasharray: {plot_style.dash(index)}; }}")
+    for arm, number in enumerate(numbers):
+        rules.append(f".s{arm} {{ stroke: var(--c{arm}); }}")
+        rules.append(f".f{arm} {{ stroke: var(--c{arm}); fill: var(--c{arm}); }}")
+        rules.append(f".d{arm} {{ fill: var(--c{arm}); }}")
+        rules.append(f"body:has(#arm{arm}:not(:checked)) .a{arm} {{ display: none; }}")
+        if dash := plot_style.dash(number):
+            rules.append(f".a{arm} polyline {{ stroke-dasharray: {dash}; }}")
     return sheet() + "\n".join(rules)
 
 
@@ -284,7 +286,7 @@ def estimates(result: Result, shown: ResultView, section: Section) -> str:
 
 def _headings(metrics: Sequence[Metric]) -> str:
     return "".join(
-        f'<th scope="col" title="{escape(tooltip(metric))}">{escape(metric.heading)}</th>'
+        f'<th scope="col" title="{escape(metric.definition)}">{escape(metric.heading)}</th>'
         for metric in metrics
     )
 
@@ -294,17 +296,11 @@ def _arm(result: Result, section: Section, arm: str) -> str:
     cells = [
         _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
     ]
-    hue = plot_style.slot(result.arms.index(arm))
+    hue = result.arms.index(arm)
     return (
         f'<th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
         f"<td>{section.runs(arm)}</td>{''.join(cells)}"
     )
-
-
-def tooltip(metric: Metric) -> str:
-    """Write the definition of a metric without Markdown and without the symbols of the document."""
-    text = metric.description.replace("*W*", "the end of the warm-up")
-    return text.replace("*D*", "the duration of the run").replace("*", "").replace("`", "")
 
 
 def _cell(row: Row | None, metric: Metric) -> str:
@@ -324,7 +320,7 @@ def legend_of(names: Sequence[str], what: str) -> str:
     """Write the boxes that show and hide what figures show under these names."""
     items = "".join(
         f'<label><input type="checkbox" id="arm{index}" checked>'
-        f'<i style="background:var(--c{plot_style.slot(index)})"></i>{escape(name)}</label>'
+        f'<i style="background:var(--c{index})"></i>{escape(name)}</label>'
         for index, name in enumerate(names)
     )
     return (

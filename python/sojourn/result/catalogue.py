@@ -45,6 +45,12 @@ class Metric:
         """Label and unit, for the heading of a column."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
 
+    @property
+    def definition(self) -> str:
+        """The description without Markdown and without the symbols of the document."""
+        text = self.description.replace("*W*", "the end of the warm-up")
+        return text.replace("*D*", "the duration of the run").replace("*", "").replace("`", "")
+
     def named(self, column: str) -> "Metric | None":
         """Return the metric of `column`, if this declaration describes it."""
         if column == self.column:

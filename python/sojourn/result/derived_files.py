@@ -15,7 +15,6 @@ from sojourn import _core, files
 MANIFEST = "manifest.json"
 # The manifest of a sweep.
 SWEEP = "sweep.json"
-HEAD_BYTES = 4096
 # Files of a result and of its scenario: never overwritten by a report, even if they do not exist.
 RESULT_SUFFIXES = {".json", ".parquet", ".toml"}
 
@@ -28,6 +27,9 @@ class Kind:
     mark: bytes
     suffixes: tuple[str, ...]
     named: str
+    # The marks of its other formats, and where marks are looked for.
+    others: tuple[bytes, ...] = ()
+    head_bytes: int = 4096
 
 
 REPORT = Kind(
@@ -41,6 +43,16 @@ TABLE = Kind(
     mark=b"% Table by Sojourn",
     suffixes=("", ".tex"),
     named="a table is LaTeX; expected a name such as table.tex",
+)
+
+# The metadata of each format; that of a PDF is at its end.
+FIGURE = Kind(
+    name="figure",
+    mark=b"% Figure by Sojourn",
+    others=(b"Software\0Sojourn", b"<dc:title>Sojourn</dc:title>", b"/Creator (Sojourn)"),
+    suffixes=(".svg", ".pdf", ".png", ".pgf"),
+    named="unknown figure format; expected .png, .svg, .pdf or .pgf",
+    head_bytes=1 << 25,
 )
 
 
@@ -108,14 +120,15 @@ def check_replaced(file: Path, kind: Kind) -> None:
     if stat.S_ISDIR(found.st_mode):
         message = f"cannot write {file}: it is a directory"
         raise _core.ResultError(message)
-    if found.st_size and not _is_marked(target, kind.mark):
+    if found.st_size and not _is_marked(target, kind):
         message = f"cannot write {file}: it exists and is not a Sojourn {kind.name}"
         raise _core.ResultError(message)
 
 
-def _is_marked(file: Path, mark: bytes) -> bool:
+def _is_marked(file: Path, kind: Kind) -> bool:
     try:
-        return mark in files.head(file, HEAD_BYTES)
+        head = files.head(file, kind.head_bytes)
+        return any(mark in head for mark in (kind.mark, *kind.others))
     except OSError:
         return False
 

@@ -5,18 +5,26 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import polars as pl
 
 from sojourn import _core, markup
 from sojourn.arguments import ArgumentError, checked, replaceable
 from sojourn.arguments.common import MaxBytes
+from sojourn.deferred import Deferred
 from sojourn.result import latex, metrics, notebook, stationarity
 from sojourn.result.catalogue import By, shown
 from sojourn.result.tables import ResultTables
 from sojourn.result.validity import Evidence, Validity, assess, setups, sparse
 from sojourn.scenario import Link, Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Drawing needs results, not the other way round, and matplotlib is slow to import.
+_FIGURES = Deferred("sojourn.plot.figures")
 
 # Memory that the tables of a loaded result may need, unless the caller allows more.
 MAX_BYTES = 2 << 30
@@ -398,6 +406,86 @@ class Result(ResultTables):
             caption=caption,
             label=label,
         )
+
+    @checked
+    def plot(
+        self,
+        *metrics: str,
+        kind: Literal["series", "ecdf", "box", "violin", "bars", "ellipse"] | None = None,
+        arms: Sequence[str] | None = None,
+        group: str | None = None,
+        replication: int | None = None,
+        path: str | Path | None = None,
+        ax: "Axes | None" = None,
+        size: tuple[float, float] | None = None,
+    ) -> "Figure":
+        """Draw quantities over time, or as distributions or means, one panel per quantity.
+
+        Parameters
+        ----------
+        metrics
+            Names of quantities: ``"ping"``, ``"goodput"``, ``"rate"``, ``"sojourn"`` and
+            ``"backlog"``, for one direction or link as in ``"backlog_up"``; of each connection
+            ``"cwnd"``, ``"ssthresh"``, ``"in_flight"`` and ``"rtt"``; or metrics of :meth:`table`,
+            by run, or with `group` by group or application. By default the main quantities over
+            time of the links at which packets wait.
+        kind
+            ``"series"`` over time; ``"ecdf"``, ``"box"`` (quartiles, whiskers at the 5th and 95th
+            percentile) or ``"violin"`` (density, a dot at the median) after the warm-up; ``"bars"``
+            (mean over the runs, with its 95 % interval); or ``"ellipse"``, goodput against induced
+            latency. Fewer than 6 values are dots. By default a series, or bars of metrics.
+        arms
+            Names of the arms to draw; by default all.
+        group
+            Draw only the flows of this group.
+        replication
+            Draw the samples of this replication, counted from 0. By default series are means over
+            short intervals and over the replications, with a band from the 5th to the 95th
+            percentile of the runs; series with quantities of connections show the first
+            replication, because a mean of congestion windows hides what they do.
+        path
+            Also write the figure to this file: SVG, PDF, PNG or PGF, with its provenance.
+        ax
+            Axes to draw on, for a single panel; by default a new figure.
+        size
+            Width and height of a new figure in inches.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure. The warm-up is grey; dotted lines show the limit of queues beside their
+            backlog, and their target beside sojourn times, if these come near it.
+
+        Raises
+        ------
+        ResultError
+            An argument is not valid; the message says what is accepted.
+
+        Examples
+        --------
+        >>> import sojourn as sj
+        >>> links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
+        >>> tcp = sj.Tcp(direction="up")
+        >>> result = sj.run(sj.Scenario(links=links, traffic=[tcp], rtt="50ms", duration="4s"))
+        >>> figure = result.plot("cwnd", "backlog_up", size=(5, 4))
+        >>> print(*(axes.get_ylabel() for axes in figure.axes), sep=", ")
+        congestion window
+        [packets], backlog up
+        [packets]
+        """
+        figure = _FIGURES.plot(
+            self,
+            metrics,
+            kind=kind,
+            arms=arms,
+            group=group,
+            replication=replication,
+            ax=ax,
+            size=size,
+        )
+        if path is not None:
+            _FIGURES.save(figure, path, self)
+        return cast("Figure", figure)
 
     def _repr_html_(self) -> str:
         """Return the verdict and every summary as HTML, for notebooks."""

@@ -6,7 +6,7 @@ from html import escape
 import polars as pl
 
 from sojourn.markup import wide_table
-from sojourn.plot import curves, style
+from sojourn.plot import curves
 from sojourn.report import figure as figures
 from sojourn.report.chart import Chart, log_axis
 from sojourn.report.page import head, style_of
@@ -72,8 +72,9 @@ def _goodput_cdf(result: Result) -> str:
 def html(found: Characterisation, discussions: Sequence[Discussion], build: str) -> str:
     """Write the report of a queue."""
     title = f"RFC 7928: {found.tested.name}"
+    arms = max((one.arms for of in found.measurements.values() for one in of), key=len, default=())
     parts = [
-        head(escape(title), style_of(0) + _QUOTATIONS),
+        head(escape(title), style_of(arms) + _QUOTATIONS),
         f"<body><header><h1>{escape(title)}</h1>",
         (
             f'<p class="note">{found.form.name} form: {found.form.replications} runs per arm; '
@@ -150,7 +151,7 @@ def _section(found: Characterisation, number: str) -> str:
 
 def _legend(measurements: Sequence[Measurement]) -> str:
     items = "".join(
-        f'<span><i style="background:var(--c{style.slot(index)})"></i>{escape(arm)}</span> '
+        f'<span><i style="background:var(--c{index})"></i>{escape(arm)}</span> '
         for index, arm in enumerate(measurements[0].arms)
     )
     return f'<p class="note">{items}</p>'

@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from sojourn import _core
+from sojourn.plot import style
 from sojourn.plot.figures import add_legend, add_note, encoded
 from sojourn.result import Result
 from sojourn.studies import panel_drawing, panels
@@ -133,7 +134,7 @@ class Drawings:
                 found |= dict.fromkeys(panel.arms or of_files.get(file, []))
         for arms in (*of_files.values(), *(kept.all_arms for kept in self._kept())):
             found |= dict.fromkeys(arms)
-        return {arm: at for at, arm in enumerate(found)}
+        return style.numbers(found)
 
     def _drawn(
         self, kept: Sequence[Kept], context: Context, note: str

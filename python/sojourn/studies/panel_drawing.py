@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib import colors
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
@@ -23,18 +22,6 @@ from sojourn.studies.manifest import Sweep
 from sojourn.studies.panels import Kept
 from sojourn.studies.verdicts import NOTHING, Estimate, Measured
 
-# The palette of all plots without yellow, hard to see on white, then colours of the scheme "muted"
-# of P. Tol, "Colour Schemes" (2021), then yellow.
-COLOURS = (
-    *style.COLOURS[:-1],
-    "#882255",
-    "#44AA99",
-    "#999933",
-    "#AA4499",
-    "#661100",
-    "#888888",
-    style.COLOURS[-1],
-)
 GREY = "#555555"
 # How published values are drawn.
 DOTS, DOTTED, CROSS, DIAMOND = "o", ":", "x", "D"
@@ -62,11 +49,11 @@ class Context:
 
     def colour(self, arm: str) -> str:
         """Return the colour of an arm."""
-        return COLOURS[self.colours[arm] % len(COLOURS)]
+        return style.colour(self.colours[arm])
 
     def dash(self, arm: str, group: int) -> tuple[int, tuple[float, ...]]:
         """Return the dashes of a line, which distinguish groups, and arms of one colour."""
-        return _DASHES[(self.colours[arm] // len(COLOURS) + group) % len(_DASHES)]
+        return _DASHES[(self.colours[arm] // len(style.COLOURS) + group) % len(_DASHES)]
 
 
 def draw(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
@@ -134,14 +121,7 @@ def _published_mark(published: Collection[str]) -> Line2D:
 
 
 def _patch(colour: str, at: int, number: int) -> Patch:
-    return Patch(facecolor=_tint(colour, at, number), edgecolor=colour, linewidth=0.8)
-
-
-def _tint(colour: str, at: int, number: int) -> tuple[float, float, float]:
-    """Mix a colour with white: none for the first of a number of groups, most for the last."""
-    share = 0.8 * at / max(number - 1, 1)
-    red, green, blue = (part + (1 - part) * share for part in colors.to_rgb(colour))
-    return red, green, blue
+    return Patch(facecolor=drawing.tint(colour, at, number), edgecolor=colour, linewidth=0.8)
 
 
 def _bars(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
@@ -170,7 +150,7 @@ def _bars(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> 
         [middle for middle, *_ in bars],
         [mean for _, mean, *_ in bars],
         0.94 * width,
-        color=[_tint(colour, at, len(groups)) for *_, colour, at in bars],
+        color=[drawing.tint(colour, at, len(groups)) for *_, colour, at in bars],
         edgecolor=[colour for *_, colour, _ in bars],
         linewidth=0.8,
     )
@@ -253,7 +233,7 @@ def _cdf(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> N
 def _lines(axes: Axes, kept: Kept, context: Context) -> None:
     for line in kept.lines:
         group = list(kept.groups).index(line.group)
-        colour = _tint(context.colour(line.arm), group, 2 * len(kept.groups))
+        colour = drawing.tint(context.colour(line.arm), group, 2 * len(kept.groups))
         axes.plot(line.x, line.y, color=colour, ls=context.dash(line.arm, group), lw=1.3)
 
 

@@ -71,20 +71,22 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
     """Draw means with their intervals over one parameter: a line per combination of `by`."""
     metric = _metric(column)
     figure, axes = _panel()
-    groups = table.group_by(list(by), maintain_order=True) if by else [((), table)]
-    for index, (names, of_line) in enumerate(groups):
+    groups = list(table.group_by(list(by), maintain_order=True)) if by else [((), table)]
+    labels = [", ".join(f"{name}" for name in names) for names, _ in groups]
+    numbers = style.numbers(labels)
+    for index, (label, (_, of_line)) in enumerate(zip(labels, groups, strict=True)):
         data = of_line.drop_nulls(column)
         positions = [x.position(value) for value in data[x.path]]
         data = data.with_columns(_at=pl.Series(positions, dtype=pl.Float64)).sort("_at")
         means, low, high = (data[f"{column}{end}"] for end in ("", "_low", "_high"))
-        turn = index // len(style.COLOURS)
+        turn = numbers[label] // len(style.COLOURS)
         # A single run has no interval.
         below, above = (means - low).fill_null(0.0), (high - means).fill_null(0.0)
         axes.errorbar(
             data["_at"],
             means,
             yerr=(below.to_numpy(), above.to_numpy()),
-            color=style.colour(index),
+            color=style.colour(numbers[label]),
             # Names have no order, so no line joins them.
             linestyle=_DASHES[turn % len(_DASHES)] if x.numbers else "none",
             marker=_MARKERS[index % len(_MARKERS)],
@@ -92,7 +94,7 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
             linewidth=1.3,
             elinewidth=1.0,
             capsize=2.5,
-            label=", ".join(f"{name}" for name in names),
+            label=label,
         )
     _over(axes, x)
     _values(axes, metric, table[column])
@@ -111,7 +113,7 @@ def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
         of_arm = runs.filter(pl.col("arm") == arm).drop_nulls(column)
         samples = [of_arm.filter(pl.col(x.path) == value)[column].to_list() for value in x.values]
         places = [n + (index - (len(arms) - 1) / 2) * width for n in range(len(x.values))]
-        colour = style.colour(index)
+        colour = style.colour(style.numbers(arms)[arm])
         drawn = axes.boxplot(
             samples,
             positions=places,

@@ -10,7 +10,7 @@ import polars as pl
 
 from sojourn import _core, report
 from sojourn.arguments import checked
-from sojourn.report.page import head, legend_of, section, style_of, tooltip
+from sojourn.report.page import head, legend_of, section, style_of
 from sojourn.report.script import Heading, Value, element, sortable, sorting
 from sojourn.result import Result, derived_files, formatting
 from sojourn.result.catalogue import Metric
@@ -37,7 +37,7 @@ def html(result: SweepResult) -> str:
     metrics = main_metrics(result.metrics)
     of = panels.layout(result)
     what, lines = panels.legend(result, of)
-    return f"""{head(f"{name}: sweep", style_of(max(len(lines), 1)), about, script)}<body>
+    return f"""{head(f"{name}: sweep", style_of(lines or [""]), about, script)}<body>
 <header>
 <h1>{name}</h1>
 <p class="note">{escape(_subtitle(result))}</p>
@@ -135,7 +135,7 @@ def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
         side = "largest" if largest else "smallest"
         headings = [
             *_headings(result),
-            Heading(metric.heading, tooltip(metric)),
+            Heading(metric.heading, metric.definition),
             Heading("difference from the first"),
             Heading("may be the best"),
         ]
@@ -194,7 +194,7 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
         for place, row in enumerate(rows[:_MOST_ROWS])
     ]
     title = f"Difference from {baseline}"
-    heads = [*_headings(result), *(Heading(one.heading, tooltip(one)) for one in metrics)]
+    heads = [*_headings(result), *(Heading(one.heading, one.definition) for one in metrics)]
     note = (
         f"Means of paired differences. * marks {chosen} of {count} differences, selected so that "
         f"at most 5 % of the marked ones, {comparisons.ERRORS * chosen:.1f}, are expected to be "
@@ -210,7 +210,7 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
 
 def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
     """Write the means of all points."""
-    heads = [*_headings(result), *(Heading(one.heading, tooltip(one)) for one in metrics)]
+    heads = [*_headings(result), *(Heading(one.heading, one.definition) for one in metrics)]
     table = result.points.head(_MOST_ROWS)
     written = [_of_estimates(metric, table) for metric in metrics]
     rows = [

@@ -65,6 +65,16 @@ class SweepResult:
         return str(self.points._repr_html_())
 
     @property
+    def origin(self) -> str:
+        """Provenance in one line: scenario, number of points and runs, seed, hash, build."""
+        made_by = self.manifest["sojourn"]
+        return (
+            f"{self.scenario.checked.name}; {self.manifest['points']} points, {self.runs.height} "
+            f"runs, seed {self.scenario.seed}, scenario {self.manifest['scenario_sha256'][:12]}, "
+            f"Sojourn {made_by['version']} ({(made_by['commit'] or 'unknown commit')[:12]})"
+        )
+
+    @property
     def runs(self) -> pl.DataFrame:
         """One row per run: ``point``, the parameters, ``arm``, ``replication`` and the metrics."""
         return self._runs

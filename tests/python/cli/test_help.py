@@ -20,6 +20,8 @@ DIFFERENT = {
     "--arm": "a sweep may have several; a search needs one",
     "--parameter": "the values of sweeps and those of searches",
     "--metric": "of a table, of what is printed, or of an analysis",
+    "--list": "scenarios, or what can be drawn",
+    "--group": "classes of queues have metrics, and no series",
     "--max-memory": "of the runs, or of a result that a report loads",
 }
 METAVAR = re.compile(r"[A-Z]+(?:[:=|/][A-Z]+)*")
@@ -134,6 +136,7 @@ def test_the_commands_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_refuses_what_is_not_utf_8() -> None:
     checked = 0
     for words, command in commands().items():
+        before: list[str] = []
         for one in command.params:
             if getattr(one, "is_flag", False):
                 continue
@@ -142,8 +145,9 @@ def test_every_command_refuses_what_is_not_utf_8() -> None:
             given = (
                 [name, "b\udcff"]
                 if is_option
-                else ["b\udcff"] * (one.nargs if one.nargs > 0 else 1)
+                else [*before, *["b\udcff"] * (one.nargs if one.nargs > 0 else 1)]
             )
+            before += [] if is_option else ["x"]
             with pytest.raises(sj.ScenarioError) as error:
                 command.make_context(words, given)
             assert str(error.value) == f"{name} b\ufffd: not UTF-8; expected text in UTF-8"

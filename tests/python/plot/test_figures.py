@@ -196,12 +196,12 @@ def test_a_metric_is_drawn_on_axes_of_the_caller(kind: Any, result: sj.Result) -
 
 
 def test_boxes_are_quartiles_of_what_was_measured(result: sj.Result) -> None:
-    found = {one.name: one for one in quantities.chosen(result, None, None, ["ping", "sojourn"])}
-    for arm, samples in found["ping"].samples().items():
+    found = {one.name: one for one in quantities.chosen(result, [], None, ["ping", "sojourn"])}
+    for arm, samples in found["ping"].samples(result, None).items():
         pings = curves.measured(result, curves.ping_times(result)).filter(arm=arm)["value"]
         assert samples.quantile(0.5) == pytest.approx(pings.median(), rel=0.02)
         assert samples.counts.sum() == pings.len()
-    for arm, samples in found["sojourn_up"].samples().items():
+    for arm, samples in found["sojourn_up"].samples(result, None).items():
         p95 = result.links.filter(arm=arm, link="up")["sojourn_ms_p95"]
         assert p95.min() * 0.95 <= samples.quantile(0.95) <= p95.max() * 1.05  # type: ignore[operator]
 
@@ -290,6 +290,6 @@ def test_axes_take_one_panel_of_their_own_size(result: sj.Result) -> None:
         sj.plot_cdf(result, ax=axes)
     with pytest.raises(sj.ArgumentError, match="size: cannot be combined with ax"):
         sj.plot_cdf(result, "ping", ax=axes, size=(3, 3))
-    with pytest.raises(sj.ArgumentError, match="metric='ping': plot_ellipse cannot draw this"):
+    with pytest.raises(sj.ArgumentError, match="metric='ping': an ellipse cannot show this"):
         sj.plot_ellipse(result, "ping")
     assert sj.plot_ellipse(result, "goodput_up", arms=["fq"], ax=axes) is axes.figure

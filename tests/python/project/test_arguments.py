@@ -208,6 +208,7 @@ def callables() -> dict[str, Callable[..., object]]:
 CALLABLES = callables()
 # Called by the package only, or without an argument that could be wrong.
 UNCHECKED = {"Result.save_claimed"}
+SEVERAL = inspect.Parameter.VAR_POSITIONAL
 WRONG_TYPES = [
     (name, one, value)
     for name, function in CALLABLES.items()
@@ -348,7 +349,7 @@ def test_a_function_without_a_plan_names_the_argument(
     others = {
         other.name: None
         for other in list(signature.parameters.values())[len(owner) :]
-        if other.default is inspect.Parameter.empty
+        if other.default is inspect.Parameter.empty and other.kind is not SEVERAL
     }
     # Arguments are checked in order; those before the wrong one have to be valid.
     valid = {
@@ -363,9 +364,12 @@ def test_a_function_without_a_plan_names_the_argument(
         "rate": "10mbit",
         "queues": {"a": sj.Pfifo()},
     }
-    given = {**{key: valid.get(key) for key in others}, one.name: value}
+    given = {key: valid.get(key) for key in others}
+    is_several = signature.parameters[one.name].kind is SEVERAL
+    words = [value] if is_several else []
+    given |= {} if is_several else {one.name: value}
     with pytest.raises(ArgumentError) as error:
-        function(*owner, **given)
+        function(*owner, *words, **given)
     assert re.match(rf"{one.name}(: |=.+: )", f"{error.value}"), f"{error.value}"
 
 
@@ -405,7 +409,7 @@ OF_RESULTS: list[tuple[Callable[[sj.Result], object], str]] = [
     (lambda of: sj.plot_cdf(of, "drops", kind="series"), "kind='series': the metric drops is one"),
     (lambda of: sj.plot_series(of, arms=["x"]), "arms='x': no finished run of this arm"),
     (lambda of: sj.plot_series(of, group="x"), "group='x': unknown group; expected one of bulk"),
-    (lambda of: sj.plot_ellipse(of, "ping"), "metric='ping': plot_ellipse cannot draw this met"),
+    (lambda of: sj.plot_ellipse(of, "ping"), "metric='ping': an ellipse cannot show this metric"),
     (lambda of: sj.plot_cdf(of, size=(0, 1)), "size=(0, 1): invalid size; expected width and"),
     (
         lambda of: sj.run(of.scenario, pcap="x.pcapng"),

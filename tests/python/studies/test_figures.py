@@ -12,11 +12,11 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 import sojourn as sj
+from sojourn.plot.style import COLOURS
 from sojourn.studies import labels, panels
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.figures import Drawings, file_name
-from sojourn.studies.panel_drawing import COLOURS
 from sojourn.studies.quantities import Quantities
 from sojourn.studies.verdicts import Estimate
 from support.studied import DESCRIPTION, PUBLISHED, write
