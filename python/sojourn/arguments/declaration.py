@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from dataclasses import field as dataclass_field
 from numbers import Real
 from pathlib import Path
-from types import NoneType, UnionType
+from types import GenericAlias, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -415,7 +415,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             get_args(one.annotation) if is_declared else (one.annotation, Argument(help=""))
         )
         if one.kind is several:
-            kind = operator.getitem(Sequence, kind)
+            kind = GenericAlias(Sequence, (kind,))
         if kind is not inspect.Parameter.empty and not isinstance(kind, str):
             arguments.append(Declared(one.name, kind, argument, dataclass_field()))
     kinds = {

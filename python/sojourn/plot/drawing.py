@@ -206,9 +206,11 @@ _DRAWN: dict[Kind, Callable[[Axes, Quantity, View], None]] = {
 }
 
 
-def dots(axes: Axes, place: float, values: Sequence[float], colour: str) -> None:
+def dots(
+    axes: Axes, place: float, values: Sequence[float], colour: str, *, spread: float = 0.15
+) -> None:
     """Draw values as dots side by side."""
-    aside = np.linspace(-0.15, 0.15, len(values)) if len(values) > 1 else np.zeros(1)
+    aside = np.linspace(-spread, spread, len(values)) if len(values) > 1 else np.zeros(len(values))
     axes.scatter(
         place + aside, values, s=14, color=colour, edgecolors="white", linewidths=0.6, zorder=3
     )

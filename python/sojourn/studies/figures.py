@@ -102,8 +102,8 @@ class Drawings:
             contents = {suffix: encoded(canvas, file, note) for suffix, file in paths.items()}
             for suffix, file in paths.items():
                 write_file(file, contents[suffix])
-            figure, single = kept[0].figure, all(self._runs.get(key) == 1 for key in shown)
-            caption = panel_drawing.caption(figure.kind, marks, single=single)
+            figure, runs = kept[0].figure, max(self._runs.get(key, 2) for key in shown)
+            caption = panel_drawing.caption(figure.kind, marks, runs)
             drawn.append(Drawn(figure=figure, svg=contents[".svg"].decode(), caption=caption))
         return drawn
 

@@ -154,7 +154,7 @@ def _bars(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> 
         edgecolor=[colour for *_, colour, _ in bars],
         linewidth=0.8,
     )
-    _outline(_intervals(axes, measured, color="black", ls="", lw=0.9))
+    _outline(draw_intervals(axes, measured, color="black", ls="", lw=0.9))
     if stated:
         xs, values, tolerances = zip(*stated, strict=True)
         style: dict[str, Any] = {"marker": "D", "ms": 3.5, "mfc": "white", "color": "black"}
@@ -175,16 +175,27 @@ def _outline(drawn: ErrorbarContainer | None) -> None:
         artist.set_path_effects([withStroke(linewidth=2.4, foreground="white")])
 
 
-def _intervals(
+def draw_intervals(
     axes: Axes, points: Sequence[tuple[float, Estimate]], **style: Any
 ) -> ErrorbarContainer | None:
-    """Draw means with their intervals."""
-    found = [(x, one.mean, one.low, one.high) for x, one in points if one.mean is not None]
+    """Draw means with their intervals, or with the runs if they are few.
+
+    The t interval of few runs can contain values that are impossible, such as negative delays; that
+    of more ends at 0 if no run has a negative value.
+    """
+    found = [(x, one, one.mean) for x, one in points if one.mean is not None]
     if not found:
         return None
-    below = [0.0 if low is None else max(0.0, mean - low) for _, mean, low, _ in found]
-    above = [0.0 if high is None else max(0.0, high - mean) for _, mean, _, high in found]
-    means = [mean for _, mean, *_ in found]
+    ends = []
+    for x, one, mean in found:
+        if one.low is None or one.high is None or 1 < len(one.values) < drawing.FEW:
+            ends.append((0.0, 0.0))
+            drawing.dots(axes, x, one.values, style["color"], spread=0.0)
+            continue
+        low = max(one.low, 0.0) if min(one.values, default=-1.0) >= 0 else one.low
+        ends.append((max(0.0, mean - low), max(0.0, one.high - mean)))
+    below, above = zip(*ends, strict=True)
+    means = [mean for *_, mean in found]
     return axes.errorbar([x for x, *_ in found], means, [below, above], **style)
 
 
@@ -261,7 +272,7 @@ def _sweep(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) ->
                 key=lambda mean: mean[0],
             )
             line: dict[str, Any] = {"color": colour, "ls": context.dash(arm, number), "lw": 1.3}
-            _intervals(axes, means, marker="o", ms=3, elinewidth=0.9, capsize=2, **line)
+            draw_intervals(axes, means, marker="o", ms=3, elinewidth=0.9, capsize=2, **line)
             for subject in subjects:
                 if subject in context.claimed:
                     x, (value, tolerance) = places[subject.scenario], context.claimed[subject]
@@ -331,16 +342,13 @@ def _stated(kept: Kept, context: Context) -> bool:
     return any(one in context.claimed for one in subjects)
 
 
-# What the marks of measured values show, for several runs and for one.
+# What the marks of measured values show: of several runs, and of one.
 _MEASURED = {
-    "bars": (
-        "Bars show means over the runs, error bars their 95 % intervals.",
-        "Bars show one run.",
-    ),
+    "bars": ("Bars show means over the runs, {spread}.", "Bars show one run."),
     "series": ("Lines show means over the runs.", "Lines show one run."),
     "cdf": ("Lines show all runs together.", "Lines show one run."),
     "sweep": (
-        "Dots on lines show means over the runs, error bars their 95 % intervals.",
+        "Dots on lines show means over the runs, {spread}.",
         "Dots on lines show one run each.",
     ),
     "ellipse": (
@@ -356,17 +364,20 @@ _PUBLISHED = {
 }
 
 
-def caption(kind: str, published: Collection[str], *, single: bool) -> str:
-    """Write what the marks of a figure show.
+def caption(kind: str, published: Collection[str], runs: int) -> str:
+    """Write what the marks of a figure of a number of runs per arm show.
 
     Examples
     --------
-    >>> caption("series", {DOTTED}, single=True)
+    >>> caption("series", {DOTTED}, 1)
     'Lines show one run. Dotted lines show published values.'
+    >>> caption("bars", (), 3)
+    'Bars show means over the runs, small dots the runs.'
     """
     several, one = _MEASURED[kind]
+    spread = "small dots the runs" if runs < drawing.FEW else "error bars their 95 % intervals"
     stated = [text for mark, text in _PUBLISHED.items() if mark in published]
-    return " ".join([one if single else several, *stated])
+    return " ".join([one if runs == 1 else several.format(spread=spread), *stated])
 
 
 _DRAWN: Mapping[str, Callable[[Axes, Kept, pl.DataFrame, Context], None]] = {

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sojourn.plot import style
-from sojourn.plot.drawing import add_grid, plain_log, wrapped
+from sojourn.plot.drawing import FEW, add_grid, dots, plain_log, wrapped
 from sojourn.plot.figures import Plot
 from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
@@ -114,8 +114,11 @@ def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
         samples = [of_arm.filter(pl.col(x.path) == value)[column].to_list() for value in x.values]
         places = [n + (index - (len(arms) - 1) / 2) * width for n in range(len(x.values))]
         colour = style.colour(style.numbers(arms)[arm])
+        for place, values in zip(places, samples, strict=True):
+            if len(values) < FEW:
+                dots(axes, place, values, colour, spread=0.2 * width)
         drawn = axes.boxplot(
-            samples,
+            [values if len(values) >= FEW else [] for values in samples],
             positions=places,
             widths=0.85 * width,
             whis=(5, 95),

@@ -7,13 +7,14 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
+from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from PIL import Image
 
 import sojourn as sj
 from sojourn.plot.style import COLOURS
-from sojourn.studies import labels, panels
+from sojourn.studies import labels, panel_drawing, panels
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.figures import Drawings, file_name
@@ -22,6 +23,7 @@ from sojourn.studies.verdicts import Estimate
 from support.studied import DESCRIPTION, PUBLISHED, write
 
 Measured = Mapping[Subject, Estimate]
+KINDS = (PathCollection, LineCollection)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +111,21 @@ def test_bars_show_means(drawn: dict[str, Figure], results: Mapping[str, sj.Resu
         links.filter(arm=arm, link="down")["sojourn_ms_mean"].mean() for arm in ("pfifo", "codel")
     ]
     assert heights == pytest.approx(means)
+
+
+def test_few_runs_are_dots_and_intervals_of_more_end_at_zero() -> None:
+    for values, low, ends in (
+        ((0.0, 3.0), -17.0, []),
+        ((0.0, 0.0, 0.0, 0.0, 0.0, 9.0), -2.0, [[0.0, 5.0]]),
+        ((-1.0, 0.0, 0.0, 0.0, 0.0, 9.0), -2.0, [[-2.0, 5.0]]),
+    ):
+        axes = Figure().add_subplot()
+        estimate = Estimate(len(values), sum(values) / len(values), low, 5.0, values)
+        panel_drawing.draw_intervals(axes, [(1.0, estimate)], color="black")
+        dots, bars = ([one for one in axes.collections if isinstance(one, kind)] for kind in KINDS)
+        assert [one.get_offsets()[:, 1].tolist() for one in dots] == ([] if ends else [[*values]])
+        drawn = [segment[:, 1].round(9).tolist() for bar in bars for segment in bar.get_segments()]
+        assert [one for one in drawn if one[0] != one[1]] == ends
 
 
 def test_series_are_means_over_runs_with_published_points(
@@ -221,13 +238,13 @@ def test_the_files_are_the_same_each_time_and_name_their_origin(
     assert about in (tmp_path / "first" / "1-a.svg").read_text()
     assert [one.figure.name for one in shown] == ["1 a", "2", "3", "4", "5"]
     assert all("<svg" in one.svg for one in shown)
-    bars = "Bars show means over the runs, error bars their 95 % intervals."
+    bars = "Bars show means over the runs, small dots the runs."
     # Only figures with published values say how these are shown.
     assert [one.caption for one in shown] == [
         f"{bars} Diamonds show published values, with tolerances that claims state.",
         "Lines show means over the runs. White dots show published values.",
         "Lines show all runs together.",
-        "Dots on lines show means over the runs, error bars their 95 % intervals.",
+        "Dots on lines show means over the runs, small dots the runs.",
         "Small dots show runs, large dots their medians, ellipses their 1-σ spread.",
     ]
 
