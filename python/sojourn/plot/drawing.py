@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
 from typing import Literal, get_args
 
@@ -31,8 +32,8 @@ FEW = 6
 # Points of the outline of a violin, and the widest half of one.
 _OUTLINE = 120
 _HALF_WIDTH = 0.4
-# Width of a letter of a name below a box, in parts of the size of text.
-_LETTER = 0.62
+# Width of a letter of a name below a box on average, in parts of the size of text.
+_LETTER = 0.55
 # A limit or target further above the values than this factor is not drawn.
 _FAR = 1.5
 _GREY = "#666666"
@@ -230,7 +231,8 @@ def _places(axes: Axes, view: View, found: Mapping[str, object]) -> Sequence[tup
     axes.set_xticks(range(len(shown)), [plain(arm) for arm in shown])
     size = axes.get_window_extent()
     letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
-    if max(map(len, shown), default=0) * letter * len(shown) > size.width:
+    pairs = ((len(one) + len(other)) / 2 + 1 for one, other in pairwise(shown))
+    if max(pairs, default=0.0) * letter * len(shown) > size.width:
         axes.tick_params(axis="x", labelrotation=90)
     axes.set_xlim(-0.6, len(shown) - 0.4)
     return [(place, style.colour(view.colours[arm]), arm) for place, arm in enumerate(shown)]

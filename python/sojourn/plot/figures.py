@@ -98,8 +98,8 @@ _LEGEND_ROOM = 0.6
 # longer names are broken.
 _LEGEND_SHARE = 0.98
 _STEP = 4
-# Letters of the provenance per inch.
-_SMALL_LETTERS = 18
+# Letters of the provenance and of the title of a panel per inch.
+_SMALL_LETTERS, _TITLE_LETTERS = 18, 11
 
 # Sizes of text in narrow figures, and the width in inches below which a figure is narrow.
 _SMALL, _NARROW = 8, 4.5
@@ -300,7 +300,8 @@ def plot(
                 "" if at else _which(view),
             )
             if title := ", ".join(filter(None, words)):
-                axes.set_title(drawing.plain(title), loc="left", fontsize="small")
+                letters = int(figure.get_figwidth() * _TITLE_LETTERS)
+                axes.set_title(drawing.wrapped(title, letters), loc="left", fontsize="small")
         if ax is None:
             _finish(figure, panels, parts, view, kind)
         elif ax.get_legend_handles_labels()[1]:
@@ -383,23 +384,25 @@ def _caption(view: View, kind: Kind) -> str:
 
 
 def fit(figure: Figure) -> None:
-    """Wrap the labels of axes that are longer than the figure, at the size that it has now."""
+    """Wrap the labels of axes that are longer than their part of the figure."""
     figure.draw_without_rendering()
     whole = figure.bbox
     for axes in figure.axes:
-        for label, low, high in (
-            (axes.xaxis.label, "x0", "x1"),
-            (axes.yaxis.label, "y0", "y1"),
-            (axes.title, "x0", "x1"),
+        place = axes.get_subplotspec()
+        rows, columns = (1, 1) if place is None else place.get_gridspec().get_geometry()
+        for label, low, high, part in (
+            (axes.xaxis.label, "x0", "x1", whole.width / columns),
+            (axes.yaxis.label, "y0", "y1", whole.height / rows),
         ):
-            box = label.get_window_extent()
-            middle = (getattr(box, low) + getattr(box, high)) / 2
-            length = getattr(box, high) - getattr(box, low)
-            room = 2 * min(middle - getattr(whole, low), getattr(whole, high) - middle)
-            if length > room:
-                text = label.get_text().replace("\n", " ")
+            start, end = (getattr(label.get_window_extent(), side) for side in (low, high))
+            middle = (start + end) / 2
+            room = min(2 * min(middle - getattr(whole, low), getattr(whole, high) - middle), part)
+            if end - start > room:
                 letters = max(map(len, label.get_text().split("\n")))
-                label.set_text(textwrap.fill(text, max(int(letters * room / length), 8)))
+                text = label.get_text().replace("\n", " ")
+                # A little less, since letters have different widths.
+                width = int(0.95 * letters * room / (end - start))
+                label.set_text(textwrap.fill(text, max(width, 8)))
 
 
 def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:

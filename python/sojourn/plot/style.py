@@ -51,9 +51,9 @@ QUEUES = {
             "fq_codel",
             "pie",
             "cake sfq afcd",
-            "red ared cocoa",
-            "dualpi2 sfb predict",
             "fq_nocodel sfq_codel afq",
+            "dualpi2 sfb predict",
+            "red ared cocoa",
             "fq fq_pie",
             "afd floq floq_share",
         )

@@ -215,6 +215,10 @@ def test_a_long_label_is_wrapped_to_fit(result: sj.Result) -> None:
     assert label.get_text().split() == ["induced", "latency", "[ms],", "reversed", "log", "scale"]
     box = label.get_window_extent()
     assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    pair = result.plot(kind="ellipse", size=(3.4, 2.4))
+    pair.draw_without_rendering()
+    left, right = (axes.xaxis.label.get_window_extent() for axes in pair.axes)
+    assert left.x1 < right.x0
 
 
 REFUSED = [
