@@ -318,8 +318,8 @@ def _view(
         replication = known[0] if of_flows and known else None
     elif replication not in known:
         rule = "no finished run; expected {known}"
-        shown = f"{known[0]} to {known[-1]}" if len(known) > 1 else f"{known[0]}"
-        raise ArgumentError("replication", replication, rule, known=shown)
+        ends = " to ".join(dict.fromkeys(f"{known[at]}" for at in (0, -1) if known))
+        raise ArgumentError("replication", replication, rule, known=ends or "a result with runs")
     return View(result=result, arms=_arms(result, arms), replication=replication)
 
 

@@ -107,6 +107,8 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--report="], ["--report.*: empty; expected a path$"]),
         (["run", ""], ["FILE.*: empty; expected a path$"]),
         (["report", ""], ["DIR.*: empty; expected a path$"]),
+        (["plot", ""], ["DIR.*: empty; expected a path$"]),
+        (["plot"], ["^sojourn: DIR: missing; expected sojourn plot "]),
         (["report", ".", "--report", ""], ["--report.*: empty; expected a path$"]),
         (["stats", ""], ["DIR.*: empty; expected a path$"]),
         (["reproduce", "cocoa", "--out", ""], ["--out.*: empty; expected a path$"]),
