@@ -241,7 +241,7 @@ pub(crate) fn start_up(config: &Config) -> Option<String> {
     let why = if chosen.fills { ": buffers fill" } else { "" };
     (!settled).then(|| {
         format!(
-            "still starting up when measuring begins at {}{why}. Use -s warmup={}.",
+            "still starting up when measuring begins at {}{why}. Use warmup={}.",
             seconds(config.measure_from),
             seconds(chosen.start + chosen.whole).replace(' ', ""),
         )

@@ -53,7 +53,7 @@ fn a_warm_up_without_time_to_settle_is_found() {
     let found = |warmup, traffic| concerns(&over(warmup, "codel profile linux", traffic));
     assert_eq!(
         found("5s", "start = \"5s\""),
-        ["warning: still starting up when measuring begins at 5 s. Use -s warmup=7s."]
+        ["warning: still starting up when measuring begins at 5 s. Use warmup=7s."]
     );
     // 20 round trips of 300 ms.
     let far = found("3s", "rtt = \"300ms\"");

@@ -154,7 +154,7 @@ def _notes(advice: Advice, *, everything: bool) -> None:
     findings = advice.result.validity.findings
     shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
     for finding in shown:
-        say(f"{finding.severity}: {finding.text}")
+        say(f"{finding.severity}: {session.with_option(finding.text)}")
 
 
 def _document(advice: Advice, device: str) -> dict[str, Any]:

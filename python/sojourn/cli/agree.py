@@ -180,7 +180,7 @@ def _say_findings(agreement: Agreement) -> None:
             if finding.severity != "note" and "failed the backend check" not in finding.text:
                 found.setdefault((finding.severity, finding.text), []).append(name)
     for (severity, text), names in found.items():
-        say(f"{severity}: {' and '.join(names)}: {text}")
+        say(f"{severity}: {' and '.join(names)}: {session.with_option(text)}")
 
 
 def _document(agreement: Agreement) -> dict[str, Any]:

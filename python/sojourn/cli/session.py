@@ -31,6 +31,8 @@ INVALID = 4
 MAX_NOTES = 10
 # Estimates of less processor time than this say no more.
 LEAST_CPU_S = 0.01
+# A value of the scenario in the text of a finding.
+CHANGE = re.compile(r"\b(?:replications|warmup)=(?=\w)")
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
@@ -325,7 +327,18 @@ def _show(result: Result, request: RunRequest) -> None:
 
 def _say_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
-        say(f"{finding.severity}: {finding.text}")
+        say(f"{finding.severity}: {with_option(finding.text)}")
+
+
+def with_option(text: str) -> str:
+    """Write a change that a finding recommends as an option to paste.
+
+    Examples
+    --------
+    >>> with_option("n = 1. Use replications=10.")
+    'n = 1. Use -s replications=10.'
+    """
+    return CHANGE.sub(r"-s \g<0>", text)
 
 
 def _save(result: Result, request: RunRequest, claim: _core.Claim | None) -> Saved:

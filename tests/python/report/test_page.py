@@ -177,9 +177,8 @@ def test_the_provenance_of_live_runs_does_not_promise_the_same_numbers(
 ) -> None:
     assert "depends only on the scenario" in report.html(result)
     result.save(tmp_path / "live")
-    edit(
-        tmp_path / "live", {"backend": {"name": "live", "deterministic": False, "kernel": "6.1.0"}}
-    )
+    backend = {"name": "live", "version": "0.1.0", "commit": "0", "deterministic": False}
+    edit(tmp_path / "live", {"backend": backend | {"kernel": "6.1.0"}})
     page = report.html(sj.Result.load(tmp_path / "live"))
     assert "a repetition gives other numbers" in page
     assert "Linux 6.1.0" in page

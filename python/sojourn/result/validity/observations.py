@@ -238,7 +238,7 @@ def _drifts(evidence: Evidence) -> Iterator[Finding]:
             f"{drift.arm}: {drift.quantity} is not stationary: "
             f"{significant(drift.first)} {drift.unit} in the first, "
             f"{significant(drift.second)} {drift.unit} in the second half. Use a longer run with "
-            f"-s warmup={drift.middle_s:g}s."
+            f"warmup={drift.middle_s:g}s."
         )
 
 

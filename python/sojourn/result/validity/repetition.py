@@ -21,12 +21,12 @@ def _replications(evidence: Evidence) -> Iterator[Finding]:
     """Find whether there are too few runs for intervals."""
     runs = evidence.replications
     if runs == 1:
-        yield warning(f"n = 1: differences may be due to chance. Use --replications {ENOUGH_RUNS}.")
+        yield warning(f"n = 1: differences may be due to chance. Use replications={ENOUGH_RUNS}.")
     elif runs < FEW_RUNS:
         covered = COVERAGE_PERCENT[5 if runs >= 5 else 3]  # noqa: PLR2004 - a key
         yield note(
             f"n = {runs}: intervals are too narrow ({covered} % instead of 95 %). "
-            f"Use --replications {ENOUGH_RUNS}."
+            f"Use replications={ENOUGH_RUNS}."
         )
 
 
