@@ -15,15 +15,14 @@ from rich.text import Text
 from sojourn import _core
 from sojourn.expectations.judging import Judgement
 from sojourn.report.answer import answer
-from sojourn.report.view import ResultView, Section, view
+from sojourn.report.view import MOST, ResultView, Section, view
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric
 
 # Space between columns with borders and without.
 BORDER = 3
 GAP = 2
-# Metrics of the first table, and the width at which their headings are wrapped.
-MOST = 5
+# The width at which the headings of the first table are wrapped.
 HEADING = 16
 
 

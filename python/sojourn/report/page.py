@@ -10,7 +10,7 @@ from sojourn.plot import style as plot_style
 from sojourn.report.answer import answer
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.script import security
-from sojourn.report.view import ResultView, Row, Section, view
+from sojourn.report.view import MOST, ResultView, Row, Section, view
 from sojourn.result import Result, derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.scenario import Link
@@ -28,16 +28,14 @@ def html(result: Result) -> str:
 {_answer(shown)}</header>
 {validity(result)}
 {_notices(result)}
+{legend(result)}
+{section("Induced latency and goodput", ellipse_figures(result))}
+{_main(result, shown)}
 {_findings(shown)}
-<section><h2>Summary</h2>
-{_summary(result, shown)}
-{_differences(shown)}
-</section>
+{folded("Summary", _summary(result, shown) + _differences(shown))}
 {_groups(result, shown)}
 {_classes(result, shown)}
 {_applications(result, shown)}
-{legend(result)}
-{section("Induced latency and goodput", ellipse_figures(result))}
 {section("Distributions", cdf_figures(result))}
 {section("Over time", series_figures(result), _SERIES_NOTE)}
 {provenance(result)}
@@ -162,10 +160,35 @@ def _answer(shown: ResultView) -> str:
     return "" if sentence is None else f"<p><strong>{escape(sentence)}</strong></p>\n"
 
 
+def folded(title: str, content: str) -> str:
+    """Write a section that opens on a click."""
+    heading = f"<summary><h2>{escape(title)}</h2></summary>"
+    return f"<section><details>{heading}{content}</details></section>"
+
+
+def _main(result: Result, shown: ResultView) -> str:
+    """Write the metrics that matter most, as the command prints them."""
+    ranked = shown.ranked()[:MOST]
+    if not ranked:
+        return ""
+    heads = "".join(f'<th scope="col">{escape(section.label(one))}</th>' for section, one in ranked)
+    rows = "".join(
+        f"<tr>{_name(result, arm)}"
+        + "".join(f"<td>{escape(section.estimate(arm, one))}</td>" for section, one in ranked)
+        + "</tr>"
+        for arm in shown.arms
+    )
+    return (
+        '<section><h2>Main metrics</h2><div class="wide"><table class="summary"><thead><tr>'
+        f'<th scope="col">arm</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<p class="note">{escape(shown.measured)}</p></section>'
+    )
+
+
 def _findings(shown: ResultView) -> str:
     """List the findings; a result with one arm has none."""
     items = "".join(f"<li>{escape(text)}</li>" for text in findings(shown))
-    return f"<section><h2>Findings</h2><ul>{items}</ul></section>" if items else ""
+    return folded("Findings", f"<ul>{items}</ul>") if items else ""
 
 
 def _notices(result: Result) -> str:
@@ -230,7 +253,7 @@ def _grouped(
     if rows:
         head = (what, "arm", *(metric.heading for metric in groups[0].metrics))
         parts.append(f"<h3>Difference from {escape(shown.baseline)}</h3>{table(head, rows)}")
-    return f'<section><h2>{title}</h2>{"".join(parts)}<p class="note">{escape(note)}</p></section>'
+    return folded(title, f'{"".join(parts)}<p class="note">{escape(note)}</p>')
 
 
 def _group_table(result: Result, shown: ResultView, groups: Sequence[Section], what: str) -> str:
@@ -260,11 +283,8 @@ def _applications(result: Result, shown: ResultView) -> str:
             )
     if not tables:
         return ""
-    return (
-        f"<section><h2>Applications</h2>{''.join(tables)}"
-        '<p class="note">For web, the duration is the page load time. Values are means over '
-        "runs, as above.</p></section>"
-    )
+    note = "For web, the duration is the page load time. Values are means over runs, as above."
+    return folded("Applications", f'{"".join(tables)}<p class="note">{note}</p>')
 
 
 def _changes(shown: ResultView, section: Section) -> str:
@@ -296,11 +316,13 @@ def _arm(result: Result, section: Section, arm: str) -> str:
     cells = [
         _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
     ]
+    return f"{_name(result, arm)}<td>{section.runs(arm)}</td>{''.join(cells)}"
+
+
+def _name(result: Result, arm: str) -> str:
+    """Write the name of an arm with its colour."""
     hue = result.arms.index(arm)
-    return (
-        f'<th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
-        f"<td>{section.runs(arm)}</td>{''.join(cells)}"
-    )
+    return f'<th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
 
 
 def _cell(row: Row | None, metric: Metric) -> str:

@@ -10,6 +10,8 @@ from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.metrics import metrics_of
 
 Row = Mapping[str, Any]
+# Metrics of the first table.
+MOST = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
