@@ -35,8 +35,24 @@ class Specified(Protocol):
         """The string."""
 
 
+class Brief:
+    """A part whose ``repr`` has only the values that were given."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Keep :func:`dataclass` from writing all of its fields."""
+        super().__init_subclass__(**more)
+        cls.__repr__ = Brief._given  # type: ignore[assignment, method-assign]
+
+    def _given(self) -> str:
+        values = [(item.name, getattr(self, item.name)) for item in fields(self)]  # type: ignore[arg-type]
+        given = (f"{name}={value!r}" for name, value in values if value is not None)
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Brief):
     """A typed part of a scenario that is a table in scenario files.
 
     Its fields are the keys of the table; a field that is ``None`` is left out, so that it takes

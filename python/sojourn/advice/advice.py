@@ -4,11 +4,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 
+from sojourn import markup
 from sojourn.advice import lines as writing
 from sojourn.advice.access import Access, access
 from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
@@ -64,7 +66,7 @@ class Question:
     present: Present | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """Advice on shaping an access link, as returned by :func:`sojourn.advise`.
 
@@ -210,6 +212,23 @@ class Advice:
         """
         found = writing.lines(self.question.access, self.recommended, device)
         return {item.title: item.text for item in found}
+
+    def __repr__(self) -> str:
+        """Return the answer in one line."""
+        if not self.steps_below_best:
+            return "<Advice: interrupted before a run that could be recommended>"
+        return f"<Advice: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        """Return the answer, all candidates and the lines to copy as HTML, for notebooks."""
+        if not self.steps_below_best:
+            return markup.paragraph(repr(self))
+        lines = (
+            f"{markup.paragraph('', strong=title)}<pre>{escape(text)}</pre>"
+            for title, text in self.lines().items()
+        )
+        table = str(self.table()._repr_html_())
+        return markup.paragraph("", strong=self.answer) + table + "".join(lines)
 
     @property
     def warnings(self) -> list[str]:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from sojourn import _core
-from sojourn.document import needs, word
+from sojourn.document import Brief, needs, word
 
 #: A ratio, such as ``0.7`` or ``"717/1024"``.
 Ratio = str | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CongestionControl:
+class CongestionControl(Brief):
     """A congestion control and its parameters.
 
     Base class of the typed controls; use a subclass.

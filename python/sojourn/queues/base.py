@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast, get_args
 
 from sojourn import _core
 from sojourn.arguments import checked
-from sojourn.document import described, hint, queue_loaders, queue_text, word
+from sojourn.document import Brief, described, hint, queue_loaders, queue_text, word
 from sojourn.errors import QueueWarning, invalid
 from sojourn.queues.python_queue import PythonQueue
 from sojourn.queues.queue_file import resolved
@@ -30,7 +30,7 @@ class _QueueClass(type):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue(metaclass=_QueueClass):
+class Queue(Brief, metaclass=_QueueClass):
     """A queue discipline and its parameters.
 
     Base class of the typed queues; use a subclass or :func:`qdisc`.

@@ -384,3 +384,11 @@ def test_the_report_is_the_advice(sojourn: Command, tmp_path: Path) -> None:
     fields = dict(re.findall(r'<th scope="row">([^<]*)</th><td class="text">([^<]*)</td>', page))
     assert fields["Link Layer Adaptation: Per Packet Overhead (byte)"] == "34"
     assert len(page) < 1_000_000
+
+
+def test_advice_is_shown_by_its_answer() -> None:
+    advice = sj.advise(preset="adsl", queues=["cake"], shares=[90], replications=1)
+    assert repr(advice) == f"<Advice: {advice.answer}>"
+    shown = advice._repr_html_()
+    assert shown.startswith(f"<p><strong>{advice.answer}</strong>")
+    assert "tc qdisc replace dev wan root cake" in shown

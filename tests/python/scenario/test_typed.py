@@ -277,3 +277,11 @@ def test_every_traffic_class_is_checked_by_the_common_base() -> None:
 def test_the_mean_of_a_distribution_is_checked_at_once(mean: Any) -> None:
     with pytest.raises(sj.ScenarioError, match=r'^mean: .*expected a size or a time, such as "36'):
         sj.Exponential(mean=mean)
+
+
+def test_a_repr_has_only_what_was_given() -> None:
+    assert repr(sj.Red()) == "Red()"
+    assert repr(sj.Red(limit=150_000, ecn=True)) == "Red(limit=150000, ecn=True)"
+    assert repr(sj.Cubic(beta=0.7)) == "Cubic(beta=0.7)"
+    assert repr(sj.Link(rate="1mbit", qdisc="pfifo")) == "Link(rate='1mbit', qdisc='pfifo')"
+    assert repr(sj.Tcp(direction="up", count=2)) == "Tcp(direction='up', count=2)"
