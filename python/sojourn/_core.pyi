@@ -78,6 +78,7 @@ __all__ = [
     "scenario_keys",
     "scenario_schema",
     "scenario_sha256",
+    "simulated_events",
     "table_metrics",
     "tc_line",
     "traffic_types",
@@ -611,8 +612,16 @@ def limit_memory(limit: int | None, *, worker: bool = False) -> None:
     of another one, and the pages that both share do not count.
     """
 
-def worker_memory(workers: int) -> int | None:
-    """Return the share of each of several worker processes in the limit of this one, in bytes."""
+def worker_memory(
+    scenario: Scenario, *, workers: int, runs: int, metrics: bool = False
+) -> int | None:
+    """Return the share of each of several worker processes in the limit of this one, in bytes.
+
+    This process has room for the tables of `runs` runs, or for their metrics.
+    """
+
+def simulated_events(scenario: Scenario) -> int:
+    """Return the number of events of the first run of a scenario, for tests of the estimate."""
 
 def check_jobs(jobs: int) -> None:
     """Raise a :class:`ScenarioError` if `run` does not accept this number of jobs."""

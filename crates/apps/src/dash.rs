@@ -78,7 +78,11 @@ impl ApplicationConfig for DashConfig {
         let by_trips = time.as_nanos().checked_div(rtt.as_nanos());
         let by_trips = by_trips.map_or(u64::MAX, |trips| trips.saturating_add(1));
         let failures = opportunity.failures(1);
-        let segments = by_buffer.min(by_trips).saturating_add(failures);
+        let by_link = opportunity.transactions(self.bytes(0));
+        let segments = by_buffer
+            .min(by_trips)
+            .min(by_link)
+            .saturating_add(failures);
         let highest = self.ladder.len().saturating_sub(1);
         Demand {
             connections: 1 + failures,

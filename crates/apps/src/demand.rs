@@ -17,6 +17,14 @@ pub struct Opportunity {
 }
 
 impl Opportunity {
+    /// How many transactions of at least `bytes` bytes there can be, the last of which does not end.
+    pub(crate) const fn transactions(&self, bytes: u64) -> u64 {
+        match self.carried.checked_div(bytes) {
+            Some(ended) => ended.saturating_add(1),
+            None => u64::MAX,
+        }
+    }
+
     /// How many of `connections` that stay open can fail.
     pub(crate) const fn failures(&self, connections: u64) -> u64 {
         connections.saturating_mul(self.time.as_nanos() / FAILURE.as_nanos())

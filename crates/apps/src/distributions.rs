@@ -53,6 +53,14 @@ impl Amount {
 }
 
 impl Amount {
+    /// The smallest draw.
+    pub(crate) const fn least(self) -> u64 {
+        match self {
+            Self::Fixed(bytes) | Self::Pareto { least: bytes, .. } => bytes.0,
+            Self::Lognormal { .. } | Self::Exponential { .. } => 1,
+        }
+    }
+
     /// Bound on the sum of `draws` draws.
     pub(crate) fn most(self, draws: u64) -> u64 {
         let count = demand::real(draws);

@@ -53,6 +53,8 @@ impl ApplicationConfig for RequestsConfig {
         let servers = u64::from(self.servers);
         let shortest = Duration::from_nanos(rtt.as_nanos().saturating_add(self.work.as_nanos()));
         let rounds = self.think.most_times(time, shortest);
+        let responses = servers.saturating_mul(self.response.least());
+        let rounds = rounds.min(opportunity.transactions(responses));
         let rounds = rounds.min(self.rounds.map_or(u64::MAX, u64::from));
         let failures = opportunity.failures(servers);
         let requests = rounds.saturating_mul(servers).saturating_add(failures);

@@ -69,11 +69,13 @@ impl ApplicationConfig for WebConfig {
         let trips = if self.zero_rtt { 1 } else { 2 };
         let shortest = Duration::from_nanos(rtt.as_nanos().saturating_mul(trips));
         let visits = self.think.most_times(time, shortest);
+        let objects = self.page.objects();
+        let page = objects.iter().map(|object| object.bytes.least()).sum();
+        let visits = visits.min(opportunity.transactions(page));
         let visits = visits.min(self.visits.map_or(u64::MAX, u64::from));
         let parallel = self.connections();
         let failures = opportunity.failures(parallel);
         let connections = visits.saturating_mul(parallel).saturating_add(failures);
-        let objects = self.page.objects();
         // A connection that fails has its objects requested again, at most all of them.
         let pages = visits.saturating_add(opportunity.failures(1));
         let requests = pages.saturating_mul(objects.len() as u64);

@@ -300,6 +300,13 @@ pub(crate) fn tables(config: &Config) -> u64 {
     total(&kept(config, &config.load()))
 }
 
+/// Memory of the data that is kept of `runs` runs of a scenario, at most.
+pub fn kept_bytes(scenario: &Scenario, runs: u64, of: Kept) -> u64 {
+    let arms = 0..scenario.arms().len();
+    let most = arms.map(|arm| total(&run(scenario, arm, of).kept)).max();
+    most.unwrap_or(0).saturating_mul(runs)
+}
+
 /// Memory of the metrics of a run.
 fn metrics(config: &Config) -> Part {
     let bytes = METRICS.0 + config.links.len() as u64 * METRICS.1;
@@ -474,6 +481,9 @@ mod tests {
         let metrics = estimate(&scenario(text), NonZeroUsize::new(1), Kept::Metrics);
         assert_eq!(metrics.packets, many.packets);
         assert!(metrics.peak_bytes < one.peak_bytes + 50 * 2_000);
+        let kept = |runs, of| kept_bytes(&scenario(text), runs, of);
+        assert!(kept(50, Kept::Tables) > 50 * PIECE);
+        assert!(kept(50, Kept::Metrics) < 50 * 2_000);
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod stats;
 mod tables;
 mod watch;
 
-pub use budget::{Estimate, Kept, Part as MemoryPart, default_limit, estimate};
+pub use budget::{Estimate, Kept, Part as MemoryPart, default_limit, estimate, kept_bytes};
 pub use capture::{Capture, check_capture};
 pub use frame::ResultError;
 pub use inventory::{StoredScenario, Verified, collect_garbage, stored_scenarios, verify_store};

@@ -21,14 +21,15 @@ const MOST_SKIPPED: u64 = 512;
 const MOST_SKIPPED_PYTHON: u64 = 8;
 
 static LIMIT: Limit = Limit::new();
-/// Runs under way in this process, which share its memory.
+/// Runs under way in this process, which share its memory, and the memory for their tables.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
+static TABLES: AtomicU64 = AtomicU64::new(0);
 
-/// Limits the memory of this process from now on to `bytes`, with Python and its libraries, but without what it has in
-/// memory besides, such as the data of a notebook; `None`: no limit. The last call applies to all runs.
+/// Limits the memory of this process from now on to `bytes`, with Python and its libraries, but without what it had in
+/// memory besides when it had no limit, such as the data of a notebook; `None`: no limit. The last call applies to all
+/// runs.
 pub fn limit_memory(bytes: Option<u64>) {
-    let besides = memory("VmRSS:").unwrap_or(0).saturating_sub(PROCESS);
-    LIMIT.set(bytes, besides, false);
+    LIMIT.set(bytes, LIMIT.besides(), false);
 }
 
 /// Limits the memory of this process, a worker, without the pages that it shares with others.
@@ -36,10 +37,11 @@ pub fn limit_worker_memory(bytes: Option<u64>) {
     LIMIT.set(bytes, 0, true);
 }
 
-/// The share of each of `workers` processes in the memory that this process does not use; `None`: no limit.
-pub fn worker_memory(workers: u64) -> Option<u64> {
+/// The share of each of `workers` processes in the memory that this process does not use and does not need for `kept`
+/// bytes of finished runs; `None`: no limit.
+pub fn worker_memory(workers: u64, kept: u64) -> Option<u64> {
     let own = LIMIT.used()?.max(PROCESS) + WORKERS;
-    let left = LIMIT.bytes()?.saturating_sub(own);
+    let left = LIMIT.bytes()?.saturating_sub(own).saturating_sub(kept);
     Some(left / workers.max(1))
 }
 
@@ -60,10 +62,11 @@ pub(crate) fn watched<T>(
     cancellation: &Cancellation<'_>,
     run: impl FnOnce(&Cancellation<'_>) -> Result<(Completion, T), BackendError>,
 ) -> Result<(Completion, T), BackendError> {
-    let _running = Running::begin();
+    let _running = Running::begin(of.tables);
     let (excess, reached) = (OnceLock::new(), AtomicU64::new(0));
     let ended = || {
-        if let Some(text) = LIMIT.excess(of) {
+        let tables = TABLES.load(Ordering::Relaxed);
+        if let Some(text) = LIMIT.excess(tables, of.is_python) {
             excess.get_or_init(|| text);
         }
         excess.get().is_some() || cancellation.is_requested()
@@ -85,20 +88,22 @@ pub(crate) fn watched<T>(
     }
 }
 
-/// A run that is counted in [`RUNNING`].
-struct Running;
+/// A run that is counted in [`RUNNING`], and its tables in [`TABLES`].
+struct Running(u64);
 
 impl Running {
-    fn begin() -> Self {
+    fn begin(tables: u64) -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
+        TABLES.fetch_add(tables, Ordering::Relaxed);
         LIMIT.left.store(0, Ordering::Relaxed);
-        Self
+        Self(tables)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::Relaxed);
+        TABLES.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 
@@ -137,6 +142,14 @@ impl Limit {
             .store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// What the process has in memory besides Python and its libraries; while it has a limit, what it had before.
+    fn besides(&self) -> u64 {
+        if self.bytes().is_some() {
+            return self.besides.load(Ordering::Relaxed);
+        }
+        memory("VmRSS:").unwrap_or(0).saturating_sub(PROCESS)
+    }
+
     fn bytes(&self) -> Option<u64> {
         Some(self.bytes.load(Ordering::Relaxed)).filter(|&bytes| bytes != u64::MAX)
     }
@@ -148,8 +161,8 @@ impl Limit {
         Some(used.saturating_sub(self.besides.load(Ordering::Relaxed)))
     }
 
-    /// Which process needs too much memory, if this one does with the tables of a run.
-    fn excess(&self, of: &Watched<'_>) -> Option<String> {
+    /// Which process needs too much memory, if this one does with tables of `tables` bytes.
+    fn excess(&self, tables: u64, is_python: bool) -> Option<String> {
         let limit = self.bytes()?;
         let left = self.left.load(Ordering::Relaxed);
         if left > 0 {
@@ -157,8 +170,8 @@ impl Limit {
             return None;
         }
         let used = self.used()?;
-        let needed = used.saturating_add(of.tables);
-        let most = if of.is_python {
+        let needed = used.saturating_add(tables);
+        let most = if is_python {
             MOST_SKIPPED_PYTHON
         } else {
             MOST_SKIPPED
@@ -177,22 +190,29 @@ impl Limit {
         self.left.store(skipped, Ordering::Relaxed);
     }
 
+    /// Python writes the numbers of bytes in larger units.
     fn text(&self, needed: u64, limit: u64, runs: u64) -> String {
-        let (needed, limit) = (size(needed), size(limit));
         if self.is_worker.load(Ordering::Relaxed) {
-            return format!("a worker process needs {needed}, more than its share of {limit}");
+            return format!(
+                "a worker process needs {needed} bytes, more than its share of {limit} bytes"
+            );
         }
         let together = match runs {
             0 | 1 => String::new(),
             runs => format!(" for {runs} runs at once"),
         };
-        format!("the process needs {needed}{together}, more than {limit}")
+        format!("the process needs {needed} bytes{together}")
     }
 }
 
-/// A line of `/proc/self/status` in bytes.
+/// A line of `/proc/self/status` and what has been swapped out, in bytes.
 fn memory(key: &str) -> Option<u64> {
-    value(&fs::read_to_string("/proc/self/status").ok()?, key)
+    with_swap(&fs::read_to_string("/proc/self/status").ok()?, key)
+}
+
+/// The sum of a line of a text and the one on swapped memory, in bytes.
+fn with_swap(status: &str, key: &str) -> Option<u64> {
+    value(status, key)?.checked_add(value(status, "VmSwap:").unwrap_or(0))
 }
 
 /// The number of kilobytes in a line of a text, in bytes.
@@ -200,17 +220,6 @@ fn value(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     kilobytes.checked_mul(1_024)
-}
-
-/// A size in MB, or in GB from 1 GB.
-#[expect(clippy::cast_precision_loss, reason = "one digit is shown")]
-fn size(bytes: u64) -> String {
-    let bytes = bytes as f64;
-    if bytes < 1e9 {
-        format!("{:.1} MB", bytes / 1e6)
-    } else {
-        format!("{:.1} GB", bytes / 1e9)
-    }
 }
 
 #[cfg(test)]
@@ -223,18 +232,42 @@ mod tests {
         assert_eq!(value(status, "VmRSS:"), Some(819_200));
         assert_eq!(value(status, "RssAnon:"), Some(716_800));
         assert_eq!(value("Name:\tx\n", "VmRSS:"), None);
+        assert_eq!(with_swap(status, "VmRSS:"), Some(819_200));
+        let swapped = format!("{status}VmSwap:\t  10 kB\n");
+        assert_eq!(with_swap(&swapped, "RssAnon:"), Some(716_800 + 10_240));
+    }
+
+    #[test]
+    fn the_tables_of_concurrent_runs_count_together() {
+        let before = TABLES.load(Ordering::Relaxed);
+        let first = Running::begin(5);
+        let second = Running::begin(7);
+        assert_eq!(TABLES.load(Ordering::Relaxed), before + 12);
+        drop(first);
+        assert_eq!(TABLES.load(Ordering::Relaxed), before + 7);
+        drop(second);
+        assert_eq!(TABLES.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_runs_use_is_not_what_was_there_before() {
+        let limit = Limit::new();
+        assert!(limit.besides() <= memory("VmRSS:").unwrap());
+        limit.set(Some(1 << 30), 7, false);
+        assert_eq!(limit.besides(), 7, "another thread has begun");
     }
 
     #[test]
     fn the_text_names_what_shares_the_memory() {
         let limit = Limit::new();
-        let text = "the process needs 950.0 MB, more than 940.0 MB";
-        assert_eq!(limit.text(950_000_000, 940_000_000, 1), text);
-        let text = "the process needs 2.1 GB for 3 runs at once, more than 2.0 GB";
-        assert_eq!(limit.text(2_100_000_000, 2_000_000_000, 3), text);
+        let text = "the process needs 95 bytes";
+        assert_eq!(limit.text(95, 94, 1), text);
+        let text = "the process needs 21 bytes for 3 runs at once";
+        assert_eq!(limit.text(21, 20, 3), text);
         limit.set(None, 0, true);
-        let text = "a worker process needs 2.0 MB, more than its share of 1.0 MB";
-        assert_eq!(limit.text(2_000_000, 1_000_000, 1), text);
+        let text = "a worker process needs 2 bytes, more than its share of 1 bytes";
+        assert_eq!(limit.text(2, 1, 1), text);
     }
 
     #[test]
@@ -258,14 +291,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn memory_counts_from_the_limit_and_with_the_tables() {
         let limit = Limit::new();
-        let excess = |tables| {
-            limit.excess(&Watched {
-                name: "",
-                duration: Duration::ZERO,
-                tables,
-                is_python: false,
-            })
-        };
+        let excess = |tables| limit.excess(tables, false);
         assert_eq!(excess(u64::MAX), None);
         let used = limit.used().unwrap();
         limit.set(Some(used + (1 << 30)), 0, false);

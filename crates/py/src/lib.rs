@@ -104,6 +104,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::limit_memory, module)?)?;
     module.add_function(wrap_pyfunction!(run::worker_memory, module)?)?;
+    module.add_function(wrap_pyfunction!(run::simulated_events, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;

@@ -162,10 +162,30 @@ pub(crate) fn limit_memory(limit: Option<u64>, worker: bool) {
     }
 }
 
-/// Return the share of each of several worker processes in the limit of this one, in bytes; None: no limit.
+/// Return the share of each of several worker processes in the limit of this one, in bytes; None: no limit. This process
+/// has room for the tables of `runs` runs, or for their metrics.
 #[pyfunction]
-pub(crate) fn worker_memory(workers: u64) -> Option<u64> {
-    sojourn_lab::worker_memory(workers)
+#[pyo3(signature = (scenario, *, workers, runs, metrics=false))]
+pub(crate) fn worker_memory(
+    scenario: &Bound<'_, PyScenario>,
+    workers: u64,
+    runs: u64,
+    metrics: bool,
+) -> Option<u64> {
+    let tables = sojourn_lab::kept_bytes(&scenario.get().0, runs, kept(metrics));
+    sojourn_lab::worker_memory(workers, tables)
+}
+
+/// Return the number of events of the first run of a scenario in the simulator, for tests of the estimate.
+#[pyfunction]
+pub(crate) fn simulated_events(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+) -> Result<u64, Failure> {
+    let plan = scenario.get().0.plan(0, 0);
+    let records = py.detach(|| sojourn_sim::run(&plan.config, &mut |_| true));
+    let records = records.map_err(|error| Failure::Other(error.to_string()))?;
+    Ok(records.map_or(0, |records| records.agenda_events))
 }
 
 /// Raise a `ScenarioError` if `run` does not accept this number of jobs.

@@ -343,6 +343,28 @@ const DERIVED: u64 = 10_240;
 const MTU: u64 = 1_514;
 
 impl QdiscSpec {
+    /// Whether packets may start a timer of the queue or of one inside it, which sends them later.
+    pub fn delays_packets(&self) -> bool {
+        let inner = self.inner();
+        let has_leaves = inner.is_some_and(|(leaves, classes)| classes > 1 || leaves.depth() > 0);
+        has_leaves || matches!(self, Self::Cake(_) | Self::Fq(_) | Self::External(_))
+    }
+
+    /// Whether the queue itself has a periodic timer.
+    const fn is_periodic(&self) -> bool {
+        matches!(
+            self,
+            Self::Pie(_)
+                | Self::DualPi2(_)
+                | Self::FqPie(_)
+                | Self::Predict(_)
+                | Self::Red(_)
+                | Self::Afd(_)
+                | Self::Afcd(_)
+                | Self::External(_)
+        )
+    }
+
     /// The footprint of the queue. External queues are not limited.
     pub fn footprint(&self) -> Footprint {
         let mut spec = self.clone();
@@ -357,15 +379,19 @@ impl QdiscSpec {
             "fq_pie" => slots / fq_pie::BATCH as u64 + 1,
             _ => 1,
         };
+        let period = PERIODS.iter().find_map(|key| number(key));
         let own = Footprint {
             slots,
             packets: u64::MAX,
             bytes: u64::MAX,
-            timers_per_s: PERIODS
-                .iter()
-                .filter_map(|key| number(key))
-                .map(|nanos| turns * 1_000_000_000_u64.div_ceil(nanos.max(1)))
-                .fold(FIXED_TIMERS_PER_S, u64::saturating_add),
+            timers_per_s: if self.is_periodic() {
+                turns
+                    * period.map_or(FIXED_TIMERS_PER_S, |nanos| {
+                        1_000_000_000_u64.div_ceil(nanos.max(1))
+                    })
+            } else {
+                0
+            },
         };
         if let Some((leaves, classes)) = self.inner()
             && (classes > 1 || leaves.depth() > 0)
@@ -443,9 +469,11 @@ mod tests {
 
     #[test]
     fn timers_expire_as_often_as_their_period_says() {
-        assert_eq!(of("pie tupdate 1us").timers_per_s, 1_000_000 + 160);
+        assert_eq!(of("pie tupdate 1us").timers_per_s, 1_000_000);
+        assert_eq!(of("afcd").timers_per_s, 160);
+        assert_eq!(of("codel").timers_per_s, 0);
         let nested = of("drr classes 2 leaf pie tupdate 10ms");
-        assert_eq!(nested.timers_per_s, 160 + 2 * (100 + 160));
+        assert_eq!(nested.timers_per_s, 2 * 100);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Upper bounds on the packets that a plan offers to its links, computed before a run.
 //!
 //! Traffic without a closed loop (UDP, pings) sends at its own rate. A closed loop (TCP, QUIC, applications) sends at
-//! most 1.25 times what the slowest link of its path carries, which allows for retransmissions; flows with the same
-//! slowest link share it. There is one acknowledgement per data packet. A program counts as two closed loops, one in
-//! each direction.
+//! most 1.25 times what the slowest link of its path carries, which allows for retransmissions, and what it loses in
+//! slow start and at its smallest window; flows with the same slowest link share it. There is one acknowledgement per
+//! data packet. A program counts as two closed loops, one in each direction.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use sojourn_apps::{ApplicationConfig, Demand, Opportunity, Volume};
 use sojourn_net::{Bytes, Duration};
-use sojourn_transport::{MSS, quic};
+use sojourn_transport::{CcSpec, MSS, quic};
 
 use crate::plan::{
     Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
@@ -21,20 +21,15 @@ const PACKETS_PER_DROP: u64 = 4;
 /// Maximum burst of one flow, in packets, although its mean rate is below that of the link.
 const BURST: u64 = 1_000;
 /// Packets that a closed loop sends regardless of the link, besides its initial window: handshakes and probes.
-const STARTED: u64 = 20;
+const STARTED: u64 = 10;
 /// Initial window of a program's connections.
 const USUAL_WINDOW: u64 = 10;
-/// Packets per round trip that a closed loop sends, whatever is lost: the smallest window of BBR.
-const LEAST_WINDOW: u64 = 4;
-/// Least windows may be lost: how many packets they add per packet that the link carries.
-const LOST_OF_LEAST: u64 = 3;
-/// Events of the hosts per packet that they send.
-const EVENTS_OF_HOSTS: u64 = 2;
-/// Events of a link per packet: its departure, its arrival, and a timer of the queue.
-const EVENTS_OF_LINK: u64 = 3;
-const EVENTS_OF_RADIO: u64 = 6;
-/// How often an application sends each packet, at most: few packets, so timers expire that did not have to.
-const TIMES_SENT: u64 = 2;
+/// Smallest window of a program's connections while packets are lost: that of BBR.
+const USUAL_LEAST_WINDOW: u64 = 4;
+/// Packets per acknowledgement (RFC 5681 section 4.2, RFC 9000 section 13.2.2).
+const PACKETS_PER_ACK: u64 = 2;
+/// Events of the hosts per packet: the time to send it, or timers, which are fewer.
+const EVENTS_OF_HOSTS: u64 = 1;
 /// Packets of the handshake and the end of a connection, from each end.
 const TCP_HANDSHAKE: u64 = 3;
 const QUIC_HANDSHAKE: u64 = 8;
@@ -76,6 +71,10 @@ pub struct Load {
 pub struct LinkLoad {
     /// Packets that arrive in the run.
     pub arrivals: u64,
+    /// Packets that leave.
+    pub departures: u64,
+    /// Bytes of the largest packet.
+    pub largest: u64,
     /// Maximum number of packets that wait at the same time.
     pub waiting: u64,
     /// Drops, marks and losses.
@@ -90,22 +89,27 @@ struct Crossing {
     open_nanos: u128,
     /// Packets of closed loops.
     closed: u64,
+    /// Packets that leave the link, copies included.
+    passing: u64,
     /// Packets of closed loops that may wait, limited by their windows.
     windows: u64,
     /// Of `closed`, those that may be marked.
     markable: bool,
-    /// The smallest packet, in bytes.
+    /// The smallest and the largest packet, in bytes.
     least: u64,
+    most: u64,
 }
 
 impl Crossing {
     const NONE: Self = Self {
         open: 0,
         open_nanos: 0,
+        passing: 0,
         closed: 0,
         windows: 0,
         markable: false,
         least: u64::MAX,
+        most: FULL_FRAME.0,
     };
 }
 
@@ -114,10 +118,15 @@ struct Shared {
     packets: u64,
     /// Packets that they send as they start, regardless of the link.
     started: u64,
-    /// Packets of their least windows.
+    /// Packets of their least windows, and the largest of these.
     least: u64,
+    least_window: u64,
+    /// Whether any of them reduces its window by steps.
+    by_steps: bool,
     windows: u64,
     delay: u64,
+    /// Delays that no link has, on the way of a packet and on that of its acknowledgement.
+    wires: (u64, u64),
     /// The smallest of their full-sized packets.
     frame: Bytes,
     markable: bool,
@@ -131,8 +140,11 @@ impl Default for Shared {
             packets: 0,
             started: 0,
             least: 0,
+            least_window: 0,
+            by_steps: false,
             windows: 0,
             delay: 0,
+            wires: (0, 0),
             frame: FULL_FRAME,
             markable: false,
             links: BTreeMap::new(),
@@ -149,11 +161,13 @@ struct Sent {
     loops: u64,
     /// The initial window of each.
     window: u64,
+    /// Their congestion control; `None`: it is unknown.
+    cc: Option<CcSpec>,
 }
 
 impl Sent {
     /// A transfer in packets of `payload` bytes; `None`: without end.
-    fn transfer(bytes: Option<u64>, payload: u16, window: u64) -> Self {
+    fn transfer(bytes: Option<u64>, payload: u16, window: u64, cc: Option<CcSpec>) -> Self {
         let packets = bytes.map_or(u64::MAX, |bytes| {
             let packets = bytes.div_ceil(u64::from(payload));
             packets.saturating_add(packets / PACKETS_PER_DROP + 10)
@@ -162,6 +176,7 @@ impl Sent {
             packets,
             loops: 1,
             window,
+            cc,
         }
     }
 
@@ -178,9 +193,10 @@ impl Sent {
         let handshakes = demand.connections.saturating_mul(handshake);
         let packets = volume.packets(payload).saturating_add(handshakes);
         Self {
-            packets: packets.saturating_mul(TIMES_SENT),
+            packets: packets.saturating_add(packets / PACKETS_PER_DROP),
             loops: demand.open.max(1),
             window: app.exchange().tcp.initial_window.into(),
+            cc: Some(app.exchange().tcp.cc),
         }
     }
 }
@@ -226,19 +242,25 @@ impl Config {
                         load.datagrams = load.datagrams.saturating_add(count);
                         vec![&flow.forward]
                     };
+                    let mut sent = count;
                     for way in ways {
-                        load.packets = load.packets.saturating_add(count);
-                        load.in_flight += self.on_wires(way, count);
-                        self.offer(way, count, frame, &mut crossing);
+                        load.packets = load.packets.saturating_add(sent);
+                        load.in_flight += self.on_wires(way, sent);
+                        let (arrived, wires) = self.offer(way, sent, frame, &mut crossing);
+                        load.events = load.events.saturating_add(wires);
+                        // Each request that arrives is answered.
+                        sent = arrived;
                     }
                 }
                 Traffic::Tcp { bytes, params } => {
-                    let sent = Sent::transfer(*bytes, params.mss, params.initial_window.into());
+                    let window = params.initial_window.into();
+                    let sent = Sent::transfer(*bytes, params.mss, window, Some(params.cc));
                     self.join(flow, sent, params.ecn, &mut shared);
                 }
                 Traffic::Quic { bytes, params, .. } => {
                     let window = params.initial_window.into();
-                    let sent = Sent::transfer(*bytes, quic::SMALLEST_DATAGRAM, window);
+                    let sent =
+                        Sent::transfer(*bytes, quic::SMALLEST_DATAGRAM, window, Some(params.cc));
                     self.join(flow, sent, true, &mut shared);
                 }
                 // Responses are data one way, requests the other way.
@@ -264,7 +286,7 @@ impl Config {
                     for way in [flow, &turned(flow)].into_iter().filter(is_limited) {
                         self.join(
                             way,
-                            Sent::transfer(None, MSS, USUAL_WINDOW),
+                            Sent::transfer(None, MSS, USUAL_WINDOW, None),
                             true,
                             &mut shared,
                         );
@@ -278,27 +300,25 @@ impl Config {
         load.links = (self.links.iter().zip(&crossing))
             .map(|(link, crossing)| self.of_link(link, crossing))
             .collect();
-        load.events = self.events(&load);
+        load.events = load.events.saturating_add(self.events(&load));
         load
     }
 
-    /// Events of the simulator: of hosts, of links and of clocks.
+    /// Events of the simulator: of hosts, of links and of clocks, without those of delays that no link has.
     fn events(&self, load: &Load) -> u64 {
         let samples = self.duration.as_nanos() / self.sample.as_nanos().max(1);
         let hosts = load.packets.saturating_mul(EVENTS_OF_HOSTS);
         let clocks = samples.saturating_add(4 * self.flows.len() as u64);
         let links = self.links.iter().zip(&load.links).map(|(link, load)| {
-            let per_packet = if link.radio.is_some() {
-                EVENTS_OF_RADIO
-            } else {
-                EVENTS_OF_LINK
-            };
+            let timed = u64::from(link.qdisc.delays_packets());
+            let leaving = link.events_per_packet(Bytes(load.largest));
             let timers = u128::from(link.qdisc.footprint().timers_per_s)
                 * u128::from(self.duration.as_nanos())
                 / 1_000_000_000;
             let timers = u64::try_from(timers).unwrap_or(u64::MAX);
             let changes = link.changes.len() as u64;
-            let packets = load.arrivals.saturating_mul(per_packet);
+            let packets = (load.arrivals.saturating_mul(timed))
+                .saturating_add(load.departures.saturating_mul(leaving));
             packets.saturating_add(timers).saturating_add(changes)
         });
         links.fold(hosts.saturating_add(clocks), u64::saturating_add)
@@ -337,20 +357,33 @@ impl Config {
         delays.fold(0, u64::saturating_add)
     }
 
-    /// Datagrams on their way: each link passes on at most what it carries.
-    fn offer(&self, way: &[Hop], count: u64, frame: Bytes, crossing: &mut [Crossing]) {
-        let mut left = count;
+    /// Datagrams on their way: each link passes on at most what it carries, and its copies. Returns how many arrive,
+    /// and the events of delays that no link has.
+    fn offer(
+        &self,
+        way: &[Hop],
+        count: u64,
+        frame: Bytes,
+        crossing: &mut [Crossing],
+    ) -> (u64, u64) {
+        let (mut left, mut wires) = (count, 0_u64);
         for hop in way {
-            if let Hop::Link(n) = *hop {
-                let link = &self.links[n];
-                let seen = &mut crossing[n];
-                seen.open = seen.open.saturating_add(left);
-                let nanos = u128::from(left) * u128::from(link.initial_serialisation(frame));
-                seen.open_nanos = seen.open_nanos.saturating_add(nanos);
-                seen.least = seen.least.min(frame.0);
-                left = left.min(link.carries(self.duration, frame).saturating_add(1));
-            }
+            let Hop::Link(n) = *hop else {
+                wires = wires.saturating_add(left);
+                continue;
+            };
+            let link = &self.links[n];
+            let seen = &mut crossing[n];
+            seen.open = seen.open.saturating_add(left);
+            let nanos = u128::from(left) * u128::from(link.initial_serialisation(frame));
+            seen.open_nanos = seen.open_nanos.saturating_add(nanos);
+            seen.least = seen.least.min(frame.0);
+            seen.most = seen.most.max(frame.0);
+            left = left.min(link.carries(self.duration, frame).saturating_add(1));
+            left = left.saturating_add(link.copies(left));
+            seen.passing = seen.passing.saturating_add(left);
         }
+        (left, wires)
     }
 
     /// Adds a closed loop to those with the same slowest link.
@@ -375,6 +408,8 @@ impl Config {
             links.collect()
         };
         let (there, back) = (links(&flow.forward), links(&flow.reverse));
+        let wires = |way: &[Hop], links: &[usize]| (way.len() - links.len()) as u64;
+        let wires = (wires(&flow.forward, &there), wires(&flow.reverse, &back));
         let frame = flow.full_frame();
         let slowest = there
             .iter()
@@ -386,8 +421,11 @@ impl Config {
         // The initial window may be lost, and is sent again then.
         let started = sent.loops.saturating_mul(2 * sent.window + STARTED);
         group.started = group.started.saturating_add(started.min(sent.packets));
-        let least = trips.saturating_mul(sent.loops.saturating_mul(LEAST_WINDOW));
+        let smallest = (sent.cc).map_or(USUAL_LEAST_WINDOW, |cc| cc.least_window().into());
+        let least = trips.saturating_mul(sent.loops.saturating_mul(smallest));
         group.least = group.least.saturating_add(least);
+        group.least_window = group.least_window.max(smallest);
+        group.by_steps |= sent.cc.is_some_and(|cc| cc.reduces_by_steps());
         let packets = (sent.packets).min(if slowest.is_none() { paths } else { u64::MAX });
         group.packets = group.packets.saturating_add(packets);
         let windows = window.saturating_mul(sent.loops).min(sent.packets);
@@ -396,6 +434,8 @@ impl Config {
             .delay(&flow.forward)
             .saturating_add(self.delay(&flow.reverse));
         group.delay = group.delay.max(delay);
+        group.wires.0 = group.wires.0.max(wires.0);
+        group.wires.1 = group.wires.1.max(wires.1);
         group.frame = group.frame.min(frame);
         group.markable |= markable;
         for n in there {
@@ -419,34 +459,47 @@ impl Config {
         let carried = slowest.map_or(u64::MAX, |n| {
             self.links[n].carries(self.duration, group.frame)
         });
-        // In slow start, what a link and its queue hold may be sent twice.
-        let held = slowest.map_or(0, |n| {
-            let limit = self.links[n].qdisc.footprint();
-            let room = limit.packets.min(limit.bytes / group.frame.0);
-            room.saturating_add(share_of_time(carried, group.delay, self.duration))
-        });
+        let arriving = carried.min(group.packets);
+        // Least windows that the link carries are not lost for lack of room. Of each other, one packet arrives, and
+        // half of the rest is lost: no more was in 11,000 random scenarios.
+        let of_least = arriving.saturating_mul(group.least_window.saturating_sub(1)) / 2;
+        let of_least = group.least.saturating_sub(carried).min(of_least);
+        let (held, overshoot) = self.slow_start(carried, group);
         let parts = [
             carried,
             carried / PACKETS_PER_DROP,
-            held.min(carried),
+            overshoot,
             group.started,
-            // Least windows that the link carries are not lost for lack of room.
-            (group.least.saturating_sub(carried)).min(carried.saturating_mul(LOST_OF_LEAST)),
+            of_least,
         ];
-        let most = parts.into_iter().fold(0, u64::saturating_add);
-        let packets = group.packets.min(most);
+        let by_link = parts.into_iter().fold(0, u64::saturating_add);
+        // What links and queues hold at once is not lost.
+        let by_demand = (group.packets.saturating_add(of_least))
+            .saturating_add(overshoot.min(arriving).saturating_sub(held));
+        let packets = by_demand.min(by_link);
         load.packets = load.packets.saturating_add(packets);
         let flying = share_of_time(packets, group.delay, self.duration).min(group.windows);
         load.in_flight = load.in_flight.saturating_add(flying);
         let mut outstanding = flying;
-        for (&n, &(data, acks)) in &group.links {
+        // Packets that are lost for lack of room leave no link.
+        let passing = carried.saturating_add(group.started);
+        let passing = packets.min(passing);
+        let copies = group.links.keys().map(|&n| self.links[n].copies(passing));
+        let passing = copies.fold(passing, u64::saturating_add);
+        let acks = passing / PACKETS_PER_ACK;
+        let (there, back) = group.wires;
+        let wires = (passing.saturating_mul(there)).saturating_add(acks.saturating_mul(back));
+        load.events = load.events.saturating_add(wires);
+        for (&n, &(data, is_way_back)) in &group.links {
             let seen = &mut crossing[n];
-            let ways = u64::from(data) + u64::from(acks);
+            let ways = u64::from(data) + u64::from(is_way_back);
             seen.closed = seen.closed.saturating_add(packets.saturating_mul(ways));
+            seen.passing = (seen.passing)
+                .saturating_add(u64::from(data) * passing)
+                .saturating_add(u64::from(is_way_back) * acks);
             if data {
                 seen.windows = seen.windows.saturating_add(group.windows.min(packets));
-                let limit = self.links[n].qdisc.footprint();
-                let room = limit.packets.min(limit.bytes / group.frame.0);
+                let room = self.links[n].room(group.frame);
                 outstanding = outstanding.saturating_add(room.min(packets));
             } else {
                 seen.windows = seen.windows.saturating_add(group.windows.min(packets) / 2);
@@ -457,6 +510,31 @@ impl Config {
         load.unacknowledged = load
             .unacknowledged
             .saturating_add(outstanding.min(group.windows));
+    }
+
+    /// What the links and queues of closed loops hold, and the packets that are lost because slow start exceeds it. The
+    /// acknowledgements that wait let a window grow further: they stand for packets that have arrived.
+    fn slow_start(&self, carried: u64, group: &Shared) -> (u64, u64) {
+        let mut held = share_of_time(carried, group.delay, self.duration);
+        let mut acknowledged = 0_u64;
+        for (&n, &(data, acks)) in &group.links {
+            if data {
+                held = held.saturating_add(self.links[n].room(group.frame));
+            }
+            if acks {
+                let room = self.links[n].room(PURE_ACK);
+                acknowledged = acknowledged.saturating_add(room.saturating_mul(PACKETS_PER_ACK));
+            }
+        }
+        let window = held.saturating_add(acknowledged).min(carried);
+        if !group.by_steps {
+            return (held, window);
+        }
+        // A window grows and falls by a packet per arrival, so it is at most half of what the link carries. Falling, it
+        // is sent once per round trip, in which `held` packets arrive.
+        let most = u128::from(window.min(carried / 2));
+        let lost = u64::try_from(most * most / (2 * u128::from(held.max(1))));
+        (held, window.max(lost.unwrap_or(u64::MAX)))
     }
 
     fn of_link(&self, link: &LinkConfig, crossing: &Crossing) -> LinkLoad {
@@ -476,8 +554,7 @@ impl Config {
         let excess = u64::try_from(excess)
             .unwrap_or(u64::MAX)
             .max(crossing.open.min(BURST));
-        let limit = link.qdisc.footprint();
-        let room = limit.packets.min(limit.bytes / crossing.least.max(1));
+        let room = link.room(Bytes(crossing.least.max(1)));
         let signals = if crossing.markable {
             crossing.closed
         } else {
@@ -485,6 +562,8 @@ impl Config {
         };
         LinkLoad {
             arrivals: crossing.open.saturating_add(crossing.closed),
+            largest: crossing.most,
+            departures: crossing.passing,
             waiting: excess.saturating_add(crossing.windows).min(room),
             signals: crossing.open.saturating_add(signals),
         }

@@ -127,6 +127,102 @@ fn the_slow_link_of_the_acknowledgements_does_not_limit_a_download() {
     }
 }
 
+/// The load of connections with this control on 10 Mbit/s for 10 s.
+fn of_control(cc: &str, up: &str, more: &str) -> Load {
+    load(&format!(
+        "qdisc = \"{up}\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\ncc = \"{cc}\"\n{more}"
+    ))
+}
+
+#[test]
+fn smallest_windows_may_be_lost() {
+    let packets = |cc: &str| of_control(cc, "pfifo", "count = 100\n").packets;
+    // Windows of 4 segments instead of 2: of 8,256 packets, 12,384 and 4,128 more.
+    assert_eq!(packets("bbr") - packets("reno"), 8_256);
+    assert_eq!(packets("bbr3"), packets("bbr"));
+    assert_eq!(packets("bbr cwnd_min_target 2"), packets("reno"));
+    // The link carries them.
+    let one = |cc: &str| of_control(cc, "pfifo", "").packets;
+    assert_eq!(one("bbr"), one("reno"));
+    // They may be lost from a short transfer too.
+    let short = |cc: &str| of_control(cc, "pfifo", "count = 100\nbytes = \"10kb\"\n").packets;
+    assert!(short("bbr") > short("reno"));
+}
+
+#[test]
+fn slow_start_loses_what_links_and_queues_hold() {
+    let packets = |cc: &str, up: &str| of_control(cc, up, "").packets;
+    // 1,000 acknowledgements that wait stand for 2,000 packets.
+    let shallow = packets("cubic", "pfifo limit 10");
+    assert!(
+        (8_256 * 5 / 4 + 2_010..8_256 * 5 / 4 + 2_100).contains(&shallow),
+        "{shallow}"
+    );
+    assert_eq!(packets("cubic", "pfifo limit 110"), shallow + 100);
+    // From 2,030 packets, the window falls by one per packet, and 30 arrive per round trip.
+    assert!(packets("prague", "pfifo limit 10") > 10 * shallow / 2);
+    assert_eq!(
+        packets("prague", "pfifo limit 10000"),
+        packets("cubic", "pfifo limit 10000")
+    );
+    // The driver of a radio has a queue of 1,000 packets.
+    let radio = |more: &str| {
+        let rest = format!(
+            "qdisc = \"pfifo limit 10\"\nmedium = {{ type = \"wifi\"{more} }}\n\
+             [[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\n"
+        );
+        load(&rest).packets
+    };
+    let driver = radio("") - radio(", driver = \"100p\"");
+    assert_eq!(driver, 900);
+}
+
+#[test]
+fn packets_that_are_dropped_leave_no_link() {
+    let udp = |rate: &str| {
+        load(&format!(
+            "qdisc = \"codel\"\n[[traffic]]\ntype = \"udp\"\ndirection = \"up\"\nrate = \"{rate}\"\npayload = \"1250b\"\n"
+        ))
+    };
+    // Each is sent, leaves its link and arrives.
+    let half = udp("5mbit");
+    assert!(
+        (3 * half.packets..3 * half.packets + 300).contains(&half.events),
+        "{half:?}"
+    );
+    let flood = udp("100mbit");
+    assert!(
+        (100_000 + 2 * 9_675..120_000).contains(&flood.events),
+        "{flood:?}"
+    );
+    // Copies are answered.
+    let pings = |duplicate: &str| {
+        load(&format!(
+            "qdisc = \"codel\"\nduplicate = \"{duplicate}\"\n[[traffic]]\ntype = \"ping\"\ndirection = \"up\"\ninterval = \"20ms\"\n"
+        ))
+        .packets
+    };
+    assert_eq!(pings("0%"), 2 * 501);
+    assert!((2 * 501 + 150..2 * 501 + 250).contains(&pings("30%")));
+}
+
+#[test]
+fn an_application_gets_no_more_than_its_link_carries() {
+    let transactions = |keys: &str| {
+        load(&format!(
+            "qdisc = \"pfifo\"\n[[traffic]]\ndirection = \"up\"\n{keys}"
+        ))
+        .transactions
+    };
+    // 11,954,688 bytes of 8,256 packets.
+    let request = "type = \"request\"\nbytes = \"1mb\"\nthink = \"0s\"\n";
+    assert_eq!(transactions(request), 11 + 1);
+    let dash = "type = \"dash\"\nladder = [\"80mbit\"]\nsegment = \"1s\"\n";
+    assert_eq!(transactions(dash), 1 + 1);
+    let page = "type = \"web\"\npage = \"objects50\"\nthink = \"0s\"\n";
+    assert!(transactions(page) < 100);
+}
+
 #[test]
 fn an_application_sends_at_most_what_its_parameters_ask_for() {
     let packets = |keys: &str| of_application(keys).packets;

@@ -109,7 +109,7 @@ def executed(
     executor = loky.get_reusable_executor(
         max_workers=workers, timeout=60, initializer=_depend_on, initargs=(os.getpid(),)
     )
-    memory = _core.worker_memory(workers)
+    memory = _core.worker_memory(scenario, workers=workers, runs=len(numbers), metrics=metrics)
     futures: dict[Future[bytes | Failed], int] = {
         executor.submit(_one, payload, number, backend, metrics=metrics, memory=memory): number
         for number in numbers

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -88,13 +89,10 @@ def enforced(max_memory: str | None) -> Iterator[None]:
     try:
         yield
     except _core.ScenarioError as error:
-        if error.path != "max_memory":
+        if error.path != "max_memory" or error.problem is None or allowed is None:
             raise
-        if max_memory is None:
-            message = f"{error.problem}, {DEFAULT_MEMORY}; expected a smaller scenario"
-            raise _core.ScenarioError(message) from None
-        rule = "too little for {cause}; expected more memory or a smaller scenario"
-        raise ArgumentError("max_memory", max_memory, rule, cause=error.problem) from None
+        cause = re.sub(r"(\d+) bytes", lambda found: size(int(found[1])), error.problem)
+        refuse(cause, max_memory, allowed, "a smaller scenario")
     finally:
         _ENFORCED.reset(token)
         _limit(lambda: _LIMITS.remove(allowed))
@@ -110,10 +108,11 @@ def _limit(change: Callable[[], object]) -> None:
 def refuse(cause: str, max_memory: str | None, allowed: int, instead: str) -> NoReturn:
     """Raise the error of what needs more memory than is allowed."""
     if max_memory is None:
-        message = f"{cause}, more than {size(allowed)}, {DEFAULT_MEMORY}; expected {instead}"
-        raise _core.ScenarioError(message)
+        limited = f"the limit is {size(allowed)}, {DEFAULT_MEMORY}"
+        message = f"{cause}; {limited}; expected {instead}"
+        raise _core.ScenarioError(message) from None
     rule = "too little for {cause}; expected more memory or {instead}"
-    raise ArgumentError("max_memory", max_memory, rule, cause=cause, instead=instead)
+    raise ArgumentError("max_memory", max_memory, rule, cause=cause, instead=instead) from None
 
 
 def estimate(

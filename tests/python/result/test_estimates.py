@@ -12,12 +12,9 @@ EACH = 60
 GROUPS = 50
 # Packets of a scenario, at most: a second of CPU time.
 LARGE = {True: 60_000, False: 400_000}
-# The estimate is at most this many times too high in the median of the first group and of others:
-# groups are small, and their medians vary up to 5.4.
-FACTOR = {True: 5, False: 6}
-# Seeds whose packets exceed the estimate, by 24 and 3 %: Prague repeats most of its packets while
-# FQ-PIE drops nearly all of them, and five slow starts at once cross a radio.
-EXCEEDED = {757: 1.25, 2600: 1.04}
+# The estimate is at most this many times too high in the median of a group. That of all scenarios
+# is 2.8 for packets and 3.0 for events; groups are small, and their medians vary up to 4.4.
+FACTOR = 4.5
 
 
 @pytest.mark.parametrize(
@@ -38,10 +35,8 @@ def test_the_estimate_of_random_scenarios_is_an_upper_bound(group: int) -> None:
     )
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(rows) > EACH / 2
-    for name in ("packets", "memory"):
-        pairs = [(row[name], row) for row in rows]
-        allowed = EXCEEDED if name == "packets" else {}
-        over = [row for (real, most), row in pairs if real > most * allowed.get(row["seed"], 1.0)]
+    for name in ("packets", "events", "memory"):
+        over = [row for row in rows if row[name][0] > row[name][1]]
         assert not over, f"{name}: {over}"
-        ratio = statistics.median(most / max(real, 1) for (real, most), _ in pairs)
-        assert ratio <= FACTOR[group == 0], f"{name}: {ratio}"
+        ratio = statistics.median(most / max(real, 1) for real, most in (row[name] for row in rows))
+        assert ratio <= FACTOR, f"{name}: {ratio}"

@@ -1,4 +1,4 @@
-"""Measure random scenarios: packets and memory beside their estimates."""
+"""Measure random scenarios: packets, events and memory beside their estimates."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from support import random_scenarios
 
 
 def measured(first: int, number: int, most: int) -> Iterator[dict[str, Any]]:
-    """Run scenarios; yield packets and peak of the resident memory, each beside its estimate."""
+    """Run scenarios; yield packets, events and peak memory, each beside its estimate."""
     status = Path("/proc/self/status")
 
     def resident(key: str) -> int:
@@ -48,9 +48,11 @@ def measured(first: int, number: int, most: int) -> Iterator[dict[str, Any]]:
         if estimate["packets"] > most:
             continue
         packets, growth = run(tree)
+        events = _core.simulated_events(checked)
         yield {
             "seed": seed,
             "traffic": [block["type"] for block in tree["traffic"]],  # type: ignore[attr-defined]
             "packets": (packets, estimate["packets"]),
+            "events": (events, estimate["events"]),
             "memory": (empty + growth, estimate["peak_memory_bytes"]),
         }

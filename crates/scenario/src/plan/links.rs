@@ -140,6 +140,49 @@ impl LinkConfig {
             .as_nanos()
     }
 
+    /// Events of the simulator per packet of this size that leaves, at most: it waits for credit or for opportunities, it
+    /// leaves, and it arrives behind the link.
+    pub(crate) fn events_per_packet(&self, size: Bytes) -> u64 {
+        const OF_RADIO: u64 = 5;
+        let leaving = if self.radio.is_some() {
+            OF_RADIO
+        } else if self.trace.is_some() {
+            1 + self
+                .encapsulation
+                .charged(size)
+                .0
+                .div_ceil(Trace::OPPORTUNITY.0)
+        } else if self.shaper == Shaper::Serial {
+            1
+        } else {
+            2
+        };
+        leaving + u64::from(self.is_uneven() || self.delay > Duration::ZERO)
+    }
+
+    /// Copies of `count` packets that it delivers, but for one run in 10^9.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float saturates"
+    )]
+    pub(crate) fn copies(&self, count: u64) -> u64 {
+        let mean = real(count) * self.line.duplicate;
+        (mean + 6.0 * mean.sqrt()).ceil() as u64
+    }
+
+    /// Frames of this size that may wait in its queue and that of its driver.
+    pub(crate) fn room(&self, frame: Bytes) -> u64 {
+        let limit = self.qdisc.footprint();
+        let driver = self.radio.as_ref().map_or(0, |radio| match radio.driver {
+            DriverLimit::Packets(most) => most.into(),
+            DriverLimit::Airtime(most) => {
+                most.as_nanos() / self.serialisation(frame).as_nanos().max(1) + 1
+            }
+        });
+        (limit.packets.min(limit.bytes / frame.0)).saturating_add(driver)
+    }
+
     /// Full-sized frames that it lets pass in `time`.
     pub(crate) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
         if let Some(trace) = &self.trace {

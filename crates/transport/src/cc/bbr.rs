@@ -509,6 +509,10 @@ impl Control for BbrParams {
     fn build(&self, setup: &Setup) -> Bbr {
         Bbr::new(*self, setup.seed)
     }
+
+    fn least_window(&self) -> u32 {
+        self.cwnd_min_target.into()
+    }
 }
 
 parameters! {

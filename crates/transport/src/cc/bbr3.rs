@@ -359,6 +359,10 @@ impl Control for Bbr3Params {
     fn build(&self, setup: &Setup) -> Bbr3 {
         Bbr3::new(*self, setup.seed)
     }
+
+    fn least_window(&self) -> u32 {
+        self.min_pipe_cwnd.into()
+    }
 }
 
 parameters! {

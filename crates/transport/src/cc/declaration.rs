@@ -78,6 +78,17 @@ pub(crate) trait Control {
         Self::DECLARATION.slow_starts.first().copied()
     }
 
+    /// The smallest congestion window while packets are lost, in segments.
+    fn least_window(&self) -> u32 {
+        2
+    }
+
+    /// Whether the window falls by one segment per acknowledgement after losses, without the proportional rate reduction
+    /// (RFC 6937) that other senders do.
+    fn reduces_by_steps(&self) -> bool {
+        false
+    }
+
     /// Why these values contradict each other, if they do.
     fn conflict(&self) -> Option<String> {
         None

@@ -94,6 +94,10 @@ impl Control for LedbatParams {
             capped: None,
         }
     }
+
+    fn least_window(&self) -> u32 {
+        self.min_cwnd.into()
+    }
 }
 
 /// `gain` of 1, as it is kept.

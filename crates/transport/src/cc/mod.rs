@@ -125,6 +125,20 @@ macro_rules! controls {
                 }
             }
 
+            /// The smallest congestion window while packets are lost, in segments.
+            pub fn least_window(&self) -> u32 {
+                match self {
+                    $(Self::$kind(params, ..) => params.least_window(),)+
+                }
+            }
+
+            /// Whether the window falls by one segment per acknowledgement after losses.
+            pub fn reduces_by_steps(&self) -> bool {
+                match self {
+                    $(Self::$kind(params, ..) => params.reduces_by_steps(),)+
+                }
+            }
+
             /// The slow-start threshold of a new connection.
             pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
                 match self {

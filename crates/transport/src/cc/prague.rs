@@ -127,6 +127,10 @@ impl Control for PragueParams {
             slow_srtt: 0.0,
         }
     }
+
+    fn reduces_by_steps(&self) -> bool {
+        true
+    }
 }
 
 /// A number kept in 1024ths.
