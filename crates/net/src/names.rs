@@ -44,9 +44,9 @@ pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<
 }
 
 /// How many insertions, deletions, substitutions and exchanges of neighbours lead from `a` to `b`
-/// (optimal string alignment).
+/// (optimal string alignment), whatever their case.
 fn edits(a: &str, b: &str) -> usize {
-    let (a, b) = (a.chars().take(LONGEST), b.chars().take(LONGEST));
+    let (a, b) = (letters(a), letters(b));
     let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
     // The row before `above`, and the letter of `above`.
     let mut two_above = row;
@@ -67,6 +67,11 @@ fn edits(a: &str, b: &str) -> usize {
         last_x = Some(x);
     }
     row[b.count()]
+}
+
+/// The first letters of a name, in lower case.
+fn letters(name: &str) -> impl Iterator<Item = char> + Clone {
+    name.chars().take(LONGEST).map(|letter| letter.to_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -102,6 +107,7 @@ mod tests {
         assert_eq!(nearest("rtae"), Some("rate"));
         assert_eq!(nearest("relays"), Some("delay"));
         assert_eq!(nearest("raters"), Some("rate"));
+        assert_eq!(nearest("RATE"), Some("rate"));
     }
 
     #[test]

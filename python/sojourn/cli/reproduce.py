@@ -1,6 +1,7 @@
 """``sojourn reproduce``: reproduce published works and judge their claims."""
 
 import contextlib
+import difflib
 import json
 import os
 import time
@@ -348,8 +349,10 @@ def _names(study: str, folder: Path, figures: Sequence[str]) -> list[str]:
 
 def _study(name: str, folder: Path) -> Study:
     if name not in _known(folder):
-        accepted = ", ".join([*_known(folder), EVERY])
-        message = f'unknown study "{name}"; expected one of {accepted}'
+        known = [*_known(folder), EVERY]
+        near = difflib.get_close_matches(name, known, n=1)
+        instead = f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
+        message = f'unknown study "{name}"; {instead}'
         raise _core.ScenarioError(message)
     return studies.load(folder / name)
 

@@ -72,20 +72,25 @@ def rfc7928(
     session.note_queues(*texts(plan.queues))
     planned = scenarios(plan, dict(assignment(text) for text in change))
     run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
-    reports: list[Rfc7928Report] = []
+    written: list[tuple[Rfc7928Report, Path]] = []
+    interrupted = False
     with progress_bar(Work(runs=planned.runs)) as progress:
         run.progress = progress
-        for tested, built in planned.queues:
-            try:
+        try:
+            for tested, built in planned.queues:
                 report = report_on(tested, built, planned, runner=run)
-            except _InterruptedError:
-                return _interrupted(run, reports, out)
-            file = report.save(out)
-            reports.append(report)
-            with tolerated():
-                if not json:
-                    _show(report, everything=everything)
-            say(f"wrote report to {file}")
+                written.append((report, report.save(out)))
+        except _InterruptedError:
+            interrupted = True
+    reports = [report for report, _ in written]
+    # After the progress bar, which would share a line with the first text.
+    for report, file in written:
+        with tolerated():
+            if not json:
+                _show(report, everything=everything)
+        say(f"wrote report to {file}")
+    if interrupted:
+        return _interrupted(run, reports, out)
     run.discard()
     with tolerated():
         if json:

@@ -158,8 +158,11 @@ def link_rates(text: str) -> Rates:
     --------
     >>> link_rates("10/1mbit")
     Rates(down='10mbit', up='1mbit', layer=None)
+    >>> link_rates("10 Mbit/s").up
+    '10Mbit'
     """
-    found = _LINK.fullmatch(text.strip())
+    # Units as tables write them: 10 Mbit/s.
+    found = _LINK.fullmatch(re.sub(r"(?i)(?<=bit)/s\b| ", "", text))
     if found is None or not (found["down_unit"] or found["unit"]):
         rule = "expected down/up with a unit, such as 10/1mbit, or one rate"
         raise ArgumentError("link", text, rule)
@@ -247,6 +250,8 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         near = nearest(name)
         names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
         instead = names if near is None else f'did you mean "{near}"?'
+        if re.search(r"[, ]", name):
+            instead = f"join several with +, such as {'+'.join(re.split(r'[, ]+', name))}"
         raise invalid_value("traffic", name, instead)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [

@@ -443,3 +443,37 @@ def test_a_long_first_run_shows_the_total_and_an_estimate(tmp_path: Path) -> Non
     assert code == 130
     assert "0/2" in output
     assert "/?" not in output
+
+
+ANSWERS = {
+    "run": (["run", "FILE"], r"With fq, a ping under load takes|Too few runs|No arm"),
+    "advise": (["advise", "cake", "--preset", "vdsl", "--shares", "95"], r"Set SQM to cake: "),
+    "sweep": (["sweep", "FILE", "-p", "rtt=20ms,60ms"], r"[\w ]+ in \S+: from .* to "),
+    "test": (["test", "FILE"], r"2 passed, 0 failed"),
+    "tune": (
+        ["tune", "FILE", "--arm", "fq", "--objective", "min ping_ms_p99", "-p", "rtt=20ms,60ms"],
+        r"Proposed: rtt=",
+    ),
+    "rfc7928": (["rfc7928", "codel", "--section", "5.1.1"], r"of 1 directions .* 1 confirmed"),
+}
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("command", ANSWERS)
+def test_the_answer_comes_in_the_first_twelve_lines(
+    scenario: sj.Scenario, tmp_path: Path, command: str, width: int
+) -> None:
+    expected = '\n[[expect]]\nthat = "ping_ms_p99 < 4000"\n'
+    (tmp_path / "FILE").write_text(scenario.to_toml() + expected, encoding="utf-8")
+    words, answer = ANSWERS[command]
+    few = ["--trials", "3"] if command == "tune" else ["--replications", "2"]
+    code, seen = terminal(
+        [*words, *(few if command != "rfc7928" else [])],
+        tmp_path,
+        {"NO_COLOR": "1", "COLUMNS": f"{width}"},
+    )
+    assert code in {0, 1}, seen
+    # Lines of progress are drawn over.
+    lines = [line.split("\r")[-1] for line in unstyled(seen).replace("\r\n", "\n").splitlines()]
+    kept = [line for line in lines if not line.startswith("runs ")]
+    assert re.search(answer, " ".join(kept[:12])), "\n".join(kept[:20])

@@ -35,8 +35,14 @@ impl<L> RedParams<L> {
         let wlog = wlog(min, burst, self.avpkt).ok_or_else(|| {
             let least = min.0.div_ceil(self.avpkt.0.max(1));
             if u64::from(burst) < least {
+                // Of a limit in packets, too few bytes.
+                let bytes = if self.min.is_none() && self.max.is_none() {
+                    format!("; the limit of {} counts bytes", self.limit)
+                } else {
+                    String::new()
+                };
                 format!(
-                    "burst {burst} is too small for min {min}; expected at least {least} (min / avpkt)"
+                    "burst {burst} is too small for min {min}; expected at least {least} (min / avpkt){bytes}"
                 )
             } else {
                 format!("burst {burst} is too large for min {min}; raise min or lower burst")
