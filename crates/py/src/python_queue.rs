@@ -229,7 +229,8 @@ impl Qdisc<Ticket> for PythonQueue {
                 return Ok(None);
             }
             let Ok(packet) = packet.cast::<PyPacket>() else {
-                let message = format!("expected a packet or None, not {packet}");
+                let kind = packet.get_type();
+                let message = format!("expected a packet or None, not {}", kind.name()?);
                 return Err(PyTypeError::new_err(message));
             };
             packet.get().leave(&self.actions).map(Some)

@@ -46,7 +46,7 @@ def _metric(row: Mapping[str, Any]) -> Metric:
 
 
 def _number(value: float | None, metric: Metric) -> str:
-    return MISSING if value is None else f"{value:.{metric.digits}f}"
+    return MISSING if value is None else f"{value:z.{metric.digits}f}"
 
 
 def answer(table: pl.DataFrame) -> str:

@@ -281,7 +281,9 @@ def _put_table(
     whole = [list(range(len(head)))]
     blocks = whole if words == len(head) else _blocks(head, rows, console.width, lead)
     for columns in blocks:
-        table = Table(title=Text(title), title_justify="left", title_style="bold")
+        # Not the title of the table, which would be wrapped at its width.
+        console.print(Text(title, style="bold"))
+        table = Table()
         for index in columns:
             justify: Literal["left", "right"] = "left" if index < words else "right"
             table.add_column(Text(_stacked(head[index])), justify=justify)

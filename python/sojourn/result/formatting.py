@@ -90,9 +90,9 @@ def estimate(mean: float | None, low: float | None, high: float | None, metric: 
         return "–"
     half = 0.0 if low is None or high is None else (high - low) / 2.0
     if low is None:
-        return f"{mean:.{metric.digits}f}"
+        return f"{mean:z.{metric.digits}f}"
     places = _places(half, metric)
-    return f"{mean:.{places}f} ±{half:.{places}f}"
+    return f"{mean:z.{places}f} ±{half:.{places}f}"
 
 
 def interval(low: float | None, high: float | None, metric: Metric) -> str:
@@ -101,7 +101,7 @@ def interval(low: float | None, high: float | None, metric: Metric) -> str:
         return ""
     half = (high - low) / 2.0
     places = _places(half, metric)
-    return f"{low:.{places}f} to {high:.{places}f}"
+    return f"{low:z.{places}f} to {high:z.{places}f}"
 
 
 def change(row: Mapping[str, float | None], metric: Metric) -> str:

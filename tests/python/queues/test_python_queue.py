@@ -322,7 +322,7 @@ def test_a_class_and_an_object_are_not_confused_silently(
     ("method", "message"),
     [
         ("def enqueue(self, now, packet): pass", "not kept, returned or dropped"),
-        ("def dequeue(self, now): return 7", "expected a packet or None, not 7"),
+        ("def dequeue(self, now): return 7", "expected a packet or None, not int"),
         (
             "def enqueue(self, now, packet): packet.drop(); packet.drop()",
             "the packet has left the queue",

@@ -17,6 +17,7 @@ GOODPUT = Metric(column="goodput_up_mbit_per_s", label="goodput up", unit="Mbit/
         (5.0, 5.0, 5.0, "5.00 ±0.00"),
         (5.0, None, None, "5.00"),
         (None, None, None, "–"),
+        (-0.001, None, None, "0.00"),
     ],
 )
 def test_an_estimate_has_the_digits_it_deserves(
