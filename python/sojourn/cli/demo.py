@@ -7,7 +7,7 @@ from typing import Annotated
 from sojourn.cli import session
 from sojourn.cli.options import REPORT
 from sojourn.cli.plans import command
-from sojourn.cli.tables import print_note, print_table
+from sojourn.cli.tables import print_aligned, print_note
 from sojourn.execute.compare import ComparePlan, access_link
 from sojourn.execute.run import RunPlan
 from sojourn.report.answer import LATENCY, UPLOADS, answer
@@ -67,6 +67,6 @@ def _show(result: Result) -> None:
     )
     print()
     head = ["queue", *(heading for _, _, heading in columns)]
-    print_table(head, rows, title=f"means of {runs} ± half the 95 % interval")
+    print_aligned(head, rows, title=f"means of {runs} ± half the 95 % interval")
     if sentence := answer(shown):
         print_note(sentence)

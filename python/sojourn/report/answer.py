@@ -17,6 +17,9 @@ SAME_PERCENT = 1.0
 # A direction in which every arm carries less than this in Mbit/s has calls and no transfers.
 LEAST_MBIT = 0.3
 DOUBLED_PERCENT = 100.0
+# Applications that are named, and their metrics: the first one that an application has.
+APPLICATIONS = 2
+FELT = ("mos_mean", "rpm_mean", "bitrate_mbit_per_s_mean", "duration_s_mean")
 
 
 def answer(shown: ResultView) -> str | None:
@@ -51,7 +54,8 @@ def answer(shown: ResultView) -> str | None:
     remaining = shown.whole.estimates[best, LATENCY]["mean"]
     return (
         f"With {best}, a ping under load takes {_longer(remaining)} than on an idle line instead "
-        f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}."
+        f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}"
+        f"{_applications(shown, best)}."
     )
 
 
@@ -121,6 +125,23 @@ def _goodputs(shown: ResultView, arm: str) -> str:
         if change is not None and base > 0 and most > LEAST_MBIT:
             clauses.append(f"{name} {_change(change, base)}")
     return f"; {', '.join(clauses)}" if clauses else ""
+
+
+def _applications(shown: ResultView, arm: str) -> str:
+    """Say what the arm changes in the main metric of each application, such as the MOS of calls."""
+    clauses = []
+    for section in shown.applications:
+        has = {metric.column: metric for metric in section.metrics}
+        metric = next((has[column] for column in FELT if column in has), None)
+        change = None if metric is None else _row(section.differences, arm, metric.column)
+        if metric is None or change is None or not change["significant"]:
+            continue
+        here, there = (
+            section.estimate(one, metric).split(" ±")[0] for one in (arm, shown.baseline)
+        )
+        unit = f" {metric.unit}" if metric.unit else ""
+        clauses.append(f"{section.name}: {metric.label} {here}{unit} instead of {there}{unit}")
+    return "".join(f"; {clause}" for clause in clauses[:APPLICATIONS])
 
 
 def _change(change: Row, base: float) -> str:

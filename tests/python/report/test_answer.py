@@ -138,3 +138,25 @@ def test_without_pings_the_main_difference_is_named() -> None:
     assert answer(shown(fq={UP: (-1.0, 0.5, 2.0)})) == "No arm differs clearly from fifo."
     few = answer(shown(n=4, fq={UP: (1.0, 2.0, 3.0)}))
     assert few == "Too few runs to judge: 4 runs in an arm; expected at least 5."
+
+
+def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> None:
+    latency = (-1001.0, -1000.0, -999.0)
+    plain = compared(BASE, fq={LATENCY: latency})
+    mos = next(metric for metric in of_scope("application") if metric.column == "mos_mean")
+
+    def answered(*, significant: bool) -> str | None:
+        numbers = {"n": 10, "low": None, "high": None}
+        rows = {("fifo", "mos_mean"): {"mean": 1.0, **numbers}}
+        rows["fq", "mos_mean"] = {"mean": 4.38, **numbers}
+        change = {"mean": 3.38, "significant": significant, "n": 10}
+        call = Section(
+            name="voip up",
+            metrics=[mos],
+            estimates=rows,
+            differences={("fq", "mos_mean"): change},
+        )
+        return answer(replace(plain, applications=[call]))
+
+    assert str(answered(significant=True)).endswith("; voip up: MOS 4.38 instead of 1.00.")
+    assert "voip" not in str(answered(significant=False))
