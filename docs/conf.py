@@ -72,6 +72,9 @@ nitpick_ignore = [
     ("py:class", "sojourn.rfc7928_suite.suite.Characterisation"),
 ]
 
+# Options such as --strict keep their two hyphens.
+smartquotes = False
+
 # MyST
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

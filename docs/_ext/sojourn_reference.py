@@ -130,6 +130,8 @@ def _write_cli(folder: Path) -> None:
     for one in command.commands.values():
         for each in (one, *getattr(one, "commands", {}).values()):
             show_rare(each)
+            # Typer cuts longer summaries in the list of commands.
+            each.short_help = each.help.partition("\n\n")[0]
     context = typer.Context(command, info_name="sojourn")
     text = get_docs_for_click(obj=command, ctx=context, name="sojourn")
     _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))

@@ -24,22 +24,24 @@ from sojourn.errors import QueueWarning
 
 # Subcommands by the heading of the help, in its order: name, module and function.
 COMMANDS = {
-    "Compare": (
+    "Compare and set up": (
         ("demo", "demo", "demo"),
         ("compare", "compare", "compare"),
         ("run", "run", "run"),
+        ("advise", "advise", "advise"),
+        ("new-queue", "new_queue", "new_queue"),
+    ),
+    "Sweep and test": (
         ("sweep", "sweep", "sweep"),
         ("test", "test", "test"),
-        ("advise", "advise", "advise"),
         ("rfc7928", "rfc7928", "rfc7928"),
-        ("new-queue", "new_queue", "new_queue"),
     ),
     "Search": (
         ("tune", "search", "tune"),
         ("sensitivity", "search", "sensitivity"),
         ("adversary", "search", "adversary"),
     ),
-    "Measure with real packets": (
+    "Real packets": (
         ("live", "live", "live"),
         ("agree", "agree", "agree"),
         ("doctor", "reference", "doctor"),

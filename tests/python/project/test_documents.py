@@ -1,6 +1,7 @@
 """What documents show is true."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -238,6 +239,23 @@ def test_the_readme_shows_what_the_command_prints(sojourn: Command) -> None:
     lines = shown[2].splitlines()
     assert len(lines) == 10
     assert [line[: len(left)] for line, left in zip(printed, lines, strict=False)] == lines
+
+
+def test_the_readme_says_when_to_use_each_command() -> None:
+    table = sections("README.md")["Which command when"]
+    named = re.findall(r"`sojourn ([a-z0-9-]+)", table)
+    commands = [name for panel in app.COMMANDS.values() for name, _, _ in panel]
+    assert set(named) == set(commands)
+
+
+def test_the_reference_of_the_command_line_has_whole_summaries(tmp_path: Path) -> None:
+    write = "import sys, pathlib; import sojourn_reference as r; r._write_cli(pathlib.Path.cwd())"
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "docs" / "_ext")}
+    subprocess.run([sys.executable, "-c", write], cwd=tmp_path, env=path, check=True)
+    text = (tmp_path / "cli.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\* `([a-z0-9-]+)`: (.*)", text, re.MULTILINE)
+    assert len(listed) > 20
+    assert [line for line in listed if not line[1].endswith(".") or "..." in line[1]] == []
 
 
 def test_the_own_queue_of_the_readme_runs_as_shown(sojourn: Command, tmp_path: Path) -> None:
