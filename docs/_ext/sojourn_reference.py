@@ -43,7 +43,14 @@ GROUPS = {
     "traffic": ("Traffic", "Traffic over the links."),
     "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
-    "result": ("Results", "Running a scenario, and what a run yields."),
+    "result": ("Runs and results", "Running a scenario, and what a run yields."),
+    "sweep": ("Sweeps", "Running a scenario with many values of its parameters."),
+    "search": ("Searches", "The best values, those that matter, and the worst case."),
+    "advice": (
+        "Advice and RFC 7928",
+        "Settings for a router; a queue in the scenarios of the RFC.",
+    ),
+    "live": ("Simulated and live", "Comparing simulated runs with live ones."),
     "figures": ("Figures", "Figures of a result, drawn with matplotlib."),
     "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "testing": ("Testing", "Checks for queues of your own."),
@@ -66,12 +73,13 @@ def _group(name: str) -> str:
         (("queues",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (
-            ("result", "validity", "run", "compare", "agreement", "sweeps", "search", "advice", "rfc7928"),
-            "result",
-        ),
+        (("sweeps",), "sweep"),
+        (("search",), "search"),
+        (("advice", "rfc7928"), "advice"),
+        (("agreement",), "live"),
+        (("result", "execute"), "result"),
         (("exchange",), "exchange"),
-        (("unit",), "units"),
+        (("quantities",), "units"),
         (("figure", "plot"), "figures"),
     ):
         if any(part.startswith(words) for part in module.split(".")[1:]):
@@ -105,7 +113,8 @@ def _python_page(title: str, introduction: str, names: Iterable[str]) -> str:
 
 def _write_python(folder: Path) -> None:
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    for name in sojourn.__all__:
+    # Functions first: they are where a reader begins.
+    for name in sorted(sojourn.__all__, key=lambda name: isinstance(getattr(sojourn, name), type)):
         groups[_group(name)].append(name)
     written = []
     for group, names in groups.items():
