@@ -63,6 +63,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.advice.candidates.Candidate"),
     ("py:class", "sojourn.advice.measures.Scale"),
     ("py:class", "sojourn.agreement.comparison.FailedCheck"),
+    ("py:class", "sojourn.document.Brief"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.execute.executor.Executor"),
     ("py:class", "sojourn.queues.base.Text"),
