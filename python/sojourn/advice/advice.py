@@ -39,6 +39,7 @@ from sojourn.arguments.common import (
 )
 from sojourn.execute.run import run
 from sojourn.queues.base import Queues, texts
+from sojourn.report.answer import FEWEST, too_few
 from sojourn.result import Result
 from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
@@ -135,8 +136,23 @@ class Advice:
         return min((one for one in self.compared if one.name in steps), key=rank)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all runs are finished: an interrupted comparison recommends nothing."""
+        return self.result.complete
+
+    @property
     def answer(self) -> str:
         """What to set, and what it changes under load."""
+        replications = self.result.scenario.checked.replications
+        if not self.is_complete:
+            runs = f"{self.result.finished} of {self.result.total} runs"
+            return f"Interrupted after {runs}: no recommendation."
+        if replications < FEWEST:
+            return f"{too_few(replications)} Provisionally: {self._answer}"
+        return self._answer
+
+    @property
+    def _answer(self) -> str:
         name, without = self.recommended.name, self.mean(NO_SHAPER, PING_MS.column)
         ping = self.mean(name, PING_MS.column)
         text = writing.in_words(self.question.access, self.recommended)
@@ -146,7 +162,7 @@ class Advice:
             for what, up in (("downloads", False), ("uploads", True)):
                 change = self.change_percent(name, up=up)
                 if change is not None and name != NO_SHAPER:
-                    text += f"{', ' if up else '; '}{what} {change:+.0f} %".replace("-", "−")
+                    text += f"{', ' if up else '; '}{what} {change:+z.0f} %".replace("-", "−")
             text += "."
         return text
 
@@ -215,14 +231,12 @@ class Advice:
 
     def __repr__(self) -> str:
         """Return the answer in one line."""
-        if not self.steps_below_best:
-            return "<Advice: interrupted before a run that could be recommended>"
         return f"<Advice: {self.answer}>"
 
     def _repr_html_(self) -> str:
         """Return the answer, all candidates and the lines to copy as HTML, for notebooks."""
-        if not self.steps_below_best:
-            return markup.paragraph(repr(self))
+        if not self.is_complete:
+            return markup.paragraph("", strong=self.answer)
         lines = (
             f"{markup.paragraph('', strong=title)}<pre>{escape(text)}</pre>"
             for title, text in self.lines().items()

@@ -17,6 +17,8 @@ _TEXT = ' class="text"'
 def html(advice: Advice, device: str = DEVICE) -> str:
     """Write the page."""
     access = advice.question.access
+    if not advice.is_complete:
+        return page.html(advice.result)
     lines = "".join(
         f"<h3>{escape(title)}</h3><pre>{escape(text)}</pre>"
         for title, text in advice.lines(device).items()
@@ -38,7 +40,7 @@ def html(advice: Advice, device: str = DEVICE) -> str:
 </header>
 {notice}
 <section><h2>Before and after</h2>
-<p>What you feel {wording.TITLE}: means of {_runs(advice)}.</p>
+<p>What you feel while others in the household transfer data: means of {_runs(advice)}.</p>
 {"".join(_bars(advice, metric, scale) for metric, scale in wording.MAIN)}</section>
 {settings}
 <section><h2>How this was found</h2>
@@ -65,13 +67,19 @@ def _runs(advice: Advice) -> str:
 def _bars(advice: Advice, metric: Metric, scale: Scale | None) -> str:
     """Draw a measure of what is compared first as bars."""
     shown = wording.before_and_after(advice)
-    means = [advice.mean(one.name, metric.column) or 0.0 for one in shown]
-    longest = max(means) or 1.0
+    means = [advice.mean(one.name, metric.column) for one in shown]
+    longest = max((mean for mean in means if mean is not None), default=0.0) or 1.0
+    bars = [
+        "not measured"
+        if mean is None
+        else f'<span style="width:{100 * mean / longest:.1f}%"></span>'
+        for mean in means
+    ]
     rows = "".join(
         f'<tr><th scope="row">{escape(wording.marked(advice, one))}</th>'
-        f'<td class="bar"><span style="width:{100 * mean / longest:.1f}%"></span></td>'
+        f'<td class="bar">{bar}</td>'
         f"<td>{escape(wording.cell(advice, one, metric, scale))}</td></tr>"
-        for one, mean in zip(shown, means, strict=True)
+        for one, bar in zip(shown, bars, strict=True)
     )
     better = "more" if scale is None or scale.higher else "less"
     return (

@@ -7,7 +7,7 @@ from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, RPM, SCALES, UP_MB
 from sojourn.result.catalogue import Metric
 
 CHOSEN = "→ "
-TITLE = "while others transfer data"
+TITLE = "under load"
 # What is shown of a candidate, with its grades.
 MEASURES: tuple[tuple[Metric, Scale | None], ...] = (
     *((PING_MS if scale is PING else scale.metric, scale) for scale in SCALES),
@@ -52,7 +52,7 @@ def cell(advice: Advice, one: Candidate, metric: Metric, scale: Scale | None) ->
     change = advice.change_percent(one.name, up=metric is UP_MBIT)
     if change is None or one.kind == "none":
         return text
-    return f"{text} ({change:+.0f} %)".replace("-", "−")
+    return f"{text} ({change:+z.0f} %)".replace("-", "−")
 
 
 def estimate(advice: Advice, one: Candidate, metric: Metric) -> str:

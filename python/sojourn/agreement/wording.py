@@ -63,7 +63,8 @@ def answer(table: pl.DataFrame) -> str:
     agree = judged.filter(verdict=Verdict.AGREES).height
     clauses = ["no metric has a verdict"]
     if judged.height:
-        clauses = [f"{agree} of {formatting.counted(judged.height, 'metric')} agree"]
+        verb = "agrees" if agree == 1 else "agree"
+        clauses = [f"{agree} of {formatting.counted(judged.height, 'metric')} {verb}"]
     for verdict, forms in words.items():
         count = judged.filter(verdict=verdict).height
         clauses += [f"{count} {forms[count != 1]}"] if count else []

@@ -25,6 +25,7 @@ from sojourn.queues.base import texts
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
+from sojourn.result.validity import Severity
 from sojourn.scenario.presets import MARK, Sourced
 
 
@@ -89,10 +90,9 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
     if as_json:
         print(js.dumps(_document(advice, device), indent=2))
         return
-    if not advice.steps_below_best:
-        # Interrupted before a run that could be recommended.
-        return
     print_note(advice.answer)
+    if not advice.is_complete:
+        return
     print()
     _before_and_after(advice)
     for title, text in advice.lines(device).items():
@@ -101,10 +101,7 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
     if everything:
         _explain(advice)
     else:
-        others = counted(len(advice.compared), "configuration")
-        print_note(
-            f"--all: all {others}, the grades, and the values of the line with their sources"
-        )
+        print_note("--all: every configuration, the grades, the values of the line, all findings")
     _notes(advice, everything=everything)
 
 
@@ -151,10 +148,11 @@ def _notes(advice: Advice, *, everything: bool) -> None:
         say(f"warning: {text}")
     for notice in advice.result.provenance["notices"]:
         say(f"notice: {notice}")
-    findings = advice.result.validity.findings
-    shown = findings if everything else [one for one in findings if f"{one.severity}" == "error"]
-    for finding in shown:
-        say(f"{finding.severity}: {session.with_option(finding.text)}")
+    # Errors are printed before the answer.
+    shown = {Severity.WARNING, *([Severity.NOTE] if everything else [])}
+    for finding in advice.result.validity.findings:
+        if finding.severity in shown:
+            say(f"{finding.severity}: {session.with_option(finding.text)}")
 
 
 def _document(advice: Advice, device: str) -> dict[str, Any]:

@@ -68,5 +68,5 @@ def _show(result: Result) -> None:
     print()
     head = ["queue", *(heading for _, _, heading in columns)]
     print_aligned(head, rows, title=f"means of {runs} ± half the 95 % interval")
-    if sentence := answer(shown):
+    if sentence := answer(shown, result.validity.error):
         print_note(sentence)

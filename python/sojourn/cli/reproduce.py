@@ -31,6 +31,7 @@ from sojourn.cli.process import say
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import judged
 from sojourn.cli.tables import print_note, print_table
+from sojourn.report.answer import FEWEST
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 from sojourn.studies import bundle as bundles
@@ -470,8 +471,10 @@ def _save(
 
 def _show(verdicts: Mapping[str, Any], *, everything: bool) -> None:
     """Print the totals and how close the numbers are; on request, the claims that are not met."""
+    fewest = min(verdicts["replications"].values(), default=0)
+    what = "Verdict on" if fewest >= FEWEST else "Quick check, too few runs to judge:"
     print_note(
-        f"Verdict on {verdicts['study']} ({wording.scale(verdicts)}): "
+        f"{what} {verdicts['study']} ({wording.scale(verdicts)}): "
         f"{wording.counted(verdicts['totals'])}."
     )
     for preset in verdicts["presets"]:

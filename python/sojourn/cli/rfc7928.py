@@ -15,7 +15,7 @@ from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.tables import print_note, print_table
 from sojourn.queues.base import texts
-from sojourn.result import Result
+from sojourn.result import Result, formatting
 from sojourn.rfc7928_suite.api import (
     PreparedSuite,
     Rfc7928Plan,
@@ -163,12 +163,11 @@ def _list() -> None:
 def _show(report: Rfc7928Report, *, everything: bool) -> None:
     """Print how many directions the runs confirm and which they do not; all tables on request."""
     checked = list(report.characterisation.checked)
-    counts = {
-        words: sum(one.verdict == verdict for _, one in checked)
-        for verdict, words in (("pass", "confirmed"), ("fail", "not"), ("undecided", "undecided"))
-    }
-    counted = ", ".join(f"{count} {words}" for words, count in counts.items())
-    print_note(f"{report.queue}: of {len(checked)} directions that the RFC states, {counted}.")
+    words = {"pass": "confirmed", "fail": "not confirmed", "undecided": "undecided"}
+    verdicts = [one.verdict for _, one in checked]
+    counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in words.items())
+    directions = formatting.counted(len(checked), "direction")
+    print_note(f"{report.queue}: RFC 7928 states {directions}: {counted}.")
     shown = [(number, one) for number, one in checked if everything or one.verdict != "pass"]
     if shown:
         rows = [
@@ -176,7 +175,7 @@ def _show(report: Rfc7928Report, *, everything: bool) -> None:
             for number, one in shown
         ]
         head = ["scenario", "verdict", "comparison", "measured"]
-        print_table(head, rows, title="all" if everything else "not confirmed", words=4)
+        print_table(head, rows, title="directions" if everything else "not confirmed", words=4)
     if not everything:
         print_note("--all and the report have the measurements of all scenarios")
         return

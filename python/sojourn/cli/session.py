@@ -32,7 +32,7 @@ MAX_NOTES = 10
 # Estimates of less processor time than this say no more.
 LEAST_CPU_S = 0.01
 # A value of the scenario in the text of a finding.
-CHANGE = re.compile(r"\b(?:replications|warmup)=(?=\w)")
+CHANGE = re.compile(r"\b(?:replications|warmup|duration)=(?=\w)")
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 

@@ -25,6 +25,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.targets import opened, store_of, target
 from sojourn.expectations.judging import Judgement, Suite, failed
+from sojourn.report.answer import LATENCY
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
@@ -274,7 +275,6 @@ def _describe(planned: PreparedSweep, estimate: dict[str, Any], *, jobs: int, as
 # Rows that are printed without --all, and points of a sweep that is not executed.
 MOST = 8
 MAX_ROWS = 60
-LATENCY = "induced_latency_ms"
 
 
 def show(

@@ -35,7 +35,7 @@ def show(
         print(json.dumps({**document(result), **expected}, indent=2))
         return
     shown = view(result)
-    if sentence := answer(shown):
+    if sentence := answer(shown, result.validity.error):
         print_note(sentence)
         print()
     (_print_all if everything else _print_main)(shown)
@@ -51,7 +51,8 @@ def _print_main(shown: ResultView) -> None:
         columns = [["arm", *map(_core.printable, shown.arms)]]
         for heading, *values in cells:
             column = [textwrap.fill(heading, HEADING), *values]
-            if sum(map(_width, (*columns, column))) > Console().width + GAP:
+            # The first metric is shown, however long the names of the arms are.
+            if len(columns) > 1 and sum(map(_width, (*columns, column))) > Console().width + GAP:
                 break
             columns.append(column)
         head, *rows = (list(row) for row in zip(*columns, strict=True))

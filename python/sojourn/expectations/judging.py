@@ -396,10 +396,11 @@ def junit(suites: Mapping[str, Suite]) -> bytes:
 
 def _properties(of: ET.Element, **values: float | None) -> None:
     """Add the properties of a suite or a case that have a value."""
-    properties = ET.SubElement(of, "properties")
-    for name, value in values.items():
-        if value is not None:
-            ET.SubElement(properties, "property", {"name": name, "value": f"{value:.6g}"})
+    given = {name: value for name, value in values.items() if value is not None}
+    properties = ET.SubElement(of, "properties") if given else of
+    for name, value in given.items():
+        text = f"{value}" if isinstance(value, int) else f"{value:.6g}"
+        ET.SubElement(properties, "property", {"name": name, "value": text})
 
 
 def described(one: Judgement) -> str:

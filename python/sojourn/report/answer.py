@@ -12,6 +12,8 @@ GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": UPLOADS}
 FEWEST = 5
 # Arms whose latencies differ by less are equally good: the one with the most goodput is named.
 SAME_MS = 1.0
+# Smaller differences of latency are none that a user notices.
+LEAST_MS = 0.1
 # Smaller changes of goodput do not matter; an interval within this shows that there is none.
 SAME_PERCENT = 1.0
 # A direction in which every arm carries less than this in Mbit/s has calls and no transfers.
@@ -22,12 +24,16 @@ APPLICATIONS = 2
 FELT = ("mos_mean", "rpm_mean", "bitrate_mbit_per_s_mean", "duration_s_mean")
 
 
-def answer(shown: ResultView) -> str | None:
+def answer(shown: ResultView, error: str | None = None) -> str | None:
     """Say what the best arm changes, or what a single arm measured; None if there is nothing.
+
+    An `error` of validity leaves no conclusion.
 
     The best arm has the lowest latency under load among those that are below the first one; of
     several within their interval or 1 ms, it is the one with the most goodput.
     """
+    if error is not None:
+        return f"No conclusion: {error}"
     if not shown.others:
         return _alone(shown)
     base = _row(shown.whole.estimates, shown.baseline, LATENCY)
@@ -40,13 +46,11 @@ def answer(shown: ResultView) -> str | None:
         return _clearest(shown)
     fewest = min(row["n"] for row in compared.values())
     if fewest < FEWEST:
-        return _too_few(fewest)
-    lower = {arm: row for arm, row in compared.items() if row["significant"] and row["mean"] < 0}
+        return too_few(fewest)
+    clear = {arm: row for arm, row in compared.items() if row["significant"]}
+    lower = {arm: row for arm, row in clear.items() if row["mean"] <= -LEAST_MS}
     if not lower:
-        return (
-            f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
-            f"takes {_longer(base['mean'])} than on an idle line."
-        )
+        return _none_better(shown, base["mean"], clear)
     least = min(lower.values(), key=lambda row: row["mean"])
     limit = max(least["high"], least["mean"] + SAME_MS)
     close = [arm for arm, row in lower.items() if row["mean"] <= limit]
@@ -59,9 +63,23 @@ def answer(shown: ResultView) -> str | None:
     )
 
 
-def _too_few(runs: int) -> str:
+def _none_better(shown: ResultView, base_ms: float, clear: Mapping[str, Row]) -> str:
+    """Say that no arm has clearly less latency, and which one clearly has the most."""
+    text = (
+        f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
+        f"takes {_longer(base_ms)} than on an idle line"
+    )
+    higher = {arm: row["mean"] for arm, row in clear.items() if row["mean"] >= LEAST_MS}
+    if higher:
+        worst = max(higher, key=lambda arm: higher[arm])
+        text += f"; with {worst} it takes {_longer(base_ms + higher[worst])}"
+    return f"{text}."
+
+
+def too_few(runs: int) -> str:
+    """Say that there are too few runs."""
     counted = formatting.counted(runs, "run")
-    return f"Too few runs to judge: {counted} in an arm; expected at least {FEWEST}."
+    return f"Too few runs to judge: {counted} per arm; expected at least {FEWEST}."
 
 
 def _alone(shown: ResultView) -> str | None:
@@ -85,7 +103,7 @@ def _clearest(shown: ResultView) -> str | None:
     """Say which of the main metrics differs most, where no latency under load was measured."""
     runs = min(max(section.runs(arm) for section in shown.sections) for arm in shown.arms)
     if runs < FEWEST:
-        return _too_few(runs)
+        return too_few(runs)
     effects = (
         (section, metric)
         for section, metric in shown.ranked()
@@ -136,11 +154,15 @@ def _applications(shown: ResultView, arm: str) -> str:
         change = None if metric is None else _row(section.differences, arm, metric.column)
         if metric is None or change is None or not change["significant"]:
             continue
+        if change["n"] < FEWEST:
+            continue
         here, there = (
             section.estimate(one, metric).split(" ±")[0] for one in (arm, shown.baseline)
         )
         unit = f" {metric.unit}" if metric.unit else ""
-        clauses.append(f"{section.name}: {metric.label} {here}{unit} instead of {there}{unit}")
+        if here != there:
+            text = f"{section.name}: {metric.label} {here}{unit} instead of {there}{unit}"
+            clauses.append(text)
     return "".join(f"; {clause}" for clause in clauses[:APPLICATIONS])
 
 

@@ -25,7 +25,7 @@ def html(result: Result) -> str:
 <header>
 <h1>{name}</h1>
 <p class="note">{escape(_subtitle(result))}</p>
-{_answer(shown)}</header>
+{_answer(result, shown)}</header>
 {validity(result)}
 {_notices(result)}
 {legend(result)}
@@ -155,8 +155,8 @@ def validity(result: Result, of: str = "") -> str:
     )
 
 
-def _answer(shown: ResultView) -> str:
-    sentence = answer(shown)
+def _answer(result: Result, shown: ResultView) -> str:
+    sentence = answer(shown, result.validity.error)
     return "" if sentence is None else f"<p><strong>{escape(sentence)}</strong></p>\n"
 
 

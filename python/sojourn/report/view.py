@@ -122,6 +122,7 @@ class ResultView:
         """
         found = []
         seen = set()
+        applications = {id(section) for section in self.applications}
         for section in self.sections:
             for metric in section.metrics:
                 rows = (section.estimates.get((arm, metric.column)) for arm in self.arms)
@@ -130,7 +131,7 @@ class ResultView:
                     continue
                 seen.add((metric.unit, means))
                 effect = section.effect(metric, self.others)
-                place = (metric.rank, section not in self.applications, -(effect or 0.0))
+                place = (metric.rank, id(section) not in applications, -(effect or 0.0))
                 found.append((effect is not None, place, section, metric))
         differs = any(differs for differs, *_ in found)
         kept = [entry for entry in found if entry[0] or not differs]

@@ -37,7 +37,7 @@ def test_compare_prints_one_row_an_arm_and_the_rest_on_request(sojourn: Command)
     done = sojourn("compare", "pfifo", "fq_codel", *QUICK)
     assert done.returncode == 0, done.stderr
     answer, empty, *lines = done.stdout.splitlines()
-    assert (answer, empty) == ("Too few runs to judge: 2 runs in an arm; expected at least 5.", "")
+    assert (answer, empty) == ("Too few runs to judge: 2 runs per arm; expected at least 5.", "")
     assert lines[0] == "rrul_be 10/1mbit: means of 2 runs ± half the 95 % interval"
     assert lines[2].split()[0] == "arm"
     assert [line.split()[0] for line in lines[3:5]] == ["pfifo", "fq_codel"]
@@ -446,15 +446,18 @@ def test_a_long_first_run_shows_the_total_and_an_estimate(tmp_path: Path) -> Non
 
 
 ANSWERS = {
-    "run": (["run", "FILE"], r"With fq, a ping under load takes|Too few runs|No arm"),
-    "advise": (["advise", "cake", "--preset", "vdsl", "--shares", "95"], r"Set SQM to cake: "),
+    "run": (["run", "FILE"], r"Too few runs to judge: 2 runs per arm"),
+    "advise": (
+        ["advise", "cake", "--preset", "vdsl", "--shares", "95"],
+        r"Set SQM to +cake: ",
+    ),
     "sweep": (["sweep", "FILE", "-p", "rtt=20ms,60ms"], r"[\w ]+ in \S+: from .* to "),
     "test": (["test", "FILE"], r"2 passed, 0 failed"),
     "tune": (
         ["tune", "FILE", "--arm", "fq", "--objective", "min ping_ms_p99", "-p", "rtt=20ms,60ms"],
         r"Proposed: rtt=",
     ),
-    "rfc7928": (["rfc7928", "codel", "--section", "5.1.1"], r"of 1 directions .* 1 confirmed"),
+    "rfc7928": (["rfc7928", "codel", "--section", "5.1.1"], r"states 1 direction: 1 confirmed"),
 }
 
 

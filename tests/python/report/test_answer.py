@@ -59,17 +59,32 @@ def test_goodput_that_does_not_change_differs_from_one_that_is_not_known() -> No
     )
 
 
-@pytest.mark.parametrize("interval", [(-3.0, -1.0, 1.0), (1.0, 2.0, 3.0)])
-def test_no_arm_is_praised_without_an_interval_below_0(interval: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("interval", "more"),
+    [
+        ((-3.0, -1.0, 1.0), ""),
+        # Clear, but nobody notices it.
+        ((-0.06, -0.05, -0.04), ""),
+        ((400.0, 500.0, 600.0), "; with fq it takes 1.6 s more"),
+    ],
+)
+def test_no_arm_is_praised_without_an_interval_below_0(
+    interval: tuple[float, ...], more: str
+) -> None:
     assert answer(compared(BASE, fq={LATENCY: interval})) == (
         "No arm has clearly less latency under load than fifo, with which a ping takes 1.1 s more "
-        "than on an idle line."
+        f"than on an idle line{more}."
     )
+
+
+def test_an_invalid_result_has_no_conclusion() -> None:
+    shown = compared(BASE, fq={LATENCY: (-9.0, -8.0, -7.0)})
+    assert answer(shown, "fq: no link.") == "No conclusion: fq: no link."
 
 
 def test_few_runs_are_not_judged() -> None:
     shown = compared(BASE, n=4, fq={LATENCY: (-9.0, -8.0, -7.0)})
-    assert answer(shown) == "Too few runs to judge: 4 runs in an arm; expected at least 5."
+    assert answer(shown) == "Too few runs to judge: 4 runs per arm; expected at least 5."
 
 
 def test_of_arms_with_the_same_latency_the_one_with_more_goodput_is_named() -> None:
@@ -137,7 +152,7 @@ def test_without_pings_the_main_difference_is_named() -> None:
     assert text == f"{up.label}: 12.00 Mbit/s with fq instead of 10.00 Mbit/s with fifo."
     assert answer(shown(fq={UP: (-1.0, 0.5, 2.0)})) == "No arm differs clearly from fifo."
     few = answer(shown(n=4, fq={UP: (1.0, 2.0, 3.0)}))
-    assert few == "Too few runs to judge: 4 runs in an arm; expected at least 5."
+    assert few == "Too few runs to judge: 4 runs per arm; expected at least 5."
 
 
 def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> None:
@@ -145,11 +160,11 @@ def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> N
     plain = compared(BASE, fq={LATENCY: latency})
     mos = next(metric for metric in of_scope("application") if metric.column == "mos_mean")
 
-    def answered(*, significant: bool) -> str | None:
+    def answered(*, significant: bool, runs: int = 10, base: float = 1.0) -> str | None:
         numbers = {"n": 10, "low": None, "high": None}
-        rows = {("fifo", "mos_mean"): {"mean": 1.0, **numbers}}
+        rows = {("fifo", "mos_mean"): {"mean": base, **numbers}}
         rows["fq", "mos_mean"] = {"mean": 4.38, **numbers}
-        change = {"mean": 3.38, "significant": significant, "n": 10}
+        change = {"mean": 3.38, "significant": significant, "n": runs}
         call = Section(
             name="voip up",
             metrics=[mos],
@@ -160,3 +175,6 @@ def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> N
 
     assert str(answered(significant=True)).endswith("; voip up: MOS 4.38 instead of 1.00.")
     assert "voip" not in str(answered(significant=False))
+    assert "voip" not in str(answered(significant=True, runs=4))
+    # A difference that the digits do not show.
+    assert "voip" not in str(answered(significant=True, base=4.381))

@@ -179,7 +179,8 @@ def test_a_start_that_dominates_is_reported_for_few_runs(replications: int) -> N
         "pfifo: still starting up when measuring begins at 7.1 s: buffers fill. Use warmup=16.2s."
     )
     drift = next(text for text in warnings if "goodput down is not stationary" in text)
-    assert drift.endswith("in the second half. Use a longer run with warmup=13.55s.")
+    # The measured time stays.
+    assert drift.endswith("in the second half. Use warmup=13.55s duration=26.45s.")
     assert not any(text.startswith("fq_codel") for text in warnings)
 
 
@@ -203,7 +204,7 @@ def test_a_queue_that_is_still_filling_is_reported(quantity: str) -> None:
     settling, drift = (text for text in texts(result, "warning") if "identical" not in text)
     assert "Use warmup=22.13s." in settling
     assert drift.startswith(f"default: {quantity}")
-    assert "Use a longer run with warmup=15s." in drift
+    assert "Use warmup=15s duration=35s." in drift
 
 
 @pytest.mark.parametrize("replications", [1, 3])
@@ -429,7 +430,7 @@ def test_errors_come_before_notes(two: validity.Evidence) -> None:
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
     first, few = found(idle)[0][1], next(text for _, text in found(idle) if "n = 3" in text)
     assert "1.0 %" in first
-    assert few.endswith("(75 % instead of 95 %). Use replications=10.")
+    assert few.endswith("(75 % instead of 95 % at n = 3). Use replications=10.")
 
 
 def test_arms_with_runs_in_common_are_compared_by_these(two: validity.Evidence) -> None:

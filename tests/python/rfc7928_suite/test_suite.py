@@ -315,7 +315,7 @@ def test_the_command_prints_tables_and_lists_scenarios(sojourn: Command, tmp_pat
     assert "8.2.6.2" in listed.stdout
     run = sojourn("rfc7928", "codel", "--section", "5.1.1", "--out", str(tmp_path), "--check")
     assert run.returncode == 0, run.stderr
-    answer = "codel: of 1 directions that the RFC states, 1 confirmed, 0 not, 0 undecided."
+    answer = "codel: RFC 7928 states 1 direction: 1 confirmed, 0 not confirmed, 0 undecided."
     assert run.stdout.splitlines()[0] == answer
     table = "codel: 5.1.1 TCP-friendly sender, same initial window"
     assert table not in run.stdout

@@ -66,7 +66,7 @@ def test_every_output_names_the_command_and_the_number_of_runs(made: tuple[Path,
     stated = "sojourn reproduce small --figure 2 --replications 1 --papers papers"
     assert verdicts(folder)["command"] == stated
     assert f"to reproduce these numbers: {stated}\n" in printed
-    assert "Verdict on small (quick scale, 1 run per arm): " in printed
+    assert "Quick check, too few runs to judge: small (quick scale, 1 run per arm): " in printed
     text = (folder / "out" / "claims.md").read_text("utf-8")
     assert f"To reproduce these numbers: `{stated}`\n" in text
     assert "(quick scale, 1 run per arm)." in text

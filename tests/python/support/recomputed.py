@@ -34,7 +34,7 @@ DECIMAL = 0.051
 
 PATTERNS = {
     "one run": r"n = (1): differences may be due to chance",
-    "few runs": r"n = (\d+): intervals are too narrow \((75|84) % instead of 95 %\)",
+    "few runs": r"n = (\d+): intervals are too narrow \((75|84) % instead of 95 % at n = ",
     "repeated": r"(?P<arms>.*): all (\d+) replications have identical results",
     "short": r"only ([\d.]+) s of each run is measured",
     "no bottleneck": r"(?P<arms>\w+): no link was a bottleneck: packets waited [\d.]+ % of",

@@ -51,6 +51,12 @@ class Validity:
             return "invalid"
         return "weak" if Severity.WARNING in severities else "valid"
 
+    @property
+    def error(self) -> str | None:
+        """The first error; None without one."""
+        errors = (one.text for one in self.findings if one.severity is Severity.ERROR)
+        return next(errors, None)
+
     def _repr_html_(self) -> str:
         """Return verdict and findings as HTML, for notebooks."""
         rows = [[finding.severity, finding.text] for finding in self.findings]

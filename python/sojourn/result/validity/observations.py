@@ -237,8 +237,8 @@ def _drifts(evidence: Evidence) -> Iterator[Finding]:
         yield warning(
             f"{drift.arm}: {drift.quantity} is not stationary: "
             f"{significant(drift.first)} {drift.unit} in the first, "
-            f"{significant(drift.second)} {drift.unit} in the second half. Use a longer run with "
-            f"warmup={drift.middle_s:g}s."
+            f"{significant(drift.second)} {drift.unit} in the second half. Use "
+            f"warmup={drift.middle_s:g}s duration={drift.middle_s + evidence.measured_s:g}s."
         )
 
 

@@ -23,10 +23,10 @@ def _replications(evidence: Evidence) -> Iterator[Finding]:
     if runs == 1:
         yield warning(f"n = 1: differences may be due to chance. Use replications={ENOUGH_RUNS}.")
     elif runs < FEW_RUNS:
-        covered = COVERAGE_PERCENT[5 if runs >= 5 else 3]  # noqa: PLR2004 - a key
+        known = 5 if runs >= 5 else 3  # noqa: PLR2004 - a key
         yield note(
-            f"n = {runs}: intervals are too narrow ({covered} % instead of 95 %). "
-            f"Use replications={ENOUGH_RUNS}."
+            f"n = {runs}: intervals are too narrow ({COVERAGE_PERCENT[known]} % instead of 95 % at "
+            f"n = {known}). Use replications={ENOUGH_RUNS}."
         )
 
 
