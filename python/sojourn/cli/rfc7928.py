@@ -164,7 +164,7 @@ def _show(report: Rfc7928Report, *, everything: bool) -> None:
     """Print how many directions the runs confirm and which they do not; all tables on request."""
     checked = list(report.characterisation.checked)
     words = {"pass": "confirmed", "fail": "not confirmed", "undecided": "undecided"}
-    verdicts = [one.verdict for _, one in checked]
+    verdicts = [f"{one.verdict}" for _, one in checked]
     counted = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in words.items())
     directions = formatting.counted(len(checked), "direction")
     print_note(f"{report.queue}: RFC 7928 states {directions}: {counted}.")

@@ -449,7 +449,7 @@ ANSWERS = {
     "run": (["run", "FILE"], r"Too few runs to judge: 2 runs per arm"),
     "advise": (
         ["advise", "cake", "--preset", "vdsl", "--shares", "95"],
-        r"Set SQM to +cake: ",
+        r"Set +SQM +to +cake: ",
     ),
     "sweep": (["sweep", "FILE", "-p", "rtt=20ms,60ms"], r"[\w ]+ in \S+: from .* to "),
     "test": (["test", "FILE"], r"2 passed, 0 failed"),
