@@ -162,7 +162,9 @@ class Declared:
 
     @property
     def number(self) -> type[int] | type[float] | None:
-        """Its type if it is a number."""
+        """Its type if it can only be a number."""
+        if str in self.members:
+            return None
         if float in self.members:
             return float
         return int if int in self.members else None

@@ -49,6 +49,7 @@ COMMANDS = {
     "Results": (
         ("report", "results", "report"),
         ("plot", "plot", "plot"),
+        ("why", "results", "why"),
         ("stats", "results", "stats"),
         ("export", "results", "export"),
         ("import", "results", "import_"),

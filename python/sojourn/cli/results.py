@@ -1,4 +1,4 @@
-"""``sojourn report``, ``stats``, ``export`` and ``import``: tables, pages and files of results."""
+"""``sojourn report``, ``why``, ``stats``, ``export`` and ``import``: results on pages, in files."""
 
 import json as js
 from collections.abc import Callable, Sequence
@@ -162,6 +162,67 @@ def stats(
     arm = arm or result.arms[0]
     queues = tc_stats.queues(result, arm=arm, replication=replication)
     tables.show_queues(queues, run=f"arm {arm}, replication {replication}", as_json=tc_json)
+    return 0
+
+
+@command()
+def why(
+    *,
+    folder: Folder,
+    at: Annotated[
+        str | None,
+        Argument(
+            help="The packet dropped or marked nearest to this time, such as 12.4s, if within "
+            "100 ms; else the one that waited longest of those in a queue then.",
+            kind="time",
+            metavar="TIME",
+            heading=SELECTION,
+        ),
+    ] = None,
+    drop: Annotated[
+        int | None,
+        Argument(
+            help="The packet of this drop, mark or loss of the run, counted from 0.",
+            least=0,
+            metavar="N",
+            heading=SELECTION,
+        ),
+    ] = None,
+    slowest: Annotated[
+        bool,
+        Argument(
+            help="The packet that waited longest of those sent after the warm-up, as without {at} "
+            "and {drop}.",
+            heading=SELECTION,
+        ),
+    ] = False,
+    flow: Annotated[
+        str | None,
+        Argument(
+            help="Consider only this flow: its number, counted from 0, or its name.",
+            metavar="FLOW",
+            heading=SELECTION,
+        ),
+    ] = None,
+    link: Annotated[
+        str | None,
+        Argument(help="Consider only this link.", metavar="NAME", heading=SELECTION),
+    ] = None,
+    arm: Annotated[str | None, replace(ARM, unset="the first")] = None,
+    replication: Annotated[int, replace(REPLICATION, unset=None)] = 0,
+    json: Json = False,
+) -> int:
+    """Explain one packet of a saved run: what it met at a queue, and how its sender reacted."""
+    facts = Result.load(folder).why(
+        at=at,
+        drop=drop,
+        slowest=slowest,
+        flow=flow,
+        link=link,
+        arm=arm,
+        replication=replication,
+    )
+    print(js.dumps(facts, indent=2) if json else f"{facts}")
     return 0
 
 

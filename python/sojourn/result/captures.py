@@ -1,9 +1,11 @@
-"""Captures of packets: which runs can be captured, and where the file is written."""
+"""Captures of packets: which runs can be captured, where the file is written, and its packets."""
 
 import contextlib
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from sojourn import _core, files
 from sojourn.arguments import OutputError, in_argument
@@ -13,6 +15,11 @@ from sojourn.arguments import OutputError, in_argument
 SECTION_HEADER = b"\n\r\r\n"
 BYTE_ORDERS = (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d")
 HEAD_BYTES = 12
+# Blocks and options of pcapng that a capture of Sojourn has.
+_INTERFACE, _PACKET = 1, 6
+_END, _COMMENT, _NAME, _ID, _QUEUE = 0, 1, 2, 5, 6
+_HEAD, _FIXED = struct.Struct("<II"), struct.Struct("<IIIII")
+_OPTION, _WORD, _LONG = struct.Struct("<HH"), struct.Struct("<I"), struct.Struct("<Q")
 
 
 class NotWrittenError(OutputError):
@@ -90,3 +97,55 @@ def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture
             raise
         message = f"cannot write {path}: {error.strerror or error}"
         raise NotWrittenError(message) from None
+
+
+class Record(NamedTuple):
+    """A packet at an observation point of a capture."""
+
+    point: str
+    # Nanoseconds since the start of the run.
+    at: int
+    number: int
+    # Length of the IP packet, and its first bytes.
+    length: int
+    head: bytes
+    queue: int | None
+    comment: str
+
+
+def records(path: str | Path) -> Iterator[Record]:
+    """Read the packets of a simulated run from a capture that Sojourn wrote."""
+    points: list[str] = []
+    with Path(path).open("rb") as file:
+        while head := file.read(_HEAD.size):
+            kind, length = _HEAD.unpack(head)
+            block = file.read(length - _HEAD.size)
+            if kind == _PACKET:
+                interface, high, low, stored, whole = _FIXED.unpack_from(block)
+                first = block[_FIXED.size : _FIXED.size + stored]
+                found = _options(block, _FIXED.size + stored + -stored % 4)
+                queue = found.get(_QUEUE)
+                yield Record(
+                    points[interface],
+                    high << 32 | low,
+                    _LONG.unpack(found[_ID])[0],
+                    whole,
+                    first,
+                    None if queue is None else _WORD.unpack(queue)[0],
+                    found.get(_COMMENT, b"").decode(),
+                )
+            elif kind == _INTERFACE:
+                points.append(_options(block, _HEAD.size)[_NAME].decode())
+
+
+def _options(block: bytes, at: int) -> dict[int, bytes]:
+    """Read the options of a block, by their code."""
+    found = {}
+    while at < len(block) - _WORD.size:
+        code, length = _OPTION.unpack_from(block, at)
+        if code == _END:
+            break
+        at += _OPTION.size
+        found[code] = block[at : at + length]
+        at += length + -length % 4
+    return found

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Drawing needs results, not the other way round, and matplotlib is slow to import.
 _FIGURES = Deferred("sojourn.plot.figures")
+# Few users need it.
+_WHY = Deferred("sojourn.result.why")
 
 # Memory that the tables of a loaded result may need, unless the caller allows more.
 MAX_BYTES = 2 << 30
@@ -486,6 +488,74 @@ class Result(ResultTables):
         if path is not None:
             _FIGURES.save(figure, path, self)
         return cast("Figure", figure)
+
+    @checked
+    def why(
+        self,
+        *,
+        at: str | None = None,
+        drop: int | None = None,
+        slowest: bool = False,
+        flow: int | str | None = None,
+        link: str | None = None,
+        arm: str | None = None,
+        replication: int = 0,
+    ) -> dict[str, Any]:
+        """Explain one packet: what it met at a queue, what happened to it, how its sender reacted.
+
+        The run is repeated with its packets captured; its records must be those of the result.
+
+        Parameters
+        ----------
+        at
+            A time such as ``"12.4s"``: explain the packet that was dropped or marked nearest to it,
+            if this was within 100 ms, or else the one that waited longest of those in a queue then.
+        drop
+            Explain this drop, mark or loss, counted from 0: this row of ``events`` if the scenario
+            keeps them.
+        slowest
+            Explain the packet that waited longest of those sent after the warm-up, as without `at`
+            and `drop`.
+        flow
+            Number of a flow, its row in ``flows`` from 0, or its name: consider only its packets.
+        link
+            Consider only packets at this link.
+        arm
+            Name of the arm; by default the first.
+        replication
+            The replication; only 0 can be repeated.
+
+        Returns
+        -------
+        dict
+            The facts by name; as a text, the explanation. Null values were not recorded.
+
+        Raises
+        ------
+        ResultError
+            The run cannot be repeated: it is live, of another build, or differs.
+        ScenarioError
+            There is no such packet; the message says what is accepted.
+
+        Examples
+        --------
+        >>> import sojourn as sj
+        >>> links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
+        >>> tcp = sj.Tcp(direction="up")
+        >>> result = sj.run(sj.Scenario(links=links, traffic=[tcp], rtt="50ms", duration="4s"))
+        >>> print(result.why(drop=0))  # doctest: +NORMALIZE_WHITESPACE
+        codel at up dropped packet 48 of tcp up (flow 0) at 0.2204 s by its AQM, after waiting 58.7
+        ms (target 5ms)
+          queue    codel limit 1000 target 5ms interval 100ms, 2 Mbit/s
+          sent     0.1617 s: segment, 1514 B; window 19, 19 in flight
+          arrived  0.1617 s: 9 packets (13.6 kB) of 1 flow waited in the queue
+          resent   0.2889 s
+          sender   0.2890 s to 0.3630 s: window 38 → 33 packets (cubic), 68.6 ms later; round trip
+                   76.2 ms
+        """
+        choice = _WHY.Choice(at=at, drop=drop, slowest=slowest, flow=flow, link=link)
+        facts: dict[str, Any] = _WHY.explain(self, choice, arm=arm, replication=replication)
+        return facts
 
     def _repr_html_(self) -> str:
         """Return the verdict and every summary as HTML, for notebooks."""

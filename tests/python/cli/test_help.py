@@ -20,6 +20,7 @@ DIFFERENT = {
     "--arm": "a sweep may have several; a search needs one",
     "--parameter": "the values of sweeps and those of searches",
     "--metric": "of a table, of what is printed, or of an analysis",
+    "--link": "the rates of a line, or the name of a link",
     "--list": "scenarios, or what can be drawn",
     "--group": "classes of queues have metrics, and no series",
     "--max-memory": "of the runs, or of a result that a report loads",

@@ -113,7 +113,7 @@ def test_a_live_result_is_refused(sojourn: Command, tmp_path: Path) -> None:
     ran = sojourn("run", "s.toml", "-s", "duration=2s", "--on", "live", "--out", "r")
     assert ran.returncode == 0, ran.stderr
     done = sojourn("export", "r", "--format", "pcapng")
-    refused(done, 3, "the packets of a live run cannot be repeated; record them .* --pcap")
+    refused(done, 3, "the packets of a live run cannot be repeated; record packets .* --pcap")
     assert names(tmp_path) == ["r", "s.toml"]
 
 
