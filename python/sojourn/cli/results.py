@@ -210,19 +210,33 @@ def why(
     ] = None,
     arm: Annotated[str | None, replace(ARM, unset="the first")] = None,
     replication: Annotated[int, replace(REPLICATION, unset=None)] = 0,
+    out: Annotated[
+        Path | None,
+        Argument(
+            help="Draw the backlog of the link and the window of the sender around this time in "
+            "this file: .svg, .pdf, .png or .pgf (LaTeX).",
+            short="-o",
+            metavar="FILE",
+            heading=OUTPUT,
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Explain one packet of a saved run: what it met at a queue, and how its sender reacted."""
-    facts = Result.load(folder).why(
-        at=at,
-        drop=drop,
-        slowest=slowest,
-        flow=flow,
-        link=link,
-        arm=arm,
-        replication=replication,
-    )
+    with derived_files.claimed(out, derived_files.FIGURE):
+        facts = Result.load(folder).why(
+            at=at,
+            drop=drop,
+            slowest=slowest,
+            flow=flow,
+            link=link,
+            arm=arm,
+            replication=replication,
+            path=out,
+        )
     print(js.dumps(facts, indent=2) if json else f"{facts}")
+    if out is not None:
+        say(f"wrote figure to {out}")
     return 0
 
 

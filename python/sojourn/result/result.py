@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Drawing needs results, not the other way round, and matplotlib is slow to import.
 _FIGURES = Deferred("sojourn.plot.figures")
+_PACKET = Deferred("sojourn.plot.packet")
 # Few users need it.
 _WHY = Deferred("sojourn.result.why")
 
@@ -500,6 +501,7 @@ class Result(ResultTables):
         link: str | None = None,
         arm: str | None = None,
         replication: int = 0,
+        path: str | Path | None = None,
     ) -> dict[str, Any]:
         """Explain one packet: what it met at a queue, what happened to it, how its sender reacted.
 
@@ -524,6 +526,9 @@ class Result(ResultTables):
             Name of the arm; by default the first.
         replication
             The replication; only 0 can be repeated.
+        path
+            Also draw the backlog of the link and the window of the sender around this time, and
+            write the figure to this file, as for :meth:`plot`.
 
         Returns
         -------
@@ -554,8 +559,10 @@ class Result(ResultTables):
                    76.2 ms
         """
         choice = _WHY.Choice(at=at, drop=drop, slowest=slowest, flow=flow, link=link)
-        facts: dict[str, Any] = _WHY.explain(self, choice, arm=arm, replication=replication)
-        return facts
+        facts = _WHY.explain(self, choice, arm=arm, replication=replication)
+        if path is not None:
+            _FIGURES.save(_PACKET.draw(facts.again, facts, facts.answer), path, self)
+        return cast("dict[str, Any]", facts)
 
     def _repr_html_(self) -> str:
         """Return the verdict and every summary as HTML, for notebooks."""

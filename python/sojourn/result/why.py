@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 _NS_PER_S, _NS_PER_MS = 1e9, 1e6
 # The series of the repeated run have the shortest sample interval with at most this many rows.
-_ROWS = 500_000
+_ROWS = 1_000_000
 # A drop or mark is near a time if it is at most this many milliseconds away.
 _NEAR_MS = 100
 # Round trips in which a window that reacts has fallen.
@@ -57,11 +57,19 @@ _SENDER, _CLIENTS, _SERVERS = "198.18.0.1", "198.18.1.", "10."
 class Explanation(dict[str, Any]):
     """The facts about a packet, by name; as a text, their explanation."""
 
+    # The repeated run, which figures show.
+    again: "Result"
+
+    @property
+    def answer(self) -> str:
+        """What happened to the packet, in one line."""
+        return _core.printable(_answer(self))
+
     def __str__(self) -> str:
         """Return the explanation: the answer, then the history of the packet."""
         history = ((name, line) for name, line in _history(self) if line)
-        lines = [_answer(self), *(f"  {name:9}{line}" for name, line in history)]
-        return "\n".join(map(_core.printable, lines))
+        lines = [_core.printable(f"  {name:9}{line}") for name, line in history]
+        return "\n".join([self.answer, *lines])
 
     __repr__ = __str__
 
@@ -103,9 +111,15 @@ def explain(
         capture = Path(folder, "run.pcapng")
         capture.touch()
         sample = sample_interval(result.scenario, flows=result.flows.height)
-        run = Run(repeated.repeat(result, arm, capture, sample=sample), capture)
+        try:
+            run = Run(repeated.repeat(result, arm, capture, sample=sample), capture)
+        except OSError as error:
+            message = f"cannot write the packets to {capture}: {error.strerror or error}"
+            raise _core.ResultError(message) from None
         found = _Search(run, choice, at_s).found()
-        return Explanation(arm=arm, replication=replication, **_Facts(run, found).all())
+        facts = Explanation(arm=arm, replication=replication, **_Facts(run, found).all())
+    facts.again = run.again
+    return facts
 
 
 def sample_interval(scenario: Scenario, *, flows: int) -> str:
@@ -408,7 +422,11 @@ class _Facts:
         first = event["t_s"] + base - delay / _NS_PER_S
         last = event["t_s"] + _ROUND_TRIPS * round_trip
         within = [one for one in samples if before["t_s"] <= one["t_s"] <= last]
-        facts = {"cc": self._flow["cc"], "round_trip_ms": round_trip * 1000}
+        facts = {
+            "cc": self._flow["cc"],
+            "round_trip_ms": round_trip * 1000,
+            "before_packets": before["packets"],
+        }
         for one, two in pairwise(within):
             if two["t_s"] >= first and two["cwnd_packets"] < one["cwnd_packets"]:
                 end = _end_of_fall(samples[samples.index(two) :], two["t_s"] + round_trip)
@@ -525,6 +543,8 @@ def _reacted(facts: Row, action_s: float) -> Iterator[tuple[str, str]]:
     until = f" to {_at(facts['to_s'])}" if facts["to_s"] > facts["from_s"] else ""
     after = significant((facts["from_s"] - action_s) * 1000)
     yield "sender", f"{_at(facts['from_s'])}{until}: window {change}, {after} ms later; {trips}"
-    others = facts["other_events"]
+    others, before = facts["other_events"], facts["before_packets"]
+    if before > facts["from_packets"]:
+        yield "", f"before that, it had already fallen from {before} packets"
     if others:
         yield "", f"{_counted(others, 'other ')} of this flow in the round trip before, or since"

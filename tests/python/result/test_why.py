@@ -9,6 +9,7 @@ import random
 import re
 import struct
 from collections import defaultdict
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +17,9 @@ import polars as pl
 import pytest
 
 import sojourn as sj
+from sojourn.plot import packet
 from sojourn.queues import python_queue
-from sojourn.result import why
+from sojourn.result import repeated, why
 from sojourn.result.visits import Visit, visits
 from support.refusals import refused
 from support.shell import Command
@@ -234,6 +236,10 @@ def test_the_reaction_is_the_first_fall_that_the_sender_could_know_of() -> None:
             first = after.row(0, named=True)
             assert (facts["from_s"], facts["from_packets"]) == (first["t_s"], first["before"])
             assert facts["to_packets"] <= first["cwnd_packets"] < facts["from_packets"]
+            before = of_flow.filter(pl.col("t_s") <= event["t_s"])["cwnd_packets"][-1]
+            assert facts["before_packets"] == before
+            already = f"it had already fallen from {before} packets"
+            assert (already in f"{result.why(drop=number)}") == (before > facts["from_packets"])
             fell += 1
         else:
             assert after.filter(pl.col("t_s") <= facts["to_s"]).is_empty()
@@ -424,7 +430,36 @@ def test_the_command_prints_text_or_json(
     refused(sojourn("why", "x"), 3, "x: does not exist; expected a result directory")
 
 
+def test_a_figure_shows_the_backlog_the_window_and_the_moment(
+    codel: sj.Result, tmp_path: Path
+) -> None:
+    number = codel.events["flow"].to_list().index("tcp down")
+    facts: Any = codel.why(drop=number, path=tmp_path / "packet.svg")
+    assert b"<svg" in (tmp_path / "packet.svg").read_bytes()
+    figure = packet.draw(facts.again, facts, facts.answer)
+    backlog = figure.axes[0]
+    assert backlog.get_ylabel() == f"backlog {facts['link']} [packets]"
+    assert backlog.get_title(loc="left").replace("\n", " ") == facts.answer
+    moment = [line.get_xdata()[0] for line in backlog.lines if len(set(line.get_xdata())) == 1]
+    assert facts["action_s"] in moment
+    low, high = backlog.get_xlim()
+    assert low < facts["arrived_s"] <= facts["left_s"] < high
+    of_ping = codel.why(flow="ping down", path=tmp_path / "ping.png")
+    assert len(packet.draw(of_ping.again, of_ping, of_ping.answer).axes) == 1
+    with pytest.raises(sj.ResultError, match="unknown figure format"):
+        codel.why(drop=0, path=tmp_path / "packet.xyz")
+
+
+def test_a_full_disk_is_reported(codel: sj.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(repeated, "repeat", fail)
+    with pytest.raises(sj.ResultError, match=r"^cannot write the packets to .*: No space left on"):
+        codel.why()
+
+
 def test_the_sample_interval_keeps_the_series_small(codel: sj.Result) -> None:
     long = codel.scenario.replace(duration="10800s")
     assert why.sample_interval(codel.scenario, flows=5) == "1ms"
-    assert why.sample_interval(long, flows=5) == "108ms"
+    assert why.sample_interval(long, flows=5) == "54ms"
