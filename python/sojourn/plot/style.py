@@ -60,27 +60,37 @@ QUEUES = {
     )
     for name in names.split()
 }
+# The numbers of colours that no well-known queue has, except yellow.
+_UNRESERVED = range(max(QUEUES.values()) + 1, len(COLOURS) - 1)
 DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
 
 
 def numbers(names: Iterable[str]) -> dict[str, int]:
     """Give each arm the number of its colour: that of the queue with which its name begins.
 
-    Names that begin with no well-known queue, or one that is taken, have the numbers that are left.
+    A queue without parameters comes before its variants. Beside well-known queues, other names have
+    the numbers that no queue has, then those of absent queues, the most common queues last.
 
     Examples
     --------
     >>> numbers(["mine", "codel target 5ms", "codel", "pfifo"])
-    {'mine': 2, 'codel target 5ms': 1, 'codel': 3, 'pfifo': 0}
+    {'mine': 10, 'codel target 5ms': 11, 'codel': 1, 'pfifo': 0}
+    >>> numbers(["mine", "yours"])
+    {'mine': 0, 'yours': 1}
     """
     listed = list(dict.fromkeys(names))
     known: dict[int, str] = {}
-    for name in listed:
+    for name in sorted(listed, key=lambda name: name not in QUEUES):
         number = QUEUES.get(name.partition(" ")[0])
         if number is not None:
             known.setdefault(number, name)
     found = {name: number for number, name in known.items()}
-    free = (number for number in itertools.count() if number not in known)
+    order = [*_UNRESERVED, *reversed(range(_UNRESERVED.start))] if known else []
+    free = (
+        number
+        for number in dict.fromkeys(itertools.chain(order, range(len(order) + len(listed))))
+        if number not in known
+    )
     return {name: found[name] if name in found else next(free) for name in listed}
 
 

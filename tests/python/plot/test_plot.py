@@ -130,7 +130,12 @@ def test_the_warmup_is_grey_and_limits_and_targets_are_lines(result: sj.Result) 
 
 def test_a_queue_has_one_colour_in_figures_and_reports(scenario: sj.Scenario) -> None:
     names = ["mine", "codel target 5ms", "codel", "pfifo"]
-    assert style.numbers(names) == {"mine": 2, "codel target 5ms": 1, "codel": 3, "pfifo": 0}
+    assert style.numbers(names) == {"mine": 10, "codel target 5ms": 11, "codel": 1, "pfifo": 0}
+    assert style.numbers(["codel target 13ms", "codel"])["codel"] == 1
+    assert style.numbers(["codel target 13ms", "mine"]) == {"codel target 13ms": 1, "mine": 10}
+    # The colours of absent queues come after the others, that of pfifo after those of the rest.
+    own = style.numbers(["codel", *(f"mine {number}" for number in range(14))])
+    assert list(own.values()) == [1, 10, 11, 12, 9, 8, 7, 6, 5, 4, 3, 2, 0, 13, 14]
     assert len(style.COLOURS) == len(style.COLOURS_ON_DARK) == len(set(style.COLOURS))
     many = style.numbers(f"{number}" for number in range(20))
     assert style.colour(many["14"]) == style.colour(many["0"])
