@@ -210,13 +210,12 @@ def drop_curves(result: Result, link: str) -> list[Curve]:
 
 
 def over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:
-    """Average samples over bins of time and over the replications of each arm."""
+    """Average samples over bins of time in each run, then over the runs of each arm."""
     width = result.scenario.checked.duration_s / POINTS
     binned = samples.drop_nulls("value").with_columns(bin=(pl.col("t_s") / width).floor())
-    runs = binned.group_by(*KEYS, "bin").agg(pl.col("value").mean())
+    runs = binned.group_by(*KEYS, "bin", maintain_order=True).agg(pl.col("value").mean())
     low, high = (pl.col("value").quantile(share, "linear") for share in BAND)
-    bands = runs.group_by("arm", "bin").agg(low=low, high=high)
-    means = binned.group_by("arm", "bin").agg(pl.col("value").mean()).join(bands, ["arm", "bin"])
+    means = runs.group_by("arm", "bin").agg(pl.col("value").mean(), low=low, high=high)
     curves = []
     for arm in result.arms:
         of_arm = means.filter(pl.col("arm") == arm).sort("bin")

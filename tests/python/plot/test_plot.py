@@ -111,6 +111,14 @@ def test_series_are_means_with_the_band_of_the_runs_unless_one_of_flows_is_shown
     assert np.array_equal(drawn(both.axes[0])[0][2], first)
 
 
+def test_a_series_is_the_mean_of_the_means_of_the_runs(result: sj.Result) -> None:
+    # Two runs have samples of 0 and 6; the second has five samples more in the same bin.
+    samples = pl.DataFrame({"replication": [0, *[1] * 6], "t_s": 0.0, "value": [0.0, *[6.0] * 6]})
+    (mean,) = curves.over_time(result, samples.with_columns(arm=pl.lit("fifo")))
+    assert mean.y == [3]
+    assert mean.band == (pytest.approx([0.3]), pytest.approx([5.7]))
+
+
 def level(axes: Axes) -> dict[float, str]:
     """Height and text of each horizontal line."""
     heights = [line.get_ydata()[0] for line in axes.lines if len(line.get_ydata()) == 2]  # type: ignore[arg-type, index]
