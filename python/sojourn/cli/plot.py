@@ -124,12 +124,15 @@ def _of_sweep(
     """Draw a metric of a sweep over its parameters."""
     if kind not in OF_SWEEPS:
         rule = "a sweep keeps no series; expected {known}"
-        raise ArgumentError("kind", kind, rule, known=" or ".join(OF_SWEEPS))
-    for name, values, most in (("metric", metrics, "one"), ("arms", arms, "at most one")):
-        if len(values) > 1 or (name == "metric" and not values):
-            rule = "a figure of a sweep needs {most}, such as {example}"
-            example = (swept.metrics if name == "metric" else swept.arms)[0]
-            raise ArgumentError(name, rule=rule, most=most, example=example)
+        known = f"{', '.join(OF_SWEEPS[:-1])} or {OF_SWEEPS[-1]}"
+        raise ArgumentError("kind", kind, rule, known=known)
+    if len(metrics) != 1:
+        rule = "{problem}; expected one metric, such as {example}"
+        problem = "more than one" if metrics else "missing"
+        raise ArgumentError("metric", rule=rule, problem=problem, example=swept.metrics[0])
+    if len(arms) > 1:
+        rule = "more than one; expected one arm, such as {example}"
+        raise ArgumentError("arms", rule=rule, example=swept.arms[0])
     draw = getattr(swept, kind)
     figure: Figure = draw(metrics[0], arm=arms[0] if arms else None)
     return figure

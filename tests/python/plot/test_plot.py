@@ -322,9 +322,11 @@ def test_the_command_draws_a_metric_of_a_sweep(sojourn: Command, tmp_path: Path)
         assert b"4 points" in (tmp_path / f"swept/{name}.svg").read_bytes()
     assert "ping_ms_p95" in sojourn("plot", "swept", "--list").stdout
     refused = {
-        ("drops", "--kind", "series"): "--kind series: a sweep keeps no series; expected lines or",
-        ("drops", "marks"): "METRIC: a figure of a sweep needs one, such as ",
-        (): "METRIC: a figure of a sweep needs one, such as ",
+        ("drops", "--kind", "series"): "--kind series: a sweep keeps no series; expected "
+        "lines, box or heatmap\n",
+        ("drops", "marks"): "METRIC: more than one; expected one metric, such as ",
+        (): "METRIC: missing; expected one metric, such as ",
+        ("drops", "--arm", "a", "--arm", "b"): "--arm: more than one; expected one arm, such as ",
         ("drops", "--replication", "0"): "--replication 0: a sweep has none; expected a saved",
         ("pong",): "METRIC pong: ",
     }
