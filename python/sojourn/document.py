@@ -167,6 +167,9 @@ def queue_text(place: str, value: object, folder: Path | None = None) -> Any:
             text = load(text, folder)
         return text  # noqa: TRY300 - the loop belongs to the block
     except _core.ScenarioError as error:
+        if not place:
+            # The caller names the place, and the value if the error has it.
+            raise
         raise invalid(place, f"{error}") from error.__cause__
 
 

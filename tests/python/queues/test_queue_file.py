@@ -172,7 +172,12 @@ def test_what_is_no_queue_is_refused_in_one_line(
     (folder / "folder.py").mkdir()
     with pytest.raises(sj.ScenarioError, match=problem):
         sj.qdisc(queue)
-    refused(sojourn("compare", "pie", queue), 2, problem)
+    done = sojourn("compare", "pie", queue)
+    refused(done, 2, problem)
+    # A value that is the file and the class of the error stands once.
+    once = f'"{queue}": ' if " " in queue else f"{queue}: "
+    assert done.stderr.count(once) == 1, done.stderr
+    assert f"{once}{queue}: " not in done.stderr
     refused(sojourn("run", "s.toml", "-s", f"links.up.qdisc={queue}"), 2, "links.up.qdisc", problem)
     assert not [name for name in sys.modules if name.startswith("queue_file_raises")]
 
