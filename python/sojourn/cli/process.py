@@ -214,11 +214,17 @@ def _exit(number: int) -> None:
 def say(text: str) -> None:
     """Print a line to stderr, wrapped at words on a terminal.
 
-    Control characters are escaped, because names may come from an untrusted file.
+    Control characters are escaped, because names may come from an untrusted file. Queues written
+    in Python have their short names.
     """
     # Not loaded before Ctrl-C has a handler.
     from sojourn import _core  # noqa: PLC0415
 
+    if _core.python_prefix() in text:
+        # Slow to import.
+        from sojourn.queues.queue_file import short  # noqa: PLC0415
+
+        text = short(text)
     line = _core.printable(text)
     if sys.stderr.isatty():
         # Only terminals need them.

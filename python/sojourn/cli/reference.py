@@ -12,7 +12,7 @@ from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.tables import print_table
 from sojourn.queues import qdisc
-from sojourn.queues.queue_file import catalogued
+from sojourn.queues.queue_file import catalogued, short
 
 Entry = dict[str, Any]
 
@@ -53,7 +53,7 @@ def _named(known: list[Entry], name: str, parse: Callable[[str], str]) -> Entry:
 
 
 def _describe(entry: Entry) -> None:
-    print(f"{entry['name']}: {entry['summary']}")
+    print(f"{short(entry['name'])}: {entry['summary']}")
     print(f"source: {entry['source']}")
     if entry.get("reconstruction"):
         print(f"reconstruction: {entry['reconstruction']}")

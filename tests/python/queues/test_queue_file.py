@@ -1,6 +1,10 @@
 """Queues written in Python that are named by their file: in Python, in files and in commands."""
 
+import json
+import shlex
+import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -260,9 +264,11 @@ def test_commands_take_a_queue_of_a_file(folder: Path, sojourn: Command) -> None
         done = sojourn(*words)
         assert done.returncode == 0, (words, done.stderr)
     name = sj.qdisc(QUEUE).spec
-    assert sojourn("qdiscs", QUEUE).stdout == (
-        f"{name}: a queue written in Python\nsource: tail.py\n"
-    )
+    assert sojourn("qdiscs", QUEUE).stdout == "Tail: a queue written in Python\nsource: tail.py\n"
+    assert json.loads(sojourn("qdiscs", QUEUE, "--json").stdout)["name"] == name
+    done = sojourn("run", "s.toml", "-s", "replications=1")
+    assert "notice: Tail: queue from outside Sojourn" in done.stderr
+    assert "python:" not in done.stderr
     done = sojourn("rfc7928", QUEUE, "--section", "12", "--out", "o")
     assert done.returncode == 0, done.stderr
     assert (folder / "o" / "tail.html").is_file()
