@@ -13,7 +13,7 @@ from sojourn.cli.run import with_changes
 from sojourn.execute.compare import ComparePlan, access_link, line_rates
 from sojourn.execute.run import RunPlan
 from sojourn.queues.base import texts
-from sojourn.queues.queue_file import with_files
+from sojourn.queues.queue_file import toml_with_files
 
 
 @command(ComparePlan, rare=("cc", "ecn", "duration", "on"))
@@ -38,7 +38,7 @@ def compare(
     session.note_queues(*queues)
     scenario = with_changes(access_link(planned), change)
     if generate:
-        typer.echo(with_files(scenario.to_toml()), nl=False)
+        typer.echo(toml_with_files(scenario.to_toml()), nl=False)
         return 0
     request = session.RunRequest(
         run=RunPlan(

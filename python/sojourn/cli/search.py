@@ -23,7 +23,7 @@ from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.execute.targets import store_of, target
-from sojourn.queues.queue_file import short, with_files
+from sojourn.queues.queue_file import short, toml_with_files
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
 from sojourn.search import objectives
@@ -279,7 +279,7 @@ def _show_proposal(result: TuneResult, command: str | None) -> None:
         print_note(f"no line for tc: {short(reason)}")
     for line in filter(None, [*found.tc, command]):
         # Not wrapped, so that it can be copied.
-        print(f"  {with_files(line)}")
+        print(f"  {line}")
     print()
 
 
@@ -502,4 +502,4 @@ def _show_adversary(result: AdversaryResult) -> None:
         power = f"the power (goodput / ping p99) of {worst.arm}"
         print_note(f"{power} is smaller by a factor of {factor}")
     _show_states(result, "the score was not measured")
-    print(with_files(worst.scenario.to_toml()))
+    print(toml_with_files(worst.scenario.to_toml()))

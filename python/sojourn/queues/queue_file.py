@@ -1,12 +1,13 @@
 """Queues written in Python that are named by their file, such as ``./mine.py:Ramp``."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,16 +54,36 @@ def short(text: str) -> str:
     return _NAME.sub(r"\1", text)
 
 
-def with_files(text: str, folder: Path | None = None) -> str:
-    """Name the classes in a text that were loaded from files as the user did, or from `folder`."""
+def with_files(text: str, folder: Path | None = None, *, write: Callable[[str], str] = str) -> str:
+    """Name the classes in a text that were loaded from files as the user did, or from `folder`.
+
+    `write` writes a name as a part of the text.
+    """
 
     def name(found: re.Match[str]) -> str:
         if found[0] not in _written:
             return found[0]
         path, written = _written[found[0]]
-        return written if folder is None else f"{os.path.relpath(path, folder)}:{found[1]}"
+        return write(written if folder is None else f"{os.path.relpath(path, folder)}:{found[1]}")
 
     return _NAME.sub(name, text)
+
+
+def toml_with_files(text: str, folder: Path | None = None) -> str:
+    """Name the classes in a TOML document that the core wrote, all of whose strings are basic."""
+    return with_files(text, folder, write=lambda name: toml_string(name)[1:-1])
+
+
+def toml_string(text: str) -> str:
+    r"""Write a basic string of TOML.
+
+    Examples
+    --------
+    >>> print(toml_string('a"b\\c\x7f'))
+    "a\"b\\c\u007f"
+    """
+    # JSON does not escape DEL.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def named(texts: Iterable[str]) -> dict[str, str]:
@@ -144,14 +165,21 @@ def _loaded(path: Path, text: str) -> ModuleType:
     # The same wherever the file is, because the identity of a class contains it.
     module = ModuleType("queue_file_" + re.sub(r"\W", "_", path.stem))
     module.__file__ = f"{place}"
+    # Of another file of this name, or of this one before it was edited.
+    previous = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module
     try:
-        # Not by the import system, which would write a cache beside the file.
-        exec(compile(content, f"{place}", "exec"), vars(module))  # noqa: S102 - the user's own
-    except KeyboardInterrupt:
-        raise
+        # Standard output may be a document.
+        with contextlib.redirect_stdout(sys.stderr):
+            # Not by the import system, which would write a cache beside the file.
+            exec(compile(content, f"{place}", "exec"), vars(module))  # noqa: S102 - the user's own
     except BaseException as error:
-        del sys.modules[module.__name__]
+        if previous is None:
+            del sys.modules[module.__name__]
+        else:
+            sys.modules[module.__name__] = previous
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise _refused(text, _located(path, place, error)) from error
     _modules[place] = digest, module
     return module

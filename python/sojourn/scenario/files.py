@@ -11,6 +11,7 @@ from sojourn import _core, files
 from sojourn.document import queue_text
 from sojourn.errors import invalid
 from sojourn.queues.base import queues_in
+from sojourn.queues.queue_file import toml_string
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
 MAX_SCENARIO = 16_000_000
@@ -52,6 +53,10 @@ _HEADER = re.compile(
     rf"[ \t]*\]\]?[ \t]*(?:#[^\n]*)?$",
     re.MULTILINE,
 )
+
+
+# A key of a queue with its value, a basic or literal string.
+_QUEUE = re.compile(r"""(?P<key>qdisc["']?[ \t]*=[ \t]*)(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
 
 
 class Tables(dict[str, Any]):
@@ -160,12 +165,17 @@ def with_queue_files(text: str, folder: Path) -> str:
     except tomllib.TOMLDecodeError:
         # The core says what is wrong.
         return text
-    for queue in queues:
-        name = queue_text("", queue, folder)
-        if name != queue:
-            value = re.compile(rf"""(qdisc["']?\s*=\s*["']){re.escape(queue)}(?=["'])""")
-            text = value.sub(lambda found, name=name: f"{found[1]}{name}", text)  # type: ignore[misc]
-    return text
+    names = {queue: queue_text("", queue, folder) for queue in queues if ".py" in queue}
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            queue = tomllib.loads(f"queue = {found['value']}")["queue"]
+        except tomllib.TOMLDecodeError:
+            # In a comment.
+            return found[0]
+        return f"{found['key']}{toml_string(names[queue])}" if queue in names else found[0]
+
+    return _QUEUE.sub(named, text)
 
 
 def _with_queue_files(value: Any, folder: Path, path: str = "") -> Any:

@@ -15,7 +15,7 @@ from sojourn.arguments.common import POINTS, RUNS, Where
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.queues import qdisc
 from sojourn.queues.base import AnyQueue
-from sojourn.queues.queue_file import named, with_files
+from sojourn.queues.queue_file import named, toml_string, toml_with_files
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.scenario.files import with_queue_files
 from sojourn.search.dimensions import check_paths, dimensions, listed, measured_links
@@ -267,9 +267,7 @@ def parsed(text: str, path: str | Path) -> Counterexample:
 
 def _written(value: str | float) -> str:
     if isinstance(value, str):
-        # A basic string of TOML: quotes and line breaks are escaped.
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-        return f'"{escaped}"'
+        return toml_string(value.replace("\n", " "))
     return repr(value)
 
 
@@ -348,7 +346,7 @@ class AdversaryResult(SearchResult):
             The file cannot be written.
         """
         try:
-            text = with_files(self.worst.to_toml(), Path(path).parent)
+            text = toml_with_files(self.worst.to_toml(), Path(path).parent)
             files.replace(path, text.encode())
         except OSError as error:
             message = f"cannot write {path}: {error.strerror}"

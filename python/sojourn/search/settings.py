@@ -8,6 +8,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
+from sojourn.queues.queue_file import toml_with_files, with_files
 from sojourn.scenario import Scenario
 from sojourn.scenario.model import check_arm
 from sojourn.scenario.paths import Value, overridden
@@ -98,7 +99,7 @@ def _is_of_queue(path: str) -> bool:
 
 
 def _text(value: Value) -> str:
-    return value if isinstance(value, str) else _toml(value)
+    return with_files(value) if isinstance(value, str) else toml_with_files(_toml(value))
 
 
 def _toml(value: Any) -> str:

@@ -18,6 +18,7 @@ from sojourn.advice.advice import AdvicePlan, question
 from sojourn.execute.compare import ComparePlan, access_link
 from sojourn.queues.queue_file import named, with_files
 from sojourn.search.adversary import AdversaryPlan, parsed, prepared, read
+from sojourn.search.settings import settings
 from sojourn.sweeps.run import SweepPlan
 from sojourn.sweeps.run import prepared as prepared_sweep
 from support.refusals import VALID, refused
@@ -292,7 +293,47 @@ def test_reading_a_result_loads_no_file(folder: Path) -> None:
     assert read("worst.toml").scenario == found.scenario
 
 
-def test_a_new_queue_keeps_the_rules_and_runs(tmp_path: Path, sojourn: Command) -> None:
+ODD = "./a \"b'\\c.py:Tail"
+
+
+def test_names_of_files_with_quotes_and_backslashes_are_escaped(
+    folder: Path, sojourn: Command
+) -> None:
+    (folder / "a \"b'\\c.py").write_text(FILE, encoding="utf-8")
+    done = sojourn("compare", "pie", ODD, "--generate")
+    assert tomllib.loads(done.stdout)["arms"][1]["set"]["links.up.qdisc"] == ODD
+    assert sj.Scenario.from_toml(done.stdout, folder) == access_link(ComparePlan(["pie", ODD]))
+    name = sj.qdisc(ODD).spec
+    # A literal string, and a comment that is no TOML.
+    text = VALID.replace('"codel"', "'./d\\tail.py:Tail' # qdisc = \"\\q\"")
+    (folder / "d\\tail.py").write_text(FILE, encoding="utf-8")
+    link = sj.Scenario.from_toml(text, folder).links["up"]
+    assert isinstance(link, sj.Link)
+    assert link.qdisc == sj.qdisc("./d\\tail.py:Tail").spec
+    found = settings(sj.Scenario.from_file("s.toml"), {"links.down.qdisc": name})
+    assert shlex.split(found.options) == ["-s", f"links.down.qdisc={ODD}"]
+
+
+def test_output_of_a_file_goes_to_standard_error(folder: Path, sojourn: Command) -> None:
+    (folder / "tail.py").write_text(f"print('loaded')\n{FILE}", encoding="utf-8")
+    done = sojourn("compare", "pie", QUEUE, "--generate")
+    assert tomllib.loads(done.stdout)["name"]
+    assert "loaded\n" in done.stderr
+
+
+def test_a_file_that_fails_does_not_remove_another_of_its_name(folder: Path) -> None:
+    sj.qdisc(QUEUE)
+    module = sys.modules["queue_file_tail"]
+    (folder / "sub").mkdir()
+    (folder / "sub" / "tail.py").write_text("1 / 0\n", encoding="utf-8")
+    with pytest.raises(sj.ScenarioError, match="ZeroDivisionError"):
+        sj.qdisc("sub/tail.py:Tail")
+    assert sys.modules["queue_file_tail"] is module
+
+
+def test_a_new_queue_passes_the_checks_and_differs_from_pfifo(
+    tmp_path: Path, sojourn: Command
+) -> None:
     done = sojourn("new-queue", "my_ramp")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
