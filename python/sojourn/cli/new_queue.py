@@ -1,5 +1,6 @@
 """``sojourn new-queue``: write a file with a queue to start from."""
 
+import importlib.util
 import keyword
 import re
 import sys
@@ -19,7 +20,7 @@ import sojourn as sj
 
 
 class {name}(sj.PythonQueue):
-    limit = 1000
+    limit = 100
 
     def __init__(self):
         self.packets = deque()
@@ -38,7 +39,7 @@ class {name}(sj.PythonQueue):
 
 if __name__ == "__main__":
     sj.testing.check_qdisc({name})
-    print("{name} keeps the rules of a queue")
+    print("{name} passes the contract checks")
 '''
 
 
@@ -53,11 +54,13 @@ def new_queue(
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
         rule = "not a name; expected letters, digits and _, such as ramp"
         raise ArgumentError("name", name, rule)
-    if name in {*sys.stdlib_module_names, "sojourn"}:
-        # Python would import the file instead of this module.
-        rule = "the name of a module; expected another, such as my_queue"
-        raise ArgumentError("name", name, rule)
     cls = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    if keyword.iskeyword(cls):
+        rule = "its class would be {cls}, a keyword; expected another name, such as my_queue"
+        raise ArgumentError("name", name, rule, cls=cls)
+    if _is_module(name):
+        rule = "the name of a module, which the file would hide; expected another, such as my_queue"
+        raise ArgumentError("name", name, rule)
     file = Path(f"{name}.py")
     try:
         with file.open("x", encoding="utf-8") as stream:
@@ -71,12 +74,23 @@ def new_queue(
     say(f"wrote {file}")
     queue = f"./{file}:{cls}"
     lines = {
-        f"python {file}": "check the rules of a queue",
-        f"sojourn compare fq_codel {queue}": "compare it",
-        f"sojourn rfc7928 {queue}": "characterise it",
+        f"python {file}": "run the contract checks",
+        f"sojourn compare fq_codel {queue}": "compare it with FQ-CoDel",
+        f"sojourn rfc7928 {queue}": "run the scenarios of RFC 7928",
     }
     width = max(map(len, lines))
     print("Next:")
     for line, purpose in lines.items():
         print(f"  {line:{width}}  {purpose}")
     return 0
+
+
+def _is_module(name: str) -> bool:
+    """Whether Python finds a module of this name outside the working directory."""
+    if name in sys.stdlib_module_names:
+        return True
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        return False
+    places = spec.submodule_search_locations or [f"{spec.origin}"]
+    return any(Path(place).resolve().parent != Path.cwd() for place in places)

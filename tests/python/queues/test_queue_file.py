@@ -342,10 +342,33 @@ def test_a_new_queue_passes_the_checks_and_differs_from_pfifo(
         "sojourn compare fq_codel ./my_ramp.py:MyRamp",
         "sojourn rfc7928 ./my_ramp.py:MyRamp",
     ]
-    sj.testing.check_qdisc(f"{tmp_path}/my_ramp.py:MyRamp")
+    checked = subprocess.run(
+        [sys.executable, "my_ramp.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert checked.stdout == "MyRamp passes the contract checks\n"
+    # At most 100 packets wait, with pfifo 1000.
+    result = sj.compare(
+        ["pfifo", f"{tmp_path}/my_ramp.py:MyRamp"],
+        link="10mbit",
+        traffic="tcp_4up",
+        duration="7s",
+        warmup="5s",
+        replications=1,
+        jobs=1,
+    )
+    assert result.table()["ping_ms_p95"].n_unique() == 2
     before = (tmp_path / "my_ramp.py").read_bytes()
     refused(sojourn("new-queue", "my_ramp"), 2, "NAME my_ramp: my_ramp.py exists")
     assert (tmp_path / "my_ramp.py").read_bytes() == before
-    for name, problem in (("queue", "the name of a module"), ("a/b", "not a name"), ("if", "not")):
-        refused(sojourn("new-queue", name), 2, f"NAME {name}: {problem}")
-    assert [one.name for one in tmp_path.iterdir()] == ["my_ramp.py"]
+    names = {
+        **dict.fromkeys(("queue", "sojourn", "polars"), "the name of a module"),
+        **dict.fromkeys(("a/b", "if"), "not a name"),
+        **dict.fromkeys(("true", "none", "False"), "its class|not a name"),
+    }
+    for name, problem in names.items():
+        refused(sojourn("new-queue", name), 2, f"NAME {name}: ({problem})")
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["my_ramp.py"]
+    # Python finds this folder, but a file of its name hides no module.
+    (tmp_path / "steep").mkdir()
+    command = [sys.executable, "-m", "sojourn", "new-queue", "steep"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
