@@ -78,6 +78,14 @@ pub trait Qdisc<P: Packet> {
         Vec::new()
     }
 
+    /// What else a time series of the discipline shows at `now`: averages, probabilities and waiting times that
+    /// [`Qdisc::statistics`], which has the names of `tc`, leaves out.
+    ///
+    /// A quantity that is not defined at `now` is not included. No name occurs in both lists.
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        Vec::new()
+    }
+
     /// The classes that [`Observer::on_class`] may name, so that one without packets is reported too.
     ///
     /// Classes that flows are hashed to can be many; a discipline need not list them.
@@ -129,6 +137,12 @@ impl Statistic {
     /// A state of the whole discipline.
     pub const fn flag(name: &'static str, value: bool) -> Self {
         Self::of(name, Number::Flag(value))
+    }
+
+    /// The time from `now` to `due` in µs, negative if it has passed.
+    pub(crate) fn micros_until(name: &'static str, now: Instant, due: Instant) -> Self {
+        let (ahead, late) = (due.saturating_since(now), now.saturating_since(due));
+        Self::real(name, 1e3 * (ahead.as_millis_f64() - late.as_millis_f64()))
     }
 
     const fn of(name: &'static str, value: Number) -> Self {

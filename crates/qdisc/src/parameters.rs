@@ -419,6 +419,8 @@ pub struct Footprint {
     pub bytes: u64,
     /// How often its periodic timers expire per second, rounded up.
     pub timers_per_s: u64,
+    /// Statistics and quantities of its state.
+    pub statistics: u64,
 }
 
 impl Footprint {
@@ -428,6 +430,7 @@ impl Footprint {
         packets: 0,
         bytes: 0,
         timers_per_s: 0,
+        statistics: 0,
     };
 
     /// The footprint of `times` such queues.
@@ -438,6 +441,7 @@ impl Footprint {
             packets: self.packets.saturating_mul(times),
             bytes: self.bytes.saturating_mul(times),
             timers_per_s: self.timers_per_s.saturating_mul(times),
+            statistics: self.statistics.saturating_mul(times),
         }
     }
 
@@ -449,6 +453,7 @@ impl Footprint {
             packets: self.packets.saturating_add(other.packets),
             bytes: self.bytes.saturating_add(other.bytes),
             timers_per_s: self.timers_per_s.saturating_add(other.timers_per_s),
+            statistics: self.statistics.saturating_add(other.statistics),
         }
     }
 }

@@ -104,6 +104,10 @@ macro_rules! disciplines {
                 match self { $(Self::$name(queue) => queue.statistics(),)* }
             }
 
+            fn state(&self, now: Instant) -> Vec<Statistic> {
+                match self { $(Self::$name(queue) => queue.state(now),)* }
+            }
+
             fn classes(&self) -> Vec<ClassId> {
                 match self { $(Self::$name(queue) => queue.classes(),)* }
             }
@@ -338,6 +342,14 @@ const FIXED_TIMERS_PER_S: u64 = 160;
 const CAKE: u64 = 8 * 1_024;
 /// The slots of the history of Predict at the longest round-trip time.
 const PREDICT: u64 = 1 << 16;
+/// The statistics and the state of a queue that has no list of parts: `floq` has most.
+const STATISTICS: u64 = 16;
+/// Those of CAKE: 20 for each of 8 tins.
+const CAKE_STATISTICS: u64 = 8 * 20 + STATISTICS;
+/// Those of a class, beside the ones of its queue.
+const CLASS_STATISTICS: u64 = 5;
+/// Those of a queue outside this crate, whose number is unknown.
+const EXTERNAL_STATISTICS: u64 = 64;
 /// Packets in a queue whose limit follows from its other parameters: the largest buffer of CAKE, in MTUs.
 const DERIVED: u64 = 10_240;
 const MTU: u64 = 1_514;
@@ -392,6 +404,14 @@ impl QdiscSpec {
             } else {
                 0
             },
+            statistics: match self {
+                Self::DropTail(_) => 0,
+                Self::Cake(_) => CAKE_STATISTICS,
+                // A limit for each flow.
+                Self::Cocoa(_) => slots + STATISTICS,
+                Self::External(_) => EXTERNAL_STATISTICS,
+                _ => STATISTICS,
+            },
         };
         if let Some((leaves, classes)) = self.inner()
             && (classes > 1 || leaves.depth() > 0)
@@ -400,6 +420,8 @@ impl QdiscSpec {
             return Footprint {
                 slots: own.slots.saturating_add(leaves.slots),
                 timers_per_s: own.timers_per_s.saturating_add(leaves.timers_per_s),
+                statistics: (own.statistics + CLASS_STATISTICS * u64::from(classes))
+                    .saturating_add(leaves.statistics),
                 ..leaves
             };
         }

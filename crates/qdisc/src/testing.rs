@@ -378,7 +378,9 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
 
     /// Checks the statistics.
     fn look(&self) {
-        for Statistic { name, value, .. } in self.queue.statistics() {
+        let mut all = self.queue.statistics();
+        all.extend(self.queue.state(self.now));
+        for Statistic { name, value, .. } in all {
             if let Number::Real(value) = value {
                 assert!(value.is_finite(), "the statistic {name} is {value}");
             }

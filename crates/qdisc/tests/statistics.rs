@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use sojourn_qdisc::testing::{Recorder, TestPacket};
 use sojourn_qdisc::{
-    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Number, Qdisc, QdiscSpec, Rng, catalogue,
+    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Number, Qdisc, QdiscSpec, Rng, Statistic,
+    catalogue,
 };
 
 /// Offers a packet of each of 50 flows every millisecond and takes one every two.
@@ -42,9 +43,29 @@ fn number(value: Number) -> f64 {
 }
 
 fn numbers(spec: &str) -> BTreeMap<&'static str, f64> {
-    let statistics = overloaded(spec).0.statistics();
+    by_name(&overloaded(spec).0.statistics())
+}
+
+/// Those of the whole queue.
+fn by_name(statistics: &[Statistic]) -> BTreeMap<&'static str, f64> {
     let whole = statistics.iter().filter(|s| s.part.is_none());
     whole.map(|s| (s.name, number(s.value))).collect()
+}
+
+/// The end of [`overloaded`].
+const END: Instant = Instant::from_millis(4_000);
+
+/// The statistics and the state of an overloaded queue.
+fn everything(spec: &str) -> Vec<Statistic> {
+    let queue = overloaded(spec).0;
+    let mut all = queue.statistics();
+    all.extend(queue.state(END));
+    all
+}
+
+/// The state alone, of the whole queue.
+fn state(spec: &str) -> BTreeMap<&'static str, f64> {
+    by_name(&overloaded(spec).0.state(END))
 }
 
 /// The sum of these counts over the parts of a queue and the whole.
@@ -251,10 +272,164 @@ fn bands_are_distinguished() {
 #[test]
 fn names_are_unique() {
     for kind in catalogue() {
-        let statistics = overloaded(kind.name).0.statistics();
+        let statistics = everything(kind.name);
         let mut names: Vec<_> = statistics.iter().map(|s| (s.part, s.name)).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), statistics.len(), "{}", kind.name);
     }
+}
+
+#[test]
+fn the_footprint_bounds_the_number_of_statistics() {
+    let nested = [
+        "fq profile linux-6.12",
+        "cake diffserv8 bandwidth 5mbit",
+        "cocoa flow_limit 5 orphan_mask 63",
+        "prio leaf codel / dualpi2 / floq",
+        "drr classes 9 leaf fq_pie",
+        "drr classes 3 leaf cake / cocoa",
+        "red min 3000 max 9000 limit 60000 leaf cobalt",
+        "sfb leaf predict",
+    ];
+    let kinds = catalogue();
+    for spec in kinds.iter().map(|kind| kind.name).chain(nested) {
+        let bound = QdiscSpec::parse(spec).unwrap().footprint().statistics;
+        let found = everything(spec).len() as u64;
+        assert!(found <= bound, "{spec}: {found}, more than {bound}");
+    }
+    let without = QdiscSpec::parse("pfifo").unwrap().footprint();
+    assert_eq!(without.statistics, 0);
+}
+
+#[test]
+fn red_states_the_probability_at_its_average() {
+    for (spec, probability, gentle) in [
+        (
+            "red limit 600000 min 3000 max 90000 avpkt 1514 burst 4 probability 0.02",
+            0.02,
+            false,
+        ),
+        (
+            "red limit 600000 min 3000 max 90000 avpkt 1514 burst 4 probability 0.5",
+            0.5,
+            false,
+        ),
+        (
+            "red limit 600000 min 3000 max 9000 avpkt 1514 burst 4 probability 0.02 gentle",
+            0.02,
+            true,
+        ),
+        (
+            "red limit 600000 min 3000 max 9000 avpkt 1514 burst 4 probability 0.5 gentle",
+            0.5,
+            true,
+        ),
+    ] {
+        let red = by_name(&everything(spec));
+        let (min, max) = (3_000.0, if gentle { 9_000.0 } else { 90_000.0 });
+        let average = red["average"];
+        let expected = if average >= if gentle { 2.0 * max } else { max } {
+            1.0
+        } else if average >= max {
+            probability + (1.0 - probability) * (average - max) / max
+        } else {
+            probability * (average - min) / (max - min)
+        };
+        assert!(
+            (red["prob"] - expected).abs() < 1e-3,
+            "{spec}: {red:?}, not {expected}"
+        );
+    }
+    // An empty queue has no reason to signal.
+    let idle = QdiscSpec::parse("red limit 60000").unwrap();
+    let idle: AnyQdisc<TestPacket> = idle.build(&LinkFacts::default(), Rng::new(1));
+    assert_eq!(by_name(&idle.state(END)), BTreeMap::from([("prob", 0.0)]));
+}
+
+#[test]
+fn the_state_has_what_tc_leaves_out() {
+    let choke = state("choke limit 5000 min 5 max 4500 burst 9");
+    assert!((5.0..4_500.0).contains(&choke["average"]), "{choke:?}");
+    let prob = 0.02 * (choke["average"] - 5.0) / 4_495.0;
+    assert!((choke["prob"] - prob).abs() < 1e-4, "{choke:?}");
+    for nonlinear in [
+        "red_ns2 min 5 max 15 limit 40",
+        "nlred",
+        "hred rtt 50ms limit 40",
+    ] {
+        let prob = state(nonlinear)["prob"];
+        assert!(prob > 0.0 && prob <= 1.0, "{nonlinear}: {prob}");
+    }
+    let dualpi2 = by_name(&everything("dualpi2 profile linux"));
+    assert!(dualpi2["prob"] > 0.0, "{dualpi2:?}");
+    for law in ["dualpi2 profile linux", "dualpi2 profile rfc"] {
+        let pi2 = by_name(&everything(law));
+        assert!(
+            (pi2["prob_c"] - pi2["prob"].powi(2)).abs() < 1e-12,
+            "{pi2:?}"
+        );
+        assert!(
+            (pi2["prob_l"] - (2.0 * pi2["prob"]).min(1.0)).abs() < 1e-12,
+            "{pi2:?}"
+        );
+    }
+    assert!(state("fq_codel flows 8")["dropping_flows"] > 0.0);
+    assert!(state("sfq_codel flows 8")["dropping_flows"] > 0.0);
+    let bins = state("sfq_codel")["flows"];
+    assert!((45.0..=50.0).contains(&bins), "{bins}");
+    let slots = state("sfq limit 1000")["flows"];
+    assert!((40.0..=50.0).contains(&slots), "{slots}");
+    let fq_pie = state("fq_pie flows 8 limit 500");
+    assert!(
+        fq_pie["maxprob"] > 0.0 && fq_pie["old_flows_len"] > 6.0,
+        "{fq_pie:?}"
+    );
+    let afcd = state("afcd sample 2 shadow 100");
+    assert!(
+        afcd["min_target"] > 0.0 && afcd["min_target"] <= afcd["max_target"],
+        "{afcd:?}"
+    );
+}
+
+#[test]
+fn the_next_signal_is_stated_relative_to_the_time() {
+    for spec in ["codel", "cobalt", "afcd sample 2 shadow 100"] {
+        let queue = overloaded(spec).0;
+        assert!(by_name(&queue.statistics())["dropping"] > 0.0, "{spec}");
+        let due = |now| by_name(&queue.state(now))["drop_next"];
+        // The last departure was 2 ms before the end; signals were at most an interval apart.
+        assert!(
+            due(END) > -100_000.0 && due(END) < 100_000.0,
+            "{spec}: {}",
+            due(END)
+        );
+        let later = due(END + Duration::from_secs(1));
+        assert!((due(END) - later - 1e6).abs() < 1e-6, "{spec}: {later}");
+    }
+    let quiet = QdiscSpec::parse("codel").unwrap();
+    let quiet: AnyQdisc<TestPacket> = quiet.build(&LinkFacts::default(), Rng::new(1));
+    assert!(quiet.state(END).is_empty());
+}
+
+#[test]
+fn classes_state_the_state_of_their_queues() {
+    let codel = overloaded("prio leaf codel").0.state(END);
+    let parts: Vec<_> = codel.iter().map(|s| (s.part, s.name)).collect();
+    // All packets are in the middle band, and the others do not signal.
+    assert_eq!(parts, [(Some(("bands", 1)), "drop_next")]);
+    for (spec, part) in [
+        ("red limit 60000 leaf pie", None),
+        ("red limit 60000 leaf red limit 60000", Some(("leaf", 0))),
+        ("sfb leaf red limit 60000", Some(("leaf", 0))),
+        ("drr classes 2 leaf red limit 60000", Some(("classes", 1))),
+    ] {
+        let state = overloaded(spec).0.state(END);
+        let found = state.iter().any(|s| (s.part, s.name) == (part, "prob"));
+        assert!(found, "{spec}: {state:?}");
+    }
+    let floq = overloaded("floq limit 100").0.state(END);
+    assert!(floq.iter().all(|s| s.name == "prob"), "{floq:?}");
+    let places: Vec<_> = floq.iter().map(|s| s.part).collect();
+    assert_eq!(places, [0, 1, 2].map(|n| Some(("classes", n))));
 }

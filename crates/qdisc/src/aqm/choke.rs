@@ -312,6 +312,13 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             Statistic::count(OVERLIMITS, self.counts.early + self.counts.marked),
         ]
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        vec![
+            Statistic::count("average", self.law.average()),
+            Statistic::real("prob", self.law.probability()),
+        ]
+    }
 }
 
 #[cfg(test)]

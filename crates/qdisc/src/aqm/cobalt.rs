@@ -152,6 +152,16 @@ impl<P: Packet> Qdisc<P> for Cobalt<P> {
             ),
         ]
     }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        let Control {
+            dropping,
+            drop_next,
+            ..
+        } = self.control;
+        let next = dropping.then(|| Statistic::micros_until("drop_next", now, drop_next));
+        next.into_iter().collect()
+    }
 }
 
 /// What the law does not change.

@@ -137,6 +137,10 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
         ]);
         statistics
     }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        self.control.signals.state(now).into_iter().collect()
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -432,6 +432,18 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         all
     }
 
+    /// The probability of the Classic queue and the coupled one of the L4S queue.
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let (classic, l4s) = match &self.law {
+            Law::Rfc(law) => law.coupled(),
+            Law::Linux(law) => law.coupled(),
+        };
+        vec![
+            Statistic::real("prob_c", classic),
+            Statistic::real("prob_l", l4s),
+        ]
+    }
+
     fn classes(&self) -> Vec<ClassId> {
         [Band::L4s, Band::Classic].map(Band::id).to_vec()
     }

@@ -240,6 +240,14 @@ impl<P: Packet> Qdisc<P> for Floq<P> {
         }
         all
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let of_class = |class: Class| {
+            let p = self.law.probability(class, self.packets.len());
+            Statistic::real("prob", p).within("classes", class.place())
+        };
+        Class::ALL.map(of_class).to_vec()
+    }
 }
 
 /// The drop chance.

@@ -436,6 +436,18 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
         }
         all
     }
+
+    /// Whether packets are signalled; the longest active candidate in µs, and its load as a fraction of it.
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        let mut all = vec![Statistic::flag("marking", now < self.mark_until)];
+        if let Some((rtt, load)) = self.past.forecaster.active(now, &self.past.history) {
+            all.extend([
+                Statistic::count("active_rtt", rtt.as_micros()),
+                Statistic::real("load", load),
+            ]);
+        }
+        all
+    }
 }
 
 #[derive(Clone, Debug)]

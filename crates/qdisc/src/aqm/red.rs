@@ -270,11 +270,19 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
             Buffer::Leaf(leaf) => leaf.statistics("leaf"),
         };
         let mut all = vec![
-            Statistic::count("average", self.law.qavg >> self.law.wlog),
-            Statistic::real("max_prob", f64::from(self.law.max_p) / 4_294_967_296.0),
+            Statistic::count("average", self.law.average()),
+            Statistic::real("max_prob", self.law.max_prob()),
             Statistic::count(OVERLIMITS, self.overlimits),
         ];
         all.extend(inner);
+        all
+    }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        let mut all = vec![Statistic::real("prob", self.law.probability())];
+        if let Buffer::Leaf(leaf) = &self.buffer {
+            all.extend(leaf.state("leaf", now));
+        }
         all
     }
 
@@ -452,13 +460,44 @@ impl Law {
         u64::from(rng.next_u32()) / max_p_delta
     }
 
-    /// From `max` to `2 max` the probability rises from `max_p` to 1; the gaps stay uniform.
+    /// The average in the unit of the thresholds.
+    pub(crate) const fn average(&self) -> u64 {
+        self.qavg >> self.wlog
+    }
+
+    /// `max_p` as a fraction.
+    fn max_prob(&self) -> f64 {
+        f64::from(self.max_p) / 4_294_967_296.0
+    }
+
+    /// `p_b` at this average; the gaps between signals are uniform up to `1 / p_b` arrivals.
+    #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
+    pub(crate) fn probability(&self) -> f64 {
+        if self.qavg < self.qth_min {
+            0.0
+        } else if self.qavg < self.qth_max {
+            let range = (self.qth_delta << self.wlog) as f64;
+            self.max_prob() * (self.qavg - self.qth_min) as f64 / range
+        } else if self.gentle && self.qavg < 2 * self.qth_max {
+            self.gentle_probability()
+        } else {
+            1.0
+        }
+    }
+
+    /// From `max` to `2 max` the probability rises from `max_p` to 1.
+    #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
+    fn gentle_probability(&self) -> f64 {
+        let max_p = self.max_prob();
+        let above = (self.qavg - self.qth_max) as f64 / self.qth_max as f64;
+        max_p + (1.0 - max_p) * above
+    }
+
+    /// Between `max` and `2 max`; the gaps stay uniform.
     #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
     fn gentle_verdict(&mut self, rng: &mut Rng) -> Verdict {
         let qcount = self.qcount.map_or(0, |n| n + 1);
-        let max_p = f64::from(self.max_p) / 4_294_967_296.0;
-        let above = (self.qavg - self.qth_max) as f64 / self.qth_max as f64;
-        let p_b = max_p + (1.0 - max_p) * above;
+        let p_b = self.gentle_probability();
         let left = 1.0 - qcount as f64 * p_b;
         if left <= p_b || rng.uniform() * left < p_b {
             self.qcount = Some(0);

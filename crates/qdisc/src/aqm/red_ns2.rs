@@ -232,6 +232,18 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
             Statistic::real("max_p", self.law.max_p),
         ]
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let law = &self.law;
+        let prob = if law.average < law.min {
+            0.0
+        } else if law.average >= law.forced_from() {
+            1.0
+        } else {
+            law.base()
+        };
+        vec![Statistic::real("prob", prob)]
+    }
 }
 
 /// Decision about an arrival.
@@ -346,12 +358,7 @@ impl Law {
             self.above = false;
             return Verdict::Pass;
         }
-        let most = if self.gentle {
-            2.0 * self.max
-        } else {
-            self.max
-        };
-        if self.average >= most {
+        if self.average >= self.forced_from() {
             self.restart();
             return Verdict::Forced;
         }
@@ -364,6 +371,16 @@ impl Law {
         }
         self.restart();
         Verdict::Early
+    }
+
+    /// The average from which every arrival is dropped.
+    #[inline]
+    fn forced_from(&self) -> f64 {
+        if self.gentle {
+            2.0 * self.max
+        } else {
+            self.max
+        }
     }
 
     /// `p_b`: how often a packet is to be signalled on average.

@@ -219,6 +219,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
     fn statistics(&self) -> Vec<Statistic> {
         self.classes.statistics("classes")
     }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        self.classes.state("classes", now)
+    }
 }
 
 #[cfg(test)]

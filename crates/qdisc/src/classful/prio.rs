@@ -268,6 +268,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Prio<P, Q> {
         self.0.classes.statistics("bands")
     }
 
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        self.0.classes.state("bands", now)
+    }
+
     fn classes(&self) -> Vec<ClassId> {
         self.0.classes.ids()
     }
@@ -316,6 +320,10 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         self.bands.classes.statistics("bands")
+    }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        self.bands.classes.state("bands", now)
     }
 
     fn classes(&self) -> Vec<ClassId> {

@@ -38,6 +38,7 @@ trait TicketQueue: fmt::Debug {
     fn on_timer(&mut self, now: Instant);
     fn on_link_rate(&mut self, now: Instant, rate: Rate);
     fn statistics(&self) -> Vec<Statistic>;
+    fn state(&self, now: Instant) -> Vec<Statistic>;
     fn classes(&self) -> Vec<ClassId>;
     fn boxed_clone(&self) -> Box<dyn TicketQueue>;
 }
@@ -73,6 +74,10 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
 
     fn statistics(&self) -> Vec<Statistic> {
         Qdisc::statistics(self)
+    }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        Qdisc::state(self, now)
     }
 
     fn classes(&self) -> Vec<ClassId> {
@@ -153,6 +158,10 @@ impl<P: Packet> Qdisc<P> for External<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         self.queue.statistics()
+    }
+
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        self.queue.state(now)
     }
 
     fn classes(&self) -> Vec<ClassId> {

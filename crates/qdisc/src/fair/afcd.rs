@@ -267,6 +267,24 @@ impl<P: Packet> Qdisc<P> for Afcd<P> {
         ]);
         statistics
     }
+
+    /// The time to the next signal, and the targets in µs of the flows with most and fewest samples.
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        let Targets {
+            target, exponent, ..
+        } = self.targets;
+        let shadow = &self.shares.shadow;
+        let counts = (0..self.targets.flows.len()).map(|bin| shadow.count(bin));
+        let counts = counts.filter(|&count| count > 0);
+        let of = |name, samples: u32| {
+            let share = self.shares.fair() / f64::from(samples);
+            Statistic::real(name, target * power(share, exponent) / 1e3)
+        };
+        let least = counts.clone().max().map(|most| of("min_target", most));
+        let most = counts.min().map(|fewest| of("max_target", fewest));
+        let next = self.signals.state(now);
+        [next, least, most].into_iter().flatten().collect()
+    }
 }
 
 /// The next packet, and whether it may be signalled.

@@ -329,6 +329,12 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
             Statistic::count("old_flows_len", old),
         ]
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let flows = self.turns.iter();
+        let dropping = flows.filter(|flow| flow.control.is_dropping()).count();
+        vec![Statistic::count("dropping_flows", dropping as u64)]
+    }
 }
 
 impl<P: Packet> Store<P> {

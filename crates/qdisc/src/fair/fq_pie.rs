@@ -299,6 +299,17 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
             Statistic::count("memory_used", self.memory.used()),
         ]
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let (new, old) = self.turns.lengths();
+        let flows = self.turns.iter();
+        let probs = flows.map(|flow| flow.control.probability(&self.law));
+        vec![
+            Statistic::count("new_flows_len", new),
+            Statistic::count("old_flows_len", old),
+            Statistic::real("maxprob", probs.fold(0.0, f64::max)),
+        ]
+    }
 }
 
 #[cfg(test)]

@@ -351,6 +351,12 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         all
     }
 
+    fn state(&self, now: Instant) -> Vec<Statistic> {
+        let leaf = self.leaf.iter();
+        leaf.flat_map(|leaf| leaf.queue.state("leaf", now))
+            .collect()
+    }
+
     fn classes(&self) -> Vec<ClassId> {
         let leaf = self.leaf.iter();
         leaf.flat_map(|leaf| leaf.queue.ids()).collect()

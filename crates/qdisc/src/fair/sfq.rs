@@ -21,7 +21,7 @@
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{Kind, LINUX, LinkFacts, Params, TcWord, parameters};
 use crate::parts::pool::{List, Pool};
 
@@ -389,6 +389,11 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let flows = self.buckets.iter().filter(|&&slot| slot != EMPTY).count();
+        vec![Statistic::count("flows", flows as u64)]
     }
 }
 

@@ -378,6 +378,14 @@ impl<P: Packet> Qdisc<P> for SfqCodel<P> {
             Statistic::count("ecn_mark", seen.marks),
         ]
     }
+
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        let count = |is: fn(&Bin) -> bool| self.bins.iter().filter(|bin| is(bin)).count() as u64;
+        vec![
+            Statistic::count("flows", count(|bin| bin.waits)),
+            Statistic::count("dropping_flows", count(|bin| bin.control.dropping)),
+        ]
+    }
 }
 
 /// CoDel as its authors had it in 2013, of one bin.

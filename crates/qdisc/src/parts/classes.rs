@@ -214,13 +214,18 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
                 Statistic::count("backlog", of.backlog.bytes.0),
                 Statistic::count("qlen", waiting),
             ];
-            let whole = of.queue.statistics().into_iter();
-            let inner = whole.filter(|statistic| statistic.part.is_none());
             own.into_iter()
-                .chain(inner)
                 .map(move |statistic| statistic.within(list, place))
+                .chain(of_class(of.queue.statistics(), list, place))
         });
         each.collect()
+    }
+
+    /// The state of the queue of each class, of parts of it excluded.
+    pub(crate) fn state(&self, list: &'static str, now: Instant) -> Vec<Statistic> {
+        let each = self.each.iter().enumerate();
+        each.flat_map(|(place, of)| of_class(of.queue.state(now), list, place))
+            .collect()
     }
 
     /// Brings the sums up to date with the queue of one class.
@@ -247,4 +252,16 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     fn earliest(&self) -> Option<Instant> {
         self.each.iter().filter_map(|of| of.next_timer).min()
     }
+}
+
+/// The statistics of the queue of a class, without those of its parts.
+fn of_class(
+    statistics: Vec<Statistic>,
+    list: &'static str,
+    place: usize,
+) -> impl Iterator<Item = Statistic> {
+    let whole = statistics.into_iter();
+    whole
+        .filter(|statistic| statistic.part.is_none())
+        .map(move |statistic| statistic.within(list, place))
 }

@@ -190,6 +190,11 @@ impl<T> SparseFirst<T> {
         self.entries.len()
     }
 
+    /// All flows.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|entry| &entry.flow)
+    }
+
     /// The flows with these numbers.
     pub(crate) fn range_mut(&mut self, numbers: Range<usize>) -> impl Iterator<Item = &mut T> {
         self.entries[numbers]

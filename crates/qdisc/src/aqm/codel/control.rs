@@ -136,6 +136,11 @@ impl Control {
         Some((pkt, arrived, standing))
     }
 
+    /// Whether it is signalling.
+    pub(crate) const fn is_dropping(&self) -> bool {
+        self.signals.dropping
+    }
+
     /// Counts `dropped` packets that the buffer lost as signals, as Linux's FQ-CoDel does.
     pub(crate) fn count_overload(&mut self, dropped: u32) {
         self.signals.count = self.signals.count.wrapping_add(dropped);
@@ -270,6 +275,12 @@ impl Signals {
             Statistic::count("lastcount", self.lastcount as u64),
             Statistic::flag("dropping", self.dropping),
         ]
+    }
+
+    /// The time to the next signal, while signalling.
+    pub(crate) fn state(&self, now: Instant) -> Option<Statistic> {
+        self.dropping
+            .then(|| Statistic::micros_until("drop_next", now, self.drop_next))
     }
 
     /// Begins signalling at the rate that last held the queue, if that was recent.

@@ -147,6 +147,12 @@ impl Linux {
     pub(super) fn probability(&self) -> f64 {
         f64::from(self.prob) / f64::from(MAX_PROB)
     }
+
+    /// The probability of the Classic queue and the coupled one of the L4S queue.
+    pub(super) fn coupled(&self) -> (f64, f64) {
+        let p = self.probability();
+        (p * p, (f64::from(self.coupling_factor) * p).min(1.0))
+    }
 }
 
 #[cfg(test)]

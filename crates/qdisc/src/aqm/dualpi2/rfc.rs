@@ -119,6 +119,11 @@ impl Rfc {
     pub(super) fn probability(&self) -> f64 {
         self.p
     }
+
+    /// `p_C` and `p_CL`.
+    pub(super) fn coupled(&self) -> (f64, f64) {
+        (self.p_c, self.p_cl)
+    }
 }
 
 #[cfg(test)]

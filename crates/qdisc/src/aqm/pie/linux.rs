@@ -126,6 +126,12 @@ impl Control {
         }
     }
 
+    /// The probability as a fraction.
+    #[expect(clippy::cast_precision_loss, reason = "people read it as a fraction")]
+    pub(crate) fn probability(&self, law: &Constants) -> f64 {
+        self.prob as f64 / law.kernel.max_prob as f64
+    }
+
     #[inline]
     pub(crate) fn drop_early(
         &mut self,
@@ -401,9 +407,8 @@ impl Linux {
         ]
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "people read it as a fraction")]
     pub(super) fn probability(&self) -> f64 {
-        self.control.prob as f64 / self.law.kernel.max_prob as f64
+        self.control.probability(&self.law)
     }
 }
 

@@ -89,6 +89,15 @@ impl Forecaster {
         now < self.tracking_until
     }
 
+    /// The longest candidate that is active at `now`, and the last load as a fraction of it.
+    pub(super) fn active(&self, now: Instant, history: &History) -> Option<(Duration, f64)> {
+        let slot = history.next().checked_sub(1)?;
+        let mut candidates = self.candidates.iter().enumerate().rev();
+        let (n, active) = candidates.find(|(_, candidate)| candidate.active_until >= now)?;
+        let load = exact(history.load(n, slot)) / nanos(active.rtt);
+        Some((active.rtt, load))
+    }
+
     /// Looks at the load at `now`, the end of the last slot of `history`.
     pub(super) fn end_slot(
         &mut self,

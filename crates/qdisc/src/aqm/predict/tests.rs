@@ -8,6 +8,7 @@
 mod growth;
 
 use super::*;
+use crate::contract::Number;
 use crate::testing::{Recorder, TestPacket};
 use proptest::prelude::*;
 use sojourn_net::Ecn;
@@ -308,6 +309,33 @@ fn a_paced_growth_is_signalled_in_time_to_fill_the_link_and_no_more() {
         // The steadiest candidate need not be the truest, so not exactly a half.
         assert!((0.4..0.6).contains(&share), "{rtt}: {share}");
     }
+}
+
+#[test]
+fn the_state_names_the_active_candidate_and_its_load() {
+    let rtt = Duration::from_millis(100);
+    let mut q = queue(unlimited());
+    assert_eq!(q.state(ms(0)), [Statistic::flag("marking", false)]);
+    let arrivals = exponential(rtt, 0.02);
+    let seen = drive(&mut q, &arrivals, true);
+    let (signalled, ..) = seen.marks[0];
+    let until = arrivals
+        .iter()
+        .filter(|&&(at, _)| at <= signalled.as_nanos());
+    let until: Vec<_> = until.copied().collect();
+    let mut q = queue(unlimited());
+    drive(&mut q, &until, true);
+    let [marking, active, load] = q.state(signalled)[..] else {
+        panic!("{:?}", q.state(signalled));
+    };
+    assert_eq!(marking, Statistic::flag("marking", true));
+    assert_eq!((active.name, load.name), ("active_rtt", "load"));
+    let (Number::Count(micros), Number::Real(load)) = (active.value, load.value) else {
+        panic!("{active:?} {load:?}");
+    };
+    // The longest active candidate; its window holds half a link's worth, or less where it is longer than the growth.
+    assert!((90_000..200_000).contains(&micros), "{micros}");
+    assert!((0.2..0.6).contains(&load), "{load}");
 }
 
 #[test]
