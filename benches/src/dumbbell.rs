@@ -284,6 +284,7 @@ impl Dumbbell {
             links,
             flows,
             keep_events: false,
+            sample_state: false,
         }
     }
 

@@ -50,5 +50,6 @@ pub fn config(n: usize, why: Idle) -> Config {
         links: vec![link("wire", Rate::mbit(10_000), "pfifo limit 1000")],
         flows: flows.collect(),
         keep_events: false,
+        sample_state: false,
     }
 }

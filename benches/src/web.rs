@@ -84,6 +84,7 @@ fn of_users(users: u64, origins: u32, http: Http) -> Result<Config, String> {
         links: vec![link("down", Rate::mbit(10_000), "fq_codel limit 100000")],
         flows: flows.collect(),
         keep_events: false,
+        sample_state: false,
     })
 }
 

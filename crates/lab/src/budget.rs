@@ -44,6 +44,8 @@ const SAMPLE: (u64, u64) = (80, 200);
 const PING: (u64, u64) = (40, 320);
 /// A drop or mark, during the run and as a table row.
 const EVENT: (u64, u64) = (40, 130);
+/// A statistic of a queue in a sample, during the run and as a table row.
+const STATE: (u64, u64) = (64, 130);
 /// The rows of a link and of a flow in the tables of totals.
 const ROWS: u64 = 3_000;
 /// Fixed cost of the tables of a run, one array per column, and of its metrics.
@@ -329,6 +331,12 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
         ("sample", samples, "rows of series", SAMPLE),
         ("traffic.interval", load.pings, "echo requests", PING),
         ("keep_events", events, "events", EVENT),
+        (
+            "sample_state",
+            config.state_rows(),
+            "rows of queue_series",
+            STATE,
+        ),
         (
             "traffic.every",
             load.connections,

@@ -86,6 +86,7 @@ impl Backend for Tiny {
             sink.link(LinkRecord {
                 name: link.name.clone(),
                 series: Vec::new(),
+                states: Vec::new(),
                 totals: LinkCounters {
                     sent_packets: 100 + number,
                     ..LinkCounters::default()

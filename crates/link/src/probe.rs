@@ -1,8 +1,8 @@
 //! Records of a link.
 
-use sojourn_net::{Bytes, Duration, Instant};
-use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Qdisc};
-use sojourn_records::{ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample};
+use sojourn_net::{Bytes, Duration, Instant, Packet};
+use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Qdisc, Statistic};
+use sojourn_records::{ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample, StateSample};
 
 use crate::{Carried, Taken};
 
@@ -17,6 +17,7 @@ pub struct LinkProbe {
     sojourn: Histogram,
     busy: Duration,
     series: Vec<LinkSample>,
+    states: Vec<StateSample>,
     /// By class index; `None`: nothing was reported for that class.
     classes: Vec<Option<ClassRecord>>,
 }
@@ -32,6 +33,7 @@ impl LinkProbe {
             sojourn: Histogram::default(),
             busy: Duration::ZERO,
             series: Vec::with_capacity(samples),
+            states: Vec::new(),
             classes: Vec::new(),
         }
     }
@@ -124,6 +126,20 @@ impl LinkProbe {
         self.close_interval();
     }
 
+    /// Records the state of `queue` at the end of an interval, with `more` of the link's own.
+    pub fn sample_state<P: Packet>(
+        &mut self,
+        at: Instant,
+        queue: &impl Qdisc<P>,
+        more: impl IntoIterator<Item = Statistic>,
+    ) {
+        let mut statistics = queue.statistics();
+        statistics.extend(more);
+        statistics.extend(queue.state(at));
+        statistics.shrink_to_fit();
+        self.states.push(StateSample { at, statistics });
+    }
+
     fn close_interval(&mut self) {
         self.sampled.add(&self.interval);
         self.interval = LinkCounters::default();
@@ -164,6 +180,7 @@ impl LinkProbe {
         LinkRecord {
             name,
             series: self.series,
+            states: self.states,
             totals,
             sojourn: self.sojourn,
             sending,

@@ -338,6 +338,9 @@ impl<'c> Network<'c> {
     fn sample(&mut self, at: Instant) {
         for (probe, link) in self.observed.probes.iter_mut().zip(&self.links) {
             probe.sample(at, link.qdisc.backlog());
+            if self.config.sample_state {
+                probe.sample_state(at, &link.qdisc, []);
+            }
         }
         for flow in &mut self.observed.flows {
             flow.sample(at);

@@ -50,6 +50,8 @@ pub struct LinkRecord {
     pub name: String,
     /// One entry per interval, from the start of the run.
     pub series: Vec<LinkSample>,
+    /// The state of its queue at the same times, if the configuration asked for it.
+    pub states: Vec<StateSample>,
     /// Since the warm-up ended.
     pub totals: LinkCounters,
     /// Time in the queue of each packet sent since the warm-up ended, in nanoseconds.
@@ -107,6 +109,15 @@ pub struct LinkSample {
     pub sojourn_max: Option<Duration>,
     /// What was counted in the interval.
     pub counters: LinkCounters,
+}
+
+/// The state of a queue at the end of an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateSample {
+    /// When the interval ended.
+    pub at: Instant,
+    /// Its statistics then, and what else it states of itself.
+    pub statistics: Vec<Statistic>,
 }
 
 /// What kind of traffic a flow was.

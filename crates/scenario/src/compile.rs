@@ -17,6 +17,7 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         links: spec.links.real.iter().map(Link::config).collect(),
         flows: Vec::new(),
         keep_events: spec.run.keep_events,
+        sample_state: spec.run.sample_state,
     };
     let amounts = Rng::new(config.seed).fork("amount");
     let mut flows = Vec::new();

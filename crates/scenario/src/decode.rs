@@ -37,6 +37,8 @@ keys! {
         rtt: Duration = Form::TIME, default "0s";
         /// Record every drop, mark and loss in the table events.
         keep_events: bool = Form::Flag, default "false";
+        /// Record the statistics and the state of every queue at each sample in the table queue_series.
+        sample_state: bool = Form::Flag, usual "false";
     }
 }
 

@@ -40,8 +40,10 @@ const UDP_HEADERS: u64 = 42;
 
 /// Maximum number of packets that wait or are on wires at the same time: about 10 GB.
 const MOST_AT_ONCE: u64 = 100_000_000;
-/// Maximum number of events that a run keeps: about 10 GB.
+/// Maximum number of events that a run keeps, and of rows of the state of queues: about 10 GB.
 const MOST_EVENTS: u64 = 50_000_000;
+/// Statistics of the radio of a wireless link.
+const RADIO_STATISTICS: u64 = 4;
 
 /// The load of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -324,6 +326,19 @@ impl Config {
         links.fold(hosts.saturating_add(clocks), u64::saturating_add)
     }
 
+    /// Rows of the state of queues that a run records, at most.
+    pub fn state_rows(&self) -> u64 {
+        if !self.sample_state {
+            return 0;
+        }
+        let rows = self.links.iter().map(|link| {
+            let radio = link.radio.as_ref().map_or(0, |_| RADIO_STATISTICS);
+            link.qdisc.footprint().statistics.saturating_add(radio)
+        });
+        let samples = self.duration.as_nanos() / self.sample.as_nanos().max(1);
+        rows.fold(0, u64::saturating_add).saturating_mul(samples)
+    }
+
     /// The part of the RTT of a flow that does not depend on links.
     fn least_rtt(flow: &FlowConfig) -> Duration {
         let hops = flow.forward.iter().chain(&flow.reverse);
@@ -601,6 +616,15 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
             "keep_events".to_owned(),
             format!(
                 "too many events: up to {signals} drops, marks and losses; expected at most {MOST_EVENTS}, with a shorter duration or lower rates"
+            ),
+        );
+    }
+    let rows = config.state_rows();
+    if rows > MOST_EVENTS {
+        return fail(
+            "sample_state".to_owned(),
+            format!(
+                "too many rows: up to {rows} in queue_series; expected at most {MOST_EVENTS}, with a shorter duration or a longer sample"
             ),
         );
     }

@@ -58,6 +58,8 @@ pub struct Config {
     pub flows: Vec<FlowConfig>,
     /// Keep every drop and mark as an event, besides counting it.
     pub keep_events: bool,
+    /// Record the state of every queue at each sample.
+    pub sample_state: bool,
 }
 
 /// One step of a packet's way.

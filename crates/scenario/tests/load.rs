@@ -104,6 +104,28 @@ fn more_events_than_a_table_holds_are_refused() {
     );
 }
 
+#[test]
+fn rows_of_the_state_of_queues_are_bounded() {
+    let of = |keys: &str, queue: &str| {
+        let traffic = "[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\n";
+        Scenario::from_toml(&format!("{keys}{RUN}qdisc = \"{queue}\"\n{traffic}"))
+    };
+    let rows = |keys: &str, queue: &str| of(keys, queue).unwrap().plan(0, 0).config.state_rows();
+    // 100 samples; the link down has a FIFO, which has none.
+    assert_eq!(rows("sample_state = true\n", "pie"), 1_600);
+    assert_eq!(rows("sample_state = true\n", "pfifo"), 0);
+    assert_eq!(rows("", "pie"), 0);
+    let refused = of(
+        "sample_state = true\nsample = \"10us\"\n",
+        "drr classes 64 leaf pie",
+    );
+    let refused = refused.expect_err("rows").to_string();
+    assert!(
+        refused.starts_with("sample_state: too many rows: up to"),
+        "{refused}"
+    );
+}
+
 /// The load of one application on a cable line, 1 Gbit/s down and 20 Mbit/s up, for 20 s.
 fn of_application(keys: &str) -> Load {
     let text = format!(

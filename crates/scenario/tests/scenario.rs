@@ -95,6 +95,7 @@ fn every_key_reaches_the_simulator() {
     let config = full().config(0, 0);
     assert_eq!(config.duration, Duration::from_secs(70));
     assert_eq!(config.measure_from, Duration::from_secs(15));
+    assert!(config.sample_state && !config.keep_events);
     let (down, up) = (&config.links[0], &config.links[1]);
     assert_eq!((up.rate, up.encapsulation.overhead), (Rate::mbit(1), -4));
     let wan = Encapsulation {

@@ -52,6 +52,7 @@ fn alone(cc: CcKind, accurate_ecn: bool, queue: &str) -> (f64, f64, u64, f64) {
             },
         }],
         keep_events: false,
+        sample_state: false,
     };
     let records = run(&config, &mut |_| true).unwrap().unwrap();
     let seconds = float(SECONDS - SECONDS / 4);

@@ -56,6 +56,7 @@ fn shared(queue: &str, of_each: u32) -> Seen {
             .chain((0..of_each).map(|n| flow(n, CcKind::Reno)))
             .collect(),
         keep_events: false,
+        sample_state: false,
     };
     let records = run(&config, &mut |_| true).unwrap().unwrap();
     let rates: Vec<_> = records

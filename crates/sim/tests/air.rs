@@ -68,6 +68,7 @@ fn download(qdisc: &str, driver: DriverLimit) -> Records {
         links: vec![link("down", driver), link("up", driver)],
         flows,
         keep_events: false,
+        sample_state: false,
     };
     run(&config, &mut |_| true).unwrap().unwrap()
 }

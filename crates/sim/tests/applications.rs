@@ -36,6 +36,7 @@ fn config(mbit: u64, packets: u32, seconds: u64, app: Arc<dyn ApplicationConfig>
             traffic: Traffic::App(app),
         }],
         keep_events: false,
+        sample_state: false,
     }
 }
 

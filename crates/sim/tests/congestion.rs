@@ -82,6 +82,7 @@ impl Dumbbell {
             )],
             flows: self.flows.iter().enumerate().map(flow).collect(),
             keep_events: false,
+            sample_state: false,
         };
         run(&config, &mut |_| true).unwrap().unwrap()
     }

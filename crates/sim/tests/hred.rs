@@ -46,6 +46,7 @@ fn config(qdisc: &str, cc: CcKind, flows: u64, seed: u64) -> Config {
         links: vec![link("down", qdisc), link("up", "pfifo")],
         flows: (0..flows).map(flow).collect(),
         keep_events: false,
+        sample_state: false,
     }
 }
 

@@ -77,6 +77,7 @@ impl Shared {
             )],
             flows: kinds.enumerate().map(flow).collect(),
             keep_events: false,
+            sample_state: false,
         };
         run(&config, &mut |_| true).unwrap().unwrap()
     }

@@ -361,6 +361,7 @@ fn opening(cbr_on: usize) -> Records {
         ],
         flows: vec![cbr, tcp],
         keep_events: true,
+        sample_state: false,
     })
 }
 

@@ -40,6 +40,7 @@ fn over(link: LinkConfig, traffic: Traffic) -> Config {
             traffic,
         }],
         keep_events: false,
+        sample_state: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn records(traffic: Traffic, loss: f64) -> Records {
             traffic,
         }],
         keep_events: false,
+        sample_state: false,
     };
     run(&config, &mut |_| true).unwrap().unwrap()
 }

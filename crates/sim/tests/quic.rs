@@ -47,6 +47,7 @@ fn config(mbit: u64, queue: &str, flows: Vec<FlowConfig>) -> Config {
         )],
         flows,
         keep_events: true,
+        sample_state: false,
     }
 }
 

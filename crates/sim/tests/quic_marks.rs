@@ -66,6 +66,7 @@ fn records(mbit: u64, queue: &str, traffic: Vec<Traffic>) -> Records {
         )],
         flows: traffic.into_iter().enumerate().map(flow).collect(),
         keep_events: false,
+        sample_state: false,
     };
     run(&config, &mut |_| true).unwrap().unwrap()
 }

@@ -38,6 +38,7 @@ fn took(traffic: Traffic) -> f64 {
             traffic,
         }],
         keep_events: false,
+        sample_state: false,
     };
     let records = run(&config, &mut |_| true).unwrap().unwrap();
     let flow = &records.flows[0];

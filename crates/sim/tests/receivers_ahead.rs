@@ -53,6 +53,7 @@ fn config(queue: &str, rate: Rate, flows: Vec<FlowConfig>) -> Config {
         links: vec![LinkConfig::new("there".to_owned(), rate, queue)],
         flows,
         keep_events: true,
+        sample_state: false,
     }
 }
 

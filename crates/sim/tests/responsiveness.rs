@@ -46,6 +46,7 @@ fn config(mbit: u64, qdisc: &str, seconds: u64, test: ResponsivenessConfig) -> C
             traffic: Traffic::App(Arc::new(test)),
         }],
         keep_events: false,
+        sample_state: false,
     }
 }
 

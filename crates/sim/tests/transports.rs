@@ -56,6 +56,7 @@ fn records(app: Arc<dyn ApplicationConfig>, qdisc: &str, beside_bulk: bool) -> R
         )],
         flows,
         keep_events: false,
+        sample_state: false,
     };
     run(&config, &mut |_| true).unwrap().unwrap()
 }
@@ -234,6 +235,7 @@ fn an_idle_quic_connection_is_opened_again_for_the_next_request() {
         )],
         flows: vec![flow("app", Traffic::App(app))],
         keep_events: false,
+        sample_state: false,
     };
     let quic = run(&config, &mut |_| true).unwrap().unwrap();
     let (took, open) = durations_ms(&quic);

@@ -66,6 +66,7 @@ fn config(rate: &str, qdisc: &str, users: u32, web: WebConfig) -> Config {
             })
             .collect(),
         keep_events: true,
+        sample_state: false,
     }
 }
 

@@ -301,6 +301,27 @@ class ResultTables(ABC):
         return self._frame("queue_statistics")
 
     @cached_property
+    def queue_series(self) -> pl.DataFrame:
+        """One row per statistic of a queue and sample interval, if the scenario asks for it.
+
+        After ``arm`` and ``replication``:
+
+        t_s : float
+            End of the interval. Unit: s.
+        link : str
+            Name of the link.
+        part : str
+            Type of queue part, such as tins; null for the whole queue.
+        part_number : int
+            Number of the part, from 0.
+        name : str
+            Name of the statistic, as in ``tc -j -s``.
+        value : float
+            Value of the statistic at the end of the interval; 1 or 0 for a flag.
+        """
+        return self._frame("queue_series")
+
+    @cached_property
     def events(self) -> pl.DataFrame:
         """One row per drop, mark or loss, if the scenario keeps events.
 

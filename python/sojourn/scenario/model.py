@@ -94,6 +94,8 @@ class Scenario:
         Name of the scenario in reports.
     keep_events
         Record every drop, mark and loss as an event, in addition to counting it.
+    sample_state
+        Record the statistics and the state of every queue at each sample.
     pages
         Web pages by name, for the `page` of :class:`Web`.
 
@@ -130,6 +132,7 @@ class Scenario:
     rtt: str | None = None
     name: str | None = None
     keep_events: bool | None = None
+    sample_state: bool | None = None
     pages: Mapping[str, Page] | None = None
     _checked: _core.Scenario = field(init=False, repr=False)
 
@@ -303,6 +306,7 @@ class Scenario:
         rtt: str | None = None,
         name: str | None = None,
         keep_events: bool | None = None,
+        sample_state: bool | None = None,
         pages: Mapping[str, Page] | None = None,
     ) -> "Scenario":
         """Return a copy with some fields changed; ``None`` keeps a field.

@@ -143,6 +143,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         links,
         flows,
         keep_events: false,
+        sample_state: false,
     })
 }
 

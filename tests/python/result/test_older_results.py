@@ -17,7 +17,8 @@ from support.manifests import canonical, edit
 # What an earlier build wrote; README.md beside the folder says which.
 EARLIER = Path(__file__).parents[1] / "data" / "format_4"
 # What each format lacked: whole tables, and columns by their table.
-LACKED_TABLES = {2: ["transactions", "applications", "classes"], 3: ["classes"], 4: ["classes"]}
+NEWER = ["classes", "queue_series"]
+LACKED_TABLES = {2: ["transactions", "applications", *NEWER], 3: NEWER, 4: NEWER, 5: NEWER[1:]}
 LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
     2: {
         "flows": ["aborted", "initial_losses", "missing_packets", "lost_packets"],
@@ -34,7 +35,10 @@ LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
         "links": ["drops_ack_filter"],
         "link_series": ["drops_ack_filter"],
     },
+    5: {},
 }
+# The first format whose manifest has a digest.
+FIRST_DIGESTED = 5
 # A key that scenarios did not have then, and that has a default now.
 LACKED_KEY = "keep_events"
 
@@ -83,9 +87,11 @@ def make_older(folder: Path, version: int) -> None:
         pq.write_table(pq.read_table(file).drop_columns(columns), file, compression="zstd")
         manifest["tables"][table]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
     path.write_text(json.dumps(manifest), encoding="utf-8")
+    if version >= FIRST_DIGESTED:
+        edit(folder, {})
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
 def test_results_of_earlier_formats_load(tmp_path: Path, result: sj.Result, version: int) -> None:
     folder = tmp_path / "older"
     result.save(folder)
@@ -113,9 +119,9 @@ def test_a_result_of_an_earlier_build_loads_and_runs_again(tmp_path: Path) -> No
     assert older.finished == 4
     tables = [table["name"] for table in json.loads(_core.column_catalogue())]
     filled = [table for table in tables if not getattr(older, table).is_empty()]
-    # Classes are newer than the build.
-    assert set(tables) - set(filled) == {"events", "classes"}
-    for table in set(tables) - {"classes"}:
+    # These are newer than the build.
+    assert set(tables) - set(filled) == {"events", *NEWER}
+    for table in set(tables) - set(NEWER):
         loaded, written = getattr(older, table), pl.read_parquet(EARLIER / f"{table}.parquet")
         assert loaded.select(written.columns).equals(written), table
         # Columns that are newer than the build.
@@ -129,10 +135,10 @@ def test_a_result_of_an_earlier_build_loads_and_runs_again(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        (1, r"has format 1, which is too old; this version reads formats 2 to 5$"),
+        (1, r"has format 1, which is too old; this version reads formats 2 to 6$"),
         (
             9,
-            r"which needs Sojourn 7\.0\.0 or later; this version reads formats 2 to 5$",
+            r"which needs Sojourn 7\.0\.0 or later; this version reads formats 2 to 6$",
         ),
     ],
 )
@@ -150,7 +156,7 @@ def test_a_table_that_the_format_has_must_be_there(tmp_path: Path, present: Path
     tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
     del tables["applications"]
     edit(folder, {"tables": tables})
-    expected = r"manifest\.json: does not list the table applications, which format 5 requires$"
+    expected = r"manifest\.json: does not list the table applications, which format 6 requires$"
     with pytest.raises(sj.ResultError, match=expected):
         sj.Result.load(folder)
 

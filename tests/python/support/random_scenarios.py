@@ -163,6 +163,7 @@ def scenario(seed: int) -> dict[str, object]:
         "seed": seed,
         "replications": rng.choice([1, 2]),
         "keep_events": True,
+        "sample_state": True,
         "links": {name: _link(rng) for name in ("up", "down", "wan")},
         "traffic": [_traffic(rng, only_udp=only_udp) for _ in range(rng.randrange(1, 5))],
     }

@@ -8,7 +8,7 @@ use sojourn_net::{Duration, Instant, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_records::{
     AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, RecordSink, SignalRecord,
+    LinkCounters, LinkRecord, LinkSample, RecordSink, SignalRecord, StateSample,
 };
 use sojourn_scenario::plan::Traffic;
 use sojourn_scenario::{Config, ConfigError, Plan};
@@ -74,6 +74,12 @@ fn invented(config: &Config) -> Records {
                         sojourn_mean: None,
                         sojourn_max: None,
                         counters: LinkCounters::default(),
+                    })
+                    .collect(),
+                states: ends()
+                    .map(|(at, n)| StateSample {
+                        at,
+                        statistics: vec![Statistic::real("prob", f64::from(n))],
                     })
                     .collect(),
                 totals: LinkCounters {
@@ -230,7 +236,7 @@ fn every_run_has_its_rows_in_order() {
     assert_eq!((outcome.finished(), outcome.total()), (8, 8));
     let rows = TableKind::ALL.map(|kind| outcome.table(kind).rows() / 8);
     assert_eq!(rows[..5], [4, 1, 40, 10, 1]);
-    assert_eq!(rows[6..], [2, 1, 3, 1, 0]);
+    assert_eq!(rows[6..], [2, 10, 1, 3, 1, 0]);
     let flows = outcome.table(TableKind::Flows);
     let of = |n: usize| {
         let batch = &flows.batches()[n];

@@ -23,6 +23,8 @@ pub enum TableKind {
     Sojourn,
     /// One row per statistic of a queue.
     QueueStatistics,
+    /// One row per statistic of a queue and interval, if the scenario samples their state.
+    QueueSeries,
     /// One row per drop or mark, if the scenario keeps events.
     Events,
     /// One row per transaction.
@@ -56,7 +58,7 @@ const RUN: [ColumnInfo; 2] = [
 
 impl TableKind {
     /// Every table.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Flows,
         Self::Links,
         Self::FlowSeries,
@@ -64,6 +66,7 @@ impl TableKind {
         Self::Pings,
         Self::Sojourn,
         Self::QueueStatistics,
+        Self::QueueSeries,
         Self::Events,
         Self::Transactions,
         Self::Applications,
@@ -85,6 +88,7 @@ impl TableKind {
             Self::Pings => "pings",
             Self::Sojourn => "sojourn",
             Self::QueueStatistics => "queue_statistics",
+            Self::QueueSeries => "queue_series",
             Self::Events => "events",
             Self::Transactions => "transactions",
             Self::Applications => "applications",
@@ -95,6 +99,7 @@ impl TableKind {
     /// The first format of saved results that has it.
     pub(crate) const fn first_format(self) -> u64 {
         match self {
+            Self::QueueSeries => 6,
             Self::Classes => 5,
             Self::Transactions | Self::Applications => 3,
             Self::QueueStatistics => 2,
@@ -112,6 +117,9 @@ impl TableKind {
             Self::Pings => "One row per ping.",
             Self::Sojourn => "One row per link and bucket of the sojourn time histogram.",
             Self::QueueStatistics => "One row per statistic of a queue at the end of the run.",
+            Self::QueueSeries => {
+                "One row per statistic of a queue and sample interval, if the scenario asks for it."
+            }
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
             Self::Transactions => "One row per transaction of an application.",
             Self::Applications => "One row per application.",
@@ -134,6 +142,7 @@ impl TableKind {
             Self::Pings => infos(rows::ping_columns()),
             Self::Sojourn => infos(links::bucket_columns()),
             Self::QueueStatistics => infos(links::statistic_columns()),
+            Self::QueueSeries => infos(links::state_columns()),
             Self::Events => infos(rows::event_columns()),
             Self::Transactions => infos(applications::transaction_columns()),
             Self::Applications => infos(applications::application_columns()),

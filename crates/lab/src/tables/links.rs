@@ -1,7 +1,7 @@
-//! The tables `links`, `link_series`, `sojourn`, `queue_statistics` and `classes`.
+//! The tables `links`, `link_series`, `sojourn`, `queue_statistics`, `queue_series` and `classes`.
 
 use arrow_array::RecordBatch;
-use sojourn_net::Duration;
+use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{Number, Statistic};
 use sojourn_records::{ClassRecord, Column, Get, Histogram, LinkCounters, LinkRecord, LinkSample};
 use sojourn_scenario::plan::LinkConfig;
@@ -295,37 +295,46 @@ pub(super) struct StatisticRow<'a> {
     statistic: &'a Statistic,
 }
 
+/// The columns that name the link, the part of its queue and the statistic.
+macro_rules! named_statistic {
+    ($row:ty) => {
+        [
+            Column::new(
+                "link",
+                "",
+                "Name of the link.",
+                Get::Text(|row: &$row| row.link),
+            ),
+            Column::new(
+                "part",
+                "",
+                "Type of queue part, such as tins; null for the whole queue.",
+                Get::OptionalText(|row: &$row| Some(row.statistic.part?.0)),
+            ),
+            Column::new(
+                "part_number",
+                "",
+                "Number of the part, from 0.",
+                Get::OptionalCount(|row: &$row| Some(row.statistic.part?.1 as u64)),
+            ),
+            Column::new(
+                "name",
+                "",
+                "Name of the statistic, as in `tc -j -s`.",
+                Get::Text(|row: &$row| row.statistic.name),
+            ),
+        ]
+    };
+}
+
 pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
-    vec![
-        Column::new(
-            "link",
-            "",
-            "Name of the link.",
-            Get::Text(|row: &StatisticRow<'_>| row.link),
-        ),
-        Column::new(
-            "part",
-            "",
-            "Type of queue part, such as tins; null for the whole queue.",
-            Get::OptionalText(|row| Some(row.statistic.part?.0)),
-        ),
-        Column::new(
-            "part_number",
-            "",
-            "Number of the part, from 0.",
-            Get::OptionalCount(|row| Some(row.statistic.part?.1 as u64)),
-        ),
-        Column::new(
-            "name",
-            "",
-            "Name of the statistic, as in `tc -j -s`.",
-            Get::Text(|row| row.statistic.name),
-        ),
+    let mut columns = Vec::from(named_statistic!(StatisticRow<'_>));
+    columns.extend([
         Column::new(
             "type",
             "",
             "Type of the value: count, real or flag.",
-            Get::Text(|row| number(row.statistic.value).0),
+            Get::Text(|row: &StatisticRow<'_>| number(row.statistic.value).0),
         ),
         Column::new(
             "value",
@@ -333,7 +342,8 @@ pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
             "Value of the statistic at the end of the run.",
             Get::Real(|row| number(row.statistic.value).1),
         ),
-    ]
+    ]);
+    columns
 }
 
 pub(super) fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
@@ -348,6 +358,45 @@ pub(super) fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
         })
         .collect();
     batch(cell, &rows, &statistic_columns())
+}
+
+/// One row of `queue_series`.
+pub(super) struct StateRow<'a> {
+    at: Instant,
+    link: &'a str,
+    statistic: &'a Statistic,
+}
+
+pub(super) fn state_columns<'a>() -> Vec<Column<StateRow<'a>>> {
+    let mut columns = vec![Column::new(
+        "t_s",
+        "s",
+        "End of the interval.",
+        Get::Real(|row: &StateRow<'_>| row.at.as_secs_f64()),
+    )];
+    columns.extend(named_statistic!(StateRow<'_>));
+    columns.push(Column::new(
+        "value",
+        "",
+        "Value of the statistic at the end of the interval; 1 or 0 for a flag.",
+        Get::Real(|row| number(row.statistic.value).1),
+    ));
+    columns
+}
+
+pub(super) fn queue_series(cell: Cell<'_>) -> RecordBatch {
+    let links = cell.records.links.iter();
+    let samples = links.flat_map(|link| link.states.iter().map(move |sample| (link, sample)));
+    let rows: Vec<_> = samples
+        .flat_map(|(link, sample)| {
+            sample.statistics.iter().map(|statistic| StateRow {
+                at: sample.at,
+                link: &link.name,
+                statistic,
+            })
+        })
+        .collect();
+    batch(cell, &rows, &state_columns())
 }
 
 /// The type of a number, and its value.

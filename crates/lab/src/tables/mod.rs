@@ -22,7 +22,7 @@ use sojourn_scenario::plan::Config;
 
 use applications::{applications, transactions};
 use flow::flows;
-use links::{classes, link_series, links, queue_statistics, sojourn};
+use links::{classes, link_series, links, queue_series, queue_statistics, sojourn};
 use rows::{events, flow_series, pings};
 
 pub(crate) use kind::TABLES;
@@ -137,6 +137,7 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
         pings(cell),
         sojourn(cell),
         queue_statistics(cell),
+        queue_series(cell),
         events(cell),
         transactions(cell),
         applications(cell),
@@ -159,6 +160,7 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
         links: Vec::new(),
         flows: Vec::new(),
         keep_events: false,
+        sample_state: false,
     };
     batches(Cell {
         arm: "",

@@ -9,7 +9,7 @@ use crate::frame::Parsed;
 /// A network of one flow from server to client, over `down` and back over `up`.
 fn network(down: &str) -> Network<'static> {
     let text = format!(
-        "duration = \"20s\"\nwarmup = \"0s\"\nrtt = \"20ms\"\n\
+        "duration = \"20s\"\nwarmup = \"0s\"\nrtt = \"20ms\"\nsample_state = true\n\
          [links.down]\n{down}\n[links.up]\nrate = \"100mbit\"\nqdisc = \"pfifo\"\n\
          [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n"
     );
@@ -167,4 +167,21 @@ fn a_queue_with_a_periodic_update_is_updated_while_packets_pass() {
         let drops = links[0].totals.drops_aqm;
         assert!(drops > 50, "{qdisc}: {drops}");
     }
+}
+
+#[test]
+fn the_state_of_queues_is_sampled() {
+    let mut network = network("rate = \"10mbit\"\nqdisc = \"red limit 60000\"");
+    for id in 0..20 {
+        send(&mut network, Instant::ZERO, (id, 1_236, 0));
+    }
+    arrivals(&mut network, Instant::from_millis(999));
+    let (links, _) = network.finish(Instant::from_millis(1_000));
+    let down = &links[0];
+    let times = down.states.iter().map(|state| state.at);
+    assert!(times.eq(down.series.iter().map(|sample| sample.at)));
+    let last = &down.states.last().unwrap().statistics;
+    assert_eq!(last[..down.statistics.len()], down.statistics);
+    let names: Vec<_> = last.iter().map(|statistic| statistic.name).collect();
+    assert_eq!(names, ["average", "max_prob", "overlimits", "prob"]);
 }

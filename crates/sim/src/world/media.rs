@@ -2,12 +2,12 @@
 
 use sojourn_link::{Taken, Watcher};
 use sojourn_net::{Duration, Packet as View, Rng};
-use sojourn_qdisc::{Number, Qdisc, Statistic};
+use sojourn_qdisc::{Qdisc, Statistic};
 use sojourn_records::LinkRecord;
 
 use super::World;
 use crate::agenda::Event;
-use crate::medium::Medium;
+use crate::medium::{Medium, Radio};
 
 impl World<'_> {
     /// The media that links name; returns how many there are.
@@ -101,31 +101,36 @@ impl World<'_> {
     }
 }
 
+/// The radio of a link, the one at `place` if it is wireless.
+fn radio_at(place: Option<(u32, usize)>, media: &[Medium]) -> Option<&Radio> {
+    place.map(|(m, radio)| &media[m as usize].radios[radio])
+}
+
+/// What the radio of a link has counted, if the link is wireless.
+pub(super) fn counters(place: Option<(u32, usize)>, media: &[Medium]) -> Option<[Statistic; 4]> {
+    radio_at(place, media).map(|radio| {
+        [
+            Statistic::count("wifi_attempts", radio.counted.attempts),
+            Statistic::count("wifi_collisions", radio.counted.collisions),
+            Statistic::count("wifi_aggregates", radio.counted.aggregates),
+            Statistic::count("wifi_packets", radio.counted.sent),
+        ]
+    })
+}
+
 /// What the radio of a link, the one at `place` if it is wireless, adds to its record.
 pub(super) fn with_radio_counters(
     record: LinkRecord,
     place: Option<(u32, usize)>,
     media: &[Medium],
 ) -> LinkRecord {
-    let Some((m, radio)) = place else {
+    let Some(radio) = radio_at(place, media) else {
         return record;
     };
-    let radio = &media[m as usize].radios[radio];
-    let count = |name, n| Statistic {
-        part: None,
-        name,
-        value: Number::Count(n),
-    };
-    let counted = radio.counted;
     let mut statistics = record.statistics;
-    statistics.extend([
-        count("wifi_attempts", counted.attempts),
-        count("wifi_collisions", counted.collisions),
-        count("wifi_aggregates", counted.aggregates),
-        count("wifi_packets", counted.sent),
-    ]);
+    statistics.extend(counters(place, media).into_iter().flatten());
     LinkRecord {
-        sending: counted.sending,
+        sending: radio.counted.sending,
         driver: Some(Box::new(radio.below.clone())),
         statistics,
         ..record

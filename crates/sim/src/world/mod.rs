@@ -344,6 +344,9 @@ impl<'a> World<'a> {
         for (probe, link) in self.observed.probes.iter_mut().zip(&self.links) {
             probe.sample(self.now, link.qdisc.backlog());
         }
+        if self.config.sample_state {
+            self.sample_state();
+        }
         self.gather_connections(Gather::Interval);
         for flow in &mut self.flows[..self.config.flows.len()] {
             flow.sample(self.now);
@@ -353,6 +356,15 @@ impl<'a> World<'a> {
         }
         let next = self.now + self.sample;
         (next < self.end).then_some(next)
+    }
+
+    #[inline(never)]
+    fn sample_state(&mut self) {
+        let links = self.links.iter().zip(&self.radios);
+        for (probe, (link, &place)) in self.observed.probes.iter_mut().zip(links) {
+            let radio = media::counters(place, &self.media);
+            probe.sample_state(self.now, &link.qdisc, radio.into_iter().flatten());
+        }
     }
 
     fn begin_measuring(&mut self) {

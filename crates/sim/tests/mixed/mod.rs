@@ -76,6 +76,7 @@ pub(crate) fn mixed(qdisc: &str, seed: u64) -> Config {
         links: vec![link("down", 10, qdisc), link("up", 2, qdisc)],
         flows,
         keep_events: true,
+        sample_state: false,
     }
 }
 

@@ -109,6 +109,7 @@ impl Transient {
             links,
             flows,
             keep_events: true,
+            sample_state: false,
         }
     }
 

@@ -26,7 +26,7 @@ COMPARED = {
     *{field.name for field in fields(Quic)} - {field.name for field in fields(Sessions)},
 }
 # Values that do not affect packets; names of arms and their changes, which are applied.
-NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "arms"}
+NEUTRAL = {"name", "replications", "seed", "sample", "keep_events", "sample_state", "arms"}
 # More paths are counted, not listed.
 MOST_PATHS = 4
 
