@@ -3,7 +3,7 @@
 The figures of papers and of reports draw the same curves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +166,14 @@ def sojourn(result: Result, link: str) -> pl.DataFrame:
     """Return the mean sojourn time at a link in each sample interval, in ms, as ``value``."""
     of_link = result.link_series.filter(pl.col("link") == link)
     return of_link.select(*KEYS, "t_s", value="sojourn_ms_mean")
+
+
+def state(result: Result, statistic: Mapping[str, object]) -> pl.DataFrame:
+    """Return a statistic of a queue in each sample, as ``value``; null where it was not defined."""
+    of_link = result.link_series.filter(link=statistic["link"]).select(*KEYS, "t_s")
+    same = [pl.col(column).eq_missing(value) for column, value in statistic.items()]
+    found = result.queue_series.filter(same).select(*KEYS, "t_s", "value")
+    return of_link.join(found, on=[*KEYS, "t_s"], how="left", maintain_order="left")
 
 
 def of_flows(result: Result, column: str, group: str) -> pl.DataFrame:

@@ -170,12 +170,16 @@ def _check_group(result: Result, group: str) -> None:
 
 
 def _named(known: Sequence[Quantity], name: str) -> list[Quantity]:
-    """Return the quantities of a name, or of a name without its direction or link."""
-    return [one for one in known if name in {one.name, one.name.partition("_")[0]}]
+    """Return the quantities of a name, or else of a name without its direction or link."""
+    exact = [one for one in known if one.name == name]
+    return exact or [one for one in known if one.name.partition("_")[0] == name]
 
 
 def _unknown(result: Result, name: str, group: str | None) -> ArgumentError:
-    names = ", ".join(one.name for one in listed(result, group))
+    known = [one.name for one in listed(result, group)]
+    near = [one for one in known if "." in name and one.startswith(f"{name.partition('.')[0]}.")]
+    # A queue has many statistics.
+    names = ", ".join(near or [one for one in known if "." not in one])
     rule = "unknown metric; expected one of {names}"
     if group is not None and _named(over_time(result, None), name):
         rule = "not measured per group; expected one of {names}"
@@ -214,6 +218,7 @@ def over_time(result: Result, group: str | None = None) -> list[Quantity]:
     if group is None:
         for link in curves.link_names(result):
             found += _of_link(result, link)
+        found += _of_queues(result)
     return found
 
 
@@ -251,6 +256,36 @@ def _of_link(result: Result, link: str) -> list[Quantity]:
             link=link,
         ),
     ]
+
+
+# Statistics of queues that are times in µs, as in ``tc``; names that end in ``_us`` are too.
+_MICROSECONDS = {"delay", "delay_c", "delay_l", "ldelay", "drop_next"} | {
+    "min_target",
+    "max_target",
+    "signal_rtt",
+    "active_rtt",
+}
+
+
+def _of_queues(result: Result) -> list[Quantity]:
+    """List the statistics of queues that the scenario had sampled, such as ``up.prob``."""
+    found = []
+    columns = ("link", "part", "part_number", "name")
+    known = result.queue_series.select(columns).unique(maintain_order=True)
+    for link, part, number, name in known.iter_rows():
+        word = name if part is None else f"{part}[{number}].{name}"
+        statistic = dict(zip(columns, (link, part, number, name), strict=True))
+        found.append(
+            Quantity(
+                name=f"{link}.{word}",
+                label=f"{word} {link}",
+                unit="µs" if name in _MICROSECONDS or name.endswith("_us") else "",
+                meaning=f"{word} of the queue of {link}",
+                counted="samples",
+                frame=partial(curves.state, result, statistic),
+            )
+        )
+    return found
 
 
 # Name, column, label, unit and meaning of what connections measure.

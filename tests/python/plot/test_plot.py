@@ -334,3 +334,31 @@ def test_the_command_draws_a_metric_of_a_sweep(sojourn: Command, tmp_path: Path)
         done = sojourn("plot", "swept", *words)
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith(f"sojourn: {message}"), done.stderr
+
+
+def test_the_state_of_a_queue_is_a_word_if_it_was_sampled(result: sj.Result) -> None:
+    assert result.queue_series.is_empty()
+    with pytest.raises(sj.SojournError, match=r"unknown metric; expected one of "):
+        result.plot("up.prob")
+    links = {
+        "up": sj.Link(rate="2mbit", qdisc="dualpi2"),
+        "down": sj.Link(rate="2mbit", qdisc="codel target 1ms"),
+    }
+    traffic = [sj.Tcp(direction=side, count=4) for side in ("up", "down")]
+    sampled = sj.run(
+        sj.Scenario(links=links, traffic=traffic, rtt="50ms", duration="5s", sample_state=True)
+    )
+    # One panel, though prob_c and prob_l begin with the same letters.
+    (axes,) = sampled.plot("up.prob").axes
+    assert axes.get_ylabel() == "prob up"
+    ((_, _, y),) = drawn(axes)
+    of = {"link": "up", "name": "prob"}
+    assert np.array_equal(y, samples(sampled.queue_series, "value", **of))
+    assert sampled.plot("up.delay_c").axes[0].get_ylabel().split() == ["delay_c", "up", "[µs]"]
+    # Defined only while CoDel signals.
+    (axes,) = sampled.plot("down.drop_next").axes
+    ((_, _, y),) = drawn(axes)
+    of = {"link": "down", "name": "drop_next"}
+    assert 0 < np.isfinite(y).sum() == sampled.queue_series.filter(**of).height < len(y)
+    with pytest.raises(sj.SojournError, match=r"expected one of up\.prob, .*, up\.prob_l$"):
+        sampled.plot("up.nothing")
