@@ -71,7 +71,9 @@ fn edits(a: &str, b: &str) -> usize {
 
 /// The first letters of a name, in lower case.
 fn letters(name: &str) -> impl Iterator<Item = char> + Clone {
-    name.chars().take(LONGEST).map(|letter| letter.to_ascii_lowercase())
+    name.chars()
+        .take(LONGEST)
+        .map(|letter| letter.to_ascii_lowercase())
 }
 
 #[cfg(test)]
