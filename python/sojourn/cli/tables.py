@@ -36,7 +36,7 @@ def show(
         return
     shown = view(result)
     if sentence := answer(shown, result.validity.error):
-        print_note(sentence)
+        print_note(_core.printable(sentence))
         print()
     (_print_all if everything else _print_main)(shown)
 
@@ -58,13 +58,14 @@ def _print_main(shown: ResultView) -> None:
         head, *rows = (list(row) for row in zip(*columns, strict=True))
         printed = len(columns) - 1
     else:
-        head, rows, printed = ["metric", *shown.arms], cells, len(cells)
+        head, rows, printed = ["metric", *map(_core.printable, shown.arms)], cells, len(cells)
     if printed:
         print_aligned(head, rows, title=f"{shown.title}: {shown.measured}")
     hidden = sum(len(section.metrics) for section in shown.sections) - printed
     if hidden:
         differences = f", and the differences from {shown.baseline}" if shown.others else ""
-        print_note(f"--all: {formatting.counted(hidden, 'more metric')}{differences}")
+        note = f"--all: {formatting.counted(hidden, 'more metric')}{differences}"
+        print_note(_core.printable(note))
 
 
 def _print_all(shown: ResultView) -> None:
@@ -340,7 +341,7 @@ def print_aligned(
     above = zip(*([""] * (height - len(lines)) + lines for lines in headings), strict=True)
     widths = [_width(column) - GAP for column in zip(head, *rows, strict=True)]
     if title:
-        print(title)
+        print(_core.printable(title))
     for row in [*above, *rows]:
         cells = [
             cell + pad if index < words else pad + cell

@@ -345,7 +345,7 @@ FULL = textwrap.dedent("""
     from sojourn import _core, cli, report
 
 
-    def refuse(_result, place, **_options):
+    def refuse(_result, place, *_page, **_options):
         raise _core.ResultError(f"{place}: cannot be written: No space left on device")
 
 

@@ -22,7 +22,8 @@ from sojourn.search.settings import settings
 from sojourn.sweeps.run import SweepPlan
 from sojourn.sweeps.run import prepared as prepared_sweep
 from support.refusals import VALID, refused
-from support.shell import Command
+from support.shell import Command, shell
+from support.stored import COMMAND
 
 FILE = '''"""Tail drop with a limit that a function of the file returns."""
 
@@ -234,7 +235,7 @@ def test_compare_in_python_is_the_command(folder: Path, sojourn: Command) -> Non
 
 
 def test_files_of_a_scenario_are_relative_to_it(
-    folder: Path, sojourn: Command, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f'{VALID}\n[sweep.parameters]\n"links.down.qdisc" = "pie,{QUEUE}"\n'
     (folder / "s.toml").write_text(text.replace('"codel"', f'"{QUEUE}"'), encoding="utf-8")
@@ -246,7 +247,8 @@ def test_files_of_a_scenario_are_relative_to_it(
     assert link.qdisc == name
     monkeypatch.chdir(folder)
     (folder / "elsewhere" / "s.toml").write_text(text.replace(QUEUE, f".{QUEUE}"), encoding="utf-8")
-    done = sojourn("sweep", "elsewhere/s.toml", "--replications", "1")
+    # Worker processes would keep a preloaded command waiting.
+    done = shell(f"{' '.join(COMMAND)} sweep elsewhere/s.toml --replications 1", folder)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines() if " ±" in line or "Tail" in line]
     assert "Tail" in done.stdout

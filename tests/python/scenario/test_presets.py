@@ -24,7 +24,7 @@ def test_a_link_is_down_then_up(text: str, down: str, up: str) -> None:
     assert presets.link_rates(text) == presets.Rates(down=down, up=up)
 
 
-@pytest.mark.parametrize("text", ["", "10", "10/1", "mbit", "10/1/1mbit", "10 Mbit", "10mbit/1"])
+@pytest.mark.parametrize("text", ["", "10", "10/1", "mbit", "10/1/1mbit", "10mbit/1"])
 def test_what_is_no_link_is_refused(text: str) -> None:
     with pytest.raises(sj.ScenarioError, match="link"):
         presets.link_rates(text)
