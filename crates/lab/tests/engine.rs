@@ -90,7 +90,7 @@ const WEB: &str = r#"
 
 #[test]
 fn records_do_not_depend_on_the_number_of_threads() {
-    let scenario = format!("{SCENARIO}{WEB}");
+    let scenario = format!("sample_state = true\n{SCENARIO}{WEB}");
     let one = run_with(&scenario, 1, &AtomicBool::new(false), usize::MAX);
     let two = run_with(&scenario, 2, &AtomicBool::new(false), usize::MAX);
     assert!(one.is_complete() && two.is_complete());
