@@ -49,7 +49,7 @@ const STATE: (u64, u64) = (64, 130);
 /// The rows of a link and of a flow in the tables of totals.
 const ROWS: u64 = 3_000;
 /// Fixed cost of the tables of a run, one array per column, and of its metrics.
-const PIECE: u64 = 160_000;
+const PIECE: u64 = 190_000;
 /// The metrics of a run whose tables are not kept, as a row and in the table of all runs, and what each link adds.
 const METRICS: (u64, u64) = (800, 60);
 
