@@ -47,3 +47,13 @@ def table(
 def wide_table(head: Sequence[str], rows: Iterable[Sequence[str]], **style: Any) -> str:
     """Write a table of a page, which scrolls if it is wider than the page."""
     return f'<div class="wide">{table(head, rows, scoped=True, **style)}</div>'
+
+
+def data_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a wide table in which the interval of a value is below it."""
+
+    def cell(text: str) -> str:
+        value, bracket, span = text.partition(" [")
+        return f"{escape(value)}<small>[{escape(span)}</small>" if bracket else escape(text)
+
+    return wide_table(head, rows, content=cell)

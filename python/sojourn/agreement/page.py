@@ -13,7 +13,8 @@ import polars as pl
 
 from sojourn.agreement import wording
 from sojourn.agreement.comparison import INFORMATIONAL, TOLERANCES, FailedCheck, failed_checks
-from sojourn.report.figure import cdf_figures, rtt_figure, series_figures, table
+from sojourn.markup import data_table as table
+from sojourn.plot import reported
 from sojourn.report.page import head, legend, provenance, section, style, validity
 from sojourn.result import Result, derived_files
 from sojourn.scenario import Scenario
@@ -132,9 +133,9 @@ def _agreement(compared: pl.DataFrame) -> str:
 def _figures(overlay: Overlay, arm: str) -> str:
     """Draw the figures of one arm."""
     named = "" if len(overlay.scenario.checked.arms) == 1 else f"{escape(arm)}: "
-    series = [*series_figures(overlay), *rtt_figure(overlay)]
-    return section(f"{named}Over time", series, _SERIES_NOTE) + section(
-        f"{named}Distributions", cdf_figures(overlay)
+    series = [*reported.over_time(overlay), *reported.round_trips(overlay)]
+    return section(f"{named}Over time", series, NAMES, _SERIES_NOTE) + section(
+        f"{named}Distributions", reported.cdfs(overlay), NAMES
     )
 
 

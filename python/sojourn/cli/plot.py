@@ -19,7 +19,7 @@ from sojourn.sweeps import SweepResult
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sojourn.plot.drawing import Kind
+    from sojourn.plot.panels import Kind
 
 OF_SWEEPS = ("lines", "box", "heatmap")
 

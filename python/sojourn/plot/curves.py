@@ -182,39 +182,11 @@ def of_flows(result: Result, column: str, group: str) -> pl.DataFrame:
     return of_group.select(*KEYS, "flow", "t_s", value=pl.col(column).cast(pl.Float64))
 
 
-def ping_curves(result: Result, group: str | None = None) -> list[Curve]:
-    """Compute the round-trip time of pings over time, in ms."""
-    return over_time(result, ping_times(result, group))
-
-
-def goodput_curves(result: Result, direction: str, group: str | None = None) -> list[Curve]:
-    """Compute the goodput of one direction over time, in Mbit/s."""
-    return over_time(result, goodput(result, direction, group))
-
-
-def rtt_curves(result: Result) -> list[Curve]:
-    """Compute the smoothed round-trip time of connections over time, in ms."""
-    return over_time(result, result.flow_series.select(*KEYS, "t_s", value="srtt_ms"))
-
-
-def sojourn_curves(result: Result, link: str) -> list[Curve]:
-    """Compute the mean sojourn time at a link over time, in ms."""
-    return over_time(result, sojourn(result, link))
-
-
-def backlog_curves(result: Result, link: str) -> list[Curve]:
-    """Compute the backlog at a link over time, in packets."""
-    return over_time(result, backlog(result, link))
-
-
-def drop_curves(result: Result, link: str) -> list[Curve]:
-    """Compute the drops at a link since the start, per run."""
-    drops = (
-        result.link_series.filter(pl.col("link") == link)
-        .select(*KEYS, "t_s", drops=DROPS)
-        .with_columns(value=pl.col("drops").cum_sum().over(KEYS).cast(pl.Float64))
-    )
-    return over_time(result, drops)
+def dropped(result: Result, link: str) -> pl.DataFrame:
+    """Return the packets dropped at a link since the start of each run, as ``value``."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    drops = of_link.select(*KEYS, "t_s", value=DROPS)
+    return drops.with_columns(pl.col("value").cum_sum().over(KEYS).cast(pl.Float64))
 
 
 def over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:

@@ -6,25 +6,23 @@ returns. :func:`save` writes it with its provenance in the metadata of the file.
 
 import contextlib
 import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Protocol, cast
+from typing import Annotated, Protocol
 
 from matplotlib import rc_context, rcParams
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends import backend_pgf
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Canvas
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, checked
-from sojourn.plot import drawing, quantities
-from sojourn.plot.drawing import Kind, View
-from sojourn.plot.quantities import Quantity
+from sojourn.plot import quantities
+from sojourn.plot.panels import Kind, View, panel
+from sojourn.presentation import draw
+from sojourn.presentation.figure import FEW, Figure, Line, Mark, Panel, Points
 from sojourn.result import Result, derived_files, latex
 from sojourn.result.metrics import check_arms
 
@@ -36,7 +34,7 @@ _NEEDS_TEX = (
 )
 
 
-def written(figure: Figure, path: str | Path, origin: str) -> bytes:
+def written(figure: Canvas, path: str | Path, origin: str) -> bytes:
     r"""Write a figure as PGF."""
     failures = []
     for program in _programs():
@@ -57,7 +55,7 @@ def _programs() -> list[str]:
     return [name for name in names if shutil.which(name) is not None]
 
 
-def _picture(figure: Figure, program: str) -> bytes:
+def _picture(figure: Canvas, program: str) -> bytes:
     data = BytesIO()
     # Without the fonts of matplotlib, text takes those of the document.
     with rc_context({"pgf.texsystem": program, "pgf.rcfonts": False}), _escaping():
@@ -91,18 +89,6 @@ def _first_line(error: Exception, program: str) -> str:
     return f"{program}: {_core.printable(text)}"
 
 
-# Columns of a legend, and its height in inches for which every figure has room.
-_COLUMNS = 4
-_LEGEND_ROOM = 0.6
-# Largest share of the width of a figure that a legend takes, and the step, in letters, in which
-# longer names are broken.
-_LEGEND_SHARE = 0.98
-_STEP = 4
-# Letters of the provenance and of the title of a panel per inch.
-_SMALL_LETTERS, _TITLE_LETTERS = 18, 11
-
-# Sizes of text in narrow figures, and the width in inches below which a figure is narrow.
-_SMALL, _NARROW = 8, 4.5
 # Width and height of a panel in inches, by kind of figure.
 _NATURAL: dict[Kind, tuple[float, float]] = {"series": (7.0, 1.7), "ellipse": (4.4, 3.6)}
 # Height in inches below which the arms of a quantity have no panels of their own.
@@ -118,16 +104,6 @@ Size = tuple[float, float] | None
 On = Annotated[Axes | None, Argument(help="Axes to draw on.", expected="matplotlib axes")]
 
 
-class Plot(Figure):
-    """A matplotlib figure that notebooks display without a magic command."""
-
-    def _repr_png_(self) -> bytes:
-        """Return the figure as PNG, for IPython."""
-        image = BytesIO()
-        self.savefig(image, format="png")
-        return image.getvalue()
-
-
 @checked
 def plot_ellipse(
     result: Result,
@@ -137,7 +113,7 @@ def plot_ellipse(
     group: str | None = None,
     ax: On = None,
     size: Size = None,
-) -> Figure:
+) -> Canvas:
     """Draw goodput against induced latency: one panel per direction, one ellipse per arm.
 
     Small dots are runs, the ellipse is their 1-σ spread, the large dot their median. The delay
@@ -181,7 +157,7 @@ def plot_series(
     kind: Kind = "series",
     ax: On = None,
     size: Size = None,
-) -> Figure:
+) -> Canvas:
     """Draw ping, goodput, sojourn time and backlog over time, as :meth:`sojourn.Result.plot` does.
 
     Parameters
@@ -217,7 +193,7 @@ def plot_cdf(
     kind: Kind = "ecdf",
     ax: On = None,
     size: Size = None,
-) -> Figure:
+) -> Canvas:
     """Draw the distributions of ping and sojourn times after the warm-up.
 
     Parameters
@@ -269,7 +245,7 @@ def plot(
     replication: int | None = None,
     ax: On = None,
     size: Size = None,
-) -> Figure:
+) -> Canvas:
     """Draw quantities, a panel for each: those over time below each other, others side by side."""
     names = [metric] if isinstance(metric, str) else [*(metric or ())]
     if not names and not default:
@@ -286,27 +262,42 @@ def plot(
     ]
     if over_time and ax is None and (size is None or size[1] >= _LOWEST * len(divided)):
         parts = divided
-    width, height = _NATURAL.get(kind, (3.4, 3.2))
-    with rc_context({"font.size": _SMALL} if ax is None and size and size[0] < _NARROW else {}):
-        figure, panels = _panels(
-            ax, len(parts), size, across=not over_time, width=width, height=height
+    panels = []
+    for at, (quantity, of) in enumerate(parts):
+        one = panel(quantity, kind, of)
+        words = (
+            quantity.part,
+            of.arms[0] if len(of.arms) < len(view.arms) else "",
+            "" if at else _which(view),
         )
-        for at, (axes, (quantity, of)) in enumerate(zip(panels, parts, strict=True)):
-            drawing.draw(axes, quantity, kind, of)
-            drawing.add_grid(axes)
-            words = (
-                quantity.part,
-                of.arms[0] if len(of.arms) < len(view.arms) else "",
-                "" if at else _which(view),
-            )
-            if title := ", ".join(filter(None, words)):
-                letters = int(figure.get_figwidth() * _TITLE_LETTERS)
-                axes.set_title(drawing.wrapped(title, letters), loc="left", fontsize="small")
-        if ax is None:
-            _finish(figure, panels, parts, view, kind)
-        elif ax.get_legend_handles_labels()[1]:
-            ax.legend(frameon=False, fontsize="small")
-    return figure
+        panels.append(replace(one, title=", ".join(filter(None, words))))
+    width, height = _NATURAL.get(kind, (3.4, 3.2))
+    figure = Figure(
+        title=", ".join(one.label for one in drawn),
+        panels=panels,
+        colours=view.colours,
+        legend=_legend(panels, view, kind),
+        note=_caption(view, kind),
+        columns=1 if over_time else len(panels),
+        width=width,
+        height=height,
+        shared=over_time,
+    )
+    if ax is not None and len(panels) != 1:
+        rule = f"one axes cannot show {len(panels)} panels; expected a single metric"
+        raise ArgumentError("ax", rule=rule)
+    if ax is not None and size is not None:
+        raise ArgumentError("size", rule="cannot be combined with {ax}, whose figure has a size")
+    return draw.draw(figure, size=_checked(size), on=ax, origin=result.origin)
+
+
+def _legend(panels: Sequence[Panel], view: View, kind: Kind) -> list[Mark]:
+    """Return samples of the arms that are drawn, unless they have names below them."""
+    if kind not in {"series", "ecdf", "ellipse"}:
+        return []
+    drawn = {mark.name for one in panels for mark in one.marks if isinstance(mark, Line | Points)}
+    sample = Points if kind == "ellipse" else Line
+    return [sample(name=arm) for arm in view.arms if arm in drawn]
 
 
 def _view(
@@ -337,72 +328,19 @@ def _which(view: View) -> str:
     return f"replication {view.replication}, one of {number}"
 
 
-def _finish(
-    figure: Figure,
-    panels: Sequence[Axes],
-    parts: Sequence[tuple[Quantity, View]],
-    view: View,
-    kind: Kind,
-) -> None:
-    """Add legend and provenance, give panels of one quantity one scale, let all labels fit."""
-    scales: dict[tuple[str, str], list[Axes]] = {}
-    labelled: dict[str, Artist] = {}
-    for axes, (quantity, _) in zip(panels, parts, strict=True):
-        handles, labels = axes.get_legend_handles_labels()
-        labelled |= dict(zip(labels, handles, strict=True))
-        scales.setdefault((quantity.name, quantity.part), []).append(axes)
-        axes.tick_params(labelsize=rcParams["font.size"])
-        if kind == "series" and axes is not panels[-1]:
-            axes.set_xlabel("")
-            axes.tick_params(labelbottom=False)
-    for same in scales.values():
-        lows, highs = zip(*(axes.get_ylim() for axes in same), strict=True)
-        for axes in same:
-            axes.set_ylim(min(lows), max(highs))
-    if kind == "series":
-        figure.align_ylabels()
-    names = [arm for arm in view.arms if arm in labelled]
-    if names:
-        add_legend(figure, [labelled[name] for name in names], names)
-    add_note(figure, f"{_caption(view, kind)}{view.result.origin}")
-    fit(figure)
-
-
 def _caption(view: View, kind: Kind) -> str:
     """Say what the marks of a figure are."""
     runs = 1 if view.replication is not None else len(_replications(view.result))
-    few = runs < drawing.FEW
+    few = runs < FEW
     texts = {
-        "series": "Bands: 5th to 95th percentile of the runs. " if runs > 1 else "",
-        "box": "Boxes: quartiles; whiskers: 5th and 95th percentile. ",
-        "violin": "Black dots: medians. ",
-        "bars": f"Bars: means{'; dots: runs' if few else ', with 95 % intervals'}. ",
-        "ellipse": "Small dots: runs; large dots: medians; ellipses: 1 σ. ",
+        "series": "Bands: 5th to 95th percentile of the runs." if runs > 1 else "",
+        "box": "Boxes: quartiles; whiskers: 5th and 95th percentile.",
+        "violin": "Black dots: medians.",
+        "bars": f"Bars: means{'; dots: runs' if few else ', with 95 % intervals'}.",
+        "ellipse": "Small dots: runs; large dots: medians; ellipses: 1 σ.",
     }
     is_shaded = kind == "series" and view.result.scenario.checked.warmup_s > 0
-    return ("Grey: warm-up. " if is_shaded else "") + texts.get(kind, "")
-
-
-def fit(figure: Figure) -> None:
-    """Wrap the labels of axes that are longer than their part of the figure."""
-    figure.draw_without_rendering()
-    whole = figure.bbox
-    for axes in figure.axes:
-        place = axes.get_subplotspec()
-        rows, columns = (1, 1) if place is None else place.get_gridspec().get_geometry()
-        for label, low, high, part in (
-            (axes.xaxis.label, "x0", "x1", whole.width / columns),
-            (axes.yaxis.label, "y0", "y1", whole.height / rows),
-        ):
-            start, end = (getattr(label.get_window_extent(), side) for side in (low, high))
-            middle = (start + end) / 2
-            room = min(2 * min(middle - getattr(whole, low), getattr(whole, high) - middle), part)
-            if end - start > room:
-                letters = max(map(len, label.get_text().split("\n")))
-                text = label.get_text().replace("\n", " ")
-                # A little less, since letters have different widths.
-                width = int(0.95 * letters * room / (end - start))
-                label.set_text(textwrap.fill(text, max(width, 8)))
+    return " ".join(filter(None, ["Grey: warm-up." if is_shaded else "", texts.get(kind, "")]))
 
 
 def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
@@ -411,26 +349,6 @@ def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
         return result.arms
     check_arms(result.table(), "arms", *arms)
     return [arm for arm in result.arms if arm in arms]
-
-
-def _panels(
-    ax: Axes | None, number: int, size: Size, *, across: bool, width: float, height: float
-) -> tuple[Figure, list[Axes]]:
-    """Return the figure and its panels: new ones, or the axes that the caller gave."""
-    if ax is not None:
-        if number != 1:
-            rule = f"one axes cannot show {number} panels; expected a single metric"
-            raise ArgumentError("ax", rule=rule)
-        if size is not None:
-            raise ArgumentError(
-                "size", rule="cannot be combined with {ax}, whose figure has a size"
-            )
-        return cast("Figure", ax.get_figure(root=True)), [ax]
-    columns, rows = (number, 1) if across else (1, number)
-    natural = (width * max(columns, 1), height * max(rows, 1) + 0.9)
-    figure = Plot(figsize=_checked(size) or natural, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(number)]
 
 
 def _checked(size: Size) -> Size:
@@ -452,13 +370,13 @@ class Source(Protocol):
         """The digest of its manifest, if it is saved."""
 
 
-def save(figure: Figure, path: str | Path, result: Source) -> None:
+def save(figure: Canvas, path: str | Path, result: Source) -> None:
     """Write a figure with its provenance in the metadata of the file."""
     data = encoded(figure, Path(path), result.origin)
     derived_files.write(path, data, result.manifest_sha256)
 
 
-def encoded(figure: Figure, path: Path, about: str) -> bytes:
+def encoded(figure: Canvas, path: Path, about: str) -> bytes:
     """Write a figure in a format; the same figure gives the same bytes."""
     kinds: dict[str, dict[str, str | None]] = {
         ".png": {"Title": about, "Software": "Sojourn"},
@@ -478,31 +396,3 @@ def encoded(figure: Figure, path: Path, about: str) -> bytes:
     with rc_context({"svg.hashsalt": "sojourn", "pdf.fonttype": 42}):
         figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
     return data.getvalue()
-
-
-def add_note(figure: Figure, text: str) -> None:
-    """Add a line of small text at the bottom right, wrapped to the width of the figure."""
-    line = textwrap.fill(text, int(figure.get_figwidth() * _SMALL_LETTERS)).replace("$", r"\$")
-    figure.supxlabel(line, fontsize=6, color="#666666", x=0.99, ha="right")
-
-
-def add_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """Add a legend above the panels, in as many columns as fit, and room for its rows."""
-    longest = max(map(len, labels), default=1)
-    # A name that is too long even for one column is broken.
-    tries = [(columns, longest) for columns in range(min(_COLUMNS, len(labels)), 1, -1)]
-    tries += [(1, letters) for letters in range(longest, 0, -_STEP)]
-    for columns, letters in tries:
-        legend = figure.legend(
-            handles,
-            [textwrap.fill(label, letters) for label in labels],
-            loc="outside upper center",
-            ncols=columns,
-            frameon=False,
-        )
-        box = legend.get_window_extent()
-        if box.width <= _LEGEND_SHARE * figure.bbox.width:
-            break
-        legend.remove()
-    excess = box.height / figure.dpi - _LEGEND_ROOM
-    figure.set_figheight(figure.get_figheight() + max(0.0, excess))

@@ -247,6 +247,15 @@ def _of_link(result: Result, link: str) -> list[Quantity]:
             parameter="limit",
         ),
         Quantity(
+            name=f"dropped_{link}",
+            label=f"dropped {link}",
+            unit="packets",
+            meaning=f"packets that {link} has dropped since the start",
+            counted="samples",
+            frame=partial(curves.dropped, result, link),
+            link=link,
+        ),
+        Quantity(
             name=f"rate_{link}",
             label=f"rate {link}",
             unit="Mbit/s",

@@ -4,7 +4,8 @@ from html import escape
 from pathlib import Path
 
 from sojourn.exchange.measurement import OF_APPLICATIONS, Beside, notes
-from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
+from sojourn.markup import data_table as table
+from sojourn.plot import reported
 from sojourn.report.page import estimates, head, legend, provenance, section, style, validity
 from sojourn.report.view import ResultView, Section
 from sojourn.result import derived_files, metrics
@@ -44,9 +45,9 @@ def html(beside: Beside) -> str:
 {_applications(beside, shown)}
 </section>
 {legend(beside)}
-{section("Induced latency and goodput", ellipse_figures(beside))}
-{section("Distributions", cdf_figures(beside))}
-{section("Over time", series_figures(beside))}
+{section("Induced latency and goodput", reported.ellipses(beside), beside.arms)}
+{section("Distributions", reported.cdfs(beside), beside.arms)}
+{section("Over time", reported.over_time(beside), beside.arms)}
 {provenance(beside.simulated)}
 </body>
 </html>

@@ -6,14 +6,20 @@ from importlib import resources
 from pathlib import Path
 
 from sojourn import _core
-from sojourn.plot import style as plot_style
+from sojourn.deferred import Deferred
+from sojourn.markup import data_table as table
+from sojourn.plot import reported
+from sojourn.presentation import style as plot_style
+from sojourn.presentation.figure import Figure
 from sojourn.report.answer import answer
-from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.script import security
 from sojourn.report.view import MOST, ResultView, Row, Section, view
 from sojourn.result import Result, derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.scenario import Link
+
+# Matplotlib is slow to import.
+_SVG = Deferred("sojourn.presentation.svg")
 
 
 def html(result: Result) -> str:
@@ -29,15 +35,15 @@ def html(result: Result) -> str:
 {validity(result)}
 {_notices(result)}
 {legend(result)}
-{section("Induced latency and goodput", ellipse_figures(result))}
+{section("Induced latency and goodput", reported.ellipses(result), result.arms)}
 {_main(result, shown)}
 {_findings(shown)}
 {folded("Summary", _summary(result, shown) + _differences(shown))}
 {_groups(result, shown)}
 {_classes(result, shown)}
 {_applications(result, shown)}
-{section("Distributions", cdf_figures(result))}
-{section("Over time", series_figures(result), _SERIES_NOTE)}
+{section("Distributions", reported.cdfs(result), result.arms)}
+{section("Over time", reported.over_time(result), result.arms, _SERIES_NOTE)}
 {provenance(result)}
 </body>
 </html>
@@ -98,13 +104,10 @@ def style_of(names: Sequence[str]) -> str:
         f":root {{ {light} }}",
         f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
     ]
-    for arm, number in enumerate(numbers):
+    for arm in range(len(numbers)):
         rules.append(f".s{arm} {{ stroke: var(--c{arm}); }}")
-        rules.append(f".f{arm} {{ stroke: var(--c{arm}); fill: var(--c{arm}); }}")
         rules.append(f".d{arm} {{ fill: var(--c{arm}); }}")
         rules.append(f"body:has(#arm{arm}:not(:checked)) .a{arm} {{ display: none; }}")
-        if dash := plot_style.dash(number):
-            rules.append(f".a{arm} polyline {{ stroke-dasharray: {dash}; }}")
     return sheet() + "\n".join(rules)
 
 
@@ -351,12 +354,13 @@ def legend_of(names: Sequence[str], what: str) -> str:
     )
 
 
-def section(title: str, figures: list[str], note: str = "") -> str:
-    """Write a section of figures; nothing without figures."""
+def section(title: str, figures: Sequence[Figure], arms: Sequence[str], note: str = "") -> str:
+    """Write a section of figures of arms; nothing without figures."""
     if not figures:
         return ""
     said = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f'<section><h2>{title}</h2>{said}<div class="figures">{"".join(figures)}</div></section>'
+    drawn = "".join(_SVG.embedded(figure, arms) for figure in figures)
+    return f'<section><h2>{title}</h2>{said}<div class="figures">{drawn}</div></section>'
 
 
 def provenance(result: Result) -> str:

@@ -5,10 +5,11 @@ from html import escape
 
 import polars as pl
 
-from sojourn.markup import wide_table
-from sojourn.plot import curves
-from sojourn.report import figure as figures
-from sojourn.report.chart import Chart, log_axis
+from sojourn.deferred import Deferred
+from sojourn.markup import data_table, wide_table
+from sojourn.plot import curves, reported
+from sojourn.presentation import style
+from sojourn.presentation.figure import Axis, Figure, Line, Panel
 from sojourn.report.page import head, style_of
 from sojourn.result import Result, formatting
 from sojourn.result.metrics import directions
@@ -26,6 +27,8 @@ from sojourn.rfc7928_suite.topology import DROP_TAIL
 _QUOTATIONS = """
 blockquote { margin: 0.5rem 0; padding-left: 0.8rem; border-left: 3px solid var(--line); \
 max-width: 75ch; }"""
+# Matplotlib is slow to import.
+_SVG = Deferred("sojourn.presentation.svg")
 # Least number of runs for an ellipse.
 _LEAST_RUNS = 2
 
@@ -36,17 +39,31 @@ def drawn(result: Result, one: Measurement) -> list[str]:
     if case.x is not None:
         # Figures of these compare the cases.
         return []
-    found = [_ellipses(one, group) for group in dict.fromkeys(case.classes.values())]
-    found.append(_goodput_cdf(result))
-    found += figures.cdf_figures(result)
+    found = [*_ellipses(one), _goodput_cdf(result), *reported.cdfs(result)]
     if case.phases is not None:
-        found += figures.series_figures(result)
+        found += reported.over_time(result)
     # A heading that spans all columns of figures.
     heading = f'<h3 style="grid-column:1/-1">{escape(case.name)}</h3>' if case.name else ""
-    return [part for part in (heading, *found) if part]
+    drawings = [_SVG.embedded(figure, result.arms) for figure in found]
+    return [heading, *drawings] if heading else drawings
 
 
-def _ellipses(one: Measurement, group: str) -> str:
+def _ellipses(one: Measurement) -> list[Figure]:
+    """Draw delay against goodput for each class of traffic with enough runs."""
+    groups = dict.fromkeys(one.case.classes.values())
+    return [
+        reported.ellipse(
+            one.arms,
+            f"Goodput of {group} against its queueing delay",
+            ("queueing delay", f"goodput of {group}"),
+            ellipses,
+        )
+        for group in groups
+        if (ellipses := _ellipses_of(one, group))
+    ]
+
+
+def _ellipses_of(one: Measurement, group: str) -> list[curves.Ellipse]:
     ellipses = []
     for arm in one.arms:
         runs = one.runs.filter(pl.col("arm") == arm, pl.col("group") == group).drop_nulls(
@@ -55,18 +72,15 @@ def _ellipses(one: Measurement, group: str) -> str:
         if runs.height >= _LEAST_RUNS:
             delays, rates = runs["queueing_ms"].to_numpy(), runs["goodput_mbit_per_s"].to_numpy()
             ellipses.append(curves.ellipse(arm, delays, rates))
-    if not ellipses:
-        return ""
-    text = f"Goodput of {group} against its queueing delay"
-    return figures.ellipse_figure(one.arms, text, ("queueing delay", f"of {group}"), ellipses)
+    return ellipses
 
 
-def _goodput_cdf(result: Result) -> str:
+def _goodput_cdf(result: Result) -> Figure:
     side = directions(result.flows)[0]
     samples = curves.measured(result, curves.goodput(result, side))
     text = f"Distribution of goodput {side}, measured every {result.scenario.sample}"
     lines = curves.cdfs(result, samples)
-    return figures.cdf_figure(result, text, f"goodput {side} [Mbit/s]", "intervals", lines)
+    return reported.cdf(result, text, f"goodput {side} [Mbit/s]", "intervals", lines)
 
 
 def html(found: Characterisation, discussions: Sequence[Discussion], build: str) -> str:
@@ -143,7 +157,7 @@ def _section(found: Characterisation, number: str) -> str:
     return (
         f"<section><h2>{number} {escape(one.title)}</h2>{quoted(one.quotation)}{weight}{setup}"
         f'<p class="note">Queue: {escape(queues)}</p>'
-        f"{figures.table(*results(measurements))}"
+        f"{data_table(*results(measurements))}"
         f"<ul>{notes}</ul>{_legend(measurements)}"
         f'<div class="figures">{"".join(drawings)}</div></section>'
     )
@@ -200,15 +214,26 @@ def _ratios(measurements: Sequence[Measurement]) -> list[str]:
     if not ratios:
         return []
     title = "Goodput of category II relative to category I"
-    rtts = [one.case.x or 0.0 for one in measurements]
-    chart = Chart(title, log_axis("RTT of category II [ms]", rtts), log_axis("ratio", ratios))
-    for index, arm in enumerate(arms):
-        chart.line(index, arm, points[arm])
+    panel = Panel(
+        x=Axis(label="RTT of category II [ms]", log=True),
+        y=Axis(label="ratio", log=True),
+        marks=[
+            Line(name=arm, x=[x for x, _ in points[arm]], y=[y for _, y in points[arm]])
+            for arm in arms
+        ],
+    )
     rows = [
         (f"{rtt:g} ms", *(f"{dict(points[arm]).get(rtt, float('nan')):.3g}" for arm in arms))
-        for rtt in rtts
+        for rtt in [one.case.x or 0.0 for one in measurements]
     ]
-    return [figures.figure(title, "", chart, ("RTT", *arms), rows)]
+    figure = Figure(
+        title=title,
+        panels=[panel],
+        colours=style.numbers(arms),
+        head=("RTT", *arms),
+        rows=rows,
+    )
+    return [_SVG.embedded(figure, arms)]
 
 
 def _discussion(one: Discussion) -> str:

@@ -19,6 +19,7 @@ from sojourn.execute.executor import ExecutionPlan
 from sojourn.expressions import Expression
 from sojourn.scenario import Scenario
 from sojourn.search import dimensions as dims
+from sojourn.search import figures
 from sojourn.search.dimensions import (
     Dimension,
     Values,
@@ -356,8 +357,6 @@ class SensitivityResult(SearchResult):
         matplotlib.figure.Figure
             The figure.
         """
-        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
-
         name, label = {
             "sobol": ("total", "total-order Sobol index"),
             "morris": ("mu_star", "μ* of Morris, in the unit of the metric"),
@@ -369,7 +368,7 @@ class SensitivityResult(SearchResult):
             low=pl.col(f"{name}_low"),
             high=pl.col(f"{name}_high"),
         )
-        return figures.bars(table, label)
+        return figures.bars(table, label).drawn()
 
 
 def prepared(plan: SensitivityPlan) -> PreparedSensitivity:

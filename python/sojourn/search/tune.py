@@ -14,6 +14,7 @@ from sojourn.execute.executor import ExecutionPlan
 from sojourn.result.metrics import mean_and_interval
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
+from sojourn.search import figures
 from sojourn.search.dimensions import Values, check_paths, dimensions, measured_links
 from sojourn.search.objectives import Objective
 from sojourn.search.objectives import objectives as read_objectives
@@ -276,11 +277,9 @@ class TuneResult(SearchResult):
         ResultError
             An objective is unknown.
         """
-        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
-
         first = self._objective(x, 0)
         second = self._objective(y, 1) if len(self.objectives) > 1 else None
-        return figures.pareto(self.trials, self.front, first, second, self.best)
+        return figures.pareto(self.trials, self.front, first, second, self.best).drawn()
 
     def importances(self) -> "Figure":
         """Draw the importance of each parameter for each objective, with its interval.
@@ -290,12 +289,9 @@ class TuneResult(SearchResult):
         matplotlib.figure.Figure
             The figure.
         """
-        from sojourn.search import figures  # noqa: PLC0415 - matplotlib is slow to import
-
-        return figures.bars(
-            self.importance.rename({"objective": "metric", "importance": "value"}),
-            "share of the importance (PED-ANOVA)",
-        )
+        table = self.importance.rename({"objective": "metric", "importance": "value"})
+        drawn = figures.bars(table, "share of the importance (PED-ANOVA)")
+        return drawn.drawn()
 
     @classmethod
     def _columns(cls, manifest: dict[str, Any]) -> dict[str, Columns]:

@@ -6,16 +6,14 @@ Results are added one at a time and not kept; only the data that the figures sho
 import math
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
-
 from sojourn import _core
-from sojourn.plot import style
-from sojourn.plot.figures import add_legend, add_note, encoded
+from sojourn.plot.figures import encoded
+from sojourn.presentation import draw, style
+from sojourn.presentation.figure import Figure as Drawing
 from sojourn.result import Result
 from sojourn.studies import panel_drawing, panels
 from sojourn.studies.claims import Subject
@@ -44,8 +42,7 @@ class Drawn:
     """A figure that was drawn."""
 
     figure: Figure
-    svg: str
-    caption: str
+    drawing: Drawing
 
 
 class Drawings:
@@ -84,7 +81,7 @@ class Drawings:
     def draw(self, folder: Path, measured: Measured, about: str) -> list[Drawn]:
         """Draw the figures and write them as SVG, PNG and PDF."""
         context = Context(
-            colours=self._colours(),
+            colours=self.colours,
             measured=measured,
             claimed=panels.claimed(self._study.claims),
             sweeps=self._study.description.sweep,
@@ -97,14 +94,16 @@ class Drawings:
                 f"{self._study.description.title}, figure {name}; {about}, seed {seeds}, "
                 f"Sojourn {', '.join(self._builds)}"
             )
-            canvas, marks = self._drawn(kept, context, note)
-            paths = {suffix: folder / f"{file_name(name)}{suffix}" for suffix in SUFFIXES}
-            contents = {suffix: encoded(canvas, file, note) for suffix, file in paths.items()}
-            for suffix, file in paths.items():
-                write_file(file, contents[suffix])
             figure, runs = kept[0].figure, max(self._runs.get(key, 2) for key in shown)
-            caption = panel_drawing.caption(figure.kind, marks, runs)
-            drawn.append(Drawn(figure=figure, svg=contents[".svg"].decode(), caption=caption))
+            drawing = self._drawing(kept, context, runs)
+            canvas = draw.draw(replace(drawing, note=""), origin=note)
+            # Otherwise every format computes the layout again.
+            canvas.draw_without_rendering()
+            canvas.set_layout_engine("none")
+            for suffix in SUFFIXES:
+                file = folder / f"{file_name(name)}{suffix}"
+                write_file(file, encoded(canvas, file, note))
+            drawn.append(Drawn(figure=figure, drawing=drawing))
         return drawn
 
     @property
@@ -121,7 +120,8 @@ class Drawings:
         for kept in self._figures.values():
             yield from kept
 
-    def _colours(self) -> Mapping[str, int]:
+    @property
+    def colours(self) -> Mapping[str, int]:
         """Return the number of each arm of the study, whichever figures are drawn."""
         folder, named = self._study.folder, self._study.description
         of_files = {
@@ -136,32 +136,26 @@ class Drawings:
             found |= dict.fromkeys(arms)
         return style.numbers(found)
 
-    def _drawn(
-        self, kept: Sequence[Kept], context: Context, note: str
-    ) -> tuple[Canvas, Collection[str]]:
-        """Draw a figure; return it and the marks of its published values."""
+    def _drawing(self, kept: Sequence[Kept], context: Context, runs: int) -> Drawing:
+        """Return a figure of a number of runs per arm, and say what its marks show."""
         columns, rows, width, height = _layout(kept)
-        shared = _shared(kept)
-        canvas = Canvas(figsize=(width, height), layout="constrained")
-        FigureCanvasAgg(canvas)
         marks: set[str] = set()
-        for place, one in enumerate(kept, start=1):
+        found = []
+        for one in kept:
             published = panels.published(self._study, one.panel)
-            axes = canvas.add_subplot(rows, columns, place)
-            panel_drawing.draw(axes, one, published, context)
+            found.append(panel_drawing.panel(one, published, context))
             marks |= panel_drawing.marks(one, published, context)
-            if shared and place + columns <= len(kept):
-                axes.set_xlabel("")
-                axes.tick_params(axis="x", labelbottom=False)
-        canvas.align_ylabels()
-        if entries := panel_drawing.legend(kept, context, marks):
-            names, handles = zip(*entries, strict=True)
-            add_legend(canvas, handles, names)
-        add_note(canvas, note)
-        # Otherwise every format computes the layout again.
-        canvas.draw_without_rendering()
-        canvas.set_layout_engine("none")
-        return canvas, marks
+        return Drawing(
+            title=kept[0].figure.title,
+            panels=found,
+            colours=context.colours,
+            legend=panel_drawing.legend(kept, context, marks),
+            note=panel_drawing.caption(kept[0].figure.kind, marks, runs),
+            columns=columns,
+            width=width / columns,
+            height=(height - _EXTRA) / rows,
+            shared=_shared(kept),
+        )
 
 
 def _check(figure: Figure) -> None:

@@ -1,6 +1,5 @@
 """The HTML page of a study: every claim with published and measured values, and every figure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -9,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.bibliography import plain_text
+from sojourn.deferred import Deferred
 from sojourn.markup import wide_table
-from sojourn.report.page import head, sheet
+from sojourn.report.page import head, style_of
 from sojourn.result import derived_files
 from sojourn.studies import outputs, wording
 from sojourn.studies.study import Study
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from sojourn.studies.figures import Drawn
 
 FILE = "index.html"
-# Figures that are wider, in points, are scrolled on a phone.
-_BROAD = 420.0
+# Matplotlib is slow to import.
+_SVG = Deferred("sojourn.presentation.svg")
+# Share of its size down to which a figure is legible.
+_SMALLEST = 0.72
 _CLASSES = {REPRODUCED: "reproduced", IN_DIRECTION: "direction", NOT_REPRODUCED: "not"}
 _UNCOUNTED = "uncounted"
 
@@ -55,7 +57,8 @@ def html(study: Study, record: Record, sources: Sources) -> str:
     """Write the page of a study as a self-contained document without scripts."""
     title = escape(study.description.title)
     style = resources.files("sojourn.studies").joinpath("page.css").read_text(encoding="utf-8")
-    style = f"{sheet()}{style}{_switches(record)}"
+    arms = list(sources.figures[0].drawing.colours) if sources.figures else []
+    style = f"{style_of(arms)}{style}{_switches(record)}"
     parts = [
         _claims(record),
         _presets(record),
@@ -268,37 +271,24 @@ def _outcome(compared: Sequence[float | None], verdict: str) -> str:
 
 def _figures(figures: Sequence["Drawn"]) -> str:
     parts = []
-    for at, drawn in enumerate(figures):
-        figure = drawn.figure
+    for drawn in figures:
+        figure, drawing = drawn.figure, drawn.drawing
         said = (
             f'<p class="note">Published: {escape(" ".join(figure.statement.split()))}</p>'
             if figure.statement
             else ""
         )
+        svg = _SVG.svg(drawing, list(drawing.colours))
+        width = int(svg.split('viewBox="0 0 ', 1)[1].split(" ", 1)[0])
+        # Text of a wide figure would be too small on a phone, so the figure is scrolled there.
+        size = f"max-width: {width}px; --least: {min(width, _SMALLEST * width):.0f}px"
         parts.append(
             f'<figure class="drawn"><figcaption>Figure {escape(figure.name)}: '
             f"{escape(figure.title)}</figcaption>{said}"
-            f"{_inline(drawn.svg, at, figure.title)}"
-            f'<p class="note">{escape(drawn.caption)}</p></figure>'
+            f'<div class="paper" style="{size}">{svg}</div>'
+            f'<p class="note">{escape(drawing.note)}</p></figure>'
         )
     return f"<section><h2>Figures</h2>{''.join(parts)}</section>" if parts else ""
-
-
-def _inline(svg: str, at: int, title: str) -> str:
-    """Make a drawing part of the page, with identifiers of its own and without metadata."""
-    drawing = svg[svg.index("<svg") :]
-    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r'<style type="text/css">.*?</style>', "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r'\bid="', f'id="f{at}-', drawing)
-    drawing = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>f{at}-", drawing)
-    label = f'<svg role="img" aria-label="{escape(title)}" '
-    style = 'style="stroke-linejoin: round; stroke-linecap: butt" '
-    width = re.search(r'\bwidth="([\d.]+)pt"', drawing)
-    points = float(width[1]) if width else 0.0
-    drawing = drawing.replace("<svg ", label + style, 1)
-    broad = " broad" if points > _BROAD else ""
-    limit = f' style="max-width: {points * 4 / 3 + 2:.0f}px"' if points else ""
-    return f'<div class="paper{broad}"{limit}>{drawing}</div>'
 
 
 def _scenarios(record: Record, sources: Sources) -> str:

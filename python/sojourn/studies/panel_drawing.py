@@ -1,41 +1,41 @@
-"""Draw panels of figures of studies: bars, lines over time, distributions, sweeps, ellipses."""
+"""The panels of figures of studies: bars, lines over time, distributions, sweeps, ellipses."""
 
 import math
-import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 
-from sojourn.plot import drawing, style
+from sojourn.plot.panels import ellipse_marks
+from sojourn.presentation.figure import (
+    FEW,
+    Axis,
+    Bars,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    dots,
+    named_axis,
+)
 from sojourn.studies import labels
 from sojourn.studies.claims import Subject
 from sojourn.studies.manifest import Sweep
 from sojourn.studies.panels import Kept
 from sojourn.studies.verdicts import NOTHING, Estimate, Measured
 
-GREY = "#555555"
 # How published values are drawn.
 DOTS, DOTTED, CROSS, DIAMOND = "o", ":", "x", "D"
-_DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (8, 3)), (0, (3, 3, 1, 3)))
-# Share of a cluster that its bars take.
-_CLUSTER = 0.82
+# The pattern of dots of a line.
+_DOTTED = 2
+# Share of a cluster that its bars take, and the share of white in the last bar of a cluster.
+_CLUSTER, _LIGHTEST = 0.82, 0.8
 # Published series of fewer points are drawn as dots.
 _DOTS = 80
 # Minimum share of a distribution that the axis shows.
 _TAIL = 0.998
-# Width of letters of the labels of bars, in inches.
-_LETTER = 0.075
-# Letters of a label along the side of a panel, per inch of its height.
-_LETTERS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,205 +47,162 @@ class Context:
     claimed: Mapping[Subject, tuple[float, float]]
     sweeps: Mapping[str, Sweep]
 
-    def colour(self, arm: str) -> str:
-        """Return the colour of an arm."""
-        return style.colour(self.colours[arm])
 
-    def dash(self, arm: str, group: int) -> tuple[int, tuple[float, ...]]:
-        """Return the dashes of a line, which distinguish groups, and arms of one colour."""
-        return _DASHES[(self.colours[arm] // len(style.COLOURS) + group) % len(_DASHES)]
-
-
-def draw(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    """Draw a panel."""
-    _DRAWN[kept.figure.kind](axes, kept, published, context)
-    panel = kept.panel
-    if panel.x_log:
-        axes.set_xscale("log")
-        drawing.plain_log(axes.xaxis)
-    if panel.y_log:
-        axes.set_yscale("log")
-        drawing.plain_log(axes.yaxis)
-    if panel.x_range:
-        low, high = panel.x_range
-        axes.set_xlim(*((high, low) if axes.xaxis_inverted() else (low, high)))
-    if panel.y_range:
-        axes.set_ylim(*panel.y_range)
-    elif not panel.y_log and kept.figure.kind != "ellipse":
-        axes.set_ylim(bottom=min(0.0, axes.dataLim.y0))
-    if panel.x_label:
-        axes.set_xlabel(_plain(panel.x_label))
-    if panel.y_label:
-        axes.set_ylabel(_plain(panel.y_label))
-    if panel.title:
-        axes.set_title(_plain(panel.title), fontsize="medium")
-    drawing.add_grid(axes)
+def panel(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
+    """Return a panel as in the work."""
+    found, asked = _PANELS[kept.figure.kind](kept, published, context), kept.panel
+    x, y = found.x, found.y
+    if asked.x_range:
+        x = replace(x, low=asked.x_range[0], high=asked.x_range[1])
+    if asked.y_range:
+        y = replace(y, low=asked.y_range[0], high=asked.y_range[1])
+    else:
+        y = replace(y, zero=not asked.y_log and kept.figure.kind != "ellipse")
+    return replace(
+        found,
+        x=replace(x, log=x.log or asked.x_log, label=asked.x_label or x.label),
+        y=replace(y, log=y.log or asked.y_log, label=asked.y_label or y.label),
+        title=asked.title,
+    )
 
 
-def _plain(text: str) -> str:
-    """Escape dollar signs, which matplotlib takes for math."""
-    return text.replace("$", r"\$")
-
-
-def legend(
-    kept: Sequence[Kept], context: Context, published: Collection[str]
-) -> list[tuple[str, Artist]]:
-    """List the entries of the legend of a figure: arms, groups of traffic, published values."""
+def legend(kept: Sequence[Kept], context: Context, published: Collection[str]) -> list[Mark]:
+    """List the samples of the legend: arms, groups of traffic, published values."""
     kind = kept[0].figure.kind
-    entries: list[tuple[str, Artist]] = []
+    found: list[Mark] = []
     if kind != "bars":
-        for arm in dict.fromkeys(arm for one in kept for arm in one.all_arms):
-            colour, dash = context.colour(arm), context.dash(arm, 0)
-            marker = "o" if kind in ("sweep", "ellipse") else ""
-            entries.append((arm, Line2D([], [], color=colour, ls=dash, marker=marker, ms=4)))
+        marker = "o" if kind in ("sweep", "ellipse") else ""
+        arms = dict.fromkeys(arm for one in kept for arm in one.all_arms)
+        found += [Line(name=arm, marker=marker) for arm in arms]
     several = next((one.groups for one in kept if len(one.groups) > 1), [])
     for at, group in enumerate(several):
         if kind == "bars":
-            entries.append((str(group), _patch(GREY, at, len(several))))
+            tint = _tint(at, len(several))
+            found.append(Bars(label=str(group), tint=tint, alpha=1.0))
         else:
-            entries.append((str(group), Line2D([], [], color=GREY, ls=_DASHES[at % len(_DASHES)])))
+            found.append(Line(label=str(group), dash=at))
     if published:
         tolerances = kind == "bars" and any(_stated(one, context) for one in kept)
         name = "published, with tolerance" if tolerances else "published"
-        entries.append((name, _published_mark(published)))
-    return entries
+        found.append(replace(_published_mark(published), label=name))
+    return found
 
 
-def _published_mark(published: Collection[str]) -> Line2D:
+def _published_mark(published: Collection[str]) -> Mark:
+    if set(published) == {DOTS}:
+        return Points(marker="o", hollow=True, size=3.5)
     if set(published) <= {DOTS, DOTTED}:
-        marker, line = "o" if DOTS in published else "", ":" if DOTTED in published else ""
-        return Line2D([], [], color=GREY, ls=line, lw=1.6, marker=marker, ms=3, mfc="white")
+        marker = "o" if DOTS in published else ""
+        return Line(dash=_DOTTED, width=1.6, marker=marker, line=DOTTED in published)
     if CROSS in published:
-        return Line2D([], [], color=GREY, ls="", marker=CROSS, ms=7, mew=2)
-    return Line2D([], [], color="black", ls="", marker=DIAMOND, ms=4, mfc="white")
+        return Points(marker="x", size=7)
+    return Points(ink=True, marker="D", hollow=True, size=4)
 
 
-def _patch(colour: str, at: int, number: int) -> Patch:
-    return Patch(facecolor=drawing.tint(colour, at, number), edgecolor=colour, linewidth=0.8)
+def _tint(at: int, number: int) -> float:
+    """Return the share of white of the first to the last of a number of bars or lines."""
+    return _LIGHTEST * at / max(number - 1, 1)
 
 
-def _bars(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    """Draw one cluster of bars per arm, with one bar per group of traffic."""
+def _bars(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
+    """Return one cluster of bars per arm, with one bar per group of traffic."""
     (scenario,) = kept.names
     arms, groups, metric = kept.all_arms, kept.groups, kept.panel.metric
     # Values of a file have no tolerances.
     of_file = {arm: (points["y"].item(0), math.nan) for arm, points in _overlay(kept, published)}
     width = _CLUSTER / len(groups)
-    bars: list[tuple[float, float, str, int]] = []
-    measured: list[tuple[float, Estimate]] = []
-    stated: list[tuple[float, float, float]] = []
+    marks: list[Mark] = []
     for place, arm in enumerate(arms):
         for at, group in enumerate(groups):
             middle = place + (at - (len(groups) - 1) / 2) * width
             subject = Subject(scenario, arm, group, metric)
             estimate = context.measured.get(subject, NOTHING)
-            beside = 0.0
-            if values := context.claimed.get(subject) or of_file.get(arm):
-                beside = 0.2 * width
-                stated.append((middle + beside, *values))
+            values = context.claimed.get(subject) or of_file.get(arm)
+            beside = 0.2 * width if values else 0.0
             if estimate.mean is not None:
-                bars.append((middle, estimate.mean, context.colour(arm), at))
-                measured.append((middle - beside, estimate))
-    axes.bar(
-        [middle for middle, *_ in bars],
-        [mean for _, mean, *_ in bars],
-        0.94 * width,
-        color=[drawing.tint(colour, at, len(groups)) for *_, colour, at in bars],
-        edgecolor=[colour for *_, colour, _ in bars],
-        linewidth=0.8,
-    )
-    _outline(draw_intervals(axes, measured, color="black", ls="", lw=0.9))
-    if stated:
-        xs, values, tolerances = zip(*stated, strict=True)
-        style: dict[str, Any] = {"marker": "D", "ms": 3.5, "mfc": "white", "color": "black"}
-        _outline(axes.errorbar(xs, values, tolerances, ls="", elinewidth=0.9, capsize=2, **style))
-    axes.set_xticks(range(len(arms)), arms)
-    axes.set_xlim(-0.6, len(arms) - 0.4)
-    room = axes.get_window_extent().width / axes.figure.dpi / max(len(arms), 1)
-    if max(map(len, arms), default=0) * _LETTER > room:
-        axes.tick_params(axis="x", labelrotation=40)
-        for text in axes.get_xticklabels():
-            text.set(ha="right", rotation_mode="anchor")
-    _label_side(axes, kept, labels.of_metric(metric))
+                tint = _tint(at, len(groups))
+                bar = Bars(name=arm, tint=tint, x=[middle], top=[estimate.mean], alpha=1.0)
+                marks.append(replace(bar, width=0.94 * width))
+                marks += spread(arm, middle - beside, estimate, on_bar=True)
+            if values:
+                marks += _diamond(arm, middle + beside, values, on_bar=True)
+    return Panel(x=named_axis(arms), y=_side(kept, labels.of_metric(metric)), marks=marks)
 
 
-def _outline(drawn: ErrorbarContainer | None) -> None:
-    """Make error bars visible on bars of any colour."""
-    for artist in [] if drawn is None else drawn.get_children():
-        artist.set_path_effects([withStroke(linewidth=2.4, foreground="white")])
-
-
-def draw_intervals(
-    axes: Axes, points: Sequence[tuple[float, Estimate]], **style: Any
-) -> ErrorbarContainer | None:
-    """Draw means with their intervals, or with the runs if they are few.
+def spread(arm: str, x: float, one: Estimate, *, on_bar: bool = False) -> list[Mark]:
+    """Return the interval of a mean, or the runs if they are few.
 
     The t interval of few runs can contain values that are impossible, such as negative delays; that
     of more ends at 0 if no run has a negative value.
     """
-    found = [(x, one, one.mean) for x, one in points if one.mean is not None]
-    if not found:
-        return None
-    ends = []
-    for x, one, mean in found:
-        if one.low is None or one.high is None or 1 < len(one.values) < drawing.FEW:
-            ends.append((0.0, 0.0))
-            drawing.dots(axes, x, one.values, style["color"], spread=0.0)
-            continue
-        low = max(one.low, 0.0) if min(one.values, default=-1.0) >= 0 else one.low
-        ends.append((max(0.0, mean - low), max(0.0, one.high - mean)))
-    below, above = zip(*ends, strict=True)
-    means = [mean for *_, mean in found]
-    return axes.errorbar([x for x, *_ in found], means, [below, above], **style)
+    if one.low is None or one.high is None or 1 < len(one.values) < FEW:
+        several = one.values if len(one.values) > 1 else ()
+        return [replace(dots(arm, x, several, 0.0), ink=on_bar)] if several else []
+    low = max(one.low, 0.0) if min(one.values, default=-1.0) >= 0 else one.low
+    ends = Intervals(name=arm, x=[x], low=[low], high=[one.high], cap=0.0 if on_bar else 2.0)
+    return [replace(ends, ink=on_bar, outlined=on_bar)]
 
 
-def _label_side(axes: Axes, kept: Kept, label: str) -> None:
-    """Label the vertical axis; a single group of traffic is named there."""
+def _diamond(
+    arm: str, x: float, stated: tuple[float, float], *, on_bar: bool = False
+) -> list[Mark]:
+    """Return a published value with its tolerance, if it has one."""
+    value, tolerance = stated
+    found: list[Mark] = []
+    if not math.isnan(tolerance):
+        ends = Intervals(name=arm, x=[x], low=[value - tolerance], high=[value + tolerance])
+        cap = 2.0 if on_bar else 0.0
+        found.append(replace(ends, ink=on_bar, outlined=on_bar, cap=cap))
+    size = 3.5 if on_bar else 4.0
+    found.append(Points(name=arm, ink=on_bar, x=[x], y=[value], marker="D", hollow=True, size=size))
+    return found
+
+
+def _side(kept: Kept, label: str) -> Axis:
+    """Return the vertical axis; a single group of traffic is named there."""
+    return Axis(label=_of_group(kept, label))
+
+
+def _of_group(kept: Kept, label: str) -> str:
     (first, *others) = kept.groups
-    text = label if first is None or others else f"{first}: {label}"
-    height = axes.get_window_extent().height / axes.figure.dpi
-    axes.set_ylabel(_plain(textwrap.fill(text, max(16, int(_LETTERS * height)))))
+    return label if first is None or others else f"{first}: {label}"
 
 
-def _series(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    _lines(axes, kept, context)
+def _series(kept: Kept, published: pl.DataFrame, _: Context) -> Panel:
+    marks: list[Mark] = [*_lines(kept)]
     for arm, points in _overlay(kept, published):
-        dots = points.height < _DOTS
-        axes.plot(
-            points["x"],
-            points["y"],
-            color=context.colour(arm),
-            ls="" if dots else ":",
-            marker="o" if dots else "",
-            ms=3,
-            mfc="white",
-            lw=1.6,
-            zorder=2.5,
-        )
-    axes.set_xlim(0, kept.duration_s)
-    axes.set_xlabel("time [s]")
-    _label_side(axes, kept, labels.of_series(kept.panel.metric))
+        x, y = points["x"].to_list(), points["y"].to_list()
+        if points.height < _DOTS:
+            marks.append(Points(name=arm, x=x, y=y, hollow=True, size=3.5))
+        else:
+            marks.append(Line(name=arm, x=x, y=y, dash=_DOTTED, width=1.6))
+    return Panel(
+        x=Axis(label="time [s]", low=0.0, high=kept.duration_s),
+        y=_side(kept, labels.of_series(kept.panel.metric)),
+        marks=marks,
+    )
 
 
-def _cdf(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    _lines(axes, kept, context)
+def _cdf(kept: Kept, published: pl.DataFrame, _: Context) -> Panel:
+    marks: list[Mark] = [*_lines(kept)]
     for arm, points in _overlay(kept, published):
-        axes.plot(points["x"], points["y"], color=context.colour(arm), ls=":", lw=1.6)
-    axes.set_ylim(0, 1)
+        x, y = points["x"].to_list(), points["y"].to_list()
+        marks.append(Line(name=arm, x=x, y=y, dash=_DOTTED, width=1.6))
+    x_axis = Axis(label=_of_group(kept, labels.of_series(kept.panel.metric)))
     if kept.lines and not kept.panel.x_log:
         tails = [float(np.interp(_TAIL, line.y, line.x)) for line in kept.lines]
-        axes.set_xlim(0, 1.04 * max(tails))
-    (first, *others) = kept.groups
-    of = "" if first is None or others else f"{first}: "
-    axes.set_xlabel(_plain(of + labels.of_series(kept.panel.metric)))
-    axes.set_ylabel(f"share of {labels.CDFS.get(kept.panel.metric, 'packets')}")
+        x_axis = replace(x_axis, low=0.0, high=1.04 * max(tails))
+    counted = labels.CDFS.get(kept.panel.metric, "packets")
+    return Panel(x=x_axis, y=Axis(label=f"share of {counted}", low=0.0, high=1.0), marks=marks)
 
 
-def _lines(axes: Axes, kept: Kept, context: Context) -> None:
+def _lines(kept: Kept) -> list[Line]:
+    found = []
     for line in kept.lines:
         group = list(kept.groups).index(line.group)
-        colour = drawing.tint(context.colour(line.arm), group, 2 * len(kept.groups))
-        axes.plot(line.x, line.y, color=colour, ls=context.dash(line.arm, group), lw=1.3)
+        tint = _tint(group, 2 * len(kept.groups))
+        found.append(Line(name=line.arm, x=line.x, y=line.y, tint=tint, dash=group))
+    return found
 
 
 def _overlay(kept: Kept, published: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -259,52 +216,50 @@ def _overlay(kept: Kept, published: pl.DataFrame) -> list[tuple[str, pl.DataFram
     return found
 
 
-def _sweep(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
+def _sweep(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
     sweep = context.sweeps[kept.panel.sweep]
     at = labels.places(sweep.axis, sweep.set[sweep.axis])
     places = dict(zip(sweep.points, at.values, strict=True))
+    marks: list[Mark] = []
     for arm in kept.all_arms:
         for number, group in enumerate(kept.groups):
-            colour = context.colour(arm)
             subjects = [Subject(key, arm, group, kept.panel.metric) for key in places]
-            means = sorted(
-                ((places[one.scenario], context.measured.get(one, NOTHING)) for one in subjects),
-                key=lambda mean: mean[0],
-            )
-            line: dict[str, Any] = {"color": colour, "ls": context.dash(arm, number), "lw": 1.3}
-            draw_intervals(axes, means, marker="o", ms=3, elinewidth=0.9, capsize=2, **line)
-            for subject in subjects:
-                if subject in context.claimed:
-                    x, (value, tolerance) = places[subject.scenario], context.claimed[subject]
-                    _diamonds(axes, [x], [value], colour, tolerance)
+            found = [
+                (places[one.scenario], mean, estimate)
+                for one in subjects
+                if (mean := (estimate := context.measured.get(one, NOTHING)).mean) is not None
+            ]
+            found.sort(key=lambda one: one[0])
+            x, y = [place for place, *_ in found], [mean for _, mean, _ in found]
+            marks.append(Line(name=arm, x=x, y=y, dash=number))
+            for place, _, estimate in found:
+                marks += spread(arm, place, estimate)
+            marks.append(Points(name=arm, x=x, y=y, size=4.5, edge=False))
+            for one in subjects:
+                if one in context.claimed:
+                    marks += _diamond(arm, places[one.scenario], context.claimed[one])
     for arm, points in _overlay(kept, published):
-        _diamonds(axes, points["x"].to_list(), points["y"].to_list(), context.colour(arm), None)
-    if at.names:
-        axes.set_xticks(list(at.values), at.names)
-    axes.set_xlabel(_plain(sweep.label or at.label))
-    _label_side(axes, kept, labels.of_metric(kept.panel.metric))
-
-
-def _diamonds(
-    axes: Axes, x: Sequence[float], y: Sequence[float], colour: str, tolerance: float | None
-) -> None:
-    """Draw published values of a sweep."""
-    axes.errorbar(
-        x, y, tolerance, ls="", marker="D", ms=4, mfc="white", color=colour, lw=0.9, zorder=3
+        for x_, y_ in _points(points):
+            marks += _diamond(arm, x_, (y_, math.nan))
+    names = (at.names, at.values) if at.names else ((), ())
+    return Panel(
+        x=Axis(label=sweep.label or at.label, names=names[0], places=names[1]),
+        y=_side(kept, labels.of_metric(kept.panel.metric)),
+        marks=marks,
     )
 
 
-def _ellipse(axes: Axes, kept: Kept, published: pl.DataFrame, context: Context) -> None:
-    for ellipse in kept.ellipses:
-        drawing.draw_ellipse(axes, ellipse, context.colour(ellipse.arm))
-    drawing.latency_axis(axes)
+def _ellipse(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
+    marks = [mark for one in kept.ellipses for mark in ellipse_marks(one)]
     crosses = [
         (arm, x, y) for arm, points in _overlay(kept, published) for x, y in _points(points)
     ] or stated_crosses(kept, context)
-    for arm, x, y in crosses:
-        axes.plot(x, y, color=context.colour(arm), marker="x", ms=7, mew=2, zorder=4)
-    axes.autoscale_view()
-    _label_side(axes, kept, labels.of_metric(f"goodput_{kept.direction}_mbit_per_s"))
+    marks += [Points(name=arm, x=[x], y=[y], marker="x", size=7) for arm, x, y in crosses]
+    return Panel(
+        x=Axis(label="induced latency [ms]", log=True, reversed=True),
+        y=_side(kept, labels.of_metric(f"goodput_{kept.direction}_mbit_per_s")),
+        marks=marks,
+    )
 
 
 def _points(table: pl.DataFrame) -> list[tuple[float, float]]:
@@ -375,12 +330,12 @@ def caption(kind: str, published: Collection[str], runs: int) -> str:
     'Bars show means over the runs, small dots the runs.'
     """
     several, one = _MEASURED[kind]
-    spread = "small dots the runs" if runs < drawing.FEW else "error bars their 95 % intervals"
+    spread = "small dots the runs" if runs < FEW else "error bars their 95 % intervals"
     stated = [text for mark, text in _PUBLISHED.items() if mark in published]
     return " ".join([one if runs == 1 else several.format(spread=spread), *stated])
 
 
-_DRAWN: Mapping[str, Callable[[Axes, Kept, pl.DataFrame, Context], None]] = {
+_PANELS: Mapping[str, Callable[[Kept, pl.DataFrame, Context], Panel]] = {
     "bars": _bars,
     "series": _series,
     "cdf": _cdf,

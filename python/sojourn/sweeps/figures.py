@@ -1,205 +1,190 @@
-"""Figures of sweeps, drawn with matplotlib."""
+"""The figures of sweeps: a metric over one parameter, its distributions, and heat maps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from sojourn.plot import style
-from sojourn.plot.drawing import FEW, add_grid, dots, plain_log, wrapped
-from sojourn.plot.figures import Plot
+from sojourn.presentation import style
+from sojourn.presentation.figure import (
+    FEW,
+    Axis,
+    Bars,
+    Figure,
+    HeatMap,
+    Intervals,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    boxes,
+    dots,
+    named_axis,
+)
 from sojourn.result.catalogue import Metric
 from sojourn.result.naming import described
 from sojourn.sweeps.scales import Scale, is_wide
 
-_SIZE = (6.0, 4.0)
-# Inches per column and row of a heat map.
-_COLUMN, _ROW = 0.75, 0.45
-# Largest number of cells of a heat map that show their values.
-_NUMBERED = 150
-_LETTERS = 50
-# Most values with one tick each, and the longest names that fit side by side.
+# Inches per column and row of a heat map, and of a panel at least.
+_COLUMN, _ROW, _WIDTH = 0.75, 0.45, 6.0
+# Most values of a parameter with one tick each.
 _TICKS = 8
-_LEVEL_LETTERS = 56
-# Luminance (ITU-R BT.601) of a cell above which its number is black.
-_LIGHT = 0.5
-_LUMINANCE = (0.299, 0.587, 0.114)
-_DASHES = ("-", "--", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Row = Mapping[str, Any]
 
 
 def heatmap(table: pl.DataFrame, column: str, *, x: Scale, y: Scale) -> Figure:
-    """Draw a pivot table as a heat map with the value in each cell."""
+    """Return a pivot table as a heat map with the value in each cell."""
     metric = _metric(column)
-    values = table.select(name for name in table.columns if name != y.path).to_numpy()
-    width = max(_SIZE[0], 2.0 + _COLUMN * len(x.values))
-    figure, axes = _panel(width, max(3.2, 1.6 + _ROW * len(y.values)))
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    found = values[~np.isnan(values.astype(float))].astype(float)
-    is_log = found.size > 0 and is_wide(float(found.min()), float(found.max()))
-    image = axes.imshow(
-        np.ma.masked_invalid(values.astype(float)),
-        aspect="auto",
-        origin="lower",
-        cmap="viridis",
-        norm="log" if is_log else "linear",
+    values = table.select(name for name in table.columns if name != y.path).rows()
+    known = [value for row in values for value in row if value is not None]
+    ends = (min(known, default=0.0), max(known, default=1.0))
+    return Figure(
+        title=metric.heading,
+        panels=[heat_panel(values, metric, (x, y), ends)],
+        colours={},
+        width=max(_WIDTH, 2.0 + _COLUMN * len(x.values)),
+        height=max(2.3, 0.7 + _ROW * len(y.values)),
     )
-    _name(axes, x, range(len(x.values)))
-    axes.set_yticks(range(len(y.values)), [y.text(value) for value in y.values])
-    axes.set_ylabel(wrapped(y.label, _LETTERS))
-    if values.size <= _NUMBERED:
-        for (row, place), value in np.ndenumerate(values.astype(float)):
-            if np.isnan(value):
-                continue
-            red, green, blue, _ = image.cmap(image.norm(value))
-            light = np.dot(_LUMINANCE, (red, green, blue)) > _LIGHT
-            text = f"{value:.{metric.digits}f}"
-            colour = "black" if light else "white"
-            axes.text(place, row, text, ha="center", va="center", color=colour, fontsize="small")
-    bar = figure.colorbar(image, ax=axes, label=_heading(metric, is_log=is_log))
-    bar.outline.set_visible(False)
-    if is_log:
-        plain_log(bar.ax.yaxis)
-    return figure
+
+
+def heat_panel(
+    values: Sequence[Sequence[float | None]],
+    metric: Metric,
+    scales: tuple[Scale, Scale],
+    ends: tuple[float, float],
+    hover: Sequence[Sequence[str]] = (),
+) -> Panel:
+    """Return cells coloured by their values between two ends."""
+    low, high = ends
+    log = is_wide(low, high)
+    cells = HeatMap(
+        values=values,
+        texts=[
+            ["" if one is None else f"{one:.{metric.digits}f}" for one in row] for row in values
+        ],
+        hover=hover,
+        low=low,
+        high=high,
+        log=log,
+        scale=f"{metric.heading}, log scale" if log else metric.heading,
+    )
+    x, y = (
+        named_axis([one.text(value) for value in one.values], one.label, half=0.5) for one in scales
+    )
+    return Panel(x=x, y=y, marks=[cells])
+
+
+def _number(value: float | None, metric: Metric) -> str:
+    return "" if value is None else f"{value:.{metric.digits}f}"
 
 
 def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figure:
-    """Draw means with their intervals over one parameter: a line per combination of `by`."""
+    """Return means with their intervals over one parameter: a line per combination of `by`."""
     metric = _metric(column)
-    figure, axes = _panel()
-    groups = list(table.group_by(list(by), maintain_order=True)) if by else [((), table)]
-    labels = [", ".join(f"{name}" for name in names) for names, _ in groups]
-    numbers = style.numbers(labels)
-    for index, (label, (_, of_line)) in enumerate(zip(labels, groups, strict=True)):
-        data = of_line.drop_nulls(column)
-        positions = [x.position(value) for value in data[x.path]]
-        data = data.with_columns(_at=pl.Series(positions, dtype=pl.Float64)).sort("_at")
-        means, low, high = (data[f"{column}{end}"] for end in ("", "_low", "_high"))
-        turn = numbers[label] // len(style.COLOURS)
-        # A single run has no interval.
-        below, above = (means - low).fill_null(0.0), (high - means).fill_null(0.0)
-        axes.errorbar(
-            data["_at"],
-            means,
-            yerr=(below.to_numpy(), above.to_numpy()),
-            color=style.colour(numbers[label]),
-            # Names have no order, so no line joins them.
-            linestyle=_DASHES[turn % len(_DASHES)] if x.numbers else "none",
-            marker=_MARKERS[index % len(_MARKERS)],
-            markersize=4,
-            linewidth=1.3,
-            elinewidth=1.0,
-            capsize=2.5,
-            label=label,
-        )
-    _over(axes, x)
-    _values(axes, metric, table[column])
-    if by:
-        _legend(axes, table.select(by).n_unique(), ", ".join(by))
-    return figure
-
-
-def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
-    """Draw the distribution over runs for each value of one parameter, arms side by side."""
-    metric = _metric(column)
-    arms = runs["arm"].unique(maintain_order=True).to_list()
-    width = 0.8 / len(arms)
-    figure, axes = _panel(max(_SIZE[0], 1.0 + 0.25 * len(x.values) * len(arms)))
-    for index, arm in enumerate(arms):
-        of_arm = runs.filter(pl.col("arm") == arm).drop_nulls(column)
-        samples = [of_arm.filter(pl.col(x.path) == value)[column].to_list() for value in x.values]
-        places = [n + (index - (len(arms) - 1) / 2) * width for n in range(len(x.values))]
-        colour = style.colour(style.numbers(arms)[arm])
-        for place, values in zip(places, samples, strict=True):
-            if len(values) < FEW:
-                dots(axes, place, values, colour, spread=0.2 * width)
-        drawn = axes.boxplot(
-            [values if len(values) >= FEW else [] for values in samples],
-            positions=places,
-            widths=0.85 * width,
-            whis=(5, 95),
-            showfliers=False,
-            patch_artist=True,
-            manage_ticks=False,
-            medianprops={"color": "black"},
-            whiskerprops={"color": colour},
-            capprops={"color": colour},
-        )
-        for patch in drawn["boxes"]:
-            patch.set(facecolor=colour, alpha=0.5, edgecolor=colour)
-        axes.plot([], [], "s", color=colour, alpha=0.5, label=arm)
-    axes.grid(visible=False, axis="x")
-    _name(axes, x, range(len(x.values)))
-    _values(axes, metric, runs[column])
-    if len(arms) > 1:
-        _legend(axes, len(arms), "")
-    return figure
-
-
-def _panel(width: float = _SIZE[0], height: float = _SIZE[1]) -> tuple[Figure, Axes]:
-    figure = Plot(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    add_grid(axes)
-    return figure, axes
-
-
-def _legend(axes: Axes, count: int, title: str) -> None:
-    """Put the legend above the panel."""
-    columns = min(count, 4)
-    axes.legend(
-        title=title or None,
-        fontsize="small",
-        title_fontsize="small",
-        ncols=columns,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        frameon=False,
+    groups = table.group_by(list(by), maintain_order=True) if by else [((), table)]
+    found = {
+        ", ".join(f"{name}" for name in names): rows.drop_nulls(column).to_dicts()
+        for names, rows in groups
+    }
+    samples = [
+        Line(name=name, marker=_MARKERS[at % len(_MARKERS)], line=x.numbers is not None)
+        for at, name in enumerate(found)
+    ]
+    return Figure(
+        title=f"{metric.label} over {x.path}",
+        panels=[line_panel(found, metric, x, table)],
+        colours=style.numbers(found),
+        legend=samples if by else (),
+        legend_title=", ".join(by),
     )
 
 
-def _values(axes: Axes, metric: Metric, found: pl.Series) -> None:
-    """Label the vertical axis; it begins at 0 unless it is logarithmic or there are negatives."""
-    values = found.drop_nulls().to_list()
-    is_log = bool(values) and is_wide(min(values), max(values))
-    axes.set_ylabel(wrapped(_heading(metric, is_log=is_log), _LETTERS))
-    if is_log:
-        axes.set_yscale("log")
-        plain_log(axes.yaxis)
-    elif values and min(values) >= 0:
-        axes.set_ylim(bottom=0)
+def line_panel(
+    lines: Mapping[str, Sequence[Row]],
+    metric: Metric,
+    x: Scale,
+    shown: pl.DataFrame,
+    hover: Mapping[str, Sequence[str]] | None = None,
+    *,
+    sampled: bool = False,
+) -> Panel:
+    """Return means over a parameter by name of their line; `shown` has all values of the axis."""
+    column = metric.column
+    marks: list[Mark] = []
+    for at, (name, rows) in enumerate(lines.items()):
+        ordered = sorted(rows, key=lambda row: x.position(row[x.path]))
+        places = [x.position(row[x.path]) for row in ordered]
+        means = [row[column] for row in ordered]
+        # Names have no order, so no line joins them.
+        if x.numbers is not None and not sampled and len(places) > 1:
+            marks.append(Line(name=name, x=places, y=means))
+        # A single run has no interval.
+        known = [] if sampled else [row for row in ordered if row[f"{column}_low"] is not None]
+        marks.append(
+            Intervals(
+                name=name,
+                x=[x.position(row[x.path]) for row in known],
+                low=[row[f"{column}_low"] for row in known],
+                high=[row[f"{column}_high"] for row in known],
+            )
+        )
+        texts = hover[name] if hover else ()
+        marker = _MARKERS[at % len(_MARKERS)]
+        marks.append(Points(name=name, x=places, y=means, marker=marker, hover=texts, size=4.0))
+    ends = [column] if sampled else [column, f"{column}_low", f"{column}_high"]
+    return Panel(x=_over(x), y=_values(metric, shown[column], shown.select(ends)), marks=marks)
 
 
-def _over(axes: Axes, x: Scale) -> None:
-    """Label the horizontal axis with the numbers of a parameter, or with its names."""
+def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
+    """Return the distribution over runs for each value of one parameter, arms side by side."""
+    metric = _metric(column)
+    arms = runs["arm"].unique(maintain_order=True).to_list()
+    width = 0.8 / len(arms)
+    marks: list[Mark] = []
+    for at, arm in enumerate(arms):
+        of_arm = runs.filter(pl.col("arm") == arm).drop_nulls(column)
+        for place, value in enumerate(x.values):
+            samples = of_arm.filter(pl.col(x.path) == value)[column]
+            middle = place + (at - (len(arms) - 1) / 2) * width
+            if len(samples) < FEW:
+                marks.append(dots(arm, middle, samples.to_list(), 0.2 * width))
+                continue
+            quantiles = [samples.quantile(share, "linear") or 0.0 for share in _QUANTILES]
+            marks += boxes(arm, middle, quantiles, 0.42 * width)
+    names = [x.text(value) for value in x.values]
+    panel = Panel(
+        x=named_axis(names, x.label),
+        y=_values(metric, runs[column], runs.select(column)),
+        marks=marks,
+    )
+    return Figure(
+        title=metric.heading,
+        panels=[panel],
+        colours=style.numbers(arms),
+        legend=[Bars(name=arm) for arm in arms] if len(arms) > 1 else (),
+        width=max(_WIDTH, 1.0 + 0.25 * len(x.values) * len(arms)),
+    )
+
+
+def _values(metric: Metric, means: pl.Series, shown: pl.DataFrame) -> Axis:
+    """Return the vertical axis; it begins at 0 unless it is logarithmic or there are negatives."""
+    found = means.drop_nulls().to_list()
+    least = min((value for one in shown.min().row(0) if (value := one) is not None), default=0.0)
+    log = bool(found) and least > 0 and is_wide(min(found), max(found))
+    return Axis(label=metric.heading, log=log, low=0.0 if least >= 0 and not log else None)
+
+
+def _over(x: Scale) -> Axis:
+    """Return the horizontal axis: the numbers of a parameter, or its names."""
     if x.numbers is None:
-        _name(axes, x, range(len(x.values)))
-        return
-    axes.set_xlabel(wrapped(f"{x.label}, log scale" if x.logarithmic else x.label, _LETTERS))
-    if x.logarithmic:
-        axes.set_xscale("log")
-        plain_log(axes.xaxis)
-    if len(x.values) <= _TICKS:
-        axes.set_xticks(list(x.numbers), [x.text(value) for value in x.values])
-        axes.minorticks_off()
-
-
-def _name(axes: Axes, x: Scale, places: Sequence[int]) -> None:
-    """Put the values of a parameter below the horizontal axis at equal distances."""
-    axes.set_xlabel(wrapped(x.label, _LETTERS))
-    names = [x.text(value).replace("$", r"\$") for value in x.values]
-    is_level = sum(map(len, names)) + 2 * len(names) <= _LEVEL_LETTERS
-    axes.set_xticks(list(places), names)
-    if not is_level:
-        for label in axes.get_xticklabels():
-            label.set(rotation=45, ha="right", rotation_mode="anchor")
-
-
-def _heading(metric: Metric, *, is_log: bool) -> str:
-    return f"{metric.heading}, log scale" if is_log else metric.heading
+        return named_axis([f"{value}" for value in x.values], x.label)
+    if len(x.values) > _TICKS:
+        return Axis(label=x.label, log=x.logarithmic)
+    names = [x.text(value) for value in x.values]
+    return Axis(label=x.label, log=x.logarithmic, names=names, places=x.numbers)
 
 
 def _metric(column: str) -> Metric:

@@ -45,7 +45,7 @@ def html(result: SweepResult) -> str:
 {_incomplete(result)}
 {_best(result, metrics)}
 {legend_of(lines, what) if lines else ""}
-{_figures(result, metrics, of)}
+{_figures(result, metrics, of, lines or [""])}
 {_differences(result, metrics)}
 {_points(result, metrics)}
 {_provenance(result)}
@@ -84,7 +84,9 @@ def _incomplete(result: SweepResult) -> str:
     )
 
 
-def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) -> str:
+def _figures(
+    result: SweepResult, metrics: Sequence[Metric], of: panels.Layout, lines: Sequence[str]
+) -> str:
     parts = []
     for metric in metrics:
         curves, more = panels.multiples(result, metric, of)
@@ -103,7 +105,7 @@ def _figures(result: SweepResult, metrics: Sequence[Metric], of: panels.Layout) 
                 "them."
             )
         title = f"{metric.label[0].upper()}{metric.label[1:]}"
-        parts.append(section(escape(title), [*curves, *maps], note))
+        parts.append(section(escape(title), [*curves, *maps], lines, note))
     return "\n".join(parts)
 
 

@@ -1,22 +1,22 @@
-"""The figures of a report on a sweep: small multiples and heat maps, as SVG.
+"""The figures of a report on a sweep: small multiples and heat maps.
 
 All panels of a metric have the same axes or colours, so they can be compared.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from sojourn.report.chart import Axis, Chart, linear_axis, log_axis, named_axis
-from sojourn.report.figure import figure
-from sojourn.report.heat_map import Cell, HeatMap
+from sojourn.presentation import style
+from sojourn.presentation.figure import Figure
 from sojourn.result import formatting
 from sojourn.result.catalogue import Metric
 from sojourn.scenario.quantities import in_base_units, quantity
 from sojourn.sweeps.estimates import in_order
+from sojourn.sweeps.figures import heat_panel, line_panel
 from sojourn.sweeps.result import SweepResult
 from sojourn.sweeps.scales import Scale, is_wide, scale
 
@@ -85,61 +85,52 @@ def legend(result: SweepResult, of: Layout) -> tuple[str, list[str]]:
     return what, [f"{value}" for value in _lines(result, of)]
 
 
-def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str], int]:
+def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[Figure], int]:
     """Draw a metric over parameters as small multiples."""
     table = result.points.drop_nulls(metric.column)
     if table.is_empty():
         return [], 0
-    found: list[str] = []
+    found: list[Figure] = []
     left_out = 0
+    names = [f"{value}" for value in _lines(result, of)]
     for x in of.x:
         for name, panel in _panels(table, of.panels):
             if len(found) == MOST_PANELS:
                 left_out += 1
                 continue
-            title = f"{metric.label} over {x}" + (f", {name}" if name else "")
             horizontal = scale(x, result.points[x])
-            chart = Chart(title, _horizontal(horizontal), _vertical(table, metric))
-            lines = list(_by_line(result, of, panel, horizontal))
-            for index, (line, rows) in enumerate(lines[:_MOST_LINES]):
-                _draw(chart, index, line, rows, _Shown(result, metric, of, horizontal))
-            found.append(figure(title, "", chart, *_data(lines, metric, of, horizontal)))
+            lines = dict(_by_line(result, of, panel, horizontal))
+            shown = dict(list(lines.items())[:_MOST_LINES])
+            texts = {
+                line: [hover(result, row, metric) for row in rows] for line, rows in shown.items()
+            }
+            head, rows = _data(lines, metric, of, horizontal)
+            found.append(
+                Figure(
+                    title=f"{metric.label} over {x}" + (f", {name}" if name else ""),
+                    panels=[
+                        line_panel(
+                            shown, metric, horizontal, table, texts, sampled=bool(of.sampled)
+                        )
+                    ],
+                    colours=style.numbers(names),
+                    head=head,
+                    rows=rows,
+                )
+            )
     return found, left_out
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The data of a line."""
-
-    result: SweepResult
-    metric: Metric
-    of: Layout
-    horizontal: Scale
-
-
-def _draw(chart: Chart, index: int, line: str, rows: Sequence[Row], shown: _Shown) -> None:
-    """Draw the points of a line with their intervals, and the line if the axis has numbers."""
-    metric, horizontal = shown.metric, shown.horizontal
-    xs = [horizontal.position(row[horizontal.path]) for row in rows]
-    if not shown.of.sampled and horizontal.numbers is not None and len(rows) > 1:
-        ys = [row[metric.column] for row in rows]
-        chart.line(index, line, list(zip(xs, ys, strict=True)))
-    for x, row in zip(xs, rows, strict=True):
-        name = hover(shown.result, row, metric)
-        low, high = row[f"{metric.column}_low"], row[f"{metric.column}_high"]
-        if low is not None and not shown.of.sampled:
-            chart.whisker(index, name, x, (low, high))
-        chart.dot(index, name, (x, row[metric.column]), radius=3)
-
-
 def _data(
-    lines: Sequence[tuple[str, Sequence[Row]]], metric: Metric, of: Layout, horizontal: Scale
+    lines: Mapping[str, Sequence[Row]], metric: Metric, of: Layout, horizontal: Scale
 ) -> tuple[list[str], list[list[str]]]:
     """Return the table of a panel; samples are in the table of all points."""
     if of.sampled:
         return [], []
-    texts = [{row[horizontal.path]: estimate(row, metric) for row in rows} for _, rows in lines]
-    head = [horizontal.path, *(line or metric.heading for line, _ in lines)]
+    texts = [
+        {row[horizontal.path]: estimate(row, metric) for row in rows} for rows in lines.values()
+    ]
+    head = [horizontal.path, *(line or metric.heading for line in lines)]
     return head, [
         [f"{value}", *(own.get(value, "–") for own in texts)] for value in horizontal.values
     ]
@@ -155,7 +146,7 @@ def _by_line(
         yield f"{line}", rows
 
 
-def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str], int]:
+def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[Figure], int]:
     """Draw a metric over the first two parameters with a grid of values."""
     table = result.points.drop_nulls(metric.column)
     if len(of.axes) < _TWO or of.sampled or table.is_empty():
@@ -165,34 +156,34 @@ def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[str
     if max(len(x.values), len(y.values)) > _MOST_CELLS:
         return [], len(panels)
     low, high = (float(value) for value in _ends(table[metric.column]))
+    ratios = ", log scale" if is_wide(low, high) else ""
+    unit = f" {metric.unit}" if metric.unit else ""
     found = []
     for name, panel in panels[:MOST_PANELS]:
         rows = {(row[x.path], row[y.path]): row for row in panel.iter_rows(named=True)}
-        cells = [
-            [_cell(result, rows.get((column, line)), metric, (column, line)) for column in x.values]
-            for line in y.values
+        cells = [[rows.get((column, line)) for column in x.values] for line in y.values]
+        values = [[None if row is None else row[metric.column] for row in line] for line in cells]
+        texts = [
+            [
+                f"{column}, {line}: no point" if row is None else hover(result, row, metric)
+                for column, row in zip(x.values, of_line, strict=True)
+            ]
+            for line, of_line in zip(y.values, cells, strict=True)
         ]
-        title = metric.heading + (f", {name}" if name else "")
-        drawing = HeatMap(
-            title=title,
-            x=x.label,
-            y=y.label,
-            columns=[x.text(value) for value in x.values],
-            rows=[y.text(value) for value in y.values],
-            cells=cells,
-            low=low,
-            high=high,
-            logarithmic=is_wide(low, high),
-        )
-        head = [f"{y.path} \\ {x.path}", *(f"{value}" for value in x.values)]
         data = [
-            [f"{line}", *(_text(rows.get((column, line)), metric) for column in x.values)]
-            for line in y.values
+            [f"{line}", *("–" if row is None else estimate(row, metric) for row in of_line)]
+            for line, of_line in zip(y.values, cells, strict=True)
         ]
-        ratios = ", log scale" if drawing.logarithmic else ""
-        unit = f" {metric.unit}" if metric.unit else ""
-        note = f"Colours from {low:.4g} (dark) to {high:.4g}{unit} (light){ratios}."
-        found.append(figure(title, note, drawing, head, data))
+        found.append(
+            Figure(
+                title=metric.heading + (f", {name}" if name else ""),
+                panels=[heat_panel(values, metric, (x, y), (low, high), texts)],
+                colours={},
+                note=f"Colours from {low:.4g} (dark) to {high:.4g}{unit} (light){ratios}.",
+                head=[f"{y.path} \\ {x.path}", *(f"{value}" for value in x.values)],
+                rows=data,
+            )
+        )
     return found, len(panels) - len(found)
 
 
@@ -217,19 +208,6 @@ def sort_key(value: object) -> float | None:
     return None if quantity(value) is None else in_base_units(value)
 
 
-def _cell(
-    result: SweepResult, row: Row | None, metric: Metric, place: tuple[object, object]
-) -> Cell:
-    if row is None:
-        return Cell(None, "", f"{place[0]}, {place[1]}: no point")
-    value = row[metric.column]
-    return Cell(value, f"{value:.{metric.digits}f}", hover(result, row, metric))
-
-
-def _text(row: Row | None, metric: Metric) -> str:
-    return "–" if row is None else estimate(row, metric)
-
-
 def _lines(result: SweepResult, of: Layout) -> list[object]:
     if of.line is None:
         return [""]
@@ -246,25 +224,6 @@ def _panels(table: pl.DataFrame, paths: Sequence[str]) -> Iterator[tuple[str, pl
             pairs = zip(paths, values, strict=True)
             named = (f"{value}" if path == "arm" else f"{path}={value}" for path, value in pairs)
             yield ", ".join(named), part
-
-
-def _horizontal(of: Scale) -> Axis:
-    if of.numbers is None:
-        return named_axis(of.label, [f"{value}" for value in of.values])
-    if of.logarithmic:
-        return log_axis(of.label, of.numbers)
-    return linear_axis(of.label, of.numbers, from_zero=False)
-
-
-def _vertical(table: pl.DataFrame, metric: Metric) -> Axis:
-    """Cover the means of a metric and their intervals."""
-    name = metric.column
-    means = table[name].to_list()
-    columns = (table[column].drop_nulls().to_list() for column in (f"{name}_low", f"{name}_high"))
-    values = [*means, *itertools.chain.from_iterable(columns)]
-    if min(values) > 0 and is_wide(min(means), max(means)):
-        return log_axis(metric.heading, values)
-    return linear_axis(metric.heading, values, from_zero=min(values) >= 0)
 
 
 def _ends(values: pl.Series) -> tuple[float, float]:

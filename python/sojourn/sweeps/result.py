@@ -14,7 +14,7 @@ from sojourn.result.naming import described, metric_column
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value
 from sojourn.storage import saved
-from sojourn.sweeps import estimates, storage
+from sojourn.sweeps import estimates, figures, storage
 from sojourn.sweeps.scales import scale
 
 if TYPE_CHECKING:
@@ -344,13 +344,11 @@ class SweepResult:
         matplotlib.figure.Figure
             The figure.
         """
-        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
-
         first, second = self._two(x, y, "x", "y")
         table = self.pivot(metric, rows=second, columns=first, arm=arm, fixed=fixed)
         columns = self._selected(first, second, arm=arm, fixed=fixed)
         across, up = (scale(path, columns[path]) for path in (first, second))
-        return figures.heatmap(table, self.column(metric), x=across, y=up)
+        return figures.heatmap(table, self.column(metric), x=across, y=up).drawn()
 
     @checked
     def lines(
@@ -380,12 +378,11 @@ class SweepResult:
         matplotlib.figure.Figure
             The figure.
         """
-        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
-
         path = self._one(x)
         table = self._selected(path, "arm", arm=arm, fixed=fixed)
         over = scale(path, table[path])
-        return figures.lines(table, self.column(metric), over, self._varying(table, path))
+        by = self._varying(table, path)
+        return figures.lines(table, self.column(metric), over, by).drawn()
 
     @checked
     def box(
@@ -415,11 +412,9 @@ class SweepResult:
         matplotlib.figure.Figure
             The figure.
         """
-        from sojourn.sweeps import figures  # noqa: PLC0415 - matplotlib is slow to import
-
         path = self._one(x)
         runs = self._filtered(self.runs, arm=arm, fixed=fixed)
-        return figures.box(runs, self.column(metric), scale(path, runs[path]))
+        return figures.box(runs, self.column(metric), scale(path, runs[path])).drawn()
 
     @checked
     def column(self, metric: str) -> str:

@@ -262,7 +262,10 @@ def test_results_of_different_scenarios_are_refused(result: sj.Result) -> None:
 
 def test_figures_show_both_under_their_names(result: sj.Result, live: Stand) -> None:
     overlay = Overlay(result, live, "fifo")
-    assert [curve.arm for curve in curves.ping_curves(overlay)] == ["simulated", "live"]
+    assert [curve.arm for curve in curves.over_time(overlay, curves.ping_times(overlay))] == [
+        "simulated",
+        "live",
+    ]
     first, second = curves.sojourn_cdfs(overlay, "up")
     assert first.x == second.x
     (only,) = [one for one in curves.sojourn_cdfs(result, "up") if one.arm == "fifo"]

@@ -104,7 +104,7 @@ def test_distributions_rise_from_nothing_to_one(result: sj.Result) -> None:
 
 
 def test_lines_are_thinned_and_keep_their_level(result: sj.Result) -> None:
-    for curve in curves.goodput_curves(result, "down"):
+    for curve in curves.over_time(result, curves.goodput(result, "down")):
         assert len(curve.x) <= curves.POINTS
         late = [y for x, y in zip(curve.x, curve.y, strict=True) if x > 2.0]
         runs = result.table().filter(arm=curve.arm)["goodput_down_mbit_per_s"]

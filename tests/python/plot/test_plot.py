@@ -13,7 +13,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 import sojourn as sj
-from sojourn.plot import curves, style
+from sojourn.plot import curves
+from sojourn.presentation import style
 from sojourn.report import page
 from support.shell import Command
 
@@ -96,7 +97,7 @@ def test_series_are_means_with_the_band_of_the_runs_unless_one_of_flows_is_shown
     result: sj.Result,
 ) -> None:
     (axes,) = result.plot("backlog_up").axes
-    mean = curves.backlog_curves(result, "up")[0]
+    mean = curves.over_time(result, curves.backlog(result, "up"))[0]
     assert np.array_equal(drawn(axes)[0][2], mean.y)
     assert mean.band is not None
     low, high = map(np.array, mean.band)

@@ -39,6 +39,7 @@ LAYERS = (
     "expectations",
     "host",
     "exchange",
+    "presentation",
     "plot",
     "report",
     "sweeps",

@@ -438,7 +438,7 @@ def test_a_figure_shows_the_backlog_the_window_and_the_moment(
     assert b"<svg" in (tmp_path / "packet.svg").read_bytes()
     figure = packet.draw(facts.again, facts, facts.answer)
     backlog = figure.axes[0]
-    assert backlog.get_ylabel() == f"backlog {facts['link']} [packets]"
+    assert backlog.get_ylabel().replace("\n", " ") == f"backlog {facts['link']} [packets]"
     assert backlog.get_title(loc="left").replace("\n", " ") == facts.answer
     moment = [line.get_xdata()[0] for line in backlog.lines if len(set(line.get_xdata())) == 1]
     assert facts["action_s"] in moment

@@ -13,7 +13,6 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
-from sojourn.report.heat_map import Cell, HeatMap
 from sojourn.sweeps import page, panels
 from sojourn.sweeps.scales import scale
 from support.outline import Outline
@@ -262,17 +261,3 @@ def test_the_digits_of_a_column_are_equal(text: str) -> None:
 def test_the_legend_names_its_parameter() -> None:
     found = sj.sweep(sj.Scenario.from_toml(TEXT).replace(arms=[], replications=1), GRID)
     assert re.search(r'<nav class="legend"[^>]*><span>rtt</span>', page.html(found))
-
-
-def test_the_label_of_the_rows_of_a_heat_map_is_complete() -> None:
-    long = "links.down.qdisc.a_parameter [Mbit/s]"
-    for label in ("rtt [ms]", long, long * 3):
-        drawn = HeatMap(
-            title="t", x="x", y=label, columns=["1"], rows=["1", "2"],
-            cells=[[Cell(1.0, "1", "1")], [Cell(2.0, "2", "2")]], low=1.0, high=2.0,
-        ).svg()  # fmt: skip
-        height = float(drawn.split('viewBox="0 0 460 ')[1].split('"')[0])
-        assert f">{label}</text>" in drawn
-        assert height <= 420
-        assert height > min(len(label) * 7, 360)
-        assert ("textLength" in drawn) == (label == long * 3)

@@ -62,7 +62,15 @@ QUEUES = {
 }
 # The numbers of colours that no well-known queue has, except yellow.
 _UNRESERVED = range(max(QUEUES.values()) + 1, len(COLOURS) - 1)
-DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
+# Patterns of dashes, as matplotlib has them.
+DASHES = (
+    (0, ()),
+    (0, (4, 2)),
+    (0, (1, 1.5)),
+    (0, (6, 2, 1, 2)),
+    (0, (8, 3)),
+    (0, (3, 3, 1, 3)),
+)
 
 
 def numbers(names: Iterable[str]) -> dict[str, int]:
@@ -99,9 +107,9 @@ def colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
-def dash(number: int) -> str:
-    """Return the dash pattern of a number: solid until colours repeat."""
-    return DASHES[(number // len(COLOURS)) % len(DASHES)]
+def dash(number: int, pattern: int = 0) -> tuple[int, tuple[float, ...]]:
+    """Return the dashes of the number of a colour: solid until colours repeat, or others."""
+    return DASHES[(number // len(COLOURS) + pattern) % len(DASHES)]
 
 
 # Fewer ticks than this do not show the scale of an axis.

@@ -1,0 +1,1 @@
+"""Presentation: figures as values, and their drawings."""
