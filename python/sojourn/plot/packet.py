@@ -35,24 +35,16 @@ def draw(again: Result, facts: dict[str, Any], answer: str) -> Canvas:
     for label, frame, column in series:
         y = frame[column].to_list()
         marks: list[Mark] = [
-            Line(name=_QUEUE, x=frame["t_s"].to_list(), y=y, step=True, width=1.5),
+            Line(_QUEUE, frame["t_s"].to_list(), y, step=True, width=1.5),
             # A tick at the lower edge per drop or mark of the flow.
-            Points(ink=True, x=signals, y=[0.04] * len(signals), marker="|", size=7, fixed=True),
-            Level(
-                name=_PACKET,
-                value=facts["action_s"] or facts["left_s"],
-                upright=True,
-                width=1.2,
-                dash=0,
-            ),
+            Points("", signals, [0.04] * len(signals), ink=True, marker="|", size=7, fixed=True),
+            Level(_PACKET, facts["action_s"] or facts["left_s"], upright=True, width=1.2, dash=0),
         ]
         if not panels:
-            stay = Span(name=_PACKET, low=facts["arrived_s"], high=facts["left_s"], alpha=0.25)
-            marks.insert(0, stay)
-        x = Axis(label="time [s]", low=first, high=last)
-        top = _HEADROOM * max([*y, 1])
-        title = "" if panels else answer
-        panels.append(Panel(x=x, y=Axis(label=label, low=0, high=top), marks=marks, title=title))
+            marks.insert(0, Span(_PACKET, facts["arrived_s"], facts["left_s"], alpha=0.25))
+        x = Axis("time [s]", low=first, high=last)
+        y_axis = Axis(label, low=0, high=_HEADROOM * max([*y, 1]))
+        panels.append(Panel(x, y_axis, marks, title="" if panels else answer))
     figure = Figure(
         title=answer,
         panels=panels,

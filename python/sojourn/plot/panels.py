@@ -78,20 +78,13 @@ def _series(quantity: Quantity, view: View) -> Panel:
     )
     lines = curve_lines(found, view.arms)
     checked = view.result.scenario.checked
-    warmup = [Span(ink=True, low=0.0, high=checked.warmup_s)] if checked.warmup_s > 0 else []
+    warmup = [Span("", 0.0, checked.warmup_s, ink=True)] if checked.warmup_s > 0 else []
     log, least = quantity.logarithmic, curves.SMALLEST_MS if quantity.logarithmic else None
-    return Panel(
-        x=Axis(label="time [s]", low=0.0, high=checked.duration_s),
-        y=Axis(
-            label=quantity.heading,
-            log=log,
-            least=least,
-            low=None if log else 0.0,
-            high=None if log else _top(lines),
-        ),
-        marks=[*warmup, *lines, *_levels(quantity, view, lines)],
-        scale=f"{quantity.name} {quantity.part}",
-    )
+    ends = (None, None) if log else (0.0, _top(lines))
+    y = Axis(quantity.heading, log=log, least=least, low=ends[0], high=ends[1])
+    x = Axis("time [s]", low=0.0, high=checked.duration_s)
+    marks = [*warmup, *lines, *_levels(quantity, view, lines)]
+    return Panel(x, y, marks, scale=f"{quantity.name} {quantity.part}")
 
 
 def _top(lines: Sequence[Line]) -> float | None:
@@ -110,17 +103,10 @@ def curve_lines(found: Sequence[curves.Curve], arms: Sequence[str]) -> list[Line
     lines = []
     for arm in arms:
         own = [line for line in found if line.arm == arm]
+        width = 1.3 if len(own) == 1 else 1.0
         for at, line in enumerate(own):
-            lines.append(
-                Line(
-                    name=arm,
-                    tint=_LIGHTEST * at / max(len(own) - 1, 1),
-                    x=line.x,
-                    y=line.y,
-                    band=line.band,
-                    width=1.3 if len(own) == 1 else 1.0,
-                )
-            )
+            tint = _LIGHTEST * at / max(len(own) - 1, 1)
+            lines.append(Line(arm, line.x, line.y, band=line.band, tint=tint, width=width))
     return lines
 
 
@@ -133,9 +119,9 @@ def _levels(quantity: Quantity, view: View, lines: Sequence[Line]) -> list[Level
             arms.setdefault(value, []).append(arm)
     return [
         Level(
-            name=of[0] if len(of) == 1 and len(view.arms) > 1 else "",
-            value=value,
-            text=f"{quantity.parameter} {value:g} {quantity.unit}",
+            of[0] if len(of) == 1 and len(view.arms) > 1 else "",
+            value,
+            f"{quantity.parameter} {value:g} {quantity.unit}",
         )
         for value, of in arms.items()
     ]
@@ -152,11 +138,9 @@ def distributions(
     label: str, counted: str, lines: Sequence[curves.Curve], arms: Sequence[str], *, log: bool
 ) -> Panel:
     """Return a panel of distributions; `counted` says what has a share."""
-    return Panel(
-        x=Axis(label=label, log=log, least=curves.SMALLEST_MS if log else None),
-        y=Axis(label=f"share of {counted}", low=0.0, high=1.0),
-        marks=curve_lines(lines, arms),
-    )
+    x = Axis(label, log=log, least=curves.SMALLEST_MS if log else None)
+    y = Axis(f"share of {counted}", low=0.0, high=1.0)
+    return Panel(x, y, curve_lines(lines, arms))
 
 
 def _box(quantity: Quantity, view: View) -> Panel:
@@ -175,9 +159,8 @@ def _violin(quantity: Quantity, view: View) -> Panel:
         at, density = _density(samples, logarithmic=quantity.logarithmic)
         half = HALF_WIDTH * density / density.max()
         sides = [*(place - half), *(place + half)[::-1], place - half[0]]
-        outline = Area(name=arm, x=sides, y=[*at, *at[::-1], at[0]], alpha=0.5, width=0.8)
-        median = Points(name=arm, ink=True, x=[place], y=[samples.quantile(0.5)], size=4)
-        return [outline, median]
+        outline = Area(arm, sides, [*at, *at[::-1], at[0]], alpha=0.5, width=0.8)
+        return [outline, Points(arm, [place], [samples.quantile(0.5)], ink=True, size=4)]
 
     return _of_samples(quantity, view, violin)
 
@@ -194,8 +177,8 @@ def _of_samples(
         few = samples.counts.sum() < FEW
         marks += [dots(arm, place, samples.values.tolist())] if few else one(arm, place, samples)
     log, least = quantity.logarithmic, curves.SMALLEST_MS if quantity.logarithmic else None
-    y = Axis(label=quantity.heading, log=log, least=least)
-    return Panel(x=named_axis(shown), y=y, marks=marks)
+    y = Axis(quantity.heading, log=log, least=least)
+    return Panel(named_axis(shown), y, marks)
 
 
 def _bars(quantity: Quantity, view: View) -> Panel:
@@ -204,14 +187,14 @@ def _bars(quantity: Quantity, view: View) -> Panel:
     shown = [arm for arm in view.arms if arm in found]
     marks: list[Mark] = []
     for place, arm in enumerate(shown):
-        marks.append(Bars(name=arm, x=[place], top=[fmean(found[arm])]))
+        marks.append(Bars(arm, [place], [fmean(found[arm])]))
         if len(found[arm]) < FEW:
             marks.append(dots(arm, place, found[arm]))
             continue
         _, low, high = mean_and_interval(found[arm])
         if low is not None and high is not None:
-            marks.append(Intervals(name=arm, ink=True, x=[place], low=[low], high=[high]))
-    return Panel(x=named_axis(shown), y=Axis(label=quantity.heading), marks=marks)
+            marks.append(Intervals(arm, [place], [low], [high], ink=True))
+    return Panel(named_axis(shown), Axis(quantity.heading), marks)
 
 
 def _ellipse(quantity: Quantity, view: View) -> Panel:
@@ -228,21 +211,21 @@ def ellipse_panel(found: Sequence[curves.Ellipse], labels: tuple[str, str]) -> P
     """Return goodput against delay, small delays on the right."""
     marks = [mark for one in found for mark in ellipse_marks(one)]
     x, y = labels
-    return Panel(x=Axis(label=x, log=True, reversed=True), y=Axis(label=y), marks=marks)
+    return Panel(Axis(x, log=True, reversed=True), Axis(y), marks)
 
 
 def ellipse_marks(one: curves.Ellipse) -> list[Mark]:
     """Return the runs of an arm as small dots, their 1-σ ellipse and their median."""
-    xs, ys = zip(*one.outline, strict=True) if one.outline else ((), ())
-    runs = zip(one.delay_ms, one.goodput_mbit_per_s, strict=True)
-    texts = [f"{one.arm}: {significant(x)} ms, {y:.4g} Mbit/s" for x, y in runs]
+    runs = list(zip(one.delay_ms, one.goodput_mbit_per_s, strict=True))
+    texts = [f"{one.arm}: {significant(x)} ms, {y:.4g} Mbit/s" for x, y in [*runs, one.centre]]
     x, y = one.centre
-    median = f"{one.arm}, median: {significant(x)} ms, {y:.4g} Mbit/s"
-    dots_ = Points(
-        name=one.arm, x=one.delay_ms, y=one.goodput_mbit_per_s, hover=texts, size=2.0, edge=False
-    )
-    centre = Points(name=one.arm, x=[x], y=[y], hover=[median], size=4.0)
-    return [*([Area(name=one.arm, x=xs, y=ys)] if xs else []), dots_, centre]
+    return [
+        *([Area(one.arm, *zip(*one.outline, strict=True))] if one.outline else []),
+        Points(
+            one.arm, one.delay_ms, one.goodput_mbit_per_s, hover=texts[:-1], size=2.0, edge=False
+        ),
+        Points(one.arm, [x], [y], hover=[f"median of {texts[-1]}"], size=4.0),
+    ]
 
 
 _PANELS: dict[Kind, Callable[[Quantity, View], Panel]] = {

@@ -115,6 +115,8 @@ class Quantity:
         if self.parameter is None:
             return {}
         queues = result.links.filter(link=self.link).unique("arm", maintain_order=True)
+        # Imported runs have no queue.
+        queues = queues.drop_nulls("qdisc")
         found = {}
         for arm, queue, mbit in queues.select("arm", "qdisc", "rate_mbit_per_s").iter_rows():
             bits = None if mbit is None else round(mbit * 1e6)

@@ -75,7 +75,7 @@ def over_time(result: Result) -> list[Figure]:
         *(f"goodput_{side}" for side in curves.directions(result)),
         *(f"{what}_{link}" for what in ("sojourn", "backlog", "dropped") for link in links),
     ]
-    return _drawable(_over_time(result, known[word]) for word in words if word in known)
+    return drawable(_over_time(result, known[word]) for word in words if word in known)
 
 
 def round_trips(result: Result) -> list[Figure]:
@@ -89,7 +89,7 @@ def round_trips(result: Result) -> list[Figure]:
         logarithmic=True,
         frame=lambda: result.flow_series.select(*KEYS, "t_s", value="srtt_ms"),
     )
-    return _drawable([_over_time(result, quantity, "RTT of connections")])
+    return drawable([_over_time(result, quantity, "RTT of connections")])
 
 
 def _over_time(result: Result, quantity: Quantity, title: str = "") -> Figure:
@@ -123,7 +123,7 @@ def cdfs(result: Result) -> list[Figure]:
         title = f"Distribution of {what.removesuffix(' time')} times{where}"
         lines = quantity.cdf(result, None)
         found.append(cdf(result, title, quantity.heading, quantity.counted, lines))
-    return _drawable(found)
+    return drawable(found)
 
 
 def cdf(result: Result, title: str, label: str, counted: str, lines: Sequence[Curve]) -> Figure:
@@ -148,7 +148,7 @@ def _named(quantity: Quantity) -> tuple[str, str]:
     return quantity.label.removesuffix(f" {quantity.link}"), f", {quantity.link}"
 
 
-def _drawable(figures: Iterable[Figure]) -> list[Figure]:
+def drawable(figures: Iterable[Figure]) -> list[Figure]:
     """Leave out figures whose lines have no values above those that an axis shows."""
 
     def highest(figure: Figure) -> float:

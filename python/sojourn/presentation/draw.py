@@ -291,16 +291,13 @@ def _ends(axis: Axis, low: float, high: float, positive: float) -> tuple[float, 
             first = 0.0
     if axis.least is not None:
         first = max(first, axis.least)
-    return (
-        first if axis.low is None else axis.low,
-        last if axis.high is None else axis.high,
-    )
+    return (first if axis.low is None else axis.low, last if axis.high is None else axis.high)
 
 
 def _write(axes: Axes, panel: Panel, *, page: bool) -> None:
     """Write ticks and labels."""
     for side, axis in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
-        if axis.names:
+        if axis.names and _have_room(axes, axis):
             places = axis.places or range(len(axis.names))
             side.set_ticks(list(places), [plain(name) for name in axis.names])
             side.set_minor_locator(NullLocator())
@@ -326,6 +323,21 @@ def _write(axes: Axes, panel: Panel, *, page: bool) -> None:
     else:
         text = wrapped(panel.y.title, letters)
     axes.set_ylabel(text, fontsize="small" if height < _LOW else None)
+
+
+def _have_room(axes: Axes, axis: Axis) -> bool:
+    """Whether names that are at places of their own, on a horizontal axis, do not overlap."""
+    if not axis.places:
+        return True
+    low, high = axes.get_xlim()
+    places = np.array(sorted(axis.places))
+    shares = (
+        np.log(places / low) / np.log(high / low) if axis.log else (places - low) / (high - low)
+    )
+    letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
+    widest = max(map(len, axis.names)) + 1
+    nearest = float(np.abs(np.diff(shares)).min(initial=1.0))
+    return nearest * axes.get_window_extent().width >= widest * letter
 
 
 def _is_level(axes: Axes, names: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Figures as values: panels with axes and marks, a note, and the data as a table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, cast
 
 from sojourn.deferred import Deferred
@@ -19,11 +19,12 @@ HALF_WIDTH = 0.4
 Numbers = Sequence[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Axis:
     """One axis of a panel; ends that are None leave a margin around the marks."""
 
     label: str = ""
+    _: KW_ONLY
     log: bool = False
     reversed: bool = False
     low: float | None = None
@@ -48,11 +49,12 @@ def named_axis(names: Sequence[str], label: str = "", *, half: float = 0.6) -> A
     return Axis(label=label, names=names, low=-half, high=len(names) - 1 + half)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Mark:
     """What a panel shows of an arm, whose colour it has; without a name it is in grey."""
 
     name: str = ""
+    _: KW_ONLY
     # The share of white in the colour.
     tint: float = 0.0
     # Whether it has the colour of text instead, such as an interval on a bar.
@@ -61,12 +63,13 @@ class Mark:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line(Mark):
     """A line, with the band around it. The patterns of dashes have numbers; 0 is solid."""
 
     x: Numbers = ()
     y: Numbers = ()
+    _: KW_ONLY
     band: tuple[Numbers, Numbers] | None = None
     step: bool = False
     dash: int = 0
@@ -75,12 +78,13 @@ class Line(Mark):
     line: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Points(Mark):
     """Points of a diameter in points, each with its text on hover."""
 
     x: Numbers = ()
     y: Numbers = ()
+    _: KW_ONLY
     hover: Sequence[str] = ()
     marker: str = "o"
     size: float = 3.7
@@ -91,13 +95,14 @@ class Points(Mark):
     fixed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Intervals(Mark):
     """Intervals between `low` and `high`, along the vertical axis unless they lie across."""
 
     x: Numbers = ()
     low: Numbers = ()
     high: Numbers = ()
+    _: KW_ONLY
     hover: Sequence[str] = ()
     across: bool = False
     cap: float = 2.5
@@ -105,12 +110,13 @@ class Intervals(Mark):
     outlined: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bars(Mark):
     """Bars of a width, from `bottom` to `top`, upright unless they lie across."""
 
     x: Numbers = ()
     top: Numbers = ()
+    _: KW_ONLY
     bottom: Numbers = ()
     width: float = 2 * HALF_WIDTH
     across: bool = False
@@ -118,12 +124,13 @@ class Bars(Mark):
     hover: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Area(Mark):
     """A filled outline, such as an ellipse or a violin."""
 
     x: Numbers = ()
     y: Numbers = ()
+    _: KW_ONLY
     alpha: float = 0.3
     width: float = 1.2
 
@@ -142,33 +149,36 @@ class HeatMap(Mark):
     scale: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Level(Mark):
     """A dotted line across a panel, such as a target, with a text."""
 
-    value: float
+    value: float = 0.0
     text: str = ""
+    _: KW_ONLY
     upright: bool = False
     width: float = 1.0
     dash: int = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Span(Mark):
     """A shaded part of the horizontal axis, such as the warm-up."""
 
-    low: float
-    high: float
+    low: float = 0.0
+    high: float = 0.0
+    _: KW_ONLY
     alpha: float = 0.07
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
     """Axes and what they show, in the order in which it is drawn."""
 
     x: Axis
     y: Axis
     marks: Sequence[Mark]
+    _: KW_ONLY
     title: str = ""
     # Panels with the same word have the same vertical scale.
     scale: str = ""
@@ -204,14 +214,15 @@ def boxes(name: str, place: float, quantiles: Numbers, half: float = HALF_WIDTH)
     """Draw five quantiles: the ends of whiskers, the quartiles, and the median in the middle."""
     low, first, median, third, high = quantiles
     ends = (place - half, place + half)
-    box = Bars(name=name, x=[place], top=[third], bottom=[first], width=2 * half)
-    whiskers = Intervals(name=name, x=[place] * 2, low=[low, third], high=[first, high], cap=0.0)
-    middle = Line(name=name, ink=True, x=ends, y=(median, median))
-    return [whiskers, box, middle]
+    return [
+        Intervals(name, [place] * 2, [low, third], [first, high], cap=0.0),
+        Bars(name, [place], [third], bottom=[first], width=2 * half),
+        Line(name, ends, (median, median), ink=True),
+    ]
 
 
 def dots(name: str, place: float, values: Numbers, spread: float = 0.15) -> Points:
     """Draw values as dots side by side."""
     last = max(len(values) - 1, 1)
     aside = [spread * (2 * at / last - 1) if len(values) > 1 else 0.0 for at in range(len(values))]
-    return Points(name=name, x=[place + one for one in aside], y=values)
+    return Points(name, [place + one for one in aside], values)

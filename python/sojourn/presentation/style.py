@@ -63,14 +63,7 @@ QUEUES = {
 # The numbers of colours that no well-known queue has, except yellow.
 _UNRESERVED = range(max(QUEUES.values()) + 1, len(COLOURS) - 1)
 # Patterns of dashes, as matplotlib has them.
-DASHES = (
-    (0, ()),
-    (0, (4, 2)),
-    (0, (1, 1.5)),
-    (0, (6, 2, 1, 2)),
-    (0, (8, 3)),
-    (0, (3, 3, 1, 3)),
-)
+DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (8, 3)), (0, (3, 3, 1, 3)))
 
 
 def numbers(names: Iterable[str]) -> dict[str, int]:

@@ -39,7 +39,8 @@ def drawn(result: Result, one: Measurement) -> list[str]:
     if case.x is not None:
         # Figures of these compare the cases.
         return []
-    found = [*_ellipses(one), _goodput_cdf(result), *reported.cdfs(result)]
+    goodput = reported.drawable([_goodput_cdf(result)])
+    found = [*_ellipses(one), *goodput, *reported.cdfs(result)]
     if case.phases is not None:
         found += reported.over_time(result)
     # A heading that spans all columns of figures.
@@ -214,14 +215,8 @@ def _ratios(measurements: Sequence[Measurement]) -> list[str]:
     if not ratios:
         return []
     title = "Goodput of category II relative to category I"
-    panel = Panel(
-        x=Axis(label="RTT of category II [ms]", log=True),
-        y=Axis(label="ratio", log=True),
-        marks=[
-            Line(name=arm, x=[x for x, _ in points[arm]], y=[y for _, y in points[arm]])
-            for arm in arms
-        ],
-    )
+    lines = [Line(arm, *zip(*sorted(found), strict=True)) for arm, found in points.items() if found]
+    panel = Panel(Axis("RTT of category II [ms]", log=True), Axis("ratio", log=True), lines)
     rows = [
         (f"{rtt:g} ms", *(f"{dict(points[arm]).get(rtt, float('nan')):.3g}" for arm in arms))
         for rtt in [one.case.x or 0.0 for one in measurements]

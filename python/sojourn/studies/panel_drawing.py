@@ -73,14 +73,11 @@ def legend(kept: Sequence[Kept], context: Context, published: Collection[str]) -
     if kind != "bars":
         marker = "o" if kind in ("sweep", "ellipse") else ""
         arms = dict.fromkeys(arm for one in kept for arm in one.all_arms)
-        found += [Line(name=arm, marker=marker) for arm in arms]
+        found += [Line(arm, marker=marker) for arm in arms]
     several = next((one.groups for one in kept if len(one.groups) > 1), [])
     for at, group in enumerate(several):
-        if kind == "bars":
-            tint = _tint(at, len(several))
-            found.append(Bars(label=str(group), tint=tint, alpha=1.0))
-        else:
-            found.append(Line(label=str(group), dash=at))
+        bar = Bars(label=str(group), tint=_tint(at, len(several)), alpha=1.0)
+        found.append(bar if kind == "bars" else Line(label=str(group), dash=at))
     if published:
         tolerances = kind == "bars" and any(_stated(one, context) for one in kept)
         name = "published, with tolerance" if tolerances else "published"
@@ -121,12 +118,12 @@ def _bars(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
             beside = 0.2 * width if values else 0.0
             if estimate.mean is not None:
                 tint = _tint(at, len(groups))
-                bar = Bars(name=arm, tint=tint, x=[middle], top=[estimate.mean], alpha=1.0)
-                marks.append(replace(bar, width=0.94 * width))
+                bar = Bars(arm, [middle], [estimate.mean], tint=tint, width=0.94 * width)
+                marks.append(replace(bar, alpha=1.0))
                 marks += spread(arm, middle - beside, estimate, on_bar=True)
             if values:
                 marks += _diamond(arm, middle + beside, values, on_bar=True)
-    return Panel(x=named_axis(arms), y=_side(kept, labels.of_metric(metric)), marks=marks)
+    return Panel(named_axis(arms), _side(kept, labels.of_metric(metric)), marks)
 
 
 def spread(arm: str, x: float, one: Estimate, *, on_bar: bool = False) -> list[Mark]:
@@ -139,8 +136,8 @@ def spread(arm: str, x: float, one: Estimate, *, on_bar: bool = False) -> list[M
         several = one.values if len(one.values) > 1 else ()
         return [replace(dots(arm, x, several, 0.0), ink=on_bar)] if several else []
     low = max(one.low, 0.0) if min(one.values, default=-1.0) >= 0 else one.low
-    ends = Intervals(name=arm, x=[x], low=[low], high=[one.high], cap=0.0 if on_bar else 2.0)
-    return [replace(ends, ink=on_bar, outlined=on_bar)]
+    cap = 0.0 if on_bar else 2.0
+    return [Intervals(arm, [x], [low], [one.high], cap=cap, ink=on_bar, outlined=on_bar)]
 
 
 def _diamond(
@@ -150,17 +147,15 @@ def _diamond(
     value, tolerance = stated
     found: list[Mark] = []
     if not math.isnan(tolerance):
-        ends = Intervals(name=arm, x=[x], low=[value - tolerance], high=[value + tolerance])
-        cap = 2.0 if on_bar else 0.0
-        found.append(replace(ends, ink=on_bar, outlined=on_bar, cap=cap))
+        ends = Intervals(arm, [x], [value - tolerance], [value + tolerance], ink=on_bar)
+        found.append(replace(ends, outlined=on_bar, cap=2.0 if on_bar else 0.0))
     size = 3.5 if on_bar else 4.0
-    found.append(Points(name=arm, ink=on_bar, x=[x], y=[value], marker="D", hollow=True, size=size))
-    return found
+    return [*found, Points(arm, [x], [value], ink=on_bar, marker="D", hollow=True, size=size)]
 
 
 def _side(kept: Kept, label: str) -> Axis:
     """Return the vertical axis; a single group of traffic is named there."""
-    return Axis(label=_of_group(kept, label))
+    return Axis(_of_group(kept, label))
 
 
 def _of_group(kept: Kept, label: str) -> str:
@@ -171,29 +166,25 @@ def _of_group(kept: Kept, label: str) -> str:
 def _series(kept: Kept, published: pl.DataFrame, _: Context) -> Panel:
     marks: list[Mark] = [*_lines(kept)]
     for arm, points in _overlay(kept, published):
-        x, y = points["x"].to_list(), points["y"].to_list()
-        if points.height < _DOTS:
-            marks.append(Points(name=arm, x=x, y=y, hollow=True, size=3.5))
-        else:
-            marks.append(Line(name=arm, x=x, y=y, dash=_DOTTED, width=1.6))
-    return Panel(
-        x=Axis(label="time [s]", low=0.0, high=kept.duration_s),
-        y=_side(kept, labels.of_series(kept.panel.metric)),
-        marks=marks,
-    )
+        few = Points(arm, points["x"].to_list(), points["y"].to_list(), hollow=True, size=3.5)
+        marks.append(few if points.height < _DOTS else _dotted(arm, points))
+    x = Axis("time [s]", low=0.0, high=kept.duration_s)
+    return Panel(x, _side(kept, labels.of_series(kept.panel.metric)), marks)
+
+
+def _dotted(arm: str, points: pl.DataFrame) -> Line:
+    return Line(arm, points["x"].to_list(), points["y"].to_list(), dash=_DOTTED, width=1.6)
 
 
 def _cdf(kept: Kept, published: pl.DataFrame, _: Context) -> Panel:
-    marks: list[Mark] = [*_lines(kept)]
-    for arm, points in _overlay(kept, published):
-        x, y = points["x"].to_list(), points["y"].to_list()
-        marks.append(Line(name=arm, x=x, y=y, dash=_DOTTED, width=1.6))
-    x_axis = Axis(label=_of_group(kept, labels.of_series(kept.panel.metric)))
+    published_lines = [_dotted(arm, points) for arm, points in _overlay(kept, published)]
+    x_axis = Axis(_of_group(kept, labels.of_series(kept.panel.metric)))
     if kept.lines and not kept.panel.x_log:
         tails = [float(np.interp(_TAIL, line.y, line.x)) for line in kept.lines]
         x_axis = replace(x_axis, low=0.0, high=1.04 * max(tails))
     counted = labels.CDFS.get(kept.panel.metric, "packets")
-    return Panel(x=x_axis, y=Axis(label=f"share of {counted}", low=0.0, high=1.0), marks=marks)
+    y_axis = Axis(f"share of {counted}", low=0.0, high=1.0)
+    return Panel(x_axis, y_axis, [*_lines(kept), *published_lines])
 
 
 def _lines(kept: Kept) -> list[Line]:
@@ -201,7 +192,7 @@ def _lines(kept: Kept) -> list[Line]:
     for line in kept.lines:
         group = list(kept.groups).index(line.group)
         tint = _tint(group, 2 * len(kept.groups))
-        found.append(Line(name=line.arm, x=line.x, y=line.y, tint=tint, dash=group))
+        found.append(Line(line.arm, line.x, line.y, tint=tint, dash=group))
     return found
 
 
@@ -231,10 +222,10 @@ def _sweep(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
             ]
             found.sort(key=lambda one: one[0])
             x, y = [place for place, *_ in found], [mean for _, mean, _ in found]
-            marks.append(Line(name=arm, x=x, y=y, dash=number))
+            marks.append(Line(arm, x, y, dash=number))
             for place, _, estimate in found:
                 marks += spread(arm, place, estimate)
-            marks.append(Points(name=arm, x=x, y=y, size=4.5, edge=False))
+            marks.append(Points(arm, x, y, size=4.5, edge=False))
             for one in subjects:
                 if one in context.claimed:
                     marks += _diamond(arm, places[one.scenario], context.claimed[one])
@@ -242,11 +233,8 @@ def _sweep(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
         for x_, y_ in _points(points):
             marks += _diamond(arm, x_, (y_, math.nan))
     names = (at.names, at.values) if at.names else ((), ())
-    return Panel(
-        x=Axis(label=sweep.label or at.label, names=names[0], places=names[1]),
-        y=_side(kept, labels.of_metric(kept.panel.metric)),
-        marks=marks,
-    )
+    x_axis = Axis(sweep.label or at.label, names=names[0], places=names[1])
+    return Panel(x_axis, _side(kept, labels.of_metric(kept.panel.metric)), marks)
 
 
 def _ellipse(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
@@ -254,12 +242,10 @@ def _ellipse(kept: Kept, published: pl.DataFrame, context: Context) -> Panel:
     crosses = [
         (arm, x, y) for arm, points in _overlay(kept, published) for x, y in _points(points)
     ] or stated_crosses(kept, context)
-    marks += [Points(name=arm, x=[x], y=[y], marker="x", size=7) for arm, x, y in crosses]
-    return Panel(
-        x=Axis(label="induced latency [ms]", log=True, reversed=True),
-        y=_side(kept, labels.of_metric(f"goodput_{kept.direction}_mbit_per_s")),
-        marks=marks,
-    )
+    marks += [Points(arm, [x], [y], marker="x", size=7) for arm, x, y in crosses]
+    x_axis = Axis("induced latency [ms]", log=True, reversed=True)
+    metric = f"goodput_{kept.direction}_mbit_per_s"
+    return Panel(x_axis, _side(kept, labels.of_metric(metric)), marks)
 
 
 def _points(table: pl.DataFrame) -> list[tuple[float, float]]:

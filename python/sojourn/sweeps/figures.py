@@ -74,7 +74,7 @@ def heat_panel(
     x, y = (
         named_axis([one.text(value) for value in one.values], one.label, half=0.5) for one in scales
     )
-    return Panel(x=x, y=y, marks=[cells])
+    return Panel(x, y, [cells])
 
 
 def _number(value: float | None, metric: Metric) -> str:
@@ -90,7 +90,7 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
         for names, rows in groups
     }
     samples = [
-        Line(name=name, marker=_MARKERS[at % len(_MARKERS)], line=x.numbers is not None)
+        Line(name, marker=_MARKERS[at % len(_MARKERS)], line=x.numbers is not None)
         for at, name in enumerate(found)
     ]
     return Figure(
@@ -120,22 +120,15 @@ def line_panel(
         means = [row[column] for row in ordered]
         # Names have no order, so no line joins them.
         if x.numbers is not None and not sampled and len(places) > 1:
-            marks.append(Line(name=name, x=places, y=means))
+            marks.append(Line(name, places, means))
         # A single run has no interval.
         known = [] if sampled else [row for row in ordered if row[f"{column}_low"] is not None]
-        marks.append(
-            Intervals(
-                name=name,
-                x=[x.position(row[x.path]) for row in known],
-                low=[row[f"{column}_low"] for row in known],
-                high=[row[f"{column}_high"] for row in known],
-            )
-        )
-        texts = hover[name] if hover else ()
-        marker = _MARKERS[at % len(_MARKERS)]
-        marks.append(Points(name=name, x=places, y=means, marker=marker, hover=texts, size=4.0))
+        low, high = ([row[f"{column}_{end}"] for row in known] for end in ("low", "high"))
+        marks.append(Intervals(name, [x.position(row[x.path]) for row in known], low, high))
+        texts, marker = hover[name] if hover else (), _MARKERS[at % len(_MARKERS)]
+        marks.append(Points(name, places, means, marker=marker, hover=texts, size=4.0))
     ends = [column] if sampled else [column, f"{column}_low", f"{column}_high"]
-    return Panel(x=_over(x), y=_values(metric, shown[column], shown.select(ends)), marks=marks)
+    return Panel(_over(x), _values(metric, shown[column], shown.select(ends)), marks)
 
 
 def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
@@ -155,16 +148,13 @@ def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
             quantiles = [samples.quantile(share, "linear") or 0.0 for share in _QUANTILES]
             marks += boxes(arm, middle, quantiles, 0.42 * width)
     names = [x.text(value) for value in x.values]
-    panel = Panel(
-        x=named_axis(names, x.label),
-        y=_values(metric, runs[column], runs.select(column)),
-        marks=marks,
-    )
+    values = _values(metric, runs[column], runs.select(column))
+    panel = Panel(named_axis(names, x.label), values, marks)
     return Figure(
         title=metric.heading,
         panels=[panel],
         colours=style.numbers(arms),
-        legend=[Bars(name=arm) for arm in arms] if len(arms) > 1 else (),
+        legend=[Bars(arm) for arm in arms] if len(arms) > 1 else (),
         width=max(_WIDTH, 1.0 + 0.25 * len(x.values) * len(arms)),
     )
 
@@ -174,7 +164,7 @@ def _values(metric: Metric, means: pl.Series, shown: pl.DataFrame) -> Axis:
     found = means.drop_nulls().to_list()
     least = min((value for one in shown.min().row(0) if (value := one) is not None), default=0.0)
     log = bool(found) and least > 0 and is_wide(min(found), max(found))
-    return Axis(label=metric.heading, log=log, low=0.0 if least >= 0 and not log else None)
+    return Axis(metric.heading, log=log, low=0.0 if least >= 0 and not log else None)
 
 
 def _over(x: Scale) -> Axis:
@@ -182,9 +172,9 @@ def _over(x: Scale) -> Axis:
     if x.numbers is None:
         return named_axis([f"{value}" for value in x.values], x.label)
     if len(x.values) > _TICKS:
-        return Axis(label=x.label, log=x.logarithmic)
+        return Axis(x.label, log=x.logarithmic)
     names = [x.text(value) for value in x.values]
-    return Axis(label=x.label, log=x.logarithmic, names=names, places=x.numbers)
+    return Axis(x.label, log=x.logarithmic, names=names, places=x.numbers)
 
 
 def _metric(column: str) -> Metric:

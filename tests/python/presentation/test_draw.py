@@ -82,6 +82,14 @@ def test_names_that_do_not_fit_side_by_side_are_turned() -> None:
         assert {label.get_rotation() for label in found.get_xticklabels()} == {turned}
 
 
+def test_ticks_at_values_that_are_too_near_are_left_out() -> None:
+    for places, shown in (((1.0, 50.0, 100.0), True), ((1.0, 2.0, 100.0), False)):
+        x = Axis("rate", names=[f"{place:g}.00" for place in places], places=places)
+        line = Line("codel", places, [1.0, 2.0, 3.0])
+        (found,) = draw.draw(figure(x, Axis(), line)).axes
+        assert ([*found.get_xticks()] == [*places]) == shown
+
+
 def test_dollar_signs_are_no_formulas() -> None:
     names = named_axis([r"$\nothing$"], "$x")
     plot = draw.draw(figure(names, Axis(label="$y$"), Bars(name="codel", x=[0], top=[1])))
