@@ -1,7 +1,7 @@
 """The quantities that figures show, by name: pings, goodput, sojourn times, backlogs, metrics."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,7 @@ class Samples:
         return float(self.values[min(at, self.values.size - 1)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """What a panel of a figure can show."""
 
@@ -46,6 +46,7 @@ class Quantity:
     # The samples: a value per arm, replication and, unless it is one per run, time; the frame of a
     # quantity of flows also has their names.
     frame: Callable[[], pl.DataFrame]
+    _: KW_ONLY
     logarithmic: bool = False
     over_time: bool = True
     of_flows: bool = False
@@ -193,25 +194,16 @@ def over_time(result: Result, group: str | None = None) -> list[Quantity]:
     found = []
     pings = curves.ping_times(result, group)
     if not pings.is_empty():
-        found.append(
-            Quantity(
-                name="ping",
-                label="ping",
-                unit="ms",
-                meaning="round-trip time of pings",
-                counted="pings",
-                logarithmic=True,
-                frame=pings.clone,
-            )
-        )
+        what = ("ping", "ping", "ms", "round-trip time of pings", "pings")
+        found.append(Quantity(*what, pings.clone, logarithmic=True))
     found += [
         Quantity(
-            name=f"goodput_{side}",
-            label=f"goodput {side}",
-            unit="Mbit/s",
-            meaning=f"data delivered {side} to applications",
-            counted="sample intervals",
-            frame=partial(curves.goodput, result, side, group),
+            f"goodput_{side}",
+            f"goodput {side}",
+            "Mbit/s",
+            f"data delivered {side} to applications",
+            "sample intervals",
+            partial(curves.goodput, result, side, group),
         )
         for side in curves.directions(result)
         if group is None or not curves.flows_of(result, side, group).is_empty()
@@ -224,58 +216,48 @@ def over_time(result: Result, group: str | None = None) -> list[Quantity]:
     return found
 
 
+# What is measured at a link: name, label, unit, meaning, what is counted, and how it is computed.
+_LINKS = (
+    ("sojourn", "sojourn time", "ms", "time in the queue of", "packets", curves.sojourn),
+    ("backlog", "backlog", "packets", "packets waiting at", "samples", curves.backlog),
+    ("dropped", "dropped", "packets", "packets dropped so far at", "samples", curves.dropped),
+    ("rate", "rate", "Mbit/s", "rate of sent packets at", "sample intervals", curves.rate),
+)
+_PARAMETERS = {"sojourn": "target", "backlog": "limit"}
+
+
 def _of_link(result: Result, link: str) -> list[Quantity]:
     return [
         Quantity(
-            name=f"sojourn_{link}",
-            label=f"sojourn time {link}",
-            unit="ms",
-            meaning=f"time that packets spent in the queue of {link}",
-            counted="packets",
-            logarithmic=True,
-            frame=partial(curves.sojourn, result, link),
+            f"{name}_{link}",
+            f"{label} {link}",
+            unit,
+            f"{meaning} {link}",
+            counted,
+            partial(compute, result, link),
+            logarithmic=unit == "ms",
             link=link,
-            of_packets=True,
-            parameter="target",
-        ),
-        Quantity(
-            name=f"backlog_{link}",
-            label=f"backlog {link}",
-            unit="packets",
-            meaning=f"packets waiting in the queue of {link}",
-            counted="samples",
-            frame=partial(curves.backlog, result, link),
-            link=link,
-            parameter="limit",
-        ),
-        Quantity(
-            name=f"dropped_{link}",
-            label=f"dropped {link}",
-            unit="packets",
-            meaning=f"packets that {link} has dropped since the start",
-            counted="samples",
-            frame=partial(curves.dropped, result, link),
-            link=link,
-        ),
-        Quantity(
-            name=f"rate_{link}",
-            label=f"rate {link}",
-            unit="Mbit/s",
-            meaning=f"rate at which {link} sent packets",
-            counted="sample intervals",
-            frame=partial(curves.rate, result, link),
-            link=link,
-        ),
+            of_packets=name == "sojourn",
+            parameter=_PARAMETERS.get(name),
+        )
+        for name, label, unit, meaning, counted, compute in _LINKS
     ]
 
 
 # Statistics of queues that are times in µs, as in ``tc``; names that end in ``_us`` are too.
-_MICROSECONDS = {"delay", "delay_c", "delay_l", "ldelay", "drop_next"} | {
-    "min_target",
-    "max_target",
-    "signal_rtt",
-    "active_rtt",
-}
+_MICROSECONDS = frozenset(
+    [
+        "delay",
+        "delay_c",
+        "delay_l",
+        "ldelay",
+        "drop_next",
+        "min_target",
+        "max_target",
+        "signal_rtt",
+        "active_rtt",
+    ]
+)
 
 
 def _of_queues(result: Result) -> list[Quantity]:
@@ -286,37 +268,18 @@ def _of_queues(result: Result) -> list[Quantity]:
     for link, part, number, name in known.iter_rows():
         word = name if part is None else f"{part}[{number}].{name}"
         statistic = dict(zip(columns, (link, part, number, name), strict=True))
-        found.append(
-            Quantity(
-                name=f"{link}.{word}",
-                label=f"{word} {link}",
-                unit="µs" if name in _MICROSECONDS or name.endswith("_us") else "",
-                meaning=f"{word} of the queue of {link}",
-                counted="samples",
-                frame=partial(curves.state, result, statistic),
-            )
-        )
+        unit = "µs" if name in _MICROSECONDS or name.endswith("_us") else ""
+        what = (f"{link}.{word}", f"{word} {link}", unit, f"{word} of the queue of {link}")
+        found.append(Quantity(*what, "samples", partial(curves.state, result, statistic)))
     return found
 
 
 # Name, column, label, unit and meaning of what connections measure.
 _CONNECTIONS = (
-    ("cwnd", "cwnd_packets", "congestion window", "packets", "congestion window of each flow"),
-    (
-        "ssthresh",
-        "ssthresh_packets",
-        "slow-start threshold",
-        "packets",
-        "slow-start threshold of each flow",
-    ),
-    (
-        "in_flight",
-        "in_flight_packets",
-        "in flight",
-        "packets",
-        "unacknowledged packets of each flow",
-    ),
-    ("rtt", "srtt_ms", "smoothed RTT", "ms", "smoothed round-trip time of each flow"),
+    ("cwnd", "cwnd_packets", "congestion window", "packets", "congestion window"),
+    ("ssthresh", "ssthresh_packets", "slow-start threshold", "packets", "slow-start threshold"),
+    ("in_flight", "in_flight_packets", "in flight", "packets", "unacknowledged packets"),
+    ("rtt", "srtt_ms", "smoothed RTT", "ms", "smoothed round-trip time"),
 )
 
 
@@ -326,13 +289,13 @@ def _of_connections(result: Result, group: str | None) -> list[Quantity]:
     groups = series["group"].unique(maintain_order=True).to_list()
     return [
         Quantity(
-            name=name,
-            label=label,
-            unit=unit,
-            meaning=meaning,
-            counted="samples",
+            name,
+            label,
+            unit,
+            f"{meaning} of each flow",
+            "samples",
+            partial(curves.of_flows, result, column, of),
             logarithmic=unit == "ms",
-            frame=partial(curves.of_flows, result, column, of),
             of_flows=True,
             part=of if group is None and len(groups) > 1 else "",
         )
@@ -361,13 +324,8 @@ def per_run(result: Result, group: str | None = None) -> list[Quantity]:
             declared = (metric.named(name) for metric in METRICS if metric.scope in scopes)
             metric = next((one for one in declared if one is not None), None)
             values = frame.select(*KEYS, value=pl.col(name).cast(pl.Float64)).drop_nulls("value")
-            found[name] = Quantity(
-                name=name,
-                label=name if metric is None else metric.label,
-                unit="" if metric is None else metric.unit,
-                meaning="" if metric is None else metric.definition,
-                counted="runs",
-                frame=values.clone,
-                over_time=False,
+            what = (
+                (name, "", "") if metric is None else (metric.label, metric.unit, metric.definition)
             )
+            found[name] = Quantity(name, *what, "runs", values.clone, over_time=False)
     return list(found.values())

@@ -52,14 +52,9 @@ def ellipse(
         )
         for one in found
     ]
-    return Figure(
-        title=title,
-        panels=[ellipse_panel(found, (f"{delays} [ms]", f"{goodput} [Mbit/s]"))],
-        colours=style.numbers(arms),
-        note=_ELLIPSES,
-        head=("arm", "n", f"median {delays} [ms]", "σ", "median goodput [Mbit/s]", "σ"),
-        rows=rows,
-    )
+    panels = [ellipse_panel(found, (f"{delays} [ms]", f"{goodput} [Mbit/s]"))]
+    head = ("arm", "n", f"median {delays} [ms]", "σ", "median goodput [Mbit/s]", "σ")
+    return Figure(title, panels, style.numbers(arms), note=_ELLIPSES, head=head, rows=rows)
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -80,15 +75,8 @@ def over_time(result: Result) -> list[Figure]:
 
 def round_trips(result: Result) -> list[Figure]:
     """Return the smoothed round-trip time of all connections over time, if any was measured."""
-    quantity = Quantity(
-        name="rtt",
-        label="smoothed RTT",
-        unit="ms",
-        meaning="",
-        counted="samples",
-        logarithmic=True,
-        frame=lambda: result.flow_series.select(*KEYS, "t_s", value="srtt_ms"),
-    )
+    samples = result.flow_series.select(*KEYS, "t_s", value="srtt_ms")
+    quantity = Quantity("rtt", "smoothed RTT", "ms", "", "samples", samples.clone, logarithmic=True)
     return drawable([_over_time(result, quantity, "RTT of connections")])
 
 
@@ -104,13 +92,9 @@ def _over_time(result: Result, quantity: Quantity, title: str = "") -> Figure:
             ys = [y for x, y in zip(line.x, line.y, strict=True) if low <= x < high]
             cells.append(f"{sum(ys) / len(ys):.4g}" if ys else "–")
         rows.append((f"{significant(low)} to {significant(high)}", *cells))
-    return Figure(
-        title=title or f"{what[0].upper()}{what[1:]}{where}",
-        panels=[one],
-        colours=style.numbers(result.arms),
-        head=("time [s]", *(line.name for line in lines)),
-        rows=rows,
-    )
+    title = title or f"{what[0].upper()}{what[1:]}{where}"
+    head = ("time [s]", *(line.name for line in lines))
+    return Figure(title, [one], style.numbers(result.arms), head=head, rows=rows)
 
 
 def cdfs(result: Result) -> list[Figure]:
@@ -132,13 +116,9 @@ def cdf(result: Result, title: str, label: str, counted: str, lines: Sequence[Cu
         (f"{share:.0%}", *(significant(np.interp(share, line.y, line.x)) for line in lines))
         for share in _SHARES
     ]
-    return Figure(
-        title=title,
-        panels=[distributions(label, counted, lines, result.arms, log=True)],
-        colours=style.numbers(result.arms),
-        head=("share", *(line.arm for line in lines)),
-        rows=rows,
-    )
+    one = distributions(label, counted, lines, result.arms, log=True)
+    head = ("share", *(line.arm for line in lines))
+    return Figure(title, [one], style.numbers(result.arms), head=head, rows=rows)
 
 
 def _named(quantity: Quantity) -> tuple[str, str]:

@@ -337,7 +337,7 @@ def _have_room(axes: Axes, axis: Axis) -> bool:
     letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
     widest = max(map(len, axis.names)) + 1
     nearest = float(np.abs(np.diff(shares)).min(initial=1.0))
-    return nearest * axes.get_window_extent().width >= widest * letter
+    return bool(nearest * axes.get_window_extent().width >= widest * letter)
 
 
 def _is_level(axes: Axes, names: Sequence[str]) -> bool:

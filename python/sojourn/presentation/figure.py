@@ -184,7 +184,7 @@ class Panel:
     scale: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A figure: its title in words, its panels, what they are drawn as, and the data."""
 
@@ -192,6 +192,7 @@ class Figure:
     panels: Sequence[Panel]
     # The numbers of the colours of the names of marks.
     colours: Mapping[str, int]
+    _: KW_ONLY
     # Samples of marks, without data, above the panels.
     legend: Sequence[Mark] = ()
     legend_title: str = ""

@@ -216,9 +216,12 @@ class _Renderer(RendererBase):
     def _paint(self, kind: str, rgb: Any, alpha: float) -> tuple[str, float]:
         """Return the class of a colour, or else the colour, and the opacity."""
         hue = colors.to_hex(rgb[:3])
-        tag = self._tag
-        if tag is not None and hue in tag.shades and tag.name in self._arms:
-            return f"{kind}{self._arms[tag.name]}", alpha * tag.shades[hue]
+        shades = {} if self._tag is None else self._tag.shades
+        if self._tag is not None and hue in shades:
+            alpha *= shades[hue]
+            hue = next(iter(shades))
+            if self._tag.name in self._arms:
+                return f"{kind}{self._arms[self._tag.name]}", alpha
         name = _NEUTRAL.get(hue)
         return (hue if name is None else f"{kind}-{name}"), alpha
 

@@ -427,12 +427,12 @@ class Result(ResultTables):
         Parameters
         ----------
         metrics
-            Names of quantities: ``"ping"``, ``"goodput"``, ``"rate"``, ``"sojourn"`` and
-            ``"backlog"``, for one direction or link as in ``"backlog_up"``; of each connection
-            ``"cwnd"``, ``"ssthresh"``, ``"in_flight"`` and ``"rtt"``; of queues, if the scenario
-            sampled their state, statistics as in ``"up.prob"``; or metrics of :meth:`table`, by
-            run, or with `group` by group or application. By default the main quantities over
-            time of the links at which packets wait.
+            Names of quantities: ``"ping"``, ``"goodput"``, ``"rate"``, ``"sojourn"``,
+            ``"backlog"`` and ``"dropped"``, for one direction or link as in ``"backlog_up"``; of
+            each connection ``"cwnd"``, ``"ssthresh"``, ``"in_flight"`` and ``"rtt"``; of queues, if
+            the scenario sampled their state, statistics as in ``"up.prob"``; or metrics of
+            :meth:`table`, by run, or with `group` by group or application. By default the main
+            quantities over time of the links at which packets wait.
         kind
             ``"series"`` over time; ``"ecdf"``, ``"box"`` (quartiles, whiskers at the 5th and 95th
             percentile) or ``"violin"`` (density, a dot at the median) after the warm-up; ``"bars"``

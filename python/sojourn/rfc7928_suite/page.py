@@ -221,13 +221,7 @@ def _ratios(measurements: Sequence[Measurement]) -> list[str]:
         (f"{rtt:g} ms", *(f"{dict(points[arm]).get(rtt, float('nan')):.3g}" for arm in arms))
         for rtt in [one.case.x or 0.0 for one in measurements]
     ]
-    figure = Figure(
-        title=title,
-        panels=[panel],
-        colours=style.numbers(arms),
-        head=("RTT", *arms),
-        rows=rows,
-    )
+    figure = Figure(title, [panel], style.numbers(arms), head=("RTT", *arms), rows=rows)
     return [_SVG.embedded(figure, arms)]
 
 

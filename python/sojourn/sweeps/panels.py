@@ -105,19 +105,10 @@ def multiples(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[Fig
                 line: [hover(result, row, metric) for row in rows] for line, rows in shown.items()
             }
             head, rows = _data(lines, metric, of, horizontal)
-            found.append(
-                Figure(
-                    title=f"{metric.label} over {x}" + (f", {name}" if name else ""),
-                    panels=[
-                        line_panel(
-                            shown, metric, horizontal, table, texts, sampled=bool(of.sampled)
-                        )
-                    ],
-                    colours=style.numbers(names),
-                    head=head,
-                    rows=rows,
-                )
-            )
+            title = f"{metric.label} over {x}" + (f", {name}" if name else "")
+            is_sampled = bool(of.sampled)
+            one = line_panel(shown, metric, horizontal, table, texts, sampled=is_sampled)
+            found.append(Figure(title, [one], style.numbers(names), head=head, rows=rows))
     return found, left_out
 
 
@@ -174,16 +165,11 @@ def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[Fig
             [f"{line}", *("–" if row is None else estimate(row, metric) for row in of_line)]
             for line, of_line in zip(y.values, cells, strict=True)
         ]
-        found.append(
-            Figure(
-                title=metric.heading + (f", {name}" if name else ""),
-                panels=[heat_panel(values, metric, (x, y), (low, high), texts)],
-                colours={},
-                note=f"Colours from {low:.4g} (dark) to {high:.4g}{unit} (light){ratios}.",
-                head=[f"{y.path} \\ {x.path}", *(f"{value}" for value in x.values)],
-                rows=data,
-            )
-        )
+        title = metric.heading + (f", {name}" if name else "")
+        one = heat_panel(values, metric, (x, y), (low, high), texts)
+        note = f"Colours from {low:.4g} (dark) to {high:.4g}{unit} (light){ratios}."
+        head = [f"{y.path} \\ {x.path}", *(f"{value}" for value in x.values)]
+        found.append(Figure(title, [one], {}, note=note, head=head, rows=data))
     return found, len(panels) - len(found)
 
 

@@ -80,6 +80,8 @@ def test_colours_are_classes_and_nothing_needs_a_unique_name() -> None:
 def test_tints_are_shares_of_the_colour_of_the_arm() -> None:
     text = svg(figure(Line(name="pfifo", tint=0.6, x=[0, 1], y=[0, 1])), ARMS)
     assert re.search('class="s0"[^>]*stroke-opacity="0.4"', text)
+    grey = svg(figure(Bars(tint=0.5, x=[0], top=[1], alpha=1.0)), ARMS)
+    assert re.search('class="d-quiet s-quiet" fill-opacity="0.5"', grey)
 
 
 def test_shapes_have_their_values_on_hover() -> None:

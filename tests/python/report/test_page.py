@@ -54,6 +54,17 @@ def test_every_figure_has_its_data_as_a_table(page: str) -> None:
         assert "nan" not in svg[0]
 
 
+def test_figures_of_a_report_are_those_of_plots(page: str, result: sj.Result) -> None:
+    (drawn,) = re.findall("<figcaption>Backlog, up</figcaption>(.*?)</figure>", page)
+    (axes,) = result.plot("backlog_up").axes
+    assert f">{axes.get_ylabel()}</text>" in drawn
+    (level,) = (text.get_text() for text in axes.texts)
+    assert f">{level}</text>" in drawn
+    # The bands of both arms, and the warm-up.
+    assert len(re.findall('class="d[01]" fill-opacity="0.15"', drawn)) == 2
+    assert re.search('class="d-text" fill-opacity="0.07"', drawn)
+
+
 def test_a_report_says_what_it_takes_to_run_it_again(page: str, result: sj.Result) -> None:
     assert result.scenario.hash in page
     assert result.build in page
