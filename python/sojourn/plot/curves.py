@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sojourn.result import Result, metrics
-from sojourn.result.metrics import DROPS, KEYS
+from sojourn.result.metrics import KEYS
 
 # A line of a figure cannot show more points.
 POINTS = 240
@@ -149,23 +149,9 @@ def goodput(result: Result, direction: str, group: str | None = None) -> pl.Data
     )
 
 
-def backlog(result: Result, link: str) -> pl.DataFrame:
-    """Return the backlog at a link at the end of each sample interval, in packets, as ``value``."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    return of_link.select(*KEYS, "t_s", value=pl.col("backlog_packets").cast(pl.Float64))
-
-
-def rate(result: Result, link: str) -> pl.DataFrame:
-    """Return the rate at which a link sent in each sample interval, in Mbit/s, as ``value``."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    length_s = pl.col("t_s") - pl.col("t_s").shift(1, fill_value=0.0).over(KEYS)
-    return of_link.select(*KEYS, "t_s", value=pl.col("sent_bytes") * 8e-6 / length_s)
-
-
-def sojourn(result: Result, link: str) -> pl.DataFrame:
-    """Return the mean sojourn time at a link in each sample interval, in ms, as ``value``."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    return of_link.select(*KEYS, "t_s", value="sojourn_ms_mean")
+def at_link(link: str, value: pl.Expr, result: Result) -> pl.DataFrame:
+    """Return what is measured at a link in each sample interval, as ``value``."""
+    return result.link_series.filter(link=link).select(*KEYS, "t_s", value=value.cast(pl.Float64))
 
 
 def state(result: Result, statistic: Mapping[str, object]) -> pl.DataFrame:
@@ -180,13 +166,6 @@ def of_flows(result: Result, column: str, group: str) -> pl.DataFrame:
     """Return a column of the samples of the flows of a group, as ``value``."""
     of_group = result.flow_series.filter(pl.col("group") == group)
     return of_group.select(*KEYS, "flow", "t_s", value=pl.col(column).cast(pl.Float64))
-
-
-def dropped(result: Result, link: str) -> pl.DataFrame:
-    """Return the packets dropped at a link since the start of each run, as ``value``."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    drops = of_link.select(*KEYS, "t_s", value=DROPS)
-    return drops.with_columns(pl.col("value").cum_sum().over(KEYS).cast(pl.Float64))
 
 
 def over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:

@@ -12,7 +12,7 @@ from sojourn.arguments import ArgumentError
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.result.catalogue import METRICS
-from sojourn.result.metrics import KEYS
+from sojourn.result.metrics import DROPS, KEYS
 
 # Longest name of a group in a label.
 _NAME = 60
@@ -216,12 +216,15 @@ def over_time(result: Result, group: str | None = None) -> list[Quantity]:
     return found
 
 
+_INTERVAL_S = pl.col("t_s") - pl.col("t_s").shift(1, fill_value=0.0).over(KEYS)
+_RATE, _SOJOURN = pl.col("sent_bytes") * 8e-6 / _INTERVAL_S, pl.col("sojourn_ms_mean")
+_DROPPED = DROPS.cum_sum().over(KEYS)
 # What is measured at a link: name, label, unit, meaning, what is counted, and how it is computed.
 _LINKS = (
-    ("sojourn", "sojourn time", "ms", "time in the queue of", "packets", curves.sojourn),
-    ("backlog", "backlog", "packets", "packets waiting at", "samples", curves.backlog),
-    ("dropped", "dropped", "packets", "packets dropped so far at", "samples", curves.dropped),
-    ("rate", "rate", "Mbit/s", "rate of sent packets at", "sample intervals", curves.rate),
+    ("sojourn", "sojourn time", "ms", "time in the queue of", "packets", _SOJOURN),
+    ("backlog", "backlog", "packets", "packets waiting at", "samples", pl.col("backlog_packets")),
+    ("dropped", "dropped", "packets", "packets dropped so far at", "samples", _DROPPED),
+    ("rate", "rate", "Mbit/s", "rate of sent packets at", "sample intervals", _RATE),
 )
 _PARAMETERS = {"sojourn": "target", "backlog": "limit"}
 
@@ -234,13 +237,13 @@ def _of_link(result: Result, link: str) -> list[Quantity]:
             unit,
             f"{meaning} {link}",
             counted,
-            partial(compute, result, link),
+            partial(curves.at_link, link, value, result),
             logarithmic=unit == "ms",
             link=link,
             of_packets=name == "sojourn",
             parameter=_PARAMETERS.get(name),
         )
-        for name, label, unit, meaning, counted, compute in _LINKS
+        for name, label, unit, meaning, counted, value in _LINKS
     ]
 
 

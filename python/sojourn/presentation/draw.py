@@ -39,8 +39,8 @@ from sojourn.presentation.figure import (
 GREY, GRID, INK, WHITE = "#666666", "#dddddd", "#000000", "#ffffff"
 # Size of text in narrow figures, and the width in inches below which a figure is narrow.
 _SMALL, _NARROW = 8, 4.5
-# Letters of a label per inch, of the provenance and of the title of a panel, and the height in
-# inches below which the label of a panel is small.
+# Letters per inch of a label of 10 points, of the provenance and of the title of a panel, and the
+# height in inches below which the label of a panel is small.
 _LETTERS, _NOTE_LETTERS, _TITLE_LETTERS, _LOW = 15, 18, 11, 2.2
 # Columns of a legend, its height in inches for which every figure has room, the largest share of
 # the width that it takes, and the step, in letters, in which longer names are broken.
@@ -297,7 +297,7 @@ def _ends(axis: Axis, low: float, high: float, positive: float) -> tuple[float, 
 def _write(axes: Axes, panel: Panel, *, page: bool) -> None:
     """Write ticks and labels."""
     for side, axis in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
-        if axis.names and _have_room(axes, axis):
+        if axis.names and (not axis.places or _fits(axes, axis)):
             places = axis.places or range(len(axis.names))
             side.set_ticks(list(places), [plain(name) for name in axis.names])
             side.set_minor_locator(NullLocator())
@@ -309,13 +309,14 @@ def _write(axes: Axes, panel: Panel, *, page: bool) -> None:
         axes.set_xlabel(plain(panel.x.title))
         axes.set_ylabel(plain(panel.y.title))
         return
-    if panel.x.names and not panel.x.places and not _is_level(axes, panel.x.names):
+    if panel.x.names and not panel.x.places and not _fits(axes, panel.x):
         for label in axes.get_xticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
     height = axes.get_window_extent().height / axes.figure.dpi
     width = axes.get_window_extent().width / axes.figure.dpi
-    letters = max(int(_LETTERS * height), 16)
-    axes.set_xlabel(wrapped(panel.x.title, max(int(_LETTERS * width), 16)))
+    per_inch = _LETTERS * 10 / rcParams["font.size"]
+    letters = max(int(per_inch * height), 16)
+    axes.set_xlabel(wrapped(panel.x.title, max(int(per_inch * width), 16)))
     name, bracket, unit = panel.y.title.rpartition(" [")
     if len(panel.y.title) > letters and bracket:
         # Name and unit do not fit on one line of a panel.
@@ -325,27 +326,17 @@ def _write(axes: Axes, panel: Panel, *, page: bool) -> None:
     axes.set_ylabel(text, fontsize="small" if height < _LOW else None)
 
 
-def _have_room(axes: Axes, axis: Axis) -> bool:
-    """Whether names that are at places of their own, on a horizontal axis, do not overlap."""
-    if not axis.places:
-        return True
-    low, high = axes.get_xlim()
-    places = np.array(sorted(axis.places))
+def _fits(axes: Axes, axis: Axis) -> bool:
+    """Whether the names of a horizontal axis fit side by side."""
+    low, high = sorted(axes.get_xlim())
+    places = np.array(axis.places or range(len(axis.names)), dtype=float)
     shares = (
         np.log(places / low) / np.log(high / low) if axis.log else (places - low) / (high - low)
     )
     letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
-    widest = max(map(len, axis.names)) + 1
-    nearest = float(np.abs(np.diff(shares)).min(initial=1.0))
-    return bool(nearest * axes.get_window_extent().width >= widest * letter)
-
-
-def _is_level(axes: Axes, names: Sequence[str]) -> bool:
-    """Whether names fit side by side."""
-    letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
-    pairs = ((len(one) + len(other)) / 2 + 1 for one, other in pairwise(names))
-    widest = max(pairs, default=0.0)
-    return bool(widest * letter * len(names) <= axes.get_window_extent().width)
+    pairs = [(len(one) + len(other)) / 2 + 1 for one, other in pairwise(axis.names)]
+    room = np.abs(np.diff(shares)) * axes.get_window_extent().width
+    return bool((room >= letter * np.array(pairs)).all())
 
 
 def colour(figure: Figure, mark: Mark) -> str:

@@ -117,7 +117,8 @@ class _Renderer(RendererBase):
         place = transform + self._flip
         moved = path.transformed(place)
         box = gc.get_clip_rectangle()
-        bounds = None if box is None else _sorted(box.transformed(self._flip).extents)
+        shown = None if box is None else box.transformed(self._flip)
+        bounds = None if shown is None else (shown.xmin, shown.ymin, shown.xmax, shown.ymax)
         if rgbFace is not None and bounds is not None and _exceeds(moved, bounds):
             moved = moved.clip_to_bbox(Bbox.from_extents(*bounds))
         shape = _outline(moved, bounds if rgbFace is None else None)
@@ -246,11 +247,6 @@ def _number(value: float) -> str:
     """Write a length with at most one decimal."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
-
-
-def _sorted(box: Any) -> tuple[float, float, float, float]:
-    x0, y0, x1, y1 = box
-    return min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
 def _exceeds(path: Path, box: tuple[float, float, float, float]) -> bool:

@@ -111,7 +111,7 @@ def line_panel(
     *,
     sampled: bool = False,
 ) -> Panel:
-    """Return means over a parameter by name of their line; `shown` has all values of the axis."""
+    """Return means over a parameter, a line per name; `shown` has all values of the axis."""
     column = metric.column
     marks: list[Mark] = []
     for at, (name, rows) in enumerate(lines.items()):

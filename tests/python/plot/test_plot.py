@@ -97,7 +97,7 @@ def test_series_are_means_with_the_band_of_the_runs_unless_one_of_flows_is_shown
     result: sj.Result,
 ) -> None:
     (axes,) = result.plot("backlog_up").axes
-    mean = curves.over_time(result, curves.backlog(result, "up"))[0]
+    mean = curves.over_time(result, curves.at_link("up", pl.col("backlog_packets"), result))[0]
     assert np.array_equal(drawn(axes)[0][2], mean.y)
     assert mean.band is not None
     low, high = map(np.array, mean.band)
