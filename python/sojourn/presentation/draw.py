@@ -374,32 +374,21 @@ class _Pen:
         _DRAWN[type(mark)](self, mark, tinted(colour(self.figure, mark), mark.tint))
 
     def line(self, mark: Line, hue: Hue) -> None:
-        self.axes.plot(
-            mark.x,
-            mark.y,
-            color=hue,
-            linestyle=_dash(self.figure, mark),
-            linewidth=mark.width,
-            drawstyle="steps-post" if mark.step else "default",
-        )
+        shape, dash = "steps-post" if mark.step else "default", _dash(self.figure, mark)
+        self.axes.plot(mark.x, mark.y, color=hue, ls=dash, lw=mark.width, ds=shape)
         if mark.band is not None:
             self.axes.fill_between(mark.x, *mark.band, color=hue, alpha=0.15, linewidth=0)
 
     def points(self, mark: Points, hue: Hue) -> None:
-        filled = mark.marker not in "x|"
-        edges = [WHITE if filled and not mark.hollow else hue]
-        looks: dict[str, Any] = {"edgecolors": edges} if filled else {}
-        place = self.axes.get_xaxis_transform() if mark.fixed else self.axes.transData
-        self.axes.scatter(
-            mark.x,
-            mark.y,
-            s=(mark.size * (_PAGE_DOTS if self.page else 1.0)) ** 2,
-            marker=mark.marker,
-            c=[WHITE if mark.hollow else hue],
-            linewidths=(0.9 if mark.hollow else 0.6 * mark.edge) if filled else 2.0,
-            transform=place,
-            **looks,
-        )
+        size = (mark.size * (_PAGE_DOTS if self.page else 1.0)) ** 2
+        looks: dict[str, Any] = {"c": [hue], "linewidths": 2.0}
+        if mark.hollow:
+            looks = {"c": [WHITE], "edgecolors": [hue], "linewidths": 0.9}
+        elif mark.marker not in "x|":
+            looks = {"c": [hue], "edgecolors": [WHITE], "linewidths": 0.6 * mark.edge}
+        if mark.fixed:
+            looks["transform"] = self.axes.get_xaxis_transform()
+        self.axes.scatter(mark.x, mark.y, size, marker=mark.marker, **looks)
 
     def intervals(self, mark: Intervals, hue: Hue) -> None:
         if not len(mark.x):
@@ -440,33 +429,20 @@ class _Pen:
         line = self.axes.axvline if mark.upright else self.axes.axhline
         line(mark.value, color=hue, linestyle=style.DASHES[mark.dash], linewidth=mark.width)
         if mark.text:
-            effects = [] if self.page else [withStroke(linewidth=2.0, foreground="white")]
-            self.axes.annotate(
-                plain(mark.text),
-                (0.995, mark.value),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, 1.5),
-                textcoords="offset points",
-                ha="right",
-                fontsize=None if self.page else "xx-small",
-                color=hue,
-                path_effects=effects,
-            )
+            halo = withStroke(linewidth=2.0, foreground="white")
+            looks: dict[str, Any] = {"color": hue, "ha": "right"}
+            looks |= {} if self.page else {"fontsize": "xx-small", "path_effects": [halo]}
+            looks |= {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+            self.axes.annotate(plain(mark.text), (0.995, mark.value), (0, 1.5), **looks)
 
     def heat_map(self, mark: HeatMap, _: Hue) -> None:
         axes = self.axes
         cells = np.array(mark.values, dtype=float)
         rows, columns = cells.shape
         norm = (colors.LogNorm if mark.log else colors.Normalize)(mark.low, mark.high)
-        mesh = axes.pcolormesh(
-            np.arange(columns + 1) - 0.5,
-            np.arange(rows + 1) - 0.5,
-            np.ma.masked_invalid(cells),
-            cmap="viridis",
-            norm=norm,
-            edgecolors="white",
-            linewidth=0.5,
-        )
+        edges = [np.arange(number + 1) - 0.5 for number in (columns, rows)]
+        looks: dict[str, Any] = {"cmap": "viridis", "edgecolors": "white", "linewidth": 0.5}
+        mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(cells), norm=norm, **looks)
         box = axes.get_window_extent()
         letter = _LETTER * rcParams["font.size"] / 72 * axes.figure.dpi
         longest = max((len(text) for row in mark.texts for text in row), default=0)
@@ -475,15 +451,9 @@ class _Pen:
                 if np.isnan(value):
                     continue
                 light = np.dot(_LUMINANCE, colormaps["viridis"](norm(value))[:3]) > _LIGHT
-                axes.text(
-                    column,
-                    row,
-                    mark.texts[row][column],
-                    ha="center",
-                    va="center_baseline",
-                    color=INK if light else WHITE,
-                    fontsize=None if self.page else "small",
-                )
+                looks = {"color": INK if light else WHITE, "ha": "center", "va": "center_baseline"}
+                looks["fontsize"] = None if self.page else "small"
+                axes.text(column, row, mark.texts[row][column], **looks)
         if not self.page:
             bar = axes.figure.colorbar(mesh, ax=axes, label=plain(mark.scale))
             bar.outline.set_visible(False)

@@ -474,8 +474,7 @@ class Result(ResultTables):
         >>> figure = result.plot("cwnd", "backlog_up", size=(5, 4))
         >>> print(*(axes.get_ylabel() for axes in figure.axes), sep=", ")
         congestion window
-        [packets], backlog up
-        [packets]
+        [packets], backlog up [packets]
         """
         figure = _FIGURES.plot(
             self,

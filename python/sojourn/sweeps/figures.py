@@ -41,13 +41,9 @@ def heatmap(table: pl.DataFrame, column: str, *, x: Scale, y: Scale) -> Figure:
     values = table.select(name for name in table.columns if name != y.path).rows()
     known = [value for row in values for value in row if value is not None]
     ends = (min(known, default=0.0), max(known, default=1.0))
-    return Figure(
-        title=metric.heading,
-        panels=[heat_panel(values, metric, (x, y), ends)],
-        colours={},
-        width=max(_WIDTH, 2.0 + _COLUMN * len(x.values)),
-        height=max(2.3, 0.7 + _ROW * len(y.values)),
-    )
+    width, height = 2.0 + _COLUMN * len(x.values), 0.7 + _ROW * len(y.values)
+    panel = heat_panel(values, metric, (x, y), ends)
+    return Figure(metric.heading, [panel], {}, width=max(_WIDTH, width), height=max(2.3, height))
 
 
 def heat_panel(
@@ -93,13 +89,10 @@ def lines(table: pl.DataFrame, column: str, x: Scale, by: Sequence[str]) -> Figu
         Line(name, marker=_MARKERS[at % len(_MARKERS)], line=x.numbers is not None)
         for at, name in enumerate(found)
     ]
-    return Figure(
-        title=f"{metric.label} over {x.path}",
-        panels=[line_panel(found, metric, x, table)],
-        colours=style.numbers(found),
-        legend=samples if by else (),
-        legend_title=", ".join(by),
-    )
+    title, panel = f"{metric.label} over {x.path}", line_panel(found, metric, x, table)
+    legend = samples if by else ()
+    colours = style.numbers(found)
+    return Figure(title, [panel], colours, legend=legend, legend_title=", ".join(by))
 
 
 def line_panel(
@@ -150,13 +143,9 @@ def box(runs: pl.DataFrame, column: str, x: Scale) -> Figure:
     names = [x.text(value) for value in x.values]
     values = _values(metric, runs[column], runs.select(column))
     panel = Panel(named_axis(names, x.label), values, marks)
-    return Figure(
-        title=metric.heading,
-        panels=[panel],
-        colours=style.numbers(arms),
-        legend=[Bars(arm) for arm in arms] if len(arms) > 1 else (),
-        width=max(_WIDTH, 1.0 + 0.25 * len(x.values) * len(arms)),
-    )
+    legend = [Bars(arm) for arm in arms] if len(arms) > 1 else ()
+    width = max(_WIDTH, 1.0 + 0.25 * len(x.values) * len(arms))
+    return Figure(metric.heading, [panel], style.numbers(arms), legend=legend, width=width)
 
 
 def _values(metric: Metric, means: pl.Series, shown: pl.DataFrame) -> Axis:
