@@ -4,13 +4,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 
-from sojourn import markup
 from sojourn.advice import lines as writing
 from sojourn.advice.access import Access, access
 from sojourn.advice.candidates import NO_SHAPER, QUEUES, Candidate, candidates
@@ -38,6 +36,8 @@ from sojourn.arguments.common import (
     Progress,
 )
 from sojourn.execute.run import run
+from sojourn.presentation.html import fragment
+from sojourn.presentation.model import Code, Markup, Paragraph, Section, Styled
 from sojourn.queues.base import Queues, texts
 from sojourn.report.answer import FEWEST, too_few
 from sojourn.result import Result
@@ -235,14 +235,11 @@ class Advice:
 
     def _repr_html_(self) -> str:
         """Return the answer, all candidates and the lines to copy as HTML, for notebooks."""
+        answer = Paragraph(Styled(self.answer))
         if not self.is_complete:
-            return markup.paragraph("", strong=self.answer)
-        lines = (
-            f"{markup.paragraph('', strong=title)}<pre>{escape(text)}</pre>"
-            for title, text in self.lines().items()
-        )
-        table = str(self.table()._repr_html_())
-        return markup.paragraph("", strong=self.answer) + table + "".join(lines)
+            return fragment([answer])
+        lines = [Section(title, [Code(text)]) for title, text in self.lines().items()]
+        return fragment([answer, Markup(self.table()._repr_html_()), *lines])
 
     @property
     def warnings(self) -> list[str]:

@@ -4,7 +4,10 @@ from sojourn.advice.access import Access
 from sojourn.advice.advice import Advice
 from sojourn.advice.candidates import Candidate
 from sojourn.advice.measures import DOWN_MBIT, PING, PING_MS, RPM, SCALES, UP_MBIT, Scale
+from sojourn.presentation.model import Columns, Table, text_table
+from sojourn.report.view import heading
 from sojourn.result.catalogue import Metric
+from sojourn.scenario.presets import MARK
 
 CHOSEN = "→ "
 TITLE = "under load"
@@ -43,6 +46,16 @@ def marked(advice: Advice, one: Candidate) -> str:
     return f"{CHOSEN if one.name == advice.recommended.name else ''}{one.name}"
 
 
+def table(advice: Advice) -> Table:
+    """Make a table of all configurations."""
+    columns: Columns = ["configuration", *(heading(one) for one, _ in MEASURES)]
+    rows = [
+        [marked(advice, one), *(cell(advice, one, *measure) for measure in MEASURES)]
+        for one in advice.compared
+    ]
+    return Table(columns, rows, TITLE)
+
+
 def cell(advice: Advice, one: Candidate, metric: Metric, scale: Scale | None) -> str:
     """Write a measure with its grade, or the change of a speed."""
     text = estimate(advice, one, metric)
@@ -65,13 +78,15 @@ def estimate(advice: Advice, one: Candidate, metric: Metric) -> str:
     return f"{mean:.{digits}f}{half}"
 
 
-def link_rows(access: Access) -> list[list[str]]:
-    """Write the values of a link that matter, with their sources; assumptions are marked."""
-    return [
+def link_table(access: Access) -> Table:
+    """Make a table of the values of a link that matter, with their sources."""
+    rows = [
         [LABELS[key], f"{item.value}{item.mark}", item.source]
         for key, item in access.sourced.items()
         if _matters(access, key)
     ]
+    title = f"{access.title} ({MARK}: reconstructed or assumed)"
+    return text_table(["value", "", "source"], rows, title)
 
 
 def _matters(access: Access, key: str) -> bool:

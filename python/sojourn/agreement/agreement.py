@@ -1,13 +1,12 @@
 """Runs a scenario on the simulator and in real time, and compares the results."""
 
-import html
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 
-from sojourn import _core, markup
+from sojourn import _core
 from sojourn.agreement import comparison, page, wording
 from sojourn.agreement.comparison import FailedCheck
 from sojourn.arguments import Argument, Plan, takes
@@ -21,6 +20,8 @@ from sojourn.arguments.common import (
     Seed,
 )
 from sojourn.execute.run import run
+from sojourn.presentation.html import fragment
+from sojourn.presentation.model import Paragraph, Section, Styled, Text
 from sojourn.result import Result
 from sojourn.scenario import Scenario
 
@@ -110,13 +111,16 @@ class Agreement:
 
     def _repr_html_(self) -> str:
         """Return the table as HTML, for notebooks."""
-        rows = [wording.cells(row) for row in self._table.iter_rows(named=True)]
-        failures = "".join(markup.paragraph(line) for line in wording.failures(self.failed_checks))
-        return (
-            markup.paragraph(wording.answer(self._table), strong="agreement:")
-            + failures
-            + markup.table(wording.HEAD, rows)
-            + f"<p>{html.escape(wording.note(self._table))}</p>"
+        said: Text = [Styled("agreement:"), f" {wording.answer(self._table)}"]
+        failures = map(Paragraph, wording.failures(self.failed_checks))
+        tables = wording.tables(self._table)
+        return fragment(
+            [
+                Paragraph(said),
+                *failures,
+                *(Section(table.title, [table]) for table in tables),
+                Paragraph(wording.note(self._table)),
+            ]
         )
 
     def __repr__(self) -> str:

@@ -3,20 +3,29 @@
 Figures show the simulated and the live runs of one arm as two arms of one result.
 """
 
-from collections.abc import Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from sojourn.agreement import wording
-from sojourn.agreement.comparison import INFORMATIONAL, TOLERANCES, FailedCheck, failed_checks
-from sojourn.markup import data_table as table
+from sojourn.agreement.comparison import INFORMATIONAL, TOLERANCES, failed_checks
 from sojourn.plot import reported
-from sojourn.report.page import head, legend, provenance, section, style, validity
-from sojourn.result import Result, derived_files
+from sojourn.presentation import html as writer
+from sojourn.presentation.model import (
+    Block,
+    Document,
+    Legend,
+    Note,
+    Paragraph,
+    Section,
+    facts,
+    quiet,
+    text_table,
+)
+from sojourn.report import page
+from sojourn.result import Result
 from sojourn.scenario import Scenario
 
 NAMES = ("simulated", "live")
@@ -69,92 +78,93 @@ _SERIES_NOTE = (
 def html(simulated: Result, live: Result, compared: pl.DataFrame) -> str:
     """Write the page."""
     checked = simulated.scenario.checked
-    name = escape(checked.name)
     overlays = [Overlay(simulated, live, arm) for arm in simulated.arms]
-    about = f'<meta name="sojourn-scenario" content="{simulated.scenario.hash}">\n'
-    return f"""{head(f"{name}: simulated and live", style(overlays[0]), about)}<body>
-<header>
-<h1>{name}: simulated and live</h1>
-<p class="note">Runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; simulated: \
-{simulated.finished}, live: {live.finished}.</p>
-</header>
-<section><h2>Agreement</h2>
-{_invalid(failed_checks(live))}
-{_agreement(compared)}
-</section>
-{validity(simulated, "simulated runs")}
-{validity(live, "live runs")}
-{legend(overlays[0])}
-{"".join(_figures(one, arm) for one, arm in zip(overlays, simulated.arms, strict=True))}
-{_machine(live)}
-{provenance(simulated)}
-</body>
-</html>
-"""
+    runs = (
+        f"Runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; simulated: "
+        f"{simulated.finished}, live: {live.finished}."
+    )
+    drawn = [
+        part
+        for overlay, arm in zip(overlays, simulated.arms, strict=True)
+        for part in _figures(overlay, f"{arm}: " if len(overlays) > 1 else "")
+    ]
+    document = Document(
+        title=f"{checked.name}: simulated and live",
+        head=[Paragraph(runs, quiet=True)],
+        content=[
+            Section("Agreement", [*_invalid(live), *_agreement(compared)]),
+            page.validity(simulated, "simulated runs"),
+            page.validity(live, "live runs"),
+            Legend(overlays[0].arms),
+            *drawn,
+            Section("Live backend", _machine(live)),
+            page.provenance(simulated),
+        ],
+        names=overlays[0].arms,
+        meta={"sojourn-scenario": simulated.scenario.hash},
+    )
+    return writer.page(document)
 
 
-def write(page: str, path: str | Path) -> None:
+def write(text: str, path: str | Path) -> None:
     """Write the page to a file."""
-    derived_files.check_report(Path(path))
-    derived_files.write(path, page.encode(), None)
+    page.save(text, path)
 
 
-def _invalid(checks: Sequence[FailedCheck]) -> str:
+def _invalid(live: Result) -> list[Block]:
     """Name the arms with a live run that failed a check."""
-    if not checks:
-        return ""
-    arms = escape(", ".join(dict.fromkeys(check.arm for check in checks)))
-    return (
-        '<div class="validity invalid" role="alert"><p>Live runs failed their checks, which are '
-        f"listed below. Do not draw conclusions from the marked rows: {arms}.</p></div>"
+    arms = ", ".join(dict.fromkeys(check.arm for check in failed_checks(live)))
+    said = (
+        f"The failed checks are listed below. Do not draw conclusions from the marked rows: {arms}."
     )
+    title = "Live runs failed their checks"
+    return [Note(title, [Paragraph(said)], "invalid")] if arms else []
 
 
-def _agreement(compared: pl.DataFrame) -> str:
-    arms = compared["arm"].unique(maintain_order=True).to_list()
-    parts = []
-    for arm in arms:
-        of_arm = compared.filter(pl.col("arm") == arm)
-        rows = [wording.cells(row)[1:] for row in of_arm.iter_rows(named=True)]
-        title = f"<h3>{escape(arm)}</h3>" if len(arms) > 1 else ""
-        parts.append(title + table(wording.HEAD[1:], rows))
-    tolerances = [(one.quantity, str(one), one.reason) for one in TOLERANCES]
-    return (
-        f"<p>{escape(wording.answer(compared))}.</p>{''.join(parts)}"
-        f'<p class="note">{escape(wording.note(compared))}.</p>'
-        "<details><summary>Tolerances</summary>"
-        f"{table(('quantity', 'tolerance', 'reason'), tolerances)}"
-        '<p class="note">Percentages are relative to the simulated mean. '
-        f"{escape(INFORMATIONAL)}</p>"
-        "</details>"
-    )
+def _agreement(compared: pl.DataFrame) -> list[Block]:
+    tolerances = [[one.quantity, str(one), one.reason] for one in TOLERANCES]
+    tables: list[Block] = list(wording.tables(compared))
+    if len(tables) > 1:
+        tables = [Section(table.title, [table]) for table in wording.tables(compared)]
+    folded: list[Block] = [
+        text_table(["quantity", "tolerance", "reason"], tolerances),
+        *quiet(f"Percentages are relative to the simulated mean. {INFORMATIONAL}"),
+    ]
+    return [
+        Paragraph(f"{wording.answer(compared)}."),
+        *tables,
+        *quiet(f"{wording.note(compared)}."),
+        Section("Tolerances", folded, folded=True),
+    ]
 
 
-def _figures(overlay: Overlay, arm: str) -> str:
+def _figures(overlay: Overlay, of: str) -> list[Section]:
     """Draw the figures of one arm."""
-    named = "" if len(overlay.scenario.checked.arms) == 1 else f"{escape(arm)}: "
     series = [*reported.over_time(overlay), *reported.round_trips(overlay)]
-    return section(f"{named}Over time", series, NAMES, _SERIES_NOTE) + section(
-        f"{named}Distributions", reported.cdfs(overlay), NAMES
-    )
+    return [
+        page.figures(f"{of}Over time", series, NAMES, _SERIES_NOTE),
+        page.figures(f"{of}Distributions", reported.cdfs(overlay), NAMES),
+    ]
 
 
-def _machine(live: Result) -> str:
+def _machine(live: Result) -> list[Block]:
     """Write the kernel and build of the live runs, and the checks of each run."""
     backend = live.provenance.get("backend", {})
-    facts = [
-        (fact["arm"], str(fact["replication"]), fact["name"], fact["value"], _passed(fact))
+    checks = [
+        [
+            fact["arm"],
+            f"{fact['replication']}",
+            fact["name"],
+            fact["value"],
+            _PASSED[fact["passed"]],
+        ]
         for fact in live.provenance.get("validity", ())
     ]
     items = [(key, str(backend[key])) for key in ("kernel", "version", "commit") if key in backend]
-    if not facts and not items:
-        return ""
-    return (
-        f"<section><h2>Live backend</h2>{table(('item', 'value'), items)}"
-        "<details><summary>Checks of each run</summary>"
-        f"{table(('arm', 'replication', 'check', 'value', 'passed'), facts)}</details></section>"
-    )
+    if not checks and not items:
+        return []
+    columns = ["arm", "replication", "check", "value", "passed"]
+    return [facts(items), Section("Checks of each run", [text_table(columns, checks)], folded=True)]
 
 
-def _passed(fact: dict[str, object]) -> str:
-    return "yes" if fact["passed"] else "no"
+_PASSED = {True: "yes", False: "no"}

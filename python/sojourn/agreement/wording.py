@@ -6,33 +6,38 @@ from typing import Any
 import polars as pl
 
 from sojourn.agreement.comparison import FailedCheck, Verdict
+from sojourn.presentation.model import MISSING, Estimate, Table, Text
 from sojourn.result import formatting
 from sojourn.result.catalogue import Metric, shown
 from sojourn.result.naming import described
 
-HEAD = ("arm", "metric", "simulated", "live", "difference", "tolerance", "verdict")
 # Beside the verdict of an arm with a live run that failed a check.
 INVALID = "[invalid]"
-MISSING = "–"
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
+HEAD = ("metric", "simulated", "live", "difference", "tolerance", "verdict")
+
+
+def tables(compared: pl.DataFrame) -> list[Table]:
+    """Make a table for each arm, which is its title."""
+    found = []
+    for (arm,), rows in compared.group_by("arm", maintain_order=True):
+        cells = [_cells(row) for row in rows.iter_rows(named=True)]
+        found.append(Table(HEAD, cells, f"{arm}"))
+    return found
+
+
+def _cells(row: Mapping[str, Any]) -> list[Text]:
     """Write a row of the table."""
     metric = _metric(row)
     name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
-    change = {
-        "mean": row["difference"],
-        "low": row["low"],
-        "high": row["high"],
-        "significant": False,
-    }
+    change = {"mean": row["difference"], "low": row["low"], "high": row["high"]}
     verdict = row["verdict"] or MISSING
     return [
-        row["arm"],
         name,
-        *(_number(row[side], metric) for side in ("simulated", "live")),
-        formatting.change(change, metric),
-        MISSING if row["tolerance"] is None else f"±{_number(row['tolerance'], metric)}",
+        *(Estimate(row[side], decimals=metric.digits) for side in ("simulated", "live")),
+        formatting.change(change | {"significant": False}, metric),
+        MISSING if row["tolerance"] is None else f"±{row['tolerance']:z.{metric.digits}f}",
         verdict if row["valid"] else f"{verdict} {INVALID}",
     ]
 
@@ -43,10 +48,6 @@ def _metric(row: Mapping[str, Any]) -> Metric:
         return described([row["metric"]])[0]
     declared = (*shown("group"), *shown("application"))
     return next(metric for metric in declared if metric.column == row["metric"])
-
-
-def _number(value: float | None, metric: Metric) -> str:
-    return MISSING if value is None else f"{value:z.{metric.digits}f}"
 
 
 def answer(table: pl.DataFrame) -> str:

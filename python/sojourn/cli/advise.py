@@ -18,15 +18,16 @@ from sojourn.cli.options import Change, DryRun
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.cli.run import with_changes
-from sojourn.cli.tables import print_aligned, print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
+from sojourn.presentation.model import Table
+from sojourn.presentation.terminal import print_aligned, print_note, print_table
 from sojourn.queues.base import texts
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
 from sojourn.result.validity import Severity
-from sojourn.scenario.presets import MARK, Sourced
+from sojourn.scenario.presets import Sourced
 
 
 @command(AdvicePlan, rare=("replications",))
@@ -64,7 +65,7 @@ def advise(
     )
     if dry_run:
         if not output.json:
-            _show_link(asked.access)
+            print_table(wording.link_table(asked.access))
             _show_candidates(asked.compared)
         return session.describe(request)
     if asked.present is not None:
@@ -107,15 +108,7 @@ def _show(advice: Advice, *, device: str, as_json: bool, everything: bool) -> No
 
 def _explain(advice: Advice) -> None:
     """Print every candidate, the rule, the grades and the values of the link."""
-    head = ["configuration", *(metric.heading for metric, _ in wording.MEASURES)]
-    rows = [
-        [
-            wording.marked(advice, one),
-            *(wording.cell(advice, one, *measure) for measure in wording.MEASURES),
-        ]
-        for one in advice.compared
-    ]
-    print_table(head, rows, title=wording.TITLE)
+    print_table(wording.table(advice))
     print_note(f"recommended: {advice.recommended.name}: {advice.reason}.")
     print_note(RULE)
     print()
@@ -123,13 +116,7 @@ def _explain(advice: Advice) -> None:
     for scale in SCALES:
         print_note(f"  {scale.metric.label}: {scale.meaning}. Source: {scale.source}.")
     print()
-    _show_link(advice.question.access)
-
-
-def _show_link(access: Access) -> None:
-    """Print the values of a link and their sources."""
-    title = f"{access.title} ({MARK}: reconstructed or assumed)"
-    print_table(["value", "", "source"], wording.link_rows(access), title=title, words=3)
+    print_table(wording.link_table(advice.question.access))
 
 
 def _before_and_after(advice: Advice) -> None:
@@ -140,7 +127,7 @@ def _before_and_after(advice: Advice) -> None:
         [metric.heading, *(wording.cell(advice, one, metric, scale) for one in shown)]
         for metric, scale in wording.MAIN
     ]
-    print_aligned(head, rows)
+    print_aligned(Table(head, rows))
 
 
 def _notes(advice: Advice, *, everything: bool) -> None:

@@ -1,8 +1,8 @@
 """``sojourn agree``: run a scenario simulated and live, and compare the results."""
 
 import json as js
-import sys
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +12,13 @@ from sojourn.agreement.agreement import scenarios as scenarios_of
 from sojourn.agreement.comparison import TOLERANCES
 from sojourn.arguments import Argument
 from sojourn.arguments.common import OUTPUT, Force, Fresh, Json
-from sojourn.cli import continued, process, session, tables
+from sojourn.cli import continued, process, session
 from sojourn.cli.options import Change, ReportFile, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.run import changed
+from sojourn.presentation.terminal import print_note, print_table
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
 
@@ -144,10 +145,14 @@ def _show(agreement: Agreement, *, as_json: bool) -> None:
             print(js.dumps(_document(agreement), indent=2))
         else:
             answer = wording.answer(agreement.table)
-            tables.print_note(f"Simulated and live: {answer}.")
+            print_note(f"Simulated and live: {answer}.")
             print()
-            _print_tables(agreement)
-            tables.print_note(wording.note(agreement.table))
+            title = f"{agreement.simulated.scenario.checked.name}: simulated and live"
+            found = wording.tables(agreement.table)
+            for table in found:
+                arm = f", {table.title}" if len(found) > 1 else ""
+                print_table(replace(table, title=f"{title}{arm}"))
+            print_note(wording.note(agreement.table))
     for line in wording.failures(agreement.failed_checks):
         say(f"error: {line}")
     named = {check.arm for check in agreement.failed_checks}
@@ -155,21 +160,6 @@ def _show(agreement: Agreement, *, as_json: bool) -> None:
         arms = ", ".join(one for one in agreement.simulated.arms if one in named)
         say(f"error: do not draw conclusions from rows marked {wording.INVALID}: {arms}")
     _say_findings(agreement)
-
-
-def _print_tables(agreement: Agreement) -> None:
-    """Print the table; on a terminal, which may be narrow, one per arm."""
-    name = agreement.simulated.scenario.checked.name
-    rows = [wording.cells(row) for row in agreement.table.iter_rows(named=True)]
-    title = f"{name}: simulated and live"
-    if not sys.stdout.isatty():
-        tables.print_table(wording.HEAD, rows, title=title, words=2)
-        return
-    arms = agreement.simulated.arms
-    for arm in arms:
-        of_arm = [cells for which, *cells in rows if which == arm]
-        of = f", {arm}" if len(arms) > 1 else ""
-        tables.print_table(wording.HEAD[1:], of_arm, title=f"{title}{of}")
 
 
 def _say_findings(agreement: Agreement) -> None:

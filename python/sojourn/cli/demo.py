@@ -7,9 +7,10 @@ from typing import Annotated
 from sojourn.cli import session
 from sojourn.cli.options import REPORT
 from sojourn.cli.plans import command
-from sojourn.cli.tables import print_aligned, print_note
 from sojourn.execute.compare import ComparePlan, access_link
 from sojourn.execute.run import RunPlan
+from sojourn.presentation.model import Table, Text
+from sojourn.presentation.terminal import print_aligned, print_note
 from sojourn.report.answer import LATENCY, UPLOADS, answer
 from sojourn.report.view import view
 from sojourn.result import Result, formatting
@@ -45,7 +46,7 @@ def demo(*, report: Annotated[Path, replace(REPORT, metavar="FILE")] = Path("dem
 def _show(result: Result) -> None:
     """Print one row per queue, and what follows from them."""
     shown = view(result)
-    call = next(one for one in shown.sections if one.name == CALL)
+    call = next(one for one in shown.parts if one.name == CALL)
     columns = [
         (section, metric, heading)
         for section, column, heading in (
@@ -56,7 +57,7 @@ def _show(result: Result) -> None:
         for metric in section.metrics
         if metric.column == column
     ]
-    rows = [
+    rows: list[list[Text]] = [
         [arm, *(section.estimate(arm, metric) for section, metric, _ in columns)]
         for arm in shown.arms
     ]
@@ -67,6 +68,6 @@ def _show(result: Result) -> None:
     )
     print()
     head = ["queue", *(heading for _, _, heading in columns)]
-    print_aligned(head, rows, title=f"means of {runs} ± half the 95 % interval")
+    print_aligned(Table(head, rows, f"means of {runs} ± half the 95 % interval"))
     if sentence := answer(shown, result.validity.error):
         print_note(sentence)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.cli.process import say
-from sojourn.cli.tables import print_note, print_table
 from sojourn.expectations.expectation import (
     Expectation,
     capacities,
@@ -29,6 +28,7 @@ from sojourn.expectations.judging import (
     judge,
     junit,
 )
+from sojourn.presentation.terminal import print_note
 from sojourn.result import Result, derived_files
 from sojourn.result.naming import queued_links
 from sojourn.result.student import LEVEL
@@ -114,38 +114,24 @@ def show(
         return
     titled = f"{title}: {summary(judgements)}"
     order = ("fail", "undecided", "pass") if everything else ("fail", "undecided")
-    shown = [one for verdict in order for one in judgements if one.verdict == verdict]
-    if shown:
-        _print(shown, title=titled)
-    else:
-        print(titled)
+    print(titled)
+    for verdict in order:
+        for one in judgements:
+            if one.verdict == verdict:
+                print_note(_line(one))
     if note := by_chance(judgements):
         print_note(note)
 
 
-def _print(judgements: Sequence[Judgement], *, title: str) -> None:
-    """Print judgements as a table."""
-    has_places = any(one.place for one in judgements)
-    head = ["verdict", "expectation", *(["point"] if has_places else []), "arm"]
-    words = len(head)
-    rows = [
-        [
-            one.verdict,
-            one.expectation.title,
-            *([one.place] if has_places else []),
-            one.arm,
-            "–" if one.measured is None else f"{one.measured:.4g}",
-            "–" if one.required is None else f"{one.expectation.sides[1]} {one.required:.4g}",
-            difference(one) or "–",
-            f"{one.runs}",
-            one.reason,
-        ]
-        for one in judgements
-    ]
-    head += ["measured", "required", "difference", "n", "reason"]
-    if not any(one.reason for one in judgements):
-        head, rows = head[:-1], [row[:-1] for row in rows]
-    print_table(head, rows, title=title, words=words)
+def _line(one: Judgement) -> str:
+    """Write a judgement on one line."""
+    text = (
+        f"{one.verdict}: {one.expectation.title} ({', '.join(filter(None, [one.place, one.arm]))})"
+    )
+    if one.measured is not None and one.required is not None:
+        required = f"{one.expectation.sides[1]} {one.required:.4g}"
+        text += f": measured {one.measured:.4g}, required {required}, difference {difference(one)}"
+    return f"{text}, n = {one.runs}" + (f": {one.reason}" if one.reason else "")
 
 
 def claimed(junit_file: Path | None) -> AbstractContextManager[Path | None]:

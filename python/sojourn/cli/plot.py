@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from sojourn.arguments import Argument, ArgumentError
 from sojourn.arguments.common import ARM, OUTPUT, REPLICATION, SELECTION
-from sojourn.cli import tables
 from sojourn.cli.options import Folder
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
+from sojourn.presentation.model import text_table
+from sojourn.presentation.terminal import print_table
 from sojourn.result import Result, derived_files
 from sojourn.result.naming import described
 from sojourn.sweeps import SweepResult
@@ -88,7 +89,7 @@ def plot(
             if isinstance(result, SweepResult)
             else [(one.name, one.unit, one.meaning) for one in quantities.listed(result, group)]
         )
-        tables.print_table(["metric", "unit", "meaning"], rows, title=f"{folder}", words=3)
+        print_table(text_table(["metric", "unit", "meaning"], rows, f"{folder}"))
         return 0
     file = derived_files.inside(folder, _name(metric, kind)) if out is None else out
     with derived_files.claimed(file, derived_files.FIGURE):

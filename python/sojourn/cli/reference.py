@@ -10,7 +10,8 @@ from sojourn.arguments import Argument
 from sojourn.arguments.common import Json
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
-from sojourn.cli.tables import print_table
+from sojourn.presentation.model import text_table
+from sojourn.presentation.terminal import print_table
 from sojourn.queues import qdisc
 from sojourn.queues.queue_file import catalogued, short
 
@@ -42,7 +43,7 @@ def show(
         print(js.dumps(shown, indent=2))
     elif isinstance(shown, list):
         rows = [[entry["name"], entry["source"], entry["summary"]] for entry in shown]
-        print_table([head, "source", "summary"], rows, title=title, words=3)
+        print_table(text_table([head, "source", "summary"], rows, title))
     else:
         _describe(shown)
 
@@ -75,9 +76,9 @@ def _describe(entry: Entry) -> None:
         for item in parameters
     ]
     head = ["parameter", "unit", "default", "meaning", "range"]
-    print_table(head, rows, title="parameters", words=len(head))
+    print_table(text_table(head, rows, "parameters"))
     rows = [[item["key"], item["provenance"]] for item in parameters]
-    print_table(["parameter", "provenance"], rows, title="provenance", words=2)
+    print_table(text_table(["parameter", "provenance"], rows, "provenance"))
 
 
 def _unit(item: Entry) -> str:
@@ -192,7 +193,7 @@ def doctor(*, json: Json = False) -> int:
         print(js.dumps([asdict(check) for check in found], indent=2))
     else:
         rows = [[one.name, one.finding, one.verdict, one.remedy] for one in found]
-        print_table(HEAD, rows, title="live runs on this machine", words=len(HEAD))
+        print_table(text_table(HEAD, rows, "live runs on this machine"))
     if checks.possible(found):
         say("live runs are possible")
         return 0

@@ -30,7 +30,8 @@ from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.cli.progress import progress_bar, work_of
 from sojourn.cli.session import judged
-from sojourn.cli.tables import print_note, print_table
+from sojourn.presentation.model import Table, text_table
+from sojourn.presentation.terminal import print_note, print_table
 from sojourn.report.answer import FEWEST
 from sojourn.result import Result, budget, derived_files, storage
 from sojourn.scenario import Scenario
@@ -500,7 +501,7 @@ def _show(verdicts: Mapping[str, Any], *, everything: bool) -> None:
     if rows and everything:
         print()
         head = ["claim", "quantity", "published", "measured", "verdict"]
-        print_table(head, rows, title=f"{verdicts['title']}: claims not fully reproduced", words=5)
+        print_table(text_table(head, rows, f"{verdicts['title']}: claims not fully reproduced"))
         print(_NOTE)
     elif rows:
         print_note(
@@ -518,4 +519,4 @@ def _show_totals(records: Sequence[Mapping[str, Any]]) -> None:
     rows = [[one["study"], *(str(one["totals"][name]) for name in names)] for one in records]
     sums = [sum(one["totals"][name] for one in records) for name in names]
     rows.append(["total", *map(str, sums)])
-    print_table(["study", *names], rows, title="claims by verdict", words=1)
+    print_table(Table(["study", *names], rows, "claims by verdict"))

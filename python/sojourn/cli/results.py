@@ -4,7 +4,7 @@ import json as js
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from sojourn._core import DamagedResultError, ScenarioError
 from sojourn.arguments import Argument
@@ -17,7 +17,6 @@ from sojourn.arguments.common import (
     Force,
     Json,
 )
-from sojourn.cli import tables
 from sojourn.cli.options import REPORT, Folder, ReportFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
@@ -25,7 +24,10 @@ from sojourn.cli.session import judged
 from sojourn.exchange import exporting, importing, measurement
 from sojourn.exchange.exporting import ExportPlan
 from sojourn.exchange.measurement import Beside, per_run, products
+from sojourn.presentation import terminal
+from sojourn.presentation.model import Table
 from sojourn.report import measured
+from sojourn.report.page import details
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.page import write_report
@@ -161,7 +163,7 @@ def stats(
     result = Result.load(folder)
     arm = arm or result.arms[0]
     queues = tc_stats.queues(result, arm=arm, replication=replication)
-    tables.show_queues(queues, run=f"arm {arm}, replication {replication}", as_json=tc_json)
+    _show_queues(queues, run=f"arm {arm}, replication {replication}", as_json=tc_json)
     return 0
 
 
@@ -328,16 +330,8 @@ def import_(
             print(js.dumps(found, indent=2))
         else:
             arms = list(dict.fromkeys(one.arm for one in measurements))
-            tables.print_estimates(
-                summary, metrics.metrics_of(runs), arms=arms, title="measured runs"
-            )
-            if not of_applications.is_empty():
-                tables.print_estimates(
-                    of_applications,
-                    measurement.OF_APPLICATIONS,
-                    arms=arms,
-                    title="measured runs: applications",
-                )
+            shown = measured.view("measured runs", arms, runs, applications)
+            terminal.show(details(shown))
             print(_NOTE)
         for note in notes:
             say(f"note: {note}")
@@ -348,3 +342,41 @@ def import_(
             measured.write(Beside(simulated, measurements), report)
             say(f"wrote report to {report}")
     return 0
+
+
+def _show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
+    """Print queue statistics, as :func:`sojourn.result.tc_stats.queues` returns them.
+
+    Parts of a queue and inner queues without any packet are left out of the tables.
+    """
+    if as_json:
+        print(js.dumps(queues, indent=2))
+        return
+    for queue in queues:
+        inner = queue.get("parent")
+        if inner is not None and not queue["packets"] + queue["drops"] + queue["qlen"]:
+            continue
+        rows = [[name, _shown(value)] for name, value in _flat(queue) if name != "options"]
+        kind = queue["kind"] if inner is None else f"{queue['kind']} in {inner}"
+        terminal.print_table(Table(["statistic", "value"], rows, f"{queue['dev']}: {kind} ({run})"))
+
+
+def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Flatten the statistics of parts to names such as ``tins[0].drops``."""
+    flat: list[tuple[str, Any]] = []
+    for name, value in queue.items():
+        if isinstance(value, list):
+            parts = enumerate(value)
+            flat += [
+                (f"{name}[{n}].{key}", x)
+                for n, part in parts
+                if any(part.values())
+                for key, x in part.items()
+            ]
+        else:
+            flat.append((name, value))
+    return flat
+
+
+def _shown(value: float | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,8 @@ from sojourn.cli.options import Change, Everything
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.tables import print_note, print_table
+from sojourn.presentation.model import text_table
+from sojourn.presentation.terminal import print_note, print_table
 from sojourn.queues.base import texts
 from sojourn.result import Result, formatting
 from sojourn.rfc7928_suite.api import (
@@ -156,8 +157,7 @@ def _list() -> None:
         else [number, DISCUSSIONS[number].title, "discussion"]
         for number in NUMBERS
     ]
-    title = "scenarios of RFC 7928"
-    print_table(["number", "title", "section 13"], rows, title=title, words=3)
+    print_table(text_table(["number", "title", "section 13"], rows, "scenarios of RFC 7928"))
 
 
 def _show(report: Rfc7928Report, *, everything: bool) -> None:
@@ -175,19 +175,15 @@ def _show(report: Rfc7928Report, *, everything: bool) -> None:
             for number, one in shown
         ]
         head = ["scenario", "verdict", "comparison", "measured"]
-        print_table(head, rows, title="directions" if everything else "not confirmed", words=4)
+        print_table(text_table(head, rows, "directions" if everything else "not confirmed"))
     if not everything:
         print_note("--all and the report have the measurements of all scenarios")
         return
     for number, found in report.characterisation.measurements.items():
-        head, rows = results(found)
-        title = f"{report.queue}: {number} {DEFINITIONS[number].title}"
-        print_table(head, rows, title=title, words=2)
+        print_table(results(found, f"{report.queue}: {number} {DEFINITIONS[number].title}"))
     for one in report.discussions:
         title = f"{report.queue}: {one.number} {DISCUSSIONS[one.number].title}"
-        print_table(
-            list(one.head), [list(row) for row in one.rows], title=title, words=len(one.head)
-        )
+        print_table(text_table(one.head, one.rows, title))
 
 
 def _document(report: Rfc7928Report) -> dict[str, object]:

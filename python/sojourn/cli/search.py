@@ -19,10 +19,11 @@ from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic
-from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import ExecutionPlan
 from sojourn.execute.shared import keys
 from sojourn.execute.targets import store_of, target
+from sojourn.presentation.model import Table
+from sojourn.presentation.terminal import print_note, print_table
 from sojourn.queues.queue_file import short, toml_with_files
 from sojourn.result.formatting import counted, decimals
 from sojourn.search import adversary as adversaries
@@ -242,22 +243,15 @@ def _show_tune(result: TuneResult, command: str | None) -> None:
             ]
         )
     changes = [f"change of {one.split(' ', 1)[1]}" for one in result.objectives]
-    print_table(
-        ["trial", *result.parameters, "note", *result.objectives, *changes],
-        rows,
-        title=f"{name}: Pareto front, mean [95 % interval] with new seeds",
-        words=2 + len(result.parameters),
-    )
+    columns = ["trial", *result.parameters, "note", *result.objectives, *changes]
+    title = f"{name}: Pareto front, mean [95 % interval] with new seeds"
+    print_table(Table(columns, rows, title, words=2 + len(result.parameters)))
     table = [
         [row["objective"], row["parameter"], estimate(row["importance"], row["low"], row["high"])]
         for row in result.importance.iter_rows(named=True)
     ]
-    print_table(
-        ["objective", "parameter", "importance"],
-        table,
-        title="importance of the parameters (PED-ANOVA), share [95 % interval]",
-        words=2,
-    )
+    title = "importance of the parameters (PED-ANOVA), share [95 % interval]"
+    print_table(Table(["objective", "parameter", "importance"], table, title, words=2))
     _show_states(result, "an objective was not measured")
 
 
@@ -366,11 +360,8 @@ def _show_sensitivity(result: SensitivityResult) -> None:
             [row["parameter"], *(_index(row, index) for index, _ in shown)]
             for row in of_metric.iter_rows(named=True)
         ]
-        print_table(
-            ["parameter", *(heading for _, heading in shown)],
-            rows,
-            title=f"{name}: {metric}, index [95 % interval]",
-        )
+        columns = ["parameter", *(heading for _, heading in shown)]
+        print_table(Table(columns, rows, f"{name}: {metric}, index [95 % interval]"))
         spread = f"{metric}: mean {noise['mean']:.4g}, standard deviation between points "
         spread += f"{noise['deviation']:.3g}"
         if noise["noise"] is None:
@@ -491,12 +482,9 @@ def _show_adversary(result: AdversaryResult) -> None:
         ["as found", estimate(worst.found, worst.found_low, worst.found_high)],
         ["simplified", estimate(*result.regret)],
     ]
-    print_table(
-        ["scenario", "regret"],
-        rows,
-        title=f"{worst.arm} against {worst.against}: regret in {worst.score}, mean [95 % interval] "
-        "with new seeds",
-    )
+    compared = f"{worst.arm} against {worst.against}: regret in {worst.score}"
+    title = f"{compared}, mean [95 % interval] with new seeds"
+    print_table(Table(["scenario", "regret"], rows, title))
     if worst.score == objectives.SCORE:
         factor = objectives.times(worst.regret)
         power = f"the power (goodput / ping p99) of {worst.arm}"

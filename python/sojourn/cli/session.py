@@ -4,7 +4,7 @@ Each run is stored when it ends. The same command, repeated, uses the runs that 
 has stored, and the complete result that the output directory contains already.
 """
 
-import json
+import json as js
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from sojourn import _core
 from sojourn import report as reports
 from sojourn.arguments import Plan
 from sojourn.arguments.common import Force, Json
-from sojourn.cli import continued, expecting, process, tables
+from sojourn.cli import continued, expecting, process
 from sojourn.cli.options import Everything, Out, ReportFile, spell_options
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -23,6 +23,7 @@ from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
+from sojourn.report import printed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
 from sojourn.result.validity import Finding, Severity
 
@@ -124,7 +125,7 @@ def describe(request: RunRequest) -> int:
             "replications": checked.replications,
             "estimate": {**estimate, "refused": None if refused is None else f"{refused}"},
         }
-        print(json.dumps(document, indent=2))
+        print(js.dumps(document, indent=2))
         return _accepted(estimate)
     print(
         f"{_core.printable(checked.name)}: "
@@ -317,8 +318,13 @@ def _show(result: Result, request: RunRequest) -> None:
         measured = [expecting.of_result(result)] if request.expectations else []
         json, everything = request.output.json, request.output.everything
         judgements = expecting.judged(request.expectations, measured) if json else []
-        tables.show(result, as_json=json, everything=everything, judgements=judgements)
-        if not json:
+        if json:
+            expected = (
+                {"expectations": [one.document() for one in judgements]} if judgements else {}
+            )
+            print(js.dumps({**printed.document(result), **expected}, indent=2))
+        else:
+            printed.show(result, everything=everything)
             expecting.show(expecting.judged(request.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")

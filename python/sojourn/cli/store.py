@@ -9,12 +9,13 @@ import typer
 from sojourn import _core
 from sojourn.arguments import Argument
 from sojourn.arguments.common import SELECTION, Json
-from sojourn.cli import tables
 from sojourn.cli.commands import Command, Group
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
 from sojourn.execute import runs
 from sojourn.execute.runs import default_folder
+from sojourn.presentation.model import text_table
+from sojourn.presentation.terminal import print_table
 from sojourn.result.formatting import counted
 
 HEAD = ("scenario", "hash", "commit", "runs", "size", "last stored", "state")
@@ -148,7 +149,7 @@ def list_(*, name: StoreName = None, json: Json = False) -> int:
             for one in scenarios
         ]
         if rows:
-            tables.print_table(HEAD, rows, title=f"run store {where}", words=len(HEAD))
+            print_table(text_table(HEAD, rows, f"run store {where}"))
         else:
             print(f"run store {where}: no runs")
     return 0

@@ -21,11 +21,13 @@ from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic, without_arms
-from sojourn.cli.tables import print_note, print_table
 from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.targets import opened, store_of, target
 from sojourn.expectations.judging import Judgement, Suite, failed
+from sojourn.presentation.model import Columns, Table, Text, text_table
+from sojourn.presentation.terminal import print_note, print_table
 from sojourn.report.answer import LATENCY
+from sojourn.report.view import heading
 from sojourn.result import derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.result.formatting import counted
@@ -286,23 +288,22 @@ def show(
     judgements: Sequence[Judgement] = (),
 ) -> None:
     """Print the points of a sweep with their metrics."""
-    columns = [result.column(name) for name in metrics] if metrics else result.metrics
+    names = [result.column(name) for name in metrics] if metrics else result.metrics
     if as_json:
         expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
-        print(json.dumps({**document(result, columns), **expected}, indent=2))
+        print(json.dumps({**document(result, names), **expected}, indent=2))
         return
-    found = described(columns) if metrics or everything else main_metrics(columns)
+    found = described(names) if metrics or everything else main_metrics(names)
     several = len(result.arms) > 1
     head = [*result.parameters, *(["arm"] if several else []), "n"]
-    words = len(head) - 1
     count = result.runs.select(KEYS).n_unique()
     shown = result.first_points(count if everything else MOST, [metric.column for metric in found])
-    rows = [
+    rows: list[list[Text]] = [
         [
             *(f"{row[path]}" for path in result.parameters),
             *([row["arm"]] if several else []),
             f"{row['n']}",
-            *(_estimate(row, one) for one in found),
+            *(formatting.of_columns(row, one) for one in found),
         ]
         for row in shown.iter_rows(named=True)
     ]
@@ -310,7 +311,8 @@ def show(
         print_note(sentence)
         print()
     title = f"{result.scenario.checked.name}: mean ± half of the 95 % interval"
-    print_table([*head, *(one.heading for one in found)], rows, title=title, words=words)
+    columns: Columns = [*head, *map(heading, found)]
+    print_table(Table(columns, rows, title, words=len(head) - 1))
     if len(rows) < count:
         print_note(f"{count - len(rows)} more rows; --all prints them")
 
@@ -328,7 +330,7 @@ def _range(result: SweepResult, metrics: Sequence[Metric]) -> str:
         names = [f"{path}={row[path]}" for path in result.parameters]
         return ", ".join([*names, *([row["arm"]] if several else [])])
 
-    least, most = (f"{_estimate(row, metric)} ({place(row)})" for row in values)
+    least, most = (f"{formatting.of_columns(row, metric)} ({place(row)})" for row in values)
     unit = f" in {metric.unit}" if metric.unit else ""
     return f"{metric.label}{unit}: from {least} to {most}."
 
@@ -338,7 +340,7 @@ def show_points(planned: PreparedSweep) -> None:
     paths = planned.space.paths
     rows = [[f"{point.values[path]}" for path in paths] for point in planned.points[:MAX_ROWS]]
     name = planned.scenario.checked.name
-    print_table(paths, rows, title=f"{name}: points", words=len(paths))
+    print_table(text_table(paths, rows, f"{name}: points"))
     if len(rows) < len(planned.points):
         print_note(f"{len(planned.points) - len(rows)} more points; --json prints them")
 
@@ -367,8 +369,3 @@ def _with_sampling(manifest: dict[str, Any]) -> dict[str, Any]:
     space = dict(manifest["space"])
     space["sampling"] = space.pop("sample")
     return {**manifest, "space": space}
-
-
-def _estimate(row: dict[str, Any], metric: Metric) -> str:
-    name = metric.column
-    return formatting.estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], metric)

@@ -21,9 +21,9 @@ from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, checked
 from sojourn.plot import quantities
 from sojourn.plot.panels import Kind, View, panel
-from sojourn.presentation import draw
+from sojourn.presentation import draw, latex
 from sojourn.presentation.figure import FEW, Figure, Line, Mark, Panel, Points
-from sojourn.result import Result, derived_files, latex
+from sojourn.result import Result, derived_files
 from sojourn.result.metrics import check_arms
 
 # Programs that can measure text, in the order in which they are tried.

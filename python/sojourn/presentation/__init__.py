@@ -1,1 +1,1 @@
-"""Presentation: figures as values, and their drawings."""
+"""Documents, tables and figures as values, and their renderers."""

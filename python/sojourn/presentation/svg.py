@@ -15,7 +15,6 @@ from matplotlib.backend_bases import GraphicsContextBase, RendererBase
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Bbox, Transform
 
-from sojourn.markup import data_table
 from sojourn.presentation import draw
 from sojourn.presentation.figure import Figure
 
@@ -29,19 +28,6 @@ _NEUTRAL = {draw.INK: "text", draw.GREY: "quiet", draw.GRID: "grid", draw.WHITE:
 _VISIBLE = 0.3
 # A circle has this many vertices in matplotlib.
 _CIRCLE = 26
-
-
-def embedded(figure: Figure, arms: Sequence[str]) -> str:
-    """Write a figure of a page: its title, the drawing, a note, and the data as a table.
-
-    `arms` are the names whose colours and check boxes the page has. Without rows, there is no
-    table: another one of the page has the data.
-    """
-    table = data_table(figure.head, figure.rows) if figure.rows else ""
-    data = f"<details><summary>Data</summary>{table}</details>" if table else ""
-    note = f'<p class="note">{escape(figure.note)}</p>' if figure.note else ""
-    caption = f"<figcaption>{escape(figure.title)}</figcaption>"
-    return f"<figure>{caption}{svg(figure, arms)}{note}{data}</figure>"
 
 
 def svg(figure: Figure, arms: Sequence[str]) -> str:

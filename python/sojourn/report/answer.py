@@ -101,7 +101,7 @@ def _alone(shown: ResultView) -> str | None:
 
 def _clearest(shown: ResultView) -> str | None:
     """Say which of the main metrics differs most, where no latency under load was measured."""
-    runs = min(max(section.runs(arm) for section in shown.sections) for arm in shown.arms)
+    runs = min(max(section.runs(arm) for section in shown.parts) for arm in shown.arms)
     if runs < FEWEST:
         return too_few(runs)
     effects = (
@@ -156,9 +156,7 @@ def _applications(shown: ResultView, arm: str) -> str:
             continue
         if change["n"] < FEWEST:
             continue
-        here, there = (
-            section.estimate(one, metric).split(" ±")[0] for one in (arm, shown.baseline)
-        )
+        here, there = (section.estimate(one, metric).value for one in (arm, shown.baseline))
         unit = f" {metric.unit}" if metric.unit else ""
         if here != there:
             text = f"{section.name}: {metric.label} {here}{unit} instead of {there}{unit}"

@@ -1,10 +1,11 @@
 """The numbers of a result as tables and reports show them, computed once."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
+from sojourn.presentation.model import Column, Columns, Estimate, Named, Table, Text
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.metrics import metrics_of
@@ -15,39 +16,25 @@ MOST = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Part:
     """Estimates of the whole run or of one group, and the differences from the first arm."""
 
     name: str | None
     metrics: Sequence[Metric]
     estimates: Mapping[tuple[str, str], Row]
-    differences: Mapping[tuple[str, str], Row]
+    differences: Mapping[tuple[str, str], Row] = field(default_factory=dict)
 
-    def estimate(self, arm: str, metric: Metric) -> str:
-        """Write a mean with half the width of its interval; ``"–"`` if it was not measured."""
-        row = self.estimates.get((arm, metric.column))
-        return (
-            "–"
-            if row is None
-            else formatting.estimate(row["mean"], row["low"], row["high"], metric)
-        )
+    def estimate(self, arm: str, metric: Metric) -> Estimate:
+        """Return the mean of an arm."""
+        return formatting.estimate(self.estimates.get((arm, metric.column)), metric)
+
+    def change(self, arm: str, metric: Metric) -> Estimate:
+        """Return the difference of an arm from the first one."""
+        return formatting.change(self.differences.get((arm, metric.column)), metric)
 
     def label(self, metric: Metric) -> str:
         """Return the heading of a metric, prefixed with the name of the group if there is one."""
         return metric.heading if self.name is None else f"{self.name}: {metric.heading}"
-
-    def estimates_of(self, arm: str) -> list[str]:
-        """Write the means of an arm."""
-        return [self.estimate(arm, metric) for metric in self.metrics]
-
-    def row(self, arms: Sequence[str], metric: Metric) -> list[str]:
-        """Write the means of a metric in some arms."""
-        return [self.estimate(arm, metric) for arm in arms]
-
-    def changes_of(self, arm: str) -> list[str]:
-        """Write the differences of an arm from the first one."""
-        rows = [(self.differences.get((arm, metric.column)), metric) for metric in self.metrics]
-        return ["–" if row is None else formatting.change(row, metric) for row, metric in rows]
 
     def effect(self, metric: Metric, others: Sequence[str]) -> float | None:
         """Compute the largest relative difference of an arm from the first one.
@@ -85,13 +72,15 @@ class ResultView:
 
     title: str
     arms: Sequence[str]
-    whole: Section
-    groups: Sequence[Section]
-    classes: Sequence[Section]
-    applications: Sequence[Section]
+    whole: Part
+    groups: Sequence[Part] = ()
+    classes: Sequence[Part] = ()
+    applications: Sequence[Part] = ()
+    # All arms of the scenario, if some have no finished run.
+    every: Sequence[str] = ()
 
     @property
-    def sections(self) -> Sequence[Section]:
+    def parts(self) -> Sequence[Part]:
         """The whole run, the groups, the classes and the applications."""
         return (self.whole, *self.groups, *self.classes, *self.applications)
 
@@ -105,6 +94,52 @@ class ResultView:
         """The arms that are compared with the first one."""
         return self.arms[1:]
 
+    def name(self, arm: str) -> Named:
+        """Return the name of an arm in the colour of its figures."""
+        return Named(arm, (self.every or self.arms).index(arm))
+
+    def main(self) -> Table:
+        """Make a table of the metrics that matter most, with a row per arm."""
+        ranked = self.ranked()[:MOST]
+        columns = [Column(section.label(one), one.definition) for section, one in ranked]
+        rows: list[list[Text]] = [
+            [self.name(arm), *(section.estimate(arm, one) for section, one in ranked)]
+            for arm in self.arms
+        ]
+        return Table(["arm", *columns], rows, f"{self.title}: {self.measured}")
+
+    def means(self, sections: Sequence[Part], what: str = "", *, title: str = "") -> Table:
+        """Make a table with a row per arm or, if they are called `what`, per section and arm."""
+        rows: list[list[Text]] = [
+            [
+                *([str(section.name)] if what else []),
+                self.name(arm),
+                f"{runs}",
+                *(section.estimate(arm, metric) for metric in sections[0].metrics),
+            ]
+            for section in sections
+            for arm in self.arms
+            if (runs := section.runs(arm))
+        ]
+        return _table(sections, [what, "arm", "n"], rows, title)
+
+    def changes(self, sections: Sequence[Part], what: str = "", *, title: str = "") -> Table:
+        """Make a table of the differences from the first arm, as :meth:`means` does."""
+        rows: list[list[Text]] = [
+            [
+                *([str(section.name)] if what else []),
+                self.name(arm),
+                f"{pairs}",
+                *(section.change(arm, metric) for metric in sections[0].metrics),
+            ]
+            for section in sections
+            for arm in self.others
+            if (pairs := section.pairs(arm))
+        ]
+        of = f"{title}: " if title else ""
+        titled = f"{of}difference from {self.baseline}, paired by replication"
+        return _table(sections, [what, "arm", "n"], rows, titled)
+
     @property
     def measured(self) -> str:
         """What a number of a table is, such as ``"means of 10 runs ± half the 95 % interval"``."""
@@ -114,7 +149,7 @@ class ResultView:
         counted = " to ".join(dict.fromkeys(f"{of(runs)}" for of in (min, max)))
         return f"means of {counted} runs ± half the 95 % interval"
 
-    def ranked(self) -> list[tuple[Section, Metric]]:
+    def ranked(self) -> list[tuple[Part, Metric]]:
         """Order the metrics by their role, then by what they differ between arms.
 
         Metrics that do not differ between arms are left out if others do, and so are the values of
@@ -123,7 +158,7 @@ class ResultView:
         found = []
         seen = set()
         applications = {id(section) for section in self.applications}
-        for section in self.sections:
+        for section in self.parts:
             for metric in section.metrics:
                 rows = (section.estimates.get((arm, metric.column)) for arm in self.arms)
                 means = tuple(row and row["mean"] for row in rows)
@@ -138,11 +173,24 @@ class ResultView:
         return [(section, metric) for *_, section, metric in sorted(kept, key=itemgetter(1))]
 
 
+def _table(
+    sections: Sequence[Part], lead: Sequence[str], rows: Sequence[Sequence[Text]], title: str
+) -> Table:
+    names = [name for name in lead if name]
+    columns: Columns = [*names, *(heading(metric) for metric in sections[0].metrics)]
+    return Table(columns, rows, title, words=len(names) - 1, lead=len(names) - 1)
+
+
+def heading(metric: Metric) -> Column:
+    """Return the heading of a column of a metric."""
+    return Column(metric.heading, metric.definition)
+
+
 def view(result: Result) -> ResultView:
     """Compute every number that tables and reports show."""
     runs = result.table()
     arms = runs["arm"].unique(maintain_order=True).to_list()
-    whole = Section(
+    whole = Part(
         name=None,
         metrics=metrics_of(runs),
         estimates=_by_metric(result.summary().iter_rows(named=True)),
@@ -157,6 +205,7 @@ def view(result: Result) -> ResultView:
     return ResultView(
         title=result.scenario.checked.name,
         arms=arms,
+        every=result.arms,
         whole=whole,
         groups=[_with(section, present) for section in groups],
         classes=[one for one in _sections(result, arms, "class") if _had_packets(one)],
@@ -167,25 +216,25 @@ def view(result: Result) -> ResultView:
     )
 
 
-def _had_packets(section: Section) -> bool:
+def _had_packets(section: Part) -> bool:
     """Whether a packet entered the class in any run."""
     counted = {"sent_mbit_per_s", "drops", "marks"}
     return any(row["mean"] > 0 for (_, name), row in section.estimates.items() if name in counted)
 
 
-def _with(section: Section, columns: Container[str]) -> Section:
+def _with(section: Part, columns: Container[str]) -> Part:
     """Leave out the metrics that are not in `columns`."""
     return replace(
         section, metrics=[metric for metric in section.metrics if metric.column in columns]
     )
 
 
-def _sections(result: Result, arms: Sequence[str], by: By) -> list[Section]:
+def _sections(result: Result, arms: Sequence[str], by: By) -> list[Part]:
     """Return one section per group."""
     summary = result.summary(by)
     differences = {arm: result.difference(arms[0], arm, by) for arm in arms[1:]}
     return [
-        Section(
+        Part(
             name=group,
             metrics=shown(by),
             estimates=_by_metric(summary.filter(group=group).iter_rows(named=True)),

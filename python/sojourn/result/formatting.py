@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
+from sojourn.presentation.model import Estimate
 from sojourn.result.catalogue import Metric
 
 # More decimals have no meaning in network measurements.
@@ -84,44 +87,25 @@ def _places(half_width: float, metric: Metric) -> int:
     return places if metric.unit else min(places, metric.digits)
 
 
-def estimate(mean: float | None, low: float | None, high: float | None, metric: Metric) -> str:
-    """Write a mean with half the width of its interval."""
-    if mean is None:
-        return "–"
-    half = 0.0 if low is None or high is None else (high - low) / 2.0
-    if low is None:
-        return f"{mean:z.{metric.digits}f}"
-    places = _places(half, metric)
-    return f"{mean:z.{places}f} ±{half:.{places}f}"
+def estimate(row: Mapping[str, Any] | None, metric: Metric) -> Estimate:
+    """Return a mean and its interval with the digits of its uncertainty."""
+    if row is None or row["mean"] is None:
+        return Estimate(None)
+    low, high = row["low"], row["high"]
+    places = metric.digits if low is None or high is None else _places((high - low) / 2.0, metric)
+    return Estimate(row["mean"], low, high, places)
 
 
-def interval(low: float | None, high: float | None, metric: Metric) -> str:
-    """Write an interval, such as ``"9.09 to 9.15"``; empty if there is none."""
-    if low is None or high is None:
-        return ""
-    half = (high - low) / 2.0
-    places = _places(half, metric)
-    return f"{low:z.{places}f} to {high:z.{places}f}"
+def of_columns(row: Mapping[str, Any], metric: Metric) -> Estimate:
+    """Return the mean of a metric from a row that has it in a column, beside the ends."""
+    ends = {"mean": "", "low": "_low", "high": "_high"}
+    return estimate({key: row[f"{metric.column}{end}"] for key, end in ends.items()}, metric)
 
 
-def change(row: Mapping[str, float | None], metric: Metric) -> str:
-    """Write a paired difference with its sign and interval, such as ``"−68* [−72, −64]"``.
+def change(row: Mapping[str, Any] | None, metric: Metric) -> Estimate:
+    """Return a paired difference, such as ``"−68* [−72, −64]"``.
 
     The star marks an interval that excludes 0, unless the value rounds to 0.
     """
-    mean, low, high = row["mean"], row["low"], row["high"]
-    if mean is None:
-        return "–"
-    if low is None or high is None:
-        return _signed(mean, metric.digits)
-    half = (high - low) / 2.0
-    places = _places(half, metric)
-    text = _signed(mean, places)
-    star = "*" if row["significant"] and text[0] in "+−" else ""
-    return f"{text}{star} [{_signed(low, places)}, {_signed(high, places)}]"
-
-
-def _signed(value: float, places: int) -> str:
-    """Write a number with its sign; a value that rounds to 0 has none."""
-    text = f"{value:+.{places}f}"
-    return (text if any(digit in "123456789" for digit in text) else text[1:]).replace("-", "−")
+    found = estimate(row, metric)
+    return replace(found, signed=True, clear=row is not None and row["significant"])

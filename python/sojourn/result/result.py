@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import polars as pl
 
-from sojourn import _core, markup
+from sojourn import _core
 from sojourn.arguments import ArgumentError, checked, replaceable
 from sojourn.arguments.common import MaxBytes
 from sojourn.deferred import Deferred
-from sojourn.result import latex, metrics, notebook, stationarity
-from sojourn.result.catalogue import By, shown
+from sojourn.result import latex, metrics, stationarity
+from sojourn.result.catalogue import By
 from sojourn.result.tables import ResultTables
 from sojourn.result.validity import Evidence, Validity, assess, setups, sparse
 from sojourn.scenario import Link, Scenario
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Drawing needs results, not the other way round, and matplotlib is slow to import.
 _FIGURES = Deferred("sojourn.plot.figures")
+_REPORT = Deferred("sojourn.report.page")
 _PACKET = Deferred("sojourn.plot.packet")
 # Few users need it.
 _WHY = Deferred("sojourn.result.why")
@@ -566,23 +567,7 @@ class Result(ResultTables):
 
     def _repr_html_(self) -> str:
         """Return the verdict and every summary as HTML, for notebooks."""
-        checked = self.scenario.checked
-        runs = markup.paragraph(f"{self.finished} of {self.total} runs", strong=checked.name)
-        # Without traffic, a class has nothing to show.
-        classes = self.summary("class").filter((pl.col("mean") > 0).any().over("group"))
-        groups = (
-            (("Traffic groups", "group"), self.summary("group"), shown("group")),
-            (("Classes of queues", "class"), classes, shown("class")),
-            (("Applications", "group"), self.summary("application"), shown("application")),
-        )
-        return "".join(
-            [
-                runs,
-                self.validity._repr_html_(),
-                notebook.of_runs(self.summary(), metrics.metrics_of(self.table()), self.arms),
-                *(notebook.of_groups(*group, self.arms) for group in groups),
-            ]
-        )
+        return str(_REPORT.fragment(self))
 
     def __repr__(self) -> str:
         """Return the name of the scenario and the number of finished runs."""

@@ -10,6 +10,8 @@ from sojourn.arguments import ArgumentError
 from sojourn.execute.run import run as run_scenario
 from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Measured, judge
+from sojourn.presentation.figure import Figure
+from sojourn.presentation.model import Markup
 from sojourn.result import Result, metrics
 from sojourn.rfc7928_suite.definitions import (
     DEFINITIONS,
@@ -99,7 +101,7 @@ class Characterisation:
     tested: QueueUnderTest
     form: Form
     measurements: dict[str, list[Measurement]] = field(default_factory=dict)
-    figures: dict[str, list[str]] = field(default_factory=dict)
+    figures: dict[str, list[Figure | Markup]] = field(default_factory=dict)
 
     @property
     def checked(self) -> Iterator[tuple[str, Checked]]:
@@ -145,7 +147,7 @@ def characterise(
     built: dict[str, list[Case]],
     *,
     runner: Runner = run_scenario,
-    drawn: Callable[[Result, Measurement], list[str]] | None = None,
+    drawn: Callable[[Result, Measurement], list[Figure | Markup]] | None = None,
 ) -> Characterisation:
     """Run scenarios and compute their metrics."""
     found = Characterisation(tested=tested, form=form)

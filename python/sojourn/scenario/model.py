@@ -12,10 +12,11 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from sojourn import _core, markup
+from sojourn import _core
 from sojourn.arguments import ArgumentError
 from sojourn.document import Table, check, needs, plain
 from sojourn.errors import invalid
+from sojourn.presentation import html, model
 from sojourn.queues.base import AnyQueue, queues_in, warn_of_queues
 from sojourn.scenario.files import read_scenario, split, with_queue_files
 from sojourn.scenario.link import Link
@@ -177,12 +178,14 @@ class Scenario:
             "arm": [(arm["name"], arm["set"]) for arm in document.get("arms", [])],
         }
         tables = [
-            markup.table([kind, "parameters"], [[name, _settings(part)] for name, part in named])
+            model.Table(
+                [kind, "parameters"], [[name, _settings(part)] for name, part in named], words=2
+            )
             for kind, named in parts.items()
             if named
         ]
-        head = markup.paragraph(f"{times}; {runs}", strong=checked.name)
-        return head + "".join(tables)
+        head: model.Text = [model.Styled(checked.name), f" {times}; {runs}"]
+        return html.fragment([model.Paragraph(head), *tables])
 
     @property
     def runs(self) -> int:

@@ -14,8 +14,8 @@ import polars as pl
 
 from sojourn import _core, files
 from sojourn.arguments import OutputError
+from sojourn.presentation.latex import escaped
 from sojourn.result import Result, derived_files
-from sojourn.result.latex import escaped
 from sojourn.result.validity import Severity
 from sojourn.studies import record, runtime, wording
 from sojourn.studies.study import Scale

@@ -1,6 +1,8 @@
 """Words and numbers for recorded verdicts: in terminals, READMEs and pages."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from sojourn.result.formatting import counted as counted_runs
@@ -21,7 +23,13 @@ _COMPARED = {"at_least": "≥", "at_most": "≤"}
 _BESIDE = {"above": "above", "below": "below", "differs": "differs from"}
 # Distances from published numbers that are counted, and what rounding adds to them.
 SHARES = (0.05, 0.10, 0.25)
+CLOSE = 0.10
 ROUNDING = 1e-5
+LEGEND = (
+    "Measured values are means over runs ± half the width of their 95 % interval; × marks the "
+    "ratio of two means. Above, below and differs from require a significant difference (t test, "
+    "5 %)."
+)
 
 
 def number(value: float | None) -> str:
@@ -151,6 +159,69 @@ def counted(totals: Mapping[str, int]) -> str:
     return f"{text}; {', '.join(others)}" if others else text
 
 
+def answer(record: Mapping[str, Any]) -> str:
+    """Say in a sentence how close the numbers are, and how often the order of queues is kept.
+
+    Examples
+    --------
+    >>> line = {"relation": "equals", "weaker": False, "value": 2.0, "compared": 2.1}
+    >>> answer({"claims": [{"lines": [line | {"reference": "x"}]}], "totals": {}})
+    '1 of 1 published numbers and ratios are met within 10 %.'
+    """
+    found = closeness(record["claims"])
+    clauses = []
+    if found["numbers"]:
+        clauses.append(
+            f"{found['close']} of {found['numbers']} published numbers and ratios are met within "
+            f"{CLOSE:.0%}".replace("%", " %")
+        )
+    if found["pairs"]:
+        clauses.append(
+            f"the published order is kept in {found['kept']} of {found['pairs']} pairs of queues"
+        )
+    text = "; ".join(clauses) or counted(record["totals"])
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def closeness(claims: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Count published numbers, those met within 10 %, pairs of queues, and those in their order.
+
+    Pairs are those of a condition that states an order, and arms with published values of the same
+    metric that differ by more than the tolerances.
+    """
+    lines = [line for claim in claims for line in claim["lines"] if not line["weaker"]]
+    off = _distances(lines)
+    orders = [
+        (line["mean"] > line["reference_mean"]) == (line["relation"] == "above")
+        for line in lines
+        if line["relation"] in {"above", "below"}
+        and None not in (line["mean"], line["reference_mean"])
+    ]
+    families: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
+    for line in lines:
+        if line["relation"] == "equals" and not line["reference"] and line["mean"] is not None:
+            key = line["scenario"], line["group"] or "", line["metric"]
+            families.setdefault(key, {})[line["arm"]] = line
+    for family in families.values():
+        for one, other in combinations(family.values(), 2):
+            if abs(one["value"] - other["value"]) > one["tolerance"] + other["tolerance"]:
+                orders.append((one["value"] > other["value"]) == (one["mean"] > other["mean"]))
+    close = sum(share <= CLOSE + ROUNDING for share in off)
+    return Counter(numbers=len(off), close=close, pairs=len(orders), kept=sum(orders))
+
+
+def _distances(lines: Iterable[Mapping[str, Any]]) -> list[float]:
+    """Compute how far measured numbers are from published ones, as shares."""
+    return [
+        abs(line["compared"] / line["value"] - 1)
+        for line in lines
+        if line["relation"] == "equals"
+        and not line["weaker"]
+        and line["value"]
+        and line["compared"] is not None
+    ]
+
+
 def distances(claims: Iterable[Mapping[str, Any]]) -> str:
     """Say how far measured numbers are from published ones, whatever their tolerances.
 
@@ -162,15 +233,7 @@ def distances(claims: Iterable[Mapping[str, Any]]) -> str:
     >>> distances([{"lines": [{**line, "relation": "above"}]}])
     ''
     """
-    off = [
-        abs(line["compared"] / line["value"] - 1)
-        for claim in claims
-        for line in claim["lines"]
-        if line["relation"] == "equals"
-        and not line["weaker"]
-        and line["value"]
-        and line["compared"] is not None
-    ]
+    off = _distances(line for claim in claims for line in claim["lines"])
     if not off:
         return ""
     met = [sum(one <= share + ROUNDING for one in off) for share in SHARES]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,26 @@ import polars as pl
 
 from sojourn import _core, report
 from sojourn.arguments import checked
-from sojourn.report.page import head, legend_of, section, style_of
-from sojourn.report.script import Heading, Value, element, sortable, sorting
+from sojourn.presentation import html as writer
+from sojourn.presentation.model import (
+    Block,
+    Code,
+    Columns,
+    Document,
+    Estimate,
+    Keyed,
+    Legend,
+    Note,
+    Paragraph,
+    Section,
+    Styled,
+    Table,
+    Text,
+    facts,
+    quiet,
+)
+from sojourn.report import page as pages
+from sojourn.report.view import heading
 from sojourn.result import Result, derived_files, formatting
 from sojourn.result.catalogue import Metric
 from sojourn.sweeps import comparisons, panels
@@ -30,29 +47,28 @@ _WORDS = {True: "yes", False: "no", None: "–"}
 
 def html(result: SweepResult) -> str:
     """Write a report."""
-    name = escape(result.scenario.checked.name)
-    digest = result.manifest_sha256
-    about = "" if digest is None else f'<meta name="sojourn-manifest" content="{digest}">\n'
-    script = sorting()
     metrics = main_metrics(result.metrics)
     of = panels.layout(result)
     what, lines = panels.legend(result, of)
-    return f"""{head(f"{name}: sweep", style_of(lines or [""]), about, script)}<body>
-<header>
-<h1>{name}</h1>
-<p class="note">{escape(_subtitle(result))}</p>
-</header>
-{_incomplete(result)}
-{_best(result, metrics)}
-{legend_of(lines, what) if lines else ""}
-{_figures(result, metrics, of, lines or [""])}
-{_differences(result, metrics)}
-{_points(result, metrics)}
-{_provenance(result)}
-{element(script)}
-</body>
-</html>
-"""
+    digest = result.manifest_sha256
+    stopped = "The sweep was interrupted: points and replications are missing."
+    document = Document(
+        title=result.scenario.checked.name,
+        head=[Paragraph(_subtitle(result), quiet=True)],
+        content=[
+            *([] if result.complete else [Note("Incomplete", [Paragraph(stopped)])]),
+            Section("Best points", _best(result, metrics)),
+            *([Legend(lines, what)] if lines else []),
+            *(_figures(result, metric, of, lines or [""]) for metric in metrics),
+            *_differences(result, metrics),
+            _points(result, metrics),
+            _provenance(result),
+        ],
+        names=lines or [""],
+        meta={} if digest is None else {"sojourn-manifest": digest},
+        is_sortable=True,
+    )
+    return writer.page(document)
 
 
 def write(result: SweepResult, path: str | Path) -> None:
@@ -60,8 +76,7 @@ def write(result: SweepResult, path: str | Path) -> None:
     if result.runs.is_empty():
         message = "no run of the sweep has finished; a report requires at least one"
         raise _core.ResultError(message)
-    derived_files.check_report(Path(path))
-    derived_files.write(path, html(result).encode(), result.manifest_sha256)
+    pages.save(html(result), path, result.manifest_sha256)
 
 
 def _subtitle(result: SweepResult) -> str:
@@ -75,44 +90,30 @@ def _subtitle(result: SweepResult) -> str:
     )
 
 
-def _incomplete(result: SweepResult) -> str:
-    if result.complete:
-        return ""
-    return (
-        '<section class="validity weak"><h2>Incomplete</h2><p>The sweep was interrupted: points '
-        "and replications are missing.</p></section>"
-    )
-
-
 def _figures(
-    result: SweepResult, metrics: Sequence[Metric], of: panels.Layout, lines: Sequence[str]
-) -> str:
-    parts = []
-    for metric in metrics:
-        curves, more = panels.multiples(result, metric, of)
-        maps, more_maps = panels.heat_maps(result, metric, of)
-        note = f"Points are means over runs; bars are their 95 % {result.interval}s."
-        if of.sampled:
-            note = "Each dot is the mean of a sample over its runs."
-        hidden = [
-            formatting.counted(number, what)
-            for number, what in ((more, "panel"), (more_maps, "heat map"))
-            if number
-        ]
-        if hidden:
-            note += (
-                f" Not shown: {' and '.join(hidden)}; SweepResult.lines and heatmap draw any of "
-                "them."
-            )
-        title = f"{metric.label[0].upper()}{metric.label[1:]}"
-        parts.append(section(escape(title), [*curves, *maps], lines, note))
-    return "\n".join(parts)
+    result: SweepResult, metric: Metric, of: panels.Layout, lines: Sequence[str]
+) -> Section:
+    curves, more = panels.multiples(result, metric, of)
+    maps, more_maps = panels.heat_maps(result, metric, of)
+    note = f"Points are means over runs; bars are their 95 % {result.interval}s."
+    if of.sampled:
+        note = "Each dot is the mean of a sample over its runs."
+    hidden = [
+        formatting.counted(number, what)
+        for number, what in ((more, "panel"), (more_maps, "heat map"))
+        if number
+    ]
+    if hidden:
+        left = " and ".join(hidden)
+        note += f" Not shown: {left}; SweepResult.lines and heatmap draw any of them."
+    title = f"{metric.label[0].upper()}{metric.label[1:]}"
+    return pages.figures(title, [*curves, *maps], lines, note)
 
 
-def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
+def _best(result: SweepResult, metrics: Sequence[Metric]) -> list[Block]:
     """Write the best points of each metric for which larger or smaller is better."""
     count = result.points.height
-    parts = []
+    parts: list[Block] = []
     for metric in metrics:
         largest = _LARGEST.get(metric.unit)
         if largest is None or count == 1:
@@ -120,49 +121,34 @@ def _best(result: SweepResult, metrics: Sequence[Metric]) -> str:
         table = result.best(metric.column, largest=largest, count=_BEST)
         if table.is_empty():
             continue
-        rows = []
-        own = _of_estimates(metric, table)
-        ends = (table[f"difference{end}"].to_list() for end in ("_low", "_high"))
-        of_differences = _of_column(metric, zip(*ends, strict=True))
-        for row in table.iter_rows(named=True):
-            change = {key: row[f"difference{end}"] for key, end in _ENDS.items()}
-            rows.append(
-                [
-                    *_place(result, row),
-                    _estimated(row, own),
-                    _changed(change | {"significant": None}, of_differences),
-                    Value(_WORDS[row["may_be_best"]]),
-                ]
-            )
-        side = "largest" if largest else "smallest"
-        headings = [
-            *_headings(result),
-            Heading(metric.heading, metric.definition),
-            Heading("difference from the first"),
-            Heading("may be the best"),
+        names = metric.column, "difference"
+        means, changes = (_estimates(table, name, metric.digits) for name in names)
+        rows = [
+            [*_place(result, row), mean, replace(change, signed=True), _WORDS[row["may_be_best"]]]
+            for row, mean, change in zip(table.iter_rows(named=True), means, changes, strict=True)
         ]
-        title = f"Points with the {side} {metric.label}"
-        parts.append(f"<h3>{escape(title)}</h3>{sortable(title, headings, rows)}")
-    if not parts:
-        return ""
-    return (
-        f'<section><h2>Best points</h2>{"".join(parts)}<p class="note">Differences are paired by '
-        f"replication. Their intervals are those of Bonferroni for all pairs of {count} points and "
-        "arms: all of them are correct with a probability of at least 95 %. With the same "
-        "probability, the best point is among those that may be the best, which no other point "
-        "exceeds in a one-sided test (Edwards and Hsu, 1983); the table may not show all of "
-        "them.</p></section>"
+        columns = [*_headings(result), heading(metric), "difference from the first"]
+        title = f"Points with the {'largest' if largest else 'smallest'} {metric.label}"
+        parts.append(Section(title, [_sortable([*columns, "may be the best"], rows, title)]))
+    note = (
+        "Differences are paired by replication. Their intervals are those of Bonferroni for all "
+        f"pairs of {count} points and arms: all of them are correct with a probability of at least "
+        "95 %. With the same probability, the best point is among those that may be the best, "
+        "which no other point exceeds in a one-sided test (Edwards and Hsu, 1983); the table may "
+        "not show all of them."
     )
+    return [*parts, *quiet(note)] if parts else []
 
 
-_ENDS = {"mean": "", "low": "_low", "high": "_high"}
+def _sortable(columns: Columns, rows: Sequence[Sequence[Text]], title: str) -> Table:
+    return Table(columns, rows, title, kind="sortable")
 
 
-def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
+def _differences(result: SweepResult, metrics: Sequence[Metric]) -> list[Section]:
     """Write the paired differences of arms from the first one at each point."""
     baseline, *others = result.arms
     if not others:
-        return ""
+        return []
     columns = [metric.column for metric in metrics]
     keys = ["point", *result.parameters, "replication"]
     first = result.runs.filter(pl.col("arm") == baseline).select("point", "replication", *columns)
@@ -179,24 +165,21 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
     count = sum(one.significant is not None for one in found)
     chosen = sum(bool(one.significant) for one in found)
     width = max(len(columns), 1)
-    written = [
-        _of_column(metric, ((one.low, one.high) for one in found[column::width]))
-        for column, metric in enumerate(metrics)
-    ]
+    changes = []
+    for column, metric in enumerate(metrics):
+        of = found[column::width]
+        places = _decimals(((one.low, one.high) for one in of), metric.digits)
+        changes.append(
+            [
+                Estimate(one.mean, one.low, one.high, places, signed=True, clear=one.significant)
+                for one in of
+            ]
+        )
     cells = [
-        [
-            *_place(result, row),
-            *(
-                _changed(_row(change), metric)
-                for change, metric in zip(
-                    found[place * width : (place + 1) * width], written, strict=True
-                )
-            ),
-        ]
+        [*_place(result, row), *(column[place] for column in changes)]
         for place, row in enumerate(rows[:_MOST_ROWS])
     ]
     title = f"Difference from {baseline}"
-    heads = [*_headings(result), *(Heading(one.heading, one.definition) for one in metrics)]
     note = (
         f"Means of paired differences. * marks {chosen} of {count} differences, selected so that "
         f"at most 5 % of the marked ones, {comparisons.ERRORS * chosen:.1f}, are expected to be "
@@ -204,29 +187,25 @@ def _differences(result: SweepResult, metrics: Sequence[Metric]) -> str:
         "and Yekutieli, 2005). If all differences were really zero, "
         f"unadjusted 95 % intervals would mark about {comparisons.ERRORS * count:.1f} of them."
     )
-    return (
-        f"<section><h2>{escape(title)}</h2>{sortable(title, heads, cells)}"
-        f'<p class="note">{escape(note)}{_cut(len(rows))}</p></section>'
-    )
+    table = _sortable([*_headings(result), *map(heading, metrics)], cells, title)
+    return [Section(title, [table, *quiet(f"{note}{_cut(len(rows))}")])]
 
 
-def _points(result: SweepResult, metrics: Sequence[Metric]) -> str:
+def _points(result: SweepResult, metrics: Sequence[Metric]) -> Section:
     """Write the means of all points."""
-    heads = [*_headings(result), *(Heading(one.heading, one.definition) for one in metrics)]
     table = result.points.head(_MOST_ROWS)
-    written = [_of_estimates(metric, table) for metric in metrics]
+    means = [_estimates(table, metric.column, metric.digits) for metric in metrics]
     rows = [
-        [*_place(result, row), *(_estimated(row, metric) for metric in written)]
-        for row in table.iter_rows(named=True)
+        [*_place(result, row), *(column[place] for column in means)]
+        for place, row in enumerate(table.iter_rows(named=True))
     ]
     note = (
         f"Means over n runs; below each, its own 95 % {result.interval}. Click a heading to sort "
         "the table (requires scripts)."
     )
-    return (
-        f"<section><h2>All points</h2>{sortable('All points', heads, rows)}"
-        f'<p class="note">{note}{_cut(result.points.height)}</p></section>'
-    )
+    title = "All points"
+    written = _sortable([*_headings(result), *map(heading, metrics)], rows, title)
+    return Section(title, [written, *quiet(f"{note}{_cut(result.points.height)}")])
 
 
 def _cut(rows: int) -> str:
@@ -235,59 +214,35 @@ def _cut(rows: int) -> str:
     return f" {more} more rows are in points.parquet." if more > 0 else ""
 
 
-def _headings(result: SweepResult) -> list[Heading]:
+def _headings(result: SweepResult) -> Columns:
     several = len(result.arms) > 1
-    names = [*result.parameters, *(["arm"] if several else []), "n"]
-    return [Heading(name) for name in names]
+    return [*result.parameters, *(["arm"] if several else []), "n"]
 
 
-def _place(result: SweepResult, row: dict[str, Any]) -> list[Value]:
+def _place(result: SweepResult, row: dict[str, Any]) -> list[Text]:
     """Write the cells of a row before its metrics."""
-    values = [Value(f"{row[path]}", panels.sort_key(row[path])) for path in result.parameters]
-    arm = [Value(row["arm"])] if len(result.arms) > 1 else []
-    return [*values, *arm, Value(f"{row['n']}", row["n"])]
+    values = [Keyed(f"{row[path]}", panels.sort_key(row[path])) for path in result.parameters]
+    arm = [row["arm"]] if len(result.arms) > 1 else []
+    return [*values, *arm, Keyed(f"{row['n']}", row["n"])]
 
 
-def _of_column(metric: Metric, intervals: Iterable[tuple[float | None, float | None]]) -> Metric:
-    """Return a metric with equal digits for a column: those of its narrowest interval.
-
-    There are at most as many as for values without an interval.
-    """
+def _decimals(intervals: Iterable[tuple[float | None, float | None]], most: int) -> int:
+    """Return the digits of a column: those of its narrowest interval, at most `most`."""
     halves = [
         (high - low) / 2.0
         for low, high in intervals
         if low is not None and high is not None and high > low
     ]
-    places = max(map(formatting.decimals, halves), default=metric.digits)
-    return replace(metric, digits=min(places, metric.digits))
+    return min(max(map(formatting.decimals, halves), default=most), most)
 
 
-def _of_estimates(metric: Metric, table: pl.DataFrame) -> Metric:
-    ends = (table[f"{metric.column}{end}"].to_list() for end in ("_low", "_high"))
-    return _of_column(metric, zip(*ends, strict=True))
-
-
-def _estimated(row: dict[str, Any], metric: Metric) -> Value:
-    """Write a mean and its interval with the digits of the column."""
-    mean, *ends = (row[f"{metric.column}{end}"] for end in ("", "_low", "_high"))
-    text, *span = (formatting.estimate(one, None, None, metric) for one in (mean, *ends))
-    return Value(text, mean, " to ".join(span) if None not in ends else "")
-
-
-def _row(change: comparisons.Difference) -> dict[str, Any]:
-    return {key: getattr(change, key) for key in ("mean", "low", "high", "significant")}
-
-
-def _changed(change: dict[str, Any], metric: Metric) -> Value:
-    """Write a difference and its interval with the digits of the column."""
-    text, *span = (
-        formatting.change({"mean": change[key], "low": None, "high": None}, metric)
-        for key in ("mean", "low", "high")
+def _estimates(table: pl.DataFrame, name: str, most: int) -> list[Estimate]:
+    """Return the values of a column with their intervals, in equal digits."""
+    found = list(
+        zip(*(table[f"{name}{end}"].to_list() for end in ("", "_low", "_high")), strict=True)
     )
-    star = "*" if change["significant"] and text[0] in "+−" else ""
-    return Value(
-        f"{text}{star}", change["mean"], f"[{', '.join(span)}]" if change["low"] is not None else ""
-    )
+    places = _decimals(((low, high) for _, low, high in found), most)
+    return [Estimate(mean, low, high, places) for mean, low, high in found]
 
 
 def _listed(values: Sequence[Any]) -> str:
@@ -301,7 +256,7 @@ def _listed(values: Sequence[Any]) -> str:
     return ", ".join(texts)
 
 
-def _provenance(result: SweepResult) -> str:
+def _provenance(result: SweepResult) -> Section:
     manifest, space = result.manifest, result.manifest["space"]
     until = manifest["until"]
     rows = [
@@ -314,18 +269,14 @@ def _provenance(result: SweepResult) -> str:
         *(("condition", condition) for condition in space["where"]),
         *([("samples", space["sample"])] if space["sample"] else []),
     ]
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td class="text">{escape(value)}</td></tr>'
-        for name, value in rows
+    depends = (
+        "A run depends only on the scenario with the values of its point, the seed and the "
+        "version. A sweep keeps only the metrics of its runs and has no validity findings; "
     )
-    return (
-        f'<section><h2>Provenance</h2><div class="wide"><table><tbody>{body}</tbody></table></div>'
-        "<p>A run depends only on the scenario with the values of its point, the seed and the "
-        "version. A sweep keeps only the metrics of its runs and has no validity "
-        "findings; <code>sojourn run</code> with the values of a point reports them.</p>"
-        "<details><summary>Scenario</summary>"
-        f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
-    )
+    code = Styled("sojourn run", "code")
+    said: Text = [depends, code, " with the values of a point reports them."]
+    scenario = Section("Scenario", [Code(result.scenario.to_toml())], folded=True)
+    return Section("Provenance", [facts(rows), Paragraph(said), scenario])
 
 
 @checked

@@ -175,8 +175,7 @@ def heat_maps(result: SweepResult, metric: Metric, of: Layout) -> tuple[list[Fig
 
 def estimate(row: Row, metric: Metric) -> str:
     """Write the mean of a metric with half the width of its interval."""
-    name = metric.column
-    return formatting.estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], metric)
+    return f"{formatting.of_columns(row, metric)}"
 
 
 def hover(result: SweepResult, row: Row, metric: Metric) -> str:

@@ -409,4 +409,4 @@ def test_advice_of_few_or_of_interrupted_runs_is_not_final(
     part = Advice(asked, unfinished)  # type: ignore[arg-type]
     assert part.answer == "Interrupted after 1 of 6 runs: no recommendation."
     assert repr(part) == f"<Advice: {part.answer}>"
-    assert part._repr_html_() == f"<p><strong>{part.answer}</strong> </p>"
+    assert part._repr_html_() == f"<p><strong>{part.answer}</strong></p>"

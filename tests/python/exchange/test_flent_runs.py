@@ -279,7 +279,7 @@ def test_pages_and_calls_are_applications(sojourn: Command, tmp_path: Path) -> N
     shown = json.loads(done.stdout)["applications"]
     assert {"HTTP latency", "VoIP"} == {row["group"] for row in shown}
     done = sojourn("import", "case.flent.gz", "--out", "m")
-    assert "measured runs: applications" in done.stdout
+    assert "measured runs: HTTP latency\n" in done.stdout
     assert "one-way delay [ms]" in done.stdout
     assert (tmp_path / "m" / "application_metrics.parquet").exists()
     assert (tmp_path / "m" / "transactions.parquet").exists()

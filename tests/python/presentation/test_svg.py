@@ -23,7 +23,9 @@ from sojourn.presentation.figure import (
     dots,
     named_axis,
 )
-from sojourn.presentation.svg import embedded, svg
+from sojourn.presentation.html import inner
+from sojourn.presentation.model import Figures
+from sojourn.presentation.svg import svg
 
 ARMS = ["pfifo", "<codel>"]
 COLOURS = {"pfifo": 0, "<codel>": 1}
@@ -55,9 +57,9 @@ def groups(text: str, arm: int) -> list[str]:
 
 
 def test_a_figure_has_title_drawing_and_data_and_the_same_bytes_twice() -> None:
-    text = embedded(figure(*MARKS), ARMS)
-    assert text == embedded(figure(*MARKS), ARMS)
-    assert text.startswith('<figure><figcaption>A &lt; B</figcaption><svg viewBox="0 0 460 300" ')
+    text = inner([Figures([figure(*MARKS)], ARMS)])
+    assert text == inner([Figures([figure(*MARKS)], ARMS)])
+    assert '<figure><figcaption>A &lt; B</figcaption><svg viewBox="0 0 460 300" ' in text
     assert 'role="img" aria-label="A &lt; B"' in text
     assert "<details><summary>Data</summary>" in text
     ET.fromstring(re.search("<svg.*</svg>", text)[0])  # type: ignore[index]  # noqa: S314 - ours

@@ -112,7 +112,7 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     assert module.SOJOURN.resolve() == ROOT
     checkout = tmp_path / "checkout"
-    for name in ("__init__.py", "report/style.css", "_core.abi3.so", "__pycache__/cli.pyc"):
+    for name in ("__init__.py", "presentation/style.css", "_core.abi3.so", "__pycache__/cli.pyc"):
         file = checkout / "python/sojourn" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -127,7 +127,7 @@ def test_the_build_copies_what_is_not_compiled_and_removes_the_copy(
     copy = tmp_path / "python"
     with backend._python_files():  # noqa: SLF001 - what both hooks of the backend do
         copied = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
-    assert copied == {"sojourn/__init__.py", "sojourn/report/style.css"}
+    assert copied == {"sojourn/__init__.py", "sojourn/presentation/style.css"}
     assert not copy.exists()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sojourn.report.answer import GOODPUT, LATENCY, answer
-from sojourn.report.view import ResultView, Section
+from sojourn.report.view import Part, ResultView
 from sojourn.result.catalogue import of_scope
 
 DOWN, UP = GOODPUT.values()
@@ -25,7 +25,7 @@ def compared(base: dict[str, float], n: int = 10, **arms: Numbers) -> ResultView
             significant = low > 0 or high < 0
             row = {"n": n, "low": low, "mean": mean, "high": high, "significant": significant}
             differences[arm, column] = row
-    whole = Section(name=None, metrics=[], estimates=estimates, differences=differences)
+    whole = Part(name=None, metrics=[], estimates=estimates, differences=differences)
     return ResultView(
         title="x", arms=["fifo", *arms], whole=whole, groups=[], classes=[], applications=[]
     )
@@ -165,7 +165,7 @@ def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> N
         rows = {("fifo", "mos_mean"): {"mean": base, **numbers}}
         rows["fq", "mos_mean"] = {"mean": 4.38, **numbers}
         change = {"mean": 3.38, "significant": significant, "n": runs}
-        call = Section(
+        call = Part(
             name="voip up",
             metrics=[mos],
             estimates=rows,

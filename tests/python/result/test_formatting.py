@@ -23,7 +23,8 @@ GOODPUT = Metric(column="goodput_up_mbit_per_s", label="goodput up", unit="Mbit/
 def test_an_estimate_has_the_digits_it_deserves(
     mean: float | None, low: float | None, high: float | None, text: str
 ) -> None:
-    assert formatting.estimate(mean, low, high, GOODPUT) == text
+    row = {"mean": mean, "low": low, "high": high}
+    assert str(formatting.estimate(row, GOODPUT)) == text
 
 
 @pytest.mark.parametrize(
@@ -40,4 +41,4 @@ def test_a_change_has_its_sign_its_interval_and_its_star(
     row: tuple[float | None, float | None, float | None, bool | None], text: str
 ) -> None:
     columns = ("mean", "low", "high", "significant")
-    assert formatting.change(dict(zip(columns, row, strict=True)), GOODPUT) == text
+    assert str(formatting.change(dict(zip(columns, row, strict=True)), GOODPUT)) == text

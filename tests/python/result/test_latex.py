@@ -11,7 +11,9 @@ from matplotlib.figure import Figure
 
 import sojourn as sj
 from sojourn.plot import figures
-from sojourn.result import formatting, latex
+from sojourn.presentation import latex
+from sojourn.presentation.model import Column, Table
+from sojourn.result import formatting
 from sojourn.result.metrics import metrics_of
 from sojourn.result.naming import described
 from support.shell import Command
@@ -128,7 +130,7 @@ def test_the_numbers_are_those_of_the_terminal(result: sj.Result) -> None:
         if metric.role not in {"headline", "compared"}:
             continue
         for row in summary.filter(metric=metric.column).iter_rows(named=True):
-            shown = formatting.estimate(row["mean"], row["low"], row["high"], metric)
+            shown = str(formatting.estimate(row, metric))
             value, half = shown.split(" ±")
             padding = r"(\\phantom{\.?0+})?"
             cells = rf"\${re.escape(value)}{padding}\$ & \$\{{\}}\\pm {half}\$"
@@ -138,16 +140,16 @@ def test_the_numbers_are_those_of_the_terminal(result: sj.Result) -> None:
 
 
 def test_decimal_points_are_aligned() -> None:
-    row = {"n": 2, "unit": "ms"}
-    rows = {
-        ("a", "ping_ms_p95"): {**row, "mean": 9.123, "low": 9.1, "high": 9.14},
-        ("b", "ping_ms_p95"): {**row, "mean": 1234.5, "low": 1200.0, "high": 1270.0},
-        ("c", "ping_ms_p95"): {**row, "mean": 7.0, "low": None, "high": None},
-    }
     (metric,) = described(["ping_ms_p95"])
-    table = latex.Table(metrics=[metric], arms=["a", "b", "c", "d"], rows=rows)
-    lines = table.written("x", caption=None, label=None).splitlines()
-    assert lines[9:-2] == [
+    rows = [
+        {"arm": "a", "mean": 9.123, "low": 9.1, "high": 9.14},
+        {"arm": "b", "mean": 1234.5, "low": 1200.0, "high": 1270.0},
+        {"arm": "c", "mean": 7.0, "low": None, "high": None},
+    ]
+    cells = [[f"{row['arm']}", "2", formatting.estimate(row, metric)] for row in rows]
+    table = Table(["arm", "$n$", Column(metric.heading)], cells)
+    lines = latex.tabular(table).splitlines()
+    assert lines[5:-2] == [
         r"a & 2 & $9.12$ & ${}\pm 0.02$ \\",
         r"b & 2 & $1234\phantom{.00}$ & ${}\pm 35$ \\",
         r"c & 2 & $7.0\phantom{0}$ &  \\",

@@ -4,7 +4,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
-from sojourn.cli import tables
+from sojourn.report import printed
 
 TINS = ["tin 0", "tin 1", "tin 2", "tin 3"]
 
@@ -61,14 +61,14 @@ def test_the_classes_are_in_the_report_the_table_and_the_json(
     page = report.html(l4s)
     section = page[page.index("<h2>Classes of queues") :]
     assert section.count('<th scope="row">up: L</th>') == 3
-    document = tables.document(l4s)
+    document = printed.document(l4s)
     assert {row["group"] for row in document["classes"]} == {"up: L", "up: C"}
     assert {row["arm"] for row in document["class_differences"]} == {"dualpi2 rfc"}
-    tables.show(l4s, as_json=False, everything=True)
-    printed = capsys.readouterr().out
-    assert "up: L" in printed
+    printed.show(l4s, everything=True)
+    text = capsys.readouterr().out
+    assert "up: L" in text
     # The groups of traffic show who got what.
-    assert [line.split()[1] for line in printed.splitlines() if line.startswith("prague")][:2] == [
+    assert [line.split()[1] for line in text.splitlines() if line.startswith("prague")][:2] == [
         "dualpi2",
         "pie",
     ]
@@ -119,4 +119,4 @@ def test_the_tables_leave_out_classes_that_never_had_a_packet(hashed: sj.Result)
     page = report.html(hashed)
     assert '<th scope="row">up: tin 1</th>' in page
     assert '<th scope="row">up: tin 3</th>' not in page
-    assert any(row["group"] == "up: tin 3" for row in tables.document(hashed)["classes"])
+    assert any(row["group"] == "up: tin 3" for row in printed.document(hashed)["classes"])

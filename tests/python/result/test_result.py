@@ -12,8 +12,9 @@ from polars.testing import assert_frame_equal
 
 import sojourn as sj
 from sojourn import _core, report
-from sojourn.cli import session, tables
+from sojourn.cli import session
 from sojourn.execute.run import RunPlan
+from sojourn.report import printed
 from sojourn.result import catalogue
 from support.manifests import edit
 
@@ -188,7 +189,7 @@ def test_a_failed_check_of_the_backend_is_an_error(
     errors = [found.text for found in read.validity.findings if found.severity == "error"]
     assert errors == [text]
     assert read.validity.findings[0].text == text
-    assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
+    assert printed.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
     request = session.RunRequest(run=RunPlan(read.scenario), output=session.Output())
     assert session.conclude(read, request, None) == (session.Saved.AS_WANTED, 0)
     assert f"error: {text}" in capsys.readouterr().err

@@ -272,10 +272,12 @@ def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> N
 def test_results_have_a_row_per_group_and_arm() -> None:
     tested = QueueUnderTest("codel")
     found = characterise(tested, SHORT, cases(tested, SHORT, ["9.1"], seed=1))
-    head, rows = page.results(found.measurements["9.1"])
-    assert head[:3] == ["traffic", "arm", "goodput [Mbit/s]"]
+    table = page.results(found.measurements["9.1"])
+    assert list(map(str, table.columns))[:3] == ["traffic", "arm", "goodput [Mbit/s]"]
     groups = ["all", "voip down", "voip up", "web", "cbr", "video", "bulk"]
-    assert [row[:2] for row in rows] == [[g, arm] for g in groups for arm in (DROP_TAIL, "codel")]
+    assert [row[:2] for row in table.rows] == [
+        [g, arm] for g in groups for arm in (DROP_TAIL, "codel")
+    ]
 
 
 def test_a_section_stands_for_its_scenarios() -> None:

@@ -69,11 +69,11 @@ def test_a_study_without_runs_has_a_readme_without_verdicts(root: Path) -> None:
     assert "**Reconstruction:** codel is not the one of the work." in page
     assert "sojourn reproduce small --figure '1 a'  # only what one figure needs" in page
     assert "The study has not been run yet." in page
-    assert page.endswith("## Setup\n\nText.\n\n## Findings\n\nMore text.\n")
+    assert "\n## Setup\n\nText.\n\n## Findings\n\nMore text.\n\n## Verdicts\n" in page
     row = cells(text(root, "README.md"))[
         "[A small study](papers/small/README.md) (2026), with a reconstruction"
     ]
-    assert row == ["4", "–", "–", "–", "–", "–", "not run"]
+    assert row == ["–", "–", "4", "–", "–", "–", "not run"]
     assert run(root, "--check") == 0
 
 
@@ -109,7 +109,7 @@ def test_the_readme_of_full_runs_has_all_claims_and_figures(root: Path, reproduc
     assert all(path.stat().st_size < 100_000 for path in root.rglob("*.png"))
     order = [
         page.index(f"\n## {name}")
-        for name in ("Verdicts", "Presets", "Sensitivity", "Figures", "Setup")
+        for name in ("Figures", "Setup", "Verdicts", "Presets", "Sensitivity")
     ]
     assert order == sorted(order)
 
@@ -131,13 +131,13 @@ def test_the_tables_count_all_claims_of_all_studies(root: Path, reproduced: Path
     shutil.copytree(root / "papers" / "small", root / "papers" / "other")
     assert run(root, "--write", reproduced / "full", "--scale", "full", "--modified") == 0
     counts = json.loads(text(root, "papers/small/full.json"))["totals"]
-    numbers = [str(counts[verdict]) for verdict in VERDICTS[:5]]
+    numbers = [str(counts[verdict]) for verdict in VERDICTS[:3]]
     for page, folder in tool.TABLES.items():
         rows = cells(text(root, page))
         name = f"[A small study]({folder}small/README.md) (2026), with a reconstruction"
-        assert rows[name] == ["4", *numbers, "full"]
+        assert rows[name] == ["0 of 1", "1 of 1", "4", *numbers, "full"]
         # The other study was not run.
-        assert rows["total"] == ["4", *numbers, ""]
+        assert rows["total"] == ["0 of 1", "1 of 1", "4", *numbers, ""]
         assert text(root, page).endswith("\nMore.\n")
 
 
@@ -305,10 +305,10 @@ def test_long_tables_are_divided_by_source(tmp_path: Path) -> None:
     assert "(full scale, 1 run per queue)" in page
     assert "| C3 | Fig. 3, left | x |" in page
     page = readme.write(study, of_claims(30, "Fig. 2, {0}"))
-    assert page.count("\n### Fig. 2\n") == 1
+    assert page.count("\n<summary>Fig. 2</summary>\n") == 1
     assert "| C3 | 3 | x |" in page
     page = readme.write(study, of_claims(30, "Table"))
-    assert "\n### Table\n" in page
+    assert "\n<summary>Table</summary>\n" in page
     assert "| C3 | x |" in page
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sojourn import markup
+from sojourn.presentation.html import fragment
+from sojourn.presentation.model import Paragraph, Styled, Table
 
 
 class Severity(StrEnum):
@@ -60,8 +61,8 @@ class Validity:
     def _repr_html_(self) -> str:
         """Return verdict and findings as HTML, for notebooks."""
         rows = [[finding.severity, finding.text] for finding in self.findings]
-        table = markup.table(["severity", "finding"], rows) if rows else ""
-        return markup.paragraph(self.verdict, strong="validity:") + table
+        table = [Table(["severity", "finding"], rows, words=2)] if rows else []
+        return fragment([Paragraph([Styled("validity:"), f" {self.verdict}"]), *table])
 
 
 def error(text: str) -> Finding:

@@ -1,0 +1,73 @@
+"""A result on a terminal, and as JSON."""
+
+from typing import Any
+
+from sojourn.presentation import terminal
+from sojourn.report.answer import answer
+from sojourn.report.page import details
+from sojourn.report.view import view
+from sojourn.result import Result, formatting
+from sojourn.result.catalogue import By
+
+
+def show(result: Result, *, everything: bool) -> None:
+    """Print the answer and the main metrics, or all tables."""
+    shown = view(result)
+    if sentence := answer(shown, result.validity.error):
+        terminal.print_note(sentence)
+        print()
+    if everything:
+        terminal.show(details(shown))
+        note = "mean over n runs ± half the width of its 95 % bootstrap interval"
+        starred = "; * marks a difference whose interval excludes 0"
+        terminal.print_note(f"{note}{starred if shown.others else ''}")
+        return
+    main = shown.main()
+    printed = len(main.columns) - 1
+    if not shown.others and printed:
+        terminal.print_aligned(main.turned())
+    elif printed:
+        printed = terminal.print_fitting(main)
+    hidden = sum(len(part.metrics) for part in shown.parts) - printed
+    if hidden:
+        differences = f", and the differences from {shown.baseline}" if shown.others else ""
+        terminal.print_note(f"--all: {formatting.counted(hidden, 'more metric')}{differences}")
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Collect the data of the tables, with the value of each run, for JSON output."""
+    runs = result.table()
+    arms = runs["arm"].unique(maintain_order=True).to_list()
+
+    def compared(by: By) -> list[dict[str, Any]]:
+        return [
+            {"baseline": arms[0], "arm": arm, **row}
+            for arm in arms[1:]
+            for row in result.difference(arms[0], arm, by).to_dicts()
+        ]
+
+    return {
+        "scenario": result.scenario.checked.name,
+        "scenario_hash": result.scenario.hash,
+        "seed": result.scenario.seed,
+        "sojourn": result.provenance["sojourn"],
+        "finished_runs": result.finished,
+        "total_runs": result.total,
+        "notices": result.provenance["notices"],
+        "validity": {
+            "verdict": result.validity.verdict,
+            "findings": [
+                {"severity": finding.severity, "text": finding.text}
+                for finding in result.validity.findings
+            ],
+        },
+        "summary": result.summary().to_dicts(),
+        "groups": result.summary("group").to_dicts(),
+        "classes": result.summary("class").to_dicts(),
+        "applications": result.summary("application").to_dicts(),
+        "differences": compared("run"),
+        "group_differences": compared("group"),
+        "class_differences": compared("class"),
+        "application_differences": compared("application"),
+        "runs": runs.to_dicts(),
+    }
