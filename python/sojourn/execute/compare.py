@@ -135,7 +135,7 @@ def access_link(plan: ComparePlan) -> Scenario:
     with in_argument("traffic", plan.traffic):
         groups = presets.traffic(plan.traffic, rates, cc=plan.cc, ecn=plan.ecn or None)
     _check_duration(plan.duration, groups)
-    link = plan.link or ("" if plan.preset else LINK)
+    link = _named(plan.link, rates) if plan.link else "" if plan.preset else LINK
     words = [plan.traffic, plan.cc, "ecn" if plan.ecn else "", plan.preset, link]
     return presets.access_link(
         rates=rates,
@@ -148,6 +148,14 @@ def access_link(plan: ComparePlan) -> Scenario:
         seed=plan.seed,
         name=" ".join(filter(None, words)),
     )
+
+
+def _named(link: str, rates: presets.Rates) -> str:
+    """Write rates in bytes per second, such as 10mbps, in Mbit/s."""
+    if not link.lower().endswith("bps"):
+        return link
+    both = (_core.parse_rate_bits_per_s(rate) / 1e6 for rate in (rates.down, rates.up))
+    return f"{'/'.join(dict.fromkeys(f'{rate:g}' for rate in both))} Mbit/s"
 
 
 def _check_duration(duration: str, groups: list[Traffic]) -> None:

@@ -158,6 +158,7 @@ def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Co
     done = sojourn("compare", "pfifo", "--link", "10mbps", "--dry-run")
     assert done.returncode == 0
     assert "10mbps is a rate in bytes per second, as in tc: 80 Mbit/s" in done.stderr
+    assert done.stdout.startswith("rrul_be 80 Mbit/s: ")
     assert "10MBps is a rate in" in sojourn("compare", "--link", "10MBps", "--dry-run").stderr
     done = sojourn("compare", "cake bandwidth 5mbps", "--link", "10/2mbps", "--dry-run")
     for rate, megabits in (("10mbps", 80), ("2mbps", 16), ("5mbps", 40)):
