@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Two words of letters: shorter texts are names of columns, keys and units.
 SEVERAL_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z\n]* +(?:[^\n]* )?[^A-Za-z\n]*[A-Za-z]{2,}")
+# Calls whose first argument has the headings of a table.
+TABLES = {"Table", "text_table"}
 # Arguments that are shown however short they are.
 SHOWN_ARGUMENTS = {"label", "title"}
 TESTS = re.compile(
@@ -134,9 +136,9 @@ def short_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
-            is_head = isinstance(target, ast.Name) and target.id == "head"
+            is_head = isinstance(target, ast.Name) and target.id in {"head", "columns"}
         elif isinstance(node, ast.Call):
-            is_head = isinstance(node.func, ast.Name) and node.func.id == "print_table"
+            is_head = isinstance(node.func, ast.Name) and node.func.id in TABLES
             value = node.args[0] if node.args else None
         elif isinstance(node, ast.keyword):
             text = node.value.value if isinstance(node.value, ast.Constant) else None

@@ -15,6 +15,8 @@ import polars as pl
 from sojourn import _core, files
 from sojourn.arguments import OutputError
 from sojourn.presentation.latex import escaped
+from sojourn.presentation.markdown import table
+from sojourn.presentation.model import Text, text_table
 from sojourn.result import Result, derived_files
 from sojourn.result.validity import Severity
 from sojourn.studies import record, runtime, wording
@@ -198,26 +200,22 @@ def markdown(verdicts: Mapping[str, Any]) -> str:
         "",
         f"To reproduce these numbers: `{verdicts['command']}`",
         "",
-        TABLE_HEAD,
-        "|---|---|---|---|---|---|",
+        table(text_table(TABLE_HEAD[2:-2].split(" | "), map(_cells, shown(verdicts)))),
     ]
-    for claim in shown(verdicts):
-        full = [line for line in claim["lines"] if not line["weaker"]]
-        cells = [
-            claim["id"],
-            claim["source"],
-            claim["statement"],
-            "<br>".join(f"{wording.subject(line)}: {wording.stated(line)}" for line in full),
-            "<br>".join(wording.measured(line) for line in full),
-            claim["verdict"],
-        ]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     for note in (left_out(verdicts), wording.of_single_runs(verdicts)):
         lines += ["", note] if note else []
     if verdicts["validity"]:
         lines += ["", "## Validity", ""]
         lines += [f"* {wording.problem(one)}" for one in verdicts["validity"]]
     return "\n".join(lines) + "\n"
+
+
+def _cells(claim: Mapping[str, Any]) -> list[Text]:
+    full = [line for line in claim["lines"] if not line["weaker"]]
+    published = [f"{wording.subject(line)}: {wording.stated(line)}" for line in full]
+    measured = [wording.measured(line) for line in full]
+    about = [claim["id"], claim["source"], claim["statement"]]
+    return [*about, "\n".join(published), "\n".join(measured), claim["verdict"]]
 
 
 # Shares of the width of a line; the rest is the space between the columns.

@@ -63,7 +63,7 @@ def test_headings_labels_and_docstrings_of_commands() -> None:
 def stats(x):
     """Print the queue statistics."""
     head = ["arm", "n"]
-    print_table(["queue", "source"], [], title="queues")
+    show(text_table(["queue", "source"], [], title="queues"))
     refuse("needs a value")
 '''
     found = [text.text for text in tool().python_texts(source, "cli/stats.py", docstrings=False)]
