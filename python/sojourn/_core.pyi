@@ -53,6 +53,7 @@ __all__ = [
     "jain",
     "limit_memory",
     "live_buffer_bytes",
+    "load_plugin",
     "max_seed",
     "message",
     "metric_catalogue",
@@ -65,11 +66,13 @@ __all__ = [
     "parse_size_bytes",
     "parse_time_s",
     "parse_trace_bits_per_s",
+    "plugin_prefix",
     "printable",
     "python_prefix",
     "qdisc_catalogue",
     "qdisc_notes",
     "qdisc_parameters",
+    "queue_origin",
     "read_table",
     "register_python_queue",
     "run",
@@ -629,8 +632,8 @@ def check_jobs(jobs: int) -> None:
 def backend_names() -> list[str]:
     """Return the names that `run` takes as `backend`, the default first."""
 
-def qdisc_catalogue() -> str:
-    """Return every queue as JSON.
+def qdisc_catalogue(name: str | None = None) -> str:
+    """Return every queue as JSON; or the one called `name`, which may be from outside, in a list.
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
     default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
@@ -667,6 +670,18 @@ def tc_line(text: str, bits_per_s: int | None = None) -> str:
 
     Every parameter is stated, in the spelling and the units of ``tc``.
     """
+
+def load_plugin(file: str | PathLike[str]) -> str:
+    """Load the queue in a shared library, which runs its code, and return its name in scenarios.
+
+    The name contains the first digits of the SHA-256 of the file.
+    """
+
+def plugin_prefix() -> str:
+    """Return the prefix of the names of queues in shared libraries."""
+
+def queue_origin(name: str) -> tuple[str | None, str | None]:
+    """Return the version and the SHA-256 of a plug-in that this process has loaded."""
 
 def python_prefix() -> str:
     """Return the prefix of the names of queues written in Python."""

@@ -13,7 +13,7 @@ from pathlib import Path
 OTHERS = {
     "benches": "Measures the cost of the simulator: instructions and time per packet.",
     "docs/_ext": "Extensions of Sphinx.",
-    "examples/external-queue": "A queue in a crate of its own.",
+    "examples/external-queue": "A queue as a plug-in.",
     "tests/golden": "Records of a corpus of scenarios, compared with recorded digests.",
     "tests/parity": "Compares with measurements of the Linux kernel.",
     "tests/quic-parity": "Compares QUIC with quinn-proto.",

@@ -1,6 +1,4 @@
-//! The shared library that Python loads as `sojourn._core`: the bindings, and no queue but ours.
-//!
-//! A crate that adds a queue builds a library like this one: see `examples/external-queue`.
+//! The shared library that Python loads as `sojourn._core`: the bindings.
 
 use pyo3::prelude::*;
 

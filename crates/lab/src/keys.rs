@@ -2,12 +2,11 @@
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use sojourn_qdisc::source_of;
 use sojourn_scenario::Scenario;
-use sojourn_scenario::digest::{hex, sha256_hex};
+use sojourn_scenario::digest::hex;
 use sojourn_store::Key;
 
-use crate::manifest::{Build, METRIC_DEFINITIONS, Provenance};
+use crate::manifest::{Build, ExternalQueue, METRIC_DEFINITIONS, Provenance};
 
 /// Incremented when the format of a stored run changes.
 const PIECE_FORMAT: u32 = 1;
@@ -42,7 +41,7 @@ impl Keys {
             .map(|name| {
                 (
                     name,
-                    source_of(name).map(|text| sha256_hex(text.as_bytes())),
+                    ExternalQueue::loaded(name).and_then(|queue| queue.sha256),
                 )
             })
             .collect();

@@ -8,7 +8,7 @@ use crate::frame::{
     format_of, recognised,
 };
 use sojourn_backend::{Backend, Fingerprint};
-use sojourn_qdisc::source_of;
+use sojourn_qdisc::origin_of;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::sha256_hex;
 
@@ -112,17 +112,35 @@ pub struct Manifest {
     pub metric_definitions: u64,
     /// What a reader must know before trusting the numbers.
     pub notices: Vec<String>,
-    /// The program texts of queues that are not part of Sojourn; read, never executed.
+    /// The queues that are not part of Sojourn.
     pub external_queues: Vec<ExternalQueue>,
 }
 
-/// A queue from outside Sojourn that keeps its program text, such as a class of Python.
+/// A queue from outside Sojourn: a class of Python, or a plug-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalQueue {
     /// Its name in the scenario.
     pub name: String,
-    /// Its program text.
-    pub source: String,
+    /// The program text of a class; read, never executed.
+    pub source: Option<String>,
+    /// The version of a plug-in.
+    pub version: Option<String>,
+    /// The SHA-256 of the program text, or of the library.
+    pub sha256: Option<String>,
+}
+
+impl ExternalQueue {
+    /// The queue called `name` if this process has it.
+    pub(crate) fn loaded(name: &str) -> Option<Self> {
+        let origin = origin_of(name)?;
+        let of_text = origin.text.as_ref().map(|text| sha256_hex(text.as_bytes()));
+        Some(Self {
+            name: name.to_owned(),
+            version: origin.version,
+            sha256: origin.sha256.or(of_text),
+            source: origin.text,
+        })
+    }
 }
 
 impl Manifest {
@@ -135,12 +153,9 @@ impl Manifest {
         let names = scenario.external_queues();
         let mut notices = scenario.reconstructions();
         notices.extend(names.iter().map(|name| outside(name)));
-        let texts = names.into_iter().filter_map(|name| {
-            let source = source_of(&name)?;
-            Some(ExternalQueue { name, source })
-        });
+        let queues = names.iter().filter_map(|name| ExternalQueue::loaded(name));
         Self {
-            external_queues: texts.collect(),
+            external_queues: queues.collect(),
             scenario,
             build: Build::current(),
             provenance: Some(provenance),
@@ -345,17 +360,25 @@ impl Provenance {
 
 impl ExternalQueue {
     fn to_value(&self) -> Value {
-        json!({
-            "name": self.name,
-            "sha256": sha256_hex(self.source.as_bytes()),
-            "source": self.source,
-        })
+        let fields = [
+            ("version", &self.version),
+            ("sha256", &self.sha256),
+            ("source", &self.source),
+        ];
+        let known = fields.into_iter().filter_map(|(key, text)| {
+            let text = text.as_deref()?;
+            Some((key.to_owned(), Value::from(text)))
+        });
+        let name = ("name".to_owned(), Value::from(self.name.as_str()));
+        std::iter::once(name).chain(known).collect()
     }
 
     fn read(value: &Value) -> Option<Self> {
         Some(Self {
             name: text_of(&value["name"])?,
-            source: text_of(&value["source"])?,
+            source: text_of(&value["source"]),
+            version: text_of(&value["version"]),
+            sha256: text_of(&value["sha256"]),
         })
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 18] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("sojourn-net", &[]),
     ("sojourn-prefetch", &[]),
     ("sojourn-schema", &["sojourn-net"]),
@@ -18,6 +18,7 @@ const EDGES: [(&str, &[&str]); 18] = [
         "sojourn-qdisc",
         &["sojourn-net", "sojourn-prefetch", "sojourn-schema"],
     ),
+    ("sojourn-plugin", &["sojourn-qdisc"]),
     (
         "sojourn-transport",
         &["sojourn-net", "sojourn-prefetch", "sojourn-schema"],
@@ -97,6 +98,7 @@ const EDGES: [(&str, &[&str]); 18] = [
         "sojourn-py",
         &[
             "sojourn-net",
+            "sojourn-plugin",
             "sojourn-qdisc",
             "sojourn-transport",
             "sojourn-backend",
@@ -107,7 +109,7 @@ const EDGES: [(&str, &[&str]); 18] = [
         ],
     ),
     ("sojourn-extension", &["sojourn-py"]),
-    ("external-queue", &["sojourn-py", "sojourn-qdisc"]),
+    ("ramp", &["sojourn-plugin"]),
 ];
 
 /// Members that measure the others and may depend on any.

@@ -34,6 +34,11 @@ impl Rng {
         Self { key: seed, state }
     }
 
+    /// The seed of which this stream, if it has drawn nothing, is the root.
+    pub const fn seed(&self) -> u64 {
+        self.key
+    }
+
     /// The stream called `name` below this one.
     #[must_use]
     pub fn fork(&self, name: &str) -> Self {

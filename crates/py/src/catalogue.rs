@@ -13,13 +13,14 @@ use sojourn_transport::CcSpec;
 
 use crate::errors::Failure;
 
-/// Return every queue as JSON.
+/// Return every queue as JSON; or the one called `name`, which may be from outside Sojourn, in a list.
 ///
 /// [{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
 /// derived, min, max, range, choices, meaning, provenance}], `tc_statistics`: {counters, leaves, overlimits}}]
 #[pyfunction]
-pub(crate) fn qdisc_catalogue() -> String {
-    sojourn_qdisc::catalogue_json()
+#[pyo3(signature = (name=None))]
+pub(crate) fn qdisc_catalogue(name: Option<&str>) -> String {
+    sojourn_qdisc::catalogue_json(name)
 }
 
 /// Return the canonical form of a queue in the syntax of tc.

@@ -9,6 +9,7 @@ mod errors;
 mod live;
 mod metrics;
 mod outcome;
+mod plugin;
 mod python_queue;
 mod run;
 mod run_store;
@@ -93,6 +94,9 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metrics::averaged_pings, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::jain, module)?)?;
     module.add_function(wrap_pyfunction!(metrics::table_metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(plugin::load_plugin, module)?)?;
+    module.add_function(wrap_pyfunction!(plugin::plugin_prefix, module)?)?;
+    module.add_function(wrap_pyfunction!(plugin::queue_origin, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
     module.add_function(wrap_pyfunction!(

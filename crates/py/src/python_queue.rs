@@ -15,10 +15,11 @@ use std::sync::{Arc, Once};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use sojourn_qdisc::parameters::Scalar;
 use sojourn_qdisc::testing::{self, Op, TestPacket};
 use sojourn_qdisc::{
-    Backlog, BoxedQueue, FailureCause, Instant, LinkFacts, MarkReason, Observer, PYTHON_PREFIX,
-    Packet as View, Qdisc, QdiscSpec, QueueClass, QueueFailure, Rate, Rng, Ticket, fail,
+    FailureCause, Instant, Leaving, LinkFacts, MarkReason, Observer, Origin, PYTHON_PREFIX,
+    QdiscSpec, QueueClass, QueueFailure, Rate, Rng, Ticket, TicketQueue, Transport, fail,
 };
 
 use crate::errors::{Failure, QueueError};
@@ -47,7 +48,7 @@ pub(crate) fn register_python_queue(
         name,
         source,
     };
-    sojourn_qdisc::register_class(Arc::new(Registered(Arc::new(class))))
+    sojourn_qdisc::register(Arc::new(Registered(Arc::new(class))))
         .map_err(|e| Failure::Scenario(e.to_string().into()))
 }
 
@@ -73,15 +74,18 @@ impl QueueClass for Registered {
         &self.0.name
     }
 
-    fn source(&self) -> &str {
-        &self.0.source
+    fn origin(&self) -> Origin {
+        Origin {
+            text: Some(self.0.source.clone()),
+            ..Origin::default()
+        }
     }
 
-    fn build(&self, link: &LinkFacts, mut rng: Rng) -> BoxedQueue {
+    fn build(&self, _values: &[Scalar], link: &LinkFacts, mut rng: Rng) -> Box<dyn TicketQueue> {
         let seed = rng.next_u64();
         let made = Python::attach(|py| PythonQueue::new(py, Arc::clone(&self.0), link, seed));
         match made {
-            Ok(queue) => BoxedQueue::new(queue),
+            Ok(queue) => Box::new(queue),
             Err(error) => self
                 .0
                 .fail("__init__", Instant::ZERO, link.name.clone(), error),
@@ -106,7 +110,8 @@ struct PythonQueue {
     class: Arc<Class>,
     object: Py<PyAny>,
     actions: Arc<Actions>,
-    backlog: Backlog,
+    /// How many packets it holds.
+    waiting: usize,
     /// Name of its link.
     link: Option<Arc<str>>,
     /// The time of the last call, for methods without a time of their own.
@@ -117,33 +122,8 @@ impl fmt::Debug for PythonQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PythonQueue")
             .field("class", &self.class.label)
-            .field("backlog", &self.backlog)
+            .field("waiting", &self.waiting)
             .finish_non_exhaustive()
-    }
-}
-
-impl Clone for PythonQueue {
-    /// Copies the object with `copy.deepcopy`; packets in the copy report to the copy.
-    fn clone(&self) -> Self {
-        let actions = Arc::new(Actions::default());
-        let copied = Python::attach(|py| {
-            let memo = packet::memo(py, &self.actions, &actions)?;
-            let copy = py.import("copy")?;
-            Ok(copy
-                .call_method1("deepcopy", (self.object.bind(py), memo))?
-                .unbind())
-        });
-        match copied {
-            Ok(object) => Self {
-                class: Arc::clone(&self.class),
-                object,
-                actions,
-                backlog: self.backlog,
-                link: self.link.clone(),
-                now: self.now,
-            },
-            Err(error) => self.fail("__deepcopy__", error),
-        }
     }
 }
 
@@ -160,7 +140,7 @@ impl PythonQueue {
         Ok(Self {
             object: object.unbind(),
             actions: Arc::default(),
-            backlog: Backlog::default(),
+            waiting: 0,
             link: link.name.clone(),
             now: Instant::ZERO,
             class,
@@ -178,7 +158,7 @@ impl PythonQueue {
             match action {
                 Action::Mark(ticket) => obs.on_mark(now, &ticket, MarkReason::Aqm),
                 Action::Drop(ticket, reason) => {
-                    self.removed(&ticket);
+                    self.waiting -= 1;
                     obs.on_drop(now, ticket, reason);
                 }
                 Action::Lost => {
@@ -189,22 +169,20 @@ impl PythonQueue {
             }
         }
     }
-
-    fn removed(&mut self, ticket: &Ticket) {
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= ticket.size();
-    }
 }
 
-impl Qdisc<Ticket> for PythonQueue {
-    const TIMED: bool = true;
-
-    fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>) {
+impl TicketQueue for PythonQueue {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        _headers: Option<&Transport>,
+        obs: &mut dyn Observer<Ticket>,
+    ) {
         self.now = now;
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        self.waiting += 1;
         let called = Python::attach(|py| {
-            let packet = PyPacket::new(pkt, now, Arc::clone(&self.actions));
+            let packet = PyPacket::new(*ticket, now, Arc::clone(&self.actions));
             let packet = Py::new(py, packet)?;
             let arguments = (now.as_secs_f64(), packet);
             let object = self.object.bind(py);
@@ -217,9 +195,9 @@ impl Qdisc<Ticket> for PythonQueue {
         self.report("enqueue", now, obs);
     }
 
-    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Leaving> {
         self.now = now;
-        if self.backlog.packets == 0 {
+        if self.waiting == 0 {
             return None;
         }
         let called = Python::attach(|py| {
@@ -240,20 +218,38 @@ impl Qdisc<Ticket> for PythonQueue {
             Err(error) => self.fail("dequeue", error),
         };
         self.report("dequeue", now, obs);
-        if let Some(ticket) = &left {
-            self.removed(ticket);
-        }
-        left
+        self.waiting -= usize::from(left.is_some());
+        left.map(|ticket| ticket.leaving())
     }
 
-    fn backlog(&self) -> Backlog {
-        self.backlog
+    /// Copies the object with `copy.deepcopy`; packets in the copy report to the copy.
+    fn boxed_clone(&self) -> Box<dyn TicketQueue> {
+        let actions = Arc::new(Actions::default());
+        let copied = Python::attach(|py| {
+            let memo = packet::memo(py, &self.actions, &actions)?;
+            let copy = py.import("copy")?;
+            Ok(copy
+                .call_method1("deepcopy", (self.object.bind(py), memo))?
+                .unbind())
+        });
+        match copied {
+            Ok(object) => Box::new(Self {
+                class: Arc::clone(&self.class),
+                object,
+                actions,
+                waiting: self.waiting,
+                link: self.link.clone(),
+                now: self.now,
+            }),
+            Err(error) => self.fail("__deepcopy__", error),
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.class.timed
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        if !self.class.timed {
-            return None;
-        }
         let called = Python::attach(|py| {
             let due = self
                 .object

@@ -12,10 +12,9 @@ use crate::registry::QdiscSpec;
 pub struct QdiscInfo {
     /// The name in a specification.
     pub name: &'static str,
-    /// The page of the documentation: the first name of the discipline; `None` for one of another crate.
+    /// The page of the documentation: the first name of the discipline; `None` for one from outside.
     pub page: Option<&'static str>,
-    /// The generated Python class; `None` for a second name of the same defaults and for a discipline of
-    /// another crate.
+    /// The generated Python class; `None` for a second name of the same defaults and for one from outside.
     pub class: Option<&'static str>,
     /// What it does, in one line.
     pub summary: &'static str,
@@ -31,8 +30,7 @@ pub struct QdiscInfo {
     pub tc_statistics: TcStatistics,
 }
 
-/// Every discipline, aliases included, in the order in which to read about them; those that this
-/// process [registered](crate::register) come last.
+/// Every discipline of this crate, aliases included, in the order in which to read about them.
 pub fn catalogue() -> Vec<QdiscInfo> {
     QdiscSpec::entries().iter().map(info).collect()
 }
@@ -60,7 +58,7 @@ fn info(entry: &Entry) -> QdiscInfo {
     }
 }
 
-/// Every discipline as a JSON array of objects, those that this process registered last:
+/// Every discipline of this crate as a JSON array of objects, or only `name`, which may be an external queue:
 ///
 /// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles`, `parameters`, each of
 /// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
@@ -69,8 +67,15 @@ fn info(entry: &Entry) -> QdiscInfo {
 /// whether the statistics have a number of that name.
 /// `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 #[cfg(feature = "json")]
-pub fn catalogue_json() -> String {
-    Value::Array(catalogue().iter().map(discipline).collect()).to_string()
+pub fn catalogue_json(name: Option<&str>) -> String {
+    let found = match name {
+        None => catalogue(),
+        Some(name) => {
+            let entry = QdiscSpec::at_defaults(name);
+            entry.iter().map(|(entry, _)| info(entry)).collect()
+        }
+    };
+    Value::Array(found.iter().map(discipline).collect()).to_string()
 }
 
 #[cfg(feature = "json")]

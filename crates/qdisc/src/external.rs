@@ -1,14 +1,12 @@
-//! Disciplines from outside this crate, added at run time.
+//! Disciplines from outside this crate, added at run time: classes of Python, and plug-ins.
 //!
-//! A discipline of another crate, or one written in Python, cannot be a variant of
-//! [`AnyQdisc`](crate::AnyQdisc), and it cannot know the packet type of every environment. It works
-//! on [`Ticket`], a copy of what a queue may read of a packet. [`External`] keeps the packets
-//! themselves and translates.
+//! Such a discipline cannot be a variant of [`AnyQdisc`](crate::AnyQdisc), and it cannot know the packet type
+//! of every environment. It works on [`Ticket`], a copy of what a queue may read of a packet. [`External`]
+//! keeps the packets themselves and translates.
 //!
-//! A program calls [`register`](crate::register) before it reads scenarios; from then on the name is accepted
-//! wherever a queue is named. The parameters are declared as those of this crate are, with
-//! [`parameters!`](crate::parameters!) and [`Params`], and behave alike. A class of Python has none; its
-//! name is known at run time only ([`register_class`](crate::register_class)).
+//! A program calls [`register`] before it reads scenarios; from then on the name is accepted wherever a queue
+//! is named. Parameters are declared at run time ([`QueueClass::parameters`]) and behave like those of this
+//! crate; a class of Python has none.
 //!
 //! # Failure
 //!
@@ -20,17 +18,12 @@ mod queue;
 mod register;
 mod spec;
 
-use sojourn_net::{Comparison, Packet, Rng};
+use sojourn_net::{Packet, Rng};
 
-use crate::parameters::{Entry, Kind, LeafList, LinkFacts, Params, Shorthand, TcWord};
-pub use queue::Ticket;
-pub use queue::{BoxedQueue, External};
-pub use queue::{FailureCause, QueueFailure, fail};
-pub use register::{RegisterError, is_external, source_of};
-pub(crate) use register::{register, register_class};
-use spec::Declared;
-use spec::Maker;
-pub use spec::{ExternalSpec, PYTHON_PREFIX, QueueClass};
+use crate::parameters::{Entry, Kind, LinkFacts, Params};
+pub use queue::{External, FailureCause, Leaving, QueueFailure, Ticket, TicketQueue, fail};
+pub use register::{RegisterError, intern, is_external, origin_of, register};
+pub use spec::{ExternalSpec, Origin, PLUGIN_PREFIX, PYTHON_PREFIX, QueueClass};
 
 impl Params for ExternalSpec {
     type Queue<P: Packet> = External<P>;
@@ -38,61 +31,24 @@ impl Params for ExternalSpec {
     /// Those that are registered are known at run time only.
     const KINDS: &'static [Kind<Self>] = &[];
 
-    fn entries() -> Vec<Entry> {
-        register::entries()
-    }
-
     fn at_defaults(name: &str) -> Option<(Entry, Self)> {
         let spec = register::at_defaults(name)?;
         Some((spec.entry, spec))
     }
 
     fn kind(&self) -> &'static str {
-        self.declared()
-            .map_or(self.entry.name, |params| params.kind())
-    }
-
-    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
-        self.declared().map_or(&[], |params| params.shorthands())
-    }
-
-    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
-        self.declared().map_or(&[], |params| params.tc_words())
-    }
-
-    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String> {
-        match &mut self.maker {
-            Maker::Declared(params) => params.settle(shorthands),
-            Maker::Class(_) | Maker::NotLoaded => Ok(Vec::new()),
-        }
+        self.entry.name
     }
 
     fn conflict(&self) -> Option<String> {
-        self.declared()?.conflict()
-    }
-
-    fn comparison(&self) -> Comparison {
-        self.declared()
-            .map_or(Comparison::None, Declared::comparison)
-    }
-
-    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        self.declared()?.leaves()
-    }
-
-    fn resolve(&mut self, link: &LinkFacts) {
-        if let Maker::Declared(params) = &mut self.maker {
-            params.resolve(link);
-        }
+        self.class.as_ref()?.conflict(&self.values)
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> External<P> {
-        let queue = match &self.maker {
-            Maker::Declared(params) => params.build(link, rng),
-            Maker::Class(class) => class.build(link, rng),
-            Maker::NotLoaded => fail(format!("{} is not loaded", self.entry.name)),
+        let Some(class) = &self.class else {
+            fail(format!("{} is not loaded", self.entry.name));
         };
-        queue.into_external()
+        External::new(class.build(&self.values, link, rng))
     }
 }
 

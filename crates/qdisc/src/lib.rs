@@ -26,8 +26,8 @@ pub use contract::{
     Backlog, ClassId, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic,
 };
 pub use external::{
-    BoxedQueue, FailureCause, PYTHON_PREFIX, QueueClass, QueueFailure, RegisterError, Ticket, fail,
-    is_external, source_of,
+    FailureCause, Leaving, Origin, PLUGIN_PREFIX, PYTHON_PREFIX, QueueClass, QueueFailure,
+    RegisterError, Ticket, TicketQueue, fail, intern, is_external, origin_of, register,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 pub use parameters::LinkFacts;
@@ -35,7 +35,7 @@ pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;
-pub use registry::{AnyQdisc, QdiscSpec, register, register_class};
+pub use registry::{AnyQdisc, QdiscSpec};
 pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,

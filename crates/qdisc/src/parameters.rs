@@ -1,8 +1,7 @@
 //! The parameters of a discipline, its names, and the queues inside it.
 //!
-//! [`parameters!`] declares the parameters and [`Params`] builds a queue from them; a queue of another
-//! crate does the same and calls [`register`](crate::register). Text, tables and typed values all pass
-//! through the declarations.
+//! [`parameters!`] declares the parameters and [`Params`] builds a queue from them, also in the crate of a
+//! plug-in. Text, tables and typed values all pass through the declarations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,8 +12,8 @@ use sojourn_schema::Nested;
 use crate::contract::{DropReason, MarkReason, Qdisc};
 
 pub use sojourn_schema::{
-    Flaw, Parameter, ParameterError, ParameterInfo, Parameters, Unit, Value, choice, domain,
-    parameters, time_text,
+    Flaw, Parameter, ParameterError, ParameterInfo, Parameters, Scalar, Unit, Value, choice,
+    domain, parameters, time_text,
 };
 
 choice! {
@@ -126,8 +125,7 @@ impl Counter {
 pub struct Kind<T> {
     /// The name in a specification.
     pub name: &'static str,
-    /// The generated Python class; `None` for a second name of the same defaults and for a queue of another
-    /// crate.
+    /// The generated Python class; `None` for a second name of the same defaults and for a plug-in.
     pub class: Option<&'static str>,
     /// What it does, in one line.
     pub summary: &'static str,
@@ -147,7 +145,7 @@ pub struct Kind<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     pub(crate) name: &'static str,
-    /// The first name of the discipline, under which it is documented; `None` for one of another crate.
+    /// The first name of the discipline, under which it is documented; `None` for one from outside.
     pub(crate) page: Option<&'static str>,
     pub(crate) class: Option<&'static str>,
     pub(crate) summary: &'static str,

@@ -1,17 +1,11 @@
 //! The list of disciplines: one line registers a discipline.
 
-use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
-
 use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
 use crate::classful::{drr, prio};
 use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
-use crate::external;
-use crate::external::{QueueClass, RegisterError, Ticket};
 use crate::fair::fq::FAST_PATH;
 use crate::fair::{fq_pie, sfb};
 use crate::parameters::{
@@ -255,33 +249,8 @@ disciplines! {
     Floq: aqm::floq { FloqParams => Floq },
     /// `predict`.
     Predict: aqm::predict { PredictParams => Predict },
-    /// One that another crate, or Python, registered.
+    /// A class of Python or a plug-in.
     External: external { ExternalSpec => External },
-}
-
-/// Adds the discipline with the parameters `T`, under each of its names, for the rest of the process;
-/// one of the same name is replaced.
-///
-/// # Errors
-/// If a name is not valid or belongs to a discipline of this crate.
-pub fn register<T>() -> Result<(), RegisterError>
-where
-    T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
-    T::Queue<Ticket>: Clone + fmt::Debug + 'static,
-{
-    external::register::<T>(is_built_in)
-}
-
-/// Adds a class for the rest of the process; one of the same name is replaced.
-///
-/// # Errors
-/// As [`register`].
-pub fn register_class(class: Arc<dyn QueueClass>) -> Result<(), RegisterError> {
-    external::register_class(class, is_built_in)
-}
-
-fn is_built_in(name: &str) -> bool {
-    !external::is_external(name) && QdiscSpec::at_defaults(name).is_some()
 }
 
 /// Parameters of [`Red`], whose leaf can be any discipline.
@@ -500,8 +469,7 @@ mod tests {
 
     #[test]
     fn every_queue_has_a_bound() {
-        let all = crate::catalogue().into_iter();
-        for queue in all.filter(|queue| !crate::external::is_external(queue.name)) {
+        for queue in crate::catalogue() {
             let footprint = of(queue.name);
             let waiting = footprint.packets.min(footprint.bytes);
             assert!(waiting <= 1 << 32, "{}: {footprint:?}", queue.name);

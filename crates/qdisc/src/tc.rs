@@ -65,6 +65,15 @@ impl QdiscSpec {
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
         let mut draft = Draft::of(kind)?;
+        let mut pairs = pairs;
+        if let Self::External(spec) = &mut draft.spec
+            && spec.keep_words(|| {
+                let words = pairs.by_ref().map(|(key, value)| format!("{key} {value}"));
+                words.collect::<Vec<_>>().join(" ")
+            })
+        {
+            return Ok(draft.spec);
+        }
         // Presets first: the parameters that they set may follow in any order of the keys.
         let is_on = |value: &str| matches!(value, "true" | "on");
         let (presets, others): (Vec<_>, Vec<_>) =
@@ -148,6 +157,11 @@ fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
     let name = words.next().unwrap_or_default();
     let mut draft = Draft::of(name)?;
     draft.notes = Some(Vec::new());
+    if let QdiscSpec::External(spec) = &mut draft.spec
+        && spec.keep_words(|| words.by_ref().collect::<Vec<_>>().join(" "))
+    {
+        return draft.finish();
+    }
     // The last one counts.
     let mut before = text.split_whitespace().rev();
     let last = before.position(|word| word == PROFILE.key);
@@ -328,6 +342,11 @@ impl fmt::Display for QdiscSpec {
     /// The canonical text: every parameter that has a value, in the catalogue's order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())?;
+        if let Self::External(spec) = self
+            && !spec.words().is_empty()
+        {
+            return write!(f, " {}", spec.words());
+        }
         let Some((entry, mut defaults)) = self.entry() else {
             return Ok(());
         };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use sojourn_qdisc::{LinkLayer, PYTHON_PREFIX, QdiscInfo, catalogue};
+use sojourn_qdisc::{LinkLayer, PLUGIN_PREFIX, PYTHON_PREFIX, QdiscInfo, catalogue};
 use sojourn_schema::Unit;
 use sojourn_schema::json::{any_of, reference, schema as parameter_schema};
 use sojourn_transport::CcKind;
@@ -329,13 +329,11 @@ fn any_case(pattern: &str) -> String {
 fn queue_definitions() -> Map<String, Value> {
     let queues = catalogue();
     let names: Vec<_> = queues.iter().map(|queue| queue.name).collect();
-    // The characters that `register` permits need no escape apart from the full stop.
-    let python = format!(r"{PYTHON_PREFIX}\S*");
-    let words = names.iter().map(|name| name.replace('.', r"\."));
-    let words: Vec<_> = words.chain([python.clone()]).collect();
-    let pattern = format!(r"^\s*({})(\s.*)?$", words.join("|"));
+    // Names need no escape.
+    let outside = format!(r"({PYTHON_PREFIX}|{PLUGIN_PREFIX})\S*");
+    let pattern = format!(r"^\s*({}|{outside})(\s.*)?$", names.join("|"));
     let tables = names.iter().map(|name| reference(&table_name(name)));
-    let tables: Vec<_> = tables.chain([python_class(&python)]).collect();
+    let tables: Vec<_> = tables.chain([from_outside(&outside)]).collect();
     let qdisc = json!({
         "description": "A queue: a string in tc syntax, or a table with its kind and parameters.",
         "anyOf": [
@@ -356,11 +354,11 @@ fn table_name(queue: &str) -> String {
     format!("qdisc_{queue}")
 }
 
-/// A Python class, whose name matches `pattern`.
-fn python_class(pattern: &str) -> Value {
+/// A Python class or a plug-in, whose name matches `pattern`.
+fn from_outside(pattern: &str) -> Value {
     json!({
         "type": "object",
-        "description": "Name of a Python queue class, as in saved results",
+        "description": "Name of a Python queue class or a plug-in, as in saved results",
         "properties": { "kind": { "type": "string", "pattern": format!("^{pattern}$") } },
         "required": ["kind"],
     })

@@ -42,3 +42,4 @@ pub use error::{Flaw, ParameterError};
 pub use nested::{Nested, split_leaves};
 pub use parameter::{Parameter, ParameterInfo, Value};
 pub use unit::{Unit, gcd, time_text};
+pub use value::Scalar;

@@ -126,6 +126,54 @@ impl Value for Option<f64> {
     }
 }
 
+/// The value of a parameter that is declared at run time: one number, or none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// None.
+    Unset,
+    /// A whole number of the unit; the place of a word in a choice; 1 for on and 0 for off.
+    Whole(u64),
+    /// A real number.
+    Real(f64),
+}
+
+impl Value for Scalar {
+    fn text(&self, unit: Unit) -> Option<String> {
+        match (*self, unit) {
+            (Self::Unset, _) => None,
+            (Self::Whole(place), Unit::Choice(words)) => {
+                let word = words.get(usize::try_from(place).ok()?)?;
+                Some((*word).to_owned())
+            }
+            (Self::Whole(kept), _) => Some(unit.text(kept)),
+            (Self::Real(number), _) => Some(number.to_string()),
+        }
+    }
+
+    fn read(&mut self, parameter: &Parameter, text: &str) -> Result<(), Flaw> {
+        *self = match parameter.unit {
+            Unit::Choice(words) => {
+                let place = words.iter().position(|word| *word == text);
+                Self::Whole(place.ok_or_else(|| Flaw::unknown(text))? as u64)
+            }
+            Unit::Fraction | Unit::Weight | Unit::Percent => Self::Real(parameter.fraction(text)?),
+            _ => Self::Whole(parameter.kept(text)?),
+        };
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        *self = Self::Unset;
+    }
+
+    fn whole(&self) -> Option<u64> {
+        match *self {
+            Self::Whole(kept) => Some(kept),
+            Self::Unset | Self::Real(_) => None,
+        }
+    }
+}
+
 /// Lists of numbers, and the same where there may be none.
 macro_rules! lists {
     ($($type:ty)+) => {$(

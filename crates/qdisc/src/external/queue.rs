@@ -1,91 +1,70 @@
-//! A boxed external queue and the packets that it holds.
+//! An external queue and the packets that it holds.
 
 use std::any::Any;
 use std::fmt;
+use std::num::NonZero;
 use std::panic::resume_unwind;
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rate, Transport};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 
-/// A queue of tickets behind a pointer.
-#[derive(Debug)]
-pub struct BoxedQueue(Box<dyn TicketQueue>);
+/// A queue of tickets, as [`Qdisc`] is one of packets.
+pub trait TicketQueue: fmt::Debug {
+    /// As [`Qdisc::enqueue`]. `headers` is what [`Packet::transport`] says, if [`TicketQueue::reads_headers`].
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        headers: Option<&Transport>,
+        obs: &mut dyn Observer<Ticket>,
+    );
 
-impl BoxedQueue {
-    /// Boxes `queue`.
-    pub fn new(queue: impl Qdisc<Ticket> + Clone + fmt::Debug + 'static) -> Self {
-        Self(Box::new(queue))
-    }
+    /// As [`Qdisc::dequeue`].
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Leaving>;
 
-    /// The same queue for packets, of which there are none yet.
-    pub(super) fn into_external<P>(self) -> External<P> {
-        External {
-            queue: self.0,
-            packets: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-}
-
-/// What [`Qdisc`], which has a constant, cannot be: a trait object.
-trait TicketQueue: fmt::Debug {
-    fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>);
-    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket>;
-    fn peek(&self) -> Peek;
-    fn backlog(&self) -> Backlog;
-    fn next_timer(&self) -> Option<Instant>;
-    fn on_timer(&mut self, now: Instant);
-    fn on_link_rate(&mut self, now: Instant, rate: Rate);
-    fn statistics(&self) -> Vec<Statistic>;
-    fn state(&self, now: Instant) -> Vec<Statistic>;
-    fn classes(&self) -> Vec<ClassId>;
+    /// A copy with the same state.
     fn boxed_clone(&self) -> Box<dyn TicketQueue>;
-}
 
-impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
-    fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>) {
-        Qdisc::enqueue(self, now, pkt, obs);
+    /// Whether it needs more of a packet than its ticket has. The answer never changes.
+    fn reads_headers(&self) -> bool {
+        false
     }
 
-    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
-        Qdisc::dequeue(self, now, obs)
+    /// Whether [`TicketQueue::next_timer`] may ever return a time. The answer never changes.
+    fn is_timed(&self) -> bool {
+        false
     }
 
+    /// As [`Qdisc::peek`].
     fn peek(&self) -> Peek {
-        Qdisc::peek(self)
+        Peek::Dequeues
     }
 
-    fn backlog(&self) -> Backlog {
-        Qdisc::backlog(self)
-    }
-
+    /// As [`Qdisc::next_timer`].
     fn next_timer(&self) -> Option<Instant> {
-        Qdisc::next_timer(self)
+        None
     }
 
-    fn on_timer(&mut self, now: Instant) {
-        Qdisc::on_timer(self, now);
-    }
+    /// As [`Qdisc::on_timer`].
+    fn on_timer(&mut self, _now: Instant) {}
 
-    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
-        Qdisc::on_link_rate(self, now, rate);
-    }
+    /// As [`Qdisc::on_link_rate`].
+    fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
 
+    /// As [`Qdisc::statistics`].
     fn statistics(&self) -> Vec<Statistic> {
-        Qdisc::statistics(self)
+        Vec::new()
     }
 
-    fn state(&self, now: Instant) -> Vec<Statistic> {
-        Qdisc::state(self, now)
+    /// As [`Qdisc::state`].
+    fn state(&self, _now: Instant) -> Vec<Statistic> {
+        Vec::new()
     }
 
+    /// As [`Qdisc::classes`].
     fn classes(&self) -> Vec<ClassId> {
-        Qdisc::classes(self)
-    }
-
-    fn boxed_clone(&self) -> Box<dyn TicketQueue> {
-        Box::new(self.clone())
+        Vec::new()
     }
 }
 
@@ -93,16 +72,51 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
 #[derive(Debug)]
 pub struct External<P> {
     queue: Box<dyn TicketQueue>,
-    packets: Vec<Option<P>>,
-    free: Vec<u32>,
+    held: Held<P>,
+    reads_headers: bool,
+    is_timed: bool,
+}
+
+impl<P> External<P> {
+    /// `queue`, which is empty, for packets.
+    pub(super) fn new(queue: Box<dyn TicketQueue>) -> Self {
+        Self {
+            reads_headers: queue.reads_headers(),
+            is_timed: queue.is_timed(),
+            queue,
+            held: Held {
+                packets: Vec::new(),
+                free: Vec::new(),
+                bytes: Bytes(0),
+            },
+        }
+    }
+}
+
+impl<P: Packet> External<P> {
+    #[inline]
+    fn offer(
+        &mut self,
+        now: Instant,
+        pkt: P,
+        headers: Option<&Transport>,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let ticket = self.held.keep(pkt);
+        let mut relay = Relay {
+            held: &mut self.held,
+            obs,
+        };
+        self.queue.enqueue(now, &ticket, headers, &mut relay);
+    }
 }
 
 impl<P: Clone> Clone for External<P> {
     fn clone(&self) -> Self {
         Self {
             queue: self.queue.boxed_clone(),
-            packets: self.packets.clone(),
-            free: self.free.clone(),
+            held: self.held.clone(),
+            ..*self
         }
     }
 }
@@ -111,29 +125,21 @@ impl<P: Packet> Qdisc<P> for External<P> {
     const TIMED: bool = true;
 
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.packets.push(None);
-            u32::try_from(self.packets.len() - 1)
-                .unwrap_or_else(|_| fail("the queue holds more than 2^32 packets"))
-        });
-        let ticket = Ticket::of(id, &pkt);
-        self.packets[id as usize] = Some(pkt);
-        let mut relay = Relay {
-            packets: &mut self.packets,
-            free: &mut self.free,
-            obs,
-        };
-        self.queue.enqueue(now, ticket, &mut relay);
+        if self.reads_headers {
+            let headers = pkt.transport();
+            self.offer(now, pkt, Some(&headers), obs);
+        } else {
+            self.offer(now, pkt, None, obs);
+        }
     }
 
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         let mut relay = Relay {
-            packets: &mut self.packets,
-            free: &mut self.free,
+            held: &mut self.held,
             obs,
         };
-        let ticket = self.queue.dequeue(now, &mut relay)?;
-        Some(relay.redeem(&ticket))
+        let leaving = self.queue.dequeue(now, &mut relay)?;
+        Some(self.held.redeem(leaving))
     }
 
     fn peek(&self) -> Peek {
@@ -141,11 +147,18 @@ impl<P: Packet> Qdisc<P> for External<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.queue.backlog()
+        Backlog {
+            packets: self.held.packets.len() - self.held.free.len(),
+            bytes: self.held.bytes,
+        }
     }
 
     fn next_timer(&self) -> Option<Instant> {
-        self.queue.next_timer()
+        if self.is_timed {
+            self.queue.next_timer()
+        } else {
+            None
+        }
     }
 
     fn on_timer(&mut self, now: Instant) {
@@ -169,29 +182,64 @@ impl<P: Packet> Qdisc<P> for External<P> {
     }
 }
 
-/// Passes drops and marks of tickets on as drops and marks of packets.
-struct Relay<'a, P> {
-    packets: &'a mut Vec<Option<P>>,
-    free: &'a mut Vec<u32>,
-    obs: &'a mut dyn Observer<P>,
+/// The packets that wait in a queue of their tickets.
+#[derive(Clone, Debug)]
+struct Held<P> {
+    packets: Vec<Option<P>>,
+    /// The places without a packet.
+    free: Vec<u32>,
+    bytes: Bytes,
 }
 
-impl<P: Packet> Relay<'_, P> {
-    /// The packet of a ticket, with the ECN field and class that the discipline gave it.
-    fn redeem(&mut self, ticket: &Ticket) -> P {
-        let held = self.packets.get_mut(ticket.id() as usize);
-        let Some(mut pkt) = held.and_then(Option::take) else {
-            fail("the queue returned or dropped a packet that it does not hold");
-        };
-        self.free.push(ticket.id());
-        if pkt.ecn() != ticket.ecn() {
-            pkt.set_ecn(ticket.ecn());
-        }
-        if pkt.dscp() != ticket.dscp() {
-            pkt.set_dscp(ticket.dscp());
-        }
-        pkt
+impl<P: Packet> Held<P> {
+    /// Keeps a packet and returns its ticket.
+    #[inline]
+    fn keep(&mut self, pkt: P) -> Ticket {
+        let id = self.free.pop().unwrap_or_else(|| self.grow());
+        // Moved whole and read where it lies.
+        let kept = self.packets[id as usize].insert(pkt);
+        let ticket = Ticket::of(id, kept);
+        self.bytes += ticket.size();
+        ticket
     }
+
+    /// Adds a place and returns its number.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let id = u32::try_from(self.packets.len());
+        self.packets.push(None);
+        id.unwrap_or_else(|_| fail("the queue holds more than 2^32 packets"))
+    }
+
+    /// The packet that leaves.
+    #[inline]
+    fn redeem(&mut self, leaving: Leaving) -> P {
+        let id = leaving.id();
+        let slot = self.packets.get_mut(id as usize);
+        // Changed where it lies, so that it moves once.
+        if let Some(slot) = slot
+            && let Some(pkt) = slot
+        {
+            self.free.push(id);
+            self.bytes -= pkt.size();
+            if pkt.ecn() != leaving.ecn() {
+                pkt.set_ecn(leaving.ecn());
+            }
+            if pkt.dscp() != leaving.dscp() {
+                pkt.set_dscp(leaving.dscp());
+            }
+            if let Some(pkt) = slot.take() {
+                return pkt;
+            }
+        }
+        fail("the queue returned or dropped a packet that it does not hold");
+    }
+}
+
+/// Passes drops and marks of tickets on as drops and marks of packets.
+struct Relay<'a, P> {
+    held: &'a mut Held<P>,
+    obs: &'a mut dyn Observer<P>,
 }
 
 impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
@@ -200,12 +248,12 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
     }
 
     fn on_drop(&mut self, now: Instant, ticket: Ticket, reason: DropReason) {
-        let pkt = self.redeem(&ticket);
+        let pkt = self.held.redeem(ticket.leaving());
         self.obs.on_drop(now, pkt, reason);
     }
 
     fn on_mark(&mut self, now: Instant, ticket: &Ticket, reason: MarkReason) {
-        let held = self.packets.get_mut(ticket.id() as usize);
+        let held = self.held.packets.get_mut(ticket.id() as usize);
         let Some(pkt) = held.and_then(Option::as_mut) else {
             fail("the queue marked a packet that it does not hold");
         };
@@ -274,67 +322,184 @@ impl From<&str> for FailureCause {
 ///
 /// It reads sizes and headers from the ticket, marks it with [`Packet::mark_ce`] and hands the
 /// same ticket back, to the observer or as the next packet to send.
+///
+/// The layout is part of the binary interface of plug-ins: `struct sojourn_packet` of `include/sojourn_queue.h`. The
+/// smaller fields are written as whole words, because a processor waits when it reads a word of which the parts were
+/// just written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Ticket {
-    /// The place of the packet in [`External`](super::External).
-    id: u32,
-    size: Bytes,
-    ecn: Ecn,
-    dscp: Dscp,
-    control: bool,
-    transport: Transport,
-    flow: FlowKey,
+    source: u64,
+    destination: u64,
+    /// Size and ports.
+    lengths: Pair,
+    /// The place of the packet in [`External`](super::External), and [`Marks`].
+    place: Pair,
 }
+
+/// Two numbers, the first at the lower address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+struct Pair(u64);
+
+impl Pair {
+    const SHIFTS: [u32; 2] = if cfg!(target_endian = "little") {
+        [0, 32]
+    } else {
+        [32, 0]
+    };
+
+    #[inline]
+    const fn new(first: u32, second: u32) -> Self {
+        Self((first as u64) << Self::SHIFTS[0] | (second as u64) << Self::SHIFTS[1])
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the other one is cut off")]
+    #[inline]
+    const fn first(self) -> u32 {
+        (self.0 >> Self::SHIFTS[0]) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the other one is cut off")]
+    #[inline]
+    const fn second(self) -> u32 {
+        (self.0 >> Self::SHIFTS[1]) as u32
+    }
+}
+
+/// Protocol; the two bits of the ECN field; the number of a [`Dscp`], of which those above 63 mean 0; not 0 for the
+/// traffic of the box.
+type Marks = [u8; 4];
 
 impl Ticket {
     /// The number of the packet among those that wait in the same queue.
+    #[inline]
     pub const fn id(&self) -> u32 {
-        self.id
+        self.place.first()
     }
 
-    pub(super) fn of<P: Packet>(id: u32, pkt: &P) -> Self {
+    #[inline]
+    const fn marks(&self) -> Marks {
+        self.place.second().to_ne_bytes()
+    }
+
+    #[inline]
+    const fn set_marks(&mut self, marks: Marks) {
+        self.place = Pair::new(self.id(), u32::from_ne_bytes(marks));
+    }
+
+    /// The packet as it leaves the queue.
+    #[inline]
+    pub fn leaving(&self) -> Leaving {
+        let [_, ecn, dscp, _] = self.marks();
+        let word = u64::from(self.id()) | u64::from(ecn) << 32 | u64::from(dscp) << 40;
+        Leaving(Leaving::SET | word)
+    }
+
+    #[inline]
+    fn of<P: Packet>(id: u32, pkt: &P) -> Self {
+        let flow = pkt.flow();
+        let marks = [
+            flow.protocol,
+            pkt.ecn().bits(),
+            pkt.dscp().number(),
+            u8::from(pkt.is_control()),
+        ];
+        // There are no longer packets.
+        let size = u32::try_from(pkt.size().0).unwrap_or(u32::MAX);
         Self {
-            id,
-            size: pkt.size(),
-            ecn: pkt.ecn(),
-            dscp: pkt.dscp(),
-            control: pkt.is_control(),
-            transport: pkt.transport(),
-            flow: pkt.flow(),
+            source: flow.source,
+            destination: flow.destination,
+            lengths: Pair::new(size, flow.ports),
+            place: Pair::new(id, u32::from_ne_bytes(marks)),
         }
     }
 }
 
-impl Packet for Ticket {
-    fn size(&self) -> Bytes {
-        self.size
+/// A packet that leaves an external queue, with the ECN field and class that the queue gave it: one word, from the
+/// lowest byte up the id, the ECN field, the DSCP, and a bit that is always set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaving(NonZero<u64>);
+
+impl Leaving {
+    const SET: NonZero<u64> = match NonZero::new(1 << 63) {
+        Some(set) => set,
+        None => NonZero::<u64>::MIN,
+    };
+
+    /// The packet of a word that [`Leaving::word`] returned, perhaps in a plug-in; `None` for 0.
+    #[inline]
+    pub fn read(word: u64) -> Option<Self> {
+        NonZero::new(word).map(Self)
     }
 
+    /// The word.
+    #[inline]
+    pub const fn word(self) -> u64 {
+        self.0.get()
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the id is in the lower half"
+    )]
+    const fn id(self) -> u32 {
+        self.word() as u32
+    }
+
+    const fn ecn(self) -> Ecn {
+        let [_, _, _, _, ecn, ..] = self.word().to_le_bytes();
+        Ecn::from_bits(ecn)
+    }
+
+    fn dscp(self) -> Dscp {
+        let [_, _, _, _, _, dscp, ..] = self.word().to_le_bytes();
+        Dscp::new(dscp).unwrap_or_default()
+    }
+}
+
+impl Packet for Ticket {
+    #[inline]
+    fn size(&self) -> Bytes {
+        Bytes(self.lengths.first().into())
+    }
+
+    #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.marks()[1])
     }
 
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
+        let [protocol, _, dscp, control] = self.marks();
+        self.set_marks([protocol, ecn.bits(), dscp, control]);
     }
 
+    #[inline]
     fn dscp(&self) -> Dscp {
-        self.dscp
+        Dscp::new(self.marks()[2]).unwrap_or_default()
     }
 
     fn set_dscp(&mut self, dscp: Dscp) {
-        self.dscp = dscp;
+        let [protocol, ecn, _, control] = self.marks();
+        self.set_marks([protocol, ecn, dscp.number(), control]);
     }
 
     fn is_control(&self) -> bool {
-        self.control
+        self.marks()[3] != 0
     }
 
+    /// A ticket has no headers behind that of IP; it ends the run.
     fn transport(&self) -> Transport {
-        self.transport
+        fail("the queue reads headers behind the IP header, which it does not declare")
     }
 
+    #[inline]
     fn flow(&self) -> FlowKey {
-        self.flow
+        FlowKey {
+            source: self.source,
+            destination: self.destination,
+            ports: self.lengths.second(),
+            protocol: self.marks()[0],
+        }
     }
 }

@@ -1,77 +1,110 @@
 //! The specification of an external queue.
 
 use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
-use sojourn_net::{Comparison, Rng};
+use sojourn_net::Rng;
 
-use super::queue::{BoxedQueue, Ticket};
-use crate::parameters::{
-    Entry, LeafList, LinkFacts, Parameter, Parameters, Params, Shorthand, TcWord, Value,
-};
+use super::queue::TicketQueue;
+use crate::parameters::{Entry, LinkFacts, Parameter, Parameters, Scalar, Value};
 
-/// Kinds with this prefix name a class of Python; they are accepted without being registered, so
-/// that a saved result loads where the class does not exist, but they cannot be built there.
+/// Kinds with this prefix name a class of Python.
 pub const PYTHON_PREFIX: &str = "python:";
 
-/// A discipline without parameters whose name is known at run time only, such as a class of Python.
+/// Kinds with this prefix name a plug-in.
+pub const PLUGIN_PREFIX: &str = "plugin:";
+
+/// The prefixes of all external queues. They are accepted without being registered, so that a saved result
+/// loads where the queue does not exist, but such a queue cannot be built.
+pub(super) const PREFIXES: [&str; 2] = [PYTHON_PREFIX, PLUGIN_PREFIX];
+
+/// An external queue discipline: a class of Python, or a plug-in.
 pub trait QueueClass: fmt::Debug + Send + Sync + RefUnwindSafe {
-    /// The name in a specification: letters, digits, `_`, `:` and `.`.
+    /// The name in a specification: a prefix, then letters, digits, `_` and `:`.
     fn name(&self) -> &str;
 
-    /// The program text of the discipline, which results keep; it is never executed.
-    fn source(&self) -> &str;
+    /// Where it comes from, which results keep.
+    fn origin(&self) -> Origin;
+
+    /// What it does, in one line.
+    fn summary(&self) -> &'static str {
+        "A class"
+    }
+
+    /// Where it is specified.
+    fn source(&self) -> &'static str {
+        "external"
+    }
+
+    /// Its parameters.
+    fn parameters(&self) -> &'static [Parameter] {
+        &[]
+    }
+
+    /// Their defaults, one each.
+    fn defaults(&self) -> Vec<Scalar> {
+        Vec::new()
+    }
+
+    /// What two parameters say against each other.
+    fn conflict(&self, _values: &[Scalar]) -> Option<String> {
+        None
+    }
 
     /// An empty queue for `link`; `rng` is its own.
-    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
+    fn build(&self, values: &[Scalar], link: &LinkFacts, rng: Rng) -> Box<dyn TicketQueue>;
+}
+
+/// Where the code of an external queue comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The program text; it is never executed.
+    pub text: Option<String>,
+    /// The version that its author gave it.
+    pub version: Option<String>,
+    /// The SHA-256 of its file; `None`: that of the text.
+    pub sha256: Option<String>,
 }
 
 /// An external queue and its parameters.
 #[derive(Clone, Debug)]
 pub struct ExternalSpec {
     pub(super) entry: Entry,
-    pub(super) maker: Maker,
-}
-
-/// What makes the queues.
-#[derive(Clone, Debug)]
-pub(super) enum Maker {
-    /// Parameters that another crate declares.
-    Declared(Box<dyn Declared>),
-    /// A class.
-    Class(Arc<dyn QueueClass>),
-    /// Nothing: the class of Python does not exist in this process.
-    NotLoaded,
+    pub(super) values: Vec<Scalar>,
+    /// What makes the queues; `None`: it does not exist in this process.
+    pub(super) class: Option<Arc<dyn QueueClass>>,
+    /// The parameters of a plug-in that does not exist in this process, as they were written.
+    pub(super) words: String,
 }
 
 impl PartialEq for ExternalSpec {
-    /// Whether name and parameters, as text, are the same.
+    /// Whether name and parameters are the same.
     fn eq(&self, other: &Self) -> bool {
-        Params::kind(self) == Params::kind(other) && self.values() == other.values()
+        (self.entry.name, &self.values, &self.words)
+            == (other.entry.name, &other.values, &other.words)
     }
 }
 
 impl ExternalSpec {
     /// Whether it can be built in this process.
     pub const fn is_available(&self) -> bool {
-        !matches!(self.maker, Maker::NotLoaded)
+        self.class.is_some()
     }
 
-    pub(super) fn declared(&self) -> Option<&dyn Declared> {
-        match &self.maker {
-            Maker::Declared(params) => Some(&**params),
-            Maker::Class(_) | Maker::NotLoaded => None,
+    /// Keeps the parameters of a plug-in that does not exist in this process, whose names are unknown; returns
+    /// whether it is one.
+    pub(crate) fn keep_words(&mut self, words: impl FnOnce() -> String) -> bool {
+        let kept = self.class.is_none() && self.entry.name.starts_with(PLUGIN_PREFIX);
+        if kept {
+            self.words = words();
         }
+        kept
     }
 
-    /// The parameters as text.
-    fn values(&self) -> Vec<Option<String>> {
-        let mut spec = self.clone();
-        let parameters = self.entry.parameters.iter();
-        parameters
-            .map(|parameter| parameter.text(spec.value(parameter.key)?))
-            .collect()
+    /// The parameters of a plug-in that does not exist in this process.
+    pub(crate) fn words(&self) -> &str {
+        &self.words
     }
 }
 
@@ -81,77 +114,8 @@ impl Parameters for ExternalSpec {
     }
 
     fn value(&mut self, key: &str) -> Option<&mut dyn Value> {
-        match &mut self.maker {
-            Maker::Declared(params) => params.value(key),
-            Maker::Class(_) | Maker::NotLoaded => None,
-        }
-    }
-}
-
-/// What [`Params`], which has constants and type parameters, cannot be: a trait object.
-pub(super) trait Declared:
-    Parameters + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe
-{
-    fn kind(&self) -> &'static str;
-    fn shorthands(&self) -> &'static [&'static [Shorthand]];
-    fn tc_words(&self) -> &'static [(&'static str, TcWord)];
-    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String>;
-    fn conflict(&self) -> Option<String>;
-    fn comparison(&self) -> Comparison;
-    fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
-    fn resolve(&mut self, link: &LinkFacts);
-    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
-    fn boxed_clone(&self) -> Box<dyn Declared>;
-}
-
-impl<T> Declared for T
-where
-    T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
-    T::Queue<Ticket>: Clone + fmt::Debug + 'static,
-{
-    fn kind(&self) -> &'static str {
-        Params::kind(self)
-    }
-
-    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
-        Params::shorthands(self)
-    }
-
-    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
-        Params::tc_words(self)
-    }
-
-    fn settle(&mut self, shorthands: &[&str]) -> Result<Vec<String>, String> {
-        Params::settle(self, shorthands)
-    }
-
-    fn conflict(&self) -> Option<String> {
-        Params::conflict(self)
-    }
-
-    fn comparison(&self) -> Comparison {
-        Params::comparison(self)
-    }
-
-    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        Params::leaves(self)
-    }
-
-    fn resolve(&mut self, link: &LinkFacts) {
-        Params::resolve(self, link);
-    }
-
-    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {
-        BoxedQueue::new(Params::build::<Ticket>(self, link, rng))
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Declared> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn Declared> {
-    fn clone(&self) -> Self {
-        self.as_ref().boxed_clone()
+        let parameters = self.entry.parameters;
+        let place = parameters.iter().position(|known| known.key == key)?;
+        Some(self.values.get_mut(place)?)
     }
 }

@@ -1,115 +1,126 @@
-#![expect(unreachable_pub, reason = "the queue of a test is public to no one")]
-
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Ecn, Instant};
+use sojourn_net::{Bytes, Ecn, Instant, Transport};
 
 use super::*;
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::parameters::{Parameter, Parameters, Profile, Value, parameters};
-use crate::registry::{QdiscSpec, register, register_class};
+use crate::contract::{DropReason, MarkReason, Observer, Qdisc};
+use crate::parameters::{Parameter, Scalar, domain};
+use crate::registry::QdiscSpec;
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
 
 /// A FIFO that marks, or else drops, what arrives to a full queue.
 #[derive(Clone, Debug)]
-pub struct Marker<P> {
-    params: MarkerParams,
-    waiting: VecDeque<P>,
-    bytes: Bytes,
+struct Marker {
+    limit: usize,
+    ecn: bool,
+    waiting: VecDeque<Ticket>,
 }
 
-impl<P: Packet> Qdisc<P> for Marker<P> {
-    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
-        let MarkerParams { limit, ecn, .. } = self.params;
-        let full = self.waiting.len() >= limit;
-        if self.waiting.len() >= 2 * limit || full && !ecn {
-            return obs.on_drop(now, pkt, DropReason::Overlimit);
+impl TicketQueue for Marker {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        ticket: &Ticket,
+        headers: Option<&Transport>,
+        obs: &mut dyn Observer<Ticket>,
+    ) {
+        assert_eq!(headers, None, "they were not asked for");
+        let mut ticket = *ticket;
+        let full = self.waiting.len() >= self.limit;
+        if self.waiting.len() >= 2 * self.limit || full && !self.ecn {
+            return obs.on_drop(now, ticket, DropReason::Overlimit);
         }
-        if full && pkt.mark_ce() {
-            obs.on_mark(now, &pkt, MarkReason::Aqm);
+        if full && ticket.mark_ce() {
+            obs.on_mark(now, &ticket, MarkReason::Aqm);
         }
-        self.bytes += pkt.size();
-        self.waiting.push_back(pkt);
+        self.waiting.push_back(ticket);
     }
 
-    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
-        let pkt = self.waiting.pop_front()?;
-        self.bytes -= pkt.size();
-        Some(pkt)
+    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<Ticket>) -> Option<Leaving> {
+        self.waiting.pop_front().map(|ticket| ticket.leaving())
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog {
-            packets: self.waiting.len(),
-            bytes: self.bytes,
-        }
-    }
-}
-
-parameters! {
-    /// Parameters of [`Marker`].
-    #[derive(Clone, Debug)]
-    pub struct MarkerParams {
-        /// Maximum number of packets without marks.
-        pub limit: usize = 3 => packets(1, 100), "this test";
-        /// Maximum time that no one reads.
-        pub target: Option<Duration> = None => time(1, LONGEST).unset("none"), "this test";
-        /// Whether it marks.
-        pub ecn: bool = true => flag(), "this test";
+    fn boxed_clone(&self) -> Box<dyn TicketQueue> {
+        Box::new(self.clone())
     }
 }
 
-impl Params for MarkerParams {
-    type Queue<P: Packet> = Marker<P>;
+/// A queue of this name that builds [`Marker`], with or without parameters.
+#[derive(Debug)]
+struct Class(&'static str);
 
-    const KINDS: &'static [Kind<Self>] = &[
-        Kind {
-            name: "marker",
-            class: None,
-            summary: "Marks what waits behind others",
-            source: "this test",
-            reconstruction: Some("everything"),
-            profiles: &[Profile::Paper],
-            start: Self::default,
-            parameters: Self::PARAMETERS,
-        },
-        Kind {
-            name: "dropper",
-            class: None,
-            summary: "Drops what waits behind others",
-            source: "this test",
-            reconstruction: None,
-            profiles: &[Profile::Paper],
-            start: || Self {
-                ecn: false,
-                ..Self::DEFAULT
-            },
-            parameters: Self::PARAMETERS,
-        },
-    ];
+const PARAMETERS: &[Parameter] = &[
+    domain::packets(1, 100).declare("limit", "Packets without marks.", "this test"),
+    domain::time(1, domain::LONGEST).unset("none").declare(
+        "target",
+        "A time that no one reads",
+        "this test",
+    ),
+    domain::flag().declare("ecn", "Whether it marks", "this test"),
+    domain::choice(&["head", "tail"]).declare("at", "A word", "this test"),
+    domain::fraction(0, 1).declare("share", "A number", "this test"),
+];
 
-    fn kind(&self) -> &'static str {
-        if self.ecn { "marker" } else { "dropper" }
+impl QueueClass for Class {
+    fn name(&self) -> &str {
+        self.0
     }
 
-    fn conflict(&self) -> Option<String> {
-        (self.limit == 13).then(|| "limit 13 must not be".to_owned())
+    fn origin(&self) -> Origin {
+        Origin {
+            text: Some("class Marker: …".to_owned()),
+            ..Origin::default()
+        }
     }
 
-    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> Marker<P> {
-        Marker {
-            params: self.clone(),
+    fn summary(&self) -> &'static str {
+        "Marks what waits behind others"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        if self.0.starts_with(PYTHON_PREFIX) {
+            &[]
+        } else {
+            PARAMETERS
+        }
+    }
+
+    fn defaults(&self) -> Vec<Scalar> {
+        let all = [
+            Scalar::Whole(3),
+            Scalar::Unset,
+            Scalar::Whole(1),
+            Scalar::Whole(1),
+            Scalar::Real(0.5),
+        ];
+        all[..self.parameters().len()].to_vec()
+    }
+
+    fn conflict(&self, values: &[Scalar]) -> Option<String> {
+        (values.first() == Some(&Scalar::Whole(13))).then(|| "limit 13 must not be".to_owned())
+    }
+
+    fn build(&self, values: &[Scalar], link: &LinkFacts, _rng: Rng) -> Box<dyn TicketQueue> {
+        assert_eq!(link.rate, None);
+        let (limit, ecn) = match values {
+            [Scalar::Whole(limit), _, Scalar::Whole(ecn), ..] => (*limit, *ecn != 0),
+            _ => (3, true),
+        };
+        Box::new(Marker {
+            limit: usize::try_from(limit).unwrap(),
+            ecn,
             waiting: VecDeque::new(),
-            bytes: Bytes(0),
-        }
+        })
     }
 }
+
+const NAME: &str = "plugin:marker:0123";
 
 fn spec(text: &str) -> QdiscSpec {
-    register::<MarkerParams>().unwrap();
-    QdiscSpec::parse(text).unwrap()
+    register(Arc::new(Class(NAME))).unwrap();
+    QdiscSpec::parse(&text.replace("marker", NAME)).unwrap()
 }
 
 #[test]
@@ -120,265 +131,225 @@ fn a_registered_queue_keeps_the_contract_alone_and_as_a_leaf() {
             _ => Op::Enqueue(n % 3, 600, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct }),
         })
         .collect();
-    for text in ["marker limit 2", "prio leaf marker limit 1", "dropper"] {
+    for text in ["marker limit 2", "prio leaf marker limit 1", "marker noecn"] {
         let spec = spec(text);
         let build = || spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1));
         let history = check_qdisc(build, &ops);
-        assert_eq!(
-            history.recorder.marks.is_empty(),
-            text == "dropper",
-            "{text}"
-        );
+        let marks = &history.recorder.marks;
+        assert_eq!(marks.is_empty(), text.contains("noecn"), "{text}");
         assert!(!history.recorder.drops.is_empty(), "{text}");
     }
 }
 
 #[test]
 fn text_pairs_and_defaults_are_those_of_a_queue() {
-    let given = spec("marker limit 7p profile paper");
-    assert_eq!(given.to_string(), "marker limit 7 ecn");
-    let pairs = [("limit", "7".to_owned()), ("ecn", "on".to_owned())];
+    let given = spec("marker limit 7p target 5ms head share 0.25");
+    assert_eq!(
+        given.to_string(),
+        format!("{NAME} limit 7 target 5ms ecn head share 0.25")
+    );
+    assert_eq!(QdiscSpec::parse(&given.to_string()).as_ref(), Ok(&given));
+    let pairs = [
+        ("limit", "7".to_owned()),
+        ("target", "5ms".to_owned()),
+        ("ecn", "on".to_owned()),
+        ("at", "head".to_owned()),
+        ("share", "0.25".to_owned()),
+    ];
     assert_eq!(given.pairs(), pairs);
     assert_eq!(given.validate(), Ok(()));
     assert_eq!(spec("marker limit 3"), spec("marker"));
     assert_ne!(given, spec("marker"));
+    let changed = spec("marker").with("limit", "9").unwrap();
+    assert_eq!(changed, spec("marker limit 9"));
     assert_eq!(
-        spec("dropper target 5ms").to_string(),
-        "dropper limit 3 target 5ms"
+        spec("prio leaf marker / marker limit 9").provenance().len(),
+        3
     );
-    assert_eq!(spec("marker noecn"), spec("dropper"));
-    let leaves = spec("prio leaf marker / marker limit 9").provenance();
-    let reconstructed = leaves.iter().filter_map(|queue| queue.reconstruction);
-    assert!(reconstructed.eq(["everything"; 2]));
 }
 
 #[test]
 fn errors_are_those_of_a_queue() {
-    register::<MarkerParams>().unwrap();
     for (text, expected) in [
         (
-            "marker_",
-            "unknown queue \"marker_\"; did you mean \"marker\"?",
-        ),
-        (
             "marker tarqet 5ms",
-            "marker: unknown parameter \"tarqet\"; did you mean \"target\"?",
+            "unknown parameter \"tarqet\"; did you mean \"target\"?",
         ),
         (
             "marker wait 5ms",
-            "marker: unknown parameter \"wait\"; expected one of limit, target, ecn",
+            "unknown parameter \"wait\"; expected one of limit, target, ecn, head, tail, share",
         ),
         (
-            "dropper limit 0",
-            "dropper: limit 0 is out of range; expected 1 to 100",
+            "marker limit 0",
+            "limit 0 is out of range; expected 1 to 100",
         ),
         (
             "marker limit x",
-            "marker: limit \"x\" is not a whole number; expected 1 to 100",
+            "limit \"x\" is not a whole number; expected 1 to 100",
         ),
+        ("marker limit", "limit needs a value; expected 1 to 100"),
+        ("marker limit 13", "limit 13 must not be"),
         (
-            "marker limit",
-            "marker: limit needs a value; expected 1 to 100",
+            "marker share 2",
+            "share 2 is out of range; expected > 0 and at most 1",
         ),
-        ("marker limit 13", "marker: limit 13 must not be"),
     ] {
-        assert_eq!(QdiscSpec::parse(text).unwrap_err().to_string(), expected);
+        spec("marker");
+        let refused = QdiscSpec::parse(&text.replace("marker", NAME)).unwrap_err();
+        assert_eq!(refused.to_string(), format!("{NAME}: {expected}"));
     }
 }
 
 #[test]
-fn a_registered_queue_is_in_the_catalogue_with_its_parameters() {
-    register::<MarkerParams>().unwrap();
-    let catalogue = crate::catalogue();
-    let listed = catalogue
-        .iter()
-        .find(|info| info.name == "dropper")
-        .unwrap();
-    assert_eq!((listed.page, listed.class), (None, None));
-    assert_eq!(listed.summary, "Drops what waits behind others");
-    let parameters: Vec<_> = (listed.parameters.iter())
-        .map(|p| (p.key, &*p.default, p.derived, &*p.range, p.provenance))
+fn the_catalogue_has_a_registered_queue_if_it_is_asked_for() {
+    spec("marker");
+    let read = |name| {
+        let json = crate::catalogue_json(name);
+        serde_json::from_str::<Vec<serde_json::Value>>(&json).unwrap()
+    };
+    assert!(read(None).iter().all(|entry| entry["name"] != NAME));
+    let [entry] = &read(Some(NAME))[..] else {
+        panic!("not one entry");
+    };
+    assert_eq!(entry["page"], serde_json::Value::Null);
+    assert_eq!(entry["summary"], "Marks what waits behind others");
+    let parameters = entry["parameters"].as_array().unwrap().iter();
+    let shown: Vec<_> = parameters
+        .map(|p| ["key", "default", "range"].map(|key| p[key].as_str().unwrap()))
         .collect();
     assert_eq!(
-        parameters,
+        shown,
         [
-            ("limit", "3", false, "1 to 100", "this test"),
-            ("target", "none", true, "1ns to 1000000s", "this test"),
-            ("ecn", "off", false, "ecn or noecn", "this test"),
+            ["limit", "3", "1 to 100"],
+            ["target", "none", "1ns to 1000000s"],
+            ["ecn", "on", "ecn or noecn"],
+            ["at", "tail", "head, tail"],
+            ["share", "0.5", "> 0 and at most 1"],
         ]
     );
-    let json: serde_json::Value = serde_json::from_str(&crate::catalogue_json()).unwrap();
-    let json = json.as_array().unwrap();
-    let json = json.iter().find(|entry| entry["name"] == "marker").unwrap();
-    assert_eq!(json["page"], serde_json::Value::Null);
-    assert_eq!(json["parameters"][0]["unit"], "packets");
-}
-
-/// A queue without parameters, under this name.
-macro_rules! named {
-    ($params:ident, $name:literal) => {
-        #[derive(Clone, Debug, Default)]
-        struct $params;
-
-        impl Parameters for $params {
-            fn table(&self) -> &'static [Parameter] {
-                &[]
-            }
-
-            fn value(&mut self, _key: &str) -> Option<&mut dyn Value> {
-                None
-            }
-        }
-
-        impl Params for $params {
-            type Queue<P: Packet> = Marker<P>;
-
-            const KINDS: &'static [Kind<Self>] = &[Kind {
-                name: $name,
-                class: Some("None"),
-                summary: "Has no parameters",
-                source: "this test",
-                reconstruction: None,
-                profiles: &[],
-                start: Self::default,
-                parameters: &[],
-            }];
-
-            fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Marker<P> {
-                Params::build(&MarkerParams::DEFAULT, link, rng)
-            }
-        }
-    };
-}
-
-named!(Taken, "codel");
-named!(Spaced, "a b");
-named!(Empty, "");
-named!(Plain, "marker.plain");
-
-#[test]
-fn names_that_a_specification_cannot_hold_or_that_exist_are_refused() {
-    assert_eq!(
-        register::<Taken>(),
-        Err(RegisterError::Taken("codel".into()))
-    );
-    assert_eq!(register::<Spaced>(), Err(RegisterError::Name("a b".into())));
-    assert_eq!(register::<Empty>(), Err(RegisterError::Name(String::new())));
+    assert!(read(Some("nobody")).is_empty());
 }
 
 #[test]
-fn a_queue_without_parameters_and_profiles_says_so() {
-    register::<Plain>().unwrap();
-    assert_eq!(QdiscSpec::parse("marker.plain").unwrap().pairs(), []);
-    for word in ["limit", "profile"] {
-        assert_eq!(
-            QdiscSpec::parse(&format!("marker.plain {word} 3"))
-                .unwrap_err()
-                .to_string(),
-            format!("marker.plain: unknown parameter \"{word}\"; this queue takes no parameters")
+fn names_that_a_specification_cannot_hold_are_refused() {
+    for name in ["codel", "", "plugin:a b", "python:a.b"] {
+        let refused = register(Arc::new(Class(name))).unwrap_err().to_string();
+        assert!(
+            refused.contains("expected python: or plugin:, then"),
+            "{refused}"
         );
-    }
-}
-
-/// A class that builds [`Marker`].
-#[derive(Debug)]
-struct Class(&'static str);
-
-impl QueueClass for Class {
-    fn name(&self) -> &str {
-        self.0
-    }
-
-    fn source(&self) -> &'static str {
-        "class Marker: …"
-    }
-
-    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {
-        BoxedQueue::new(Params::build::<Ticket>(&MarkerParams::DEFAULT, link, rng))
     }
 }
 
 #[test]
 fn a_class_is_built_and_takes_no_parameters() {
     const NAME: &str = "python:Marker:4567";
-    register_class(Arc::new(Class(NAME))).unwrap();
+    register(Arc::new(Class(NAME))).unwrap();
     let spec = QdiscSpec::parse(NAME).unwrap();
     let mut queue = spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1));
     let mut seen = Recorder::default();
     queue.enqueue(Instant::ZERO, TestPacket::mtu(1), &mut seen);
+    assert_eq!(queue.backlog().bytes, Bytes(TestPacket::mtu(1).size));
     assert_eq!(
         queue.dequeue(Instant::ZERO, &mut seen),
         Some(TestPacket::mtu(1))
     );
-    assert_eq!(source_of(NAME).as_deref(), Some("class Marker: …"));
-    assert_eq!(source_of("marker"), None);
-    assert!(crate::catalogue().iter().all(|info| info.name != NAME));
+    let origin = origin_of(NAME).unwrap();
+    assert_eq!(origin.text.as_deref(), Some("class Marker: …"));
+    assert_eq!(origin_of("python:Other:0123"), None);
     for name in [NAME, "python:Other:0123"] {
+        let refused = QdiscSpec::parse(&format!("{name} limit 3")).unwrap_err();
         assert_eq!(
-            QdiscSpec::parse(&format!("{name} limit 3"))
-                .unwrap_err()
-                .to_string(),
+            refused.to_string(),
             format!(
                 "{name}: unknown parameter \"limit\"; a Python queue takes no parameters; set class \
                  attributes instead"
             )
         );
     }
-    let refused = register_class(Arc::new(Class("python:a b")));
-    assert_eq!(refused, Err(RegisterError::Name("python:a b".into())));
 }
 
 #[test]
-fn a_python_queue_that_is_not_loaded_is_read_but_not_built() {
-    let spec = QdiscSpec::parse("python:Fifo:0123").unwrap();
-    assert_eq!(spec.to_string(), "python:Fifo:0123");
-    let QdiscSpec::External(external) = &spec else {
-        panic!("not an external queue");
-    };
-    assert!(!external.is_available());
-    let built = catch_unwind(AssertUnwindSafe(|| {
-        spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1))
-    }));
-    let failure = built.unwrap_err().downcast::<QueueFailure>().unwrap();
-    assert_eq!(
-        failure.cause.downcast_ref::<String>().unwrap(),
-        "python:Fifo:0123 is not loaded"
-    );
+fn a_queue_that_is_not_loaded_is_read_but_not_built() {
+    for text in [
+        "python:Fifo:0123",
+        "plugin:fifo:0123 limit 5 noecn tail",
+        "plugin:fifo:0123",
+    ] {
+        let spec = QdiscSpec::parse(text).unwrap();
+        assert_eq!(spec.to_string(), text);
+        assert_eq!(
+            QdiscSpec::parse(&format!("drr leaf {text}"))
+                .unwrap()
+                .provenance()
+                .len(),
+            2
+        );
+        let QdiscSpec::External(external) = &spec else {
+            panic!("not an external queue");
+        };
+        assert!(!external.is_available());
+        let built = catch_unwind(AssertUnwindSafe(|| {
+            spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1))
+        }));
+        let failure = built.unwrap_err().downcast::<QueueFailure>().unwrap();
+        let name = text.split(' ').next().unwrap();
+        assert_eq!(
+            failure.cause.downcast_ref::<String>().unwrap(),
+            &format!("{name} is not loaded")
+        );
+    }
+    let pairs = [("limit", "5"), ("at", "tail")];
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let from_table = QdiscSpec::from_pairs("plugin:fifo:0123", pairs.into_iter()).unwrap();
+    assert_eq!(from_table.to_string(), "plugin:fifo:0123 limit 5 at tail");
 }
 
 /// Returns the ticket of a packet that has left.
 #[derive(Clone, Debug)]
 struct Repeater(Option<Ticket>);
 
-impl Qdisc<Ticket> for Repeater {
-    fn enqueue(&mut self, _now: Instant, pkt: Ticket, _obs: &mut dyn Observer<Ticket>) {
-        self.0 = Some(pkt);
+impl TicketQueue for Repeater {
+    fn enqueue(
+        &mut self,
+        _now: Instant,
+        ticket: &Ticket,
+        headers: Option<&Transport>,
+        _obs: &mut dyn Observer<Ticket>,
+    ) {
+        assert_eq!(headers, Some(&Transport::Other), "they were asked for");
+        self.0 = Some(*ticket);
     }
 
-    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
-        self.0
+    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<Ticket>) -> Option<Leaving> {
+        self.0.map(|ticket| ticket.leaving())
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog::default()
+    fn boxed_clone(&self) -> Box<dyn TicketQueue> {
+        Box::new(self.clone())
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
     }
 }
 
 #[test]
 fn a_packet_cannot_leave_twice() {
-    let mut queue = BoxedQueue::new(Repeater(None)).into_external();
+    let mut queue = External::new(Box::new(Repeater(None)));
     let mut obs = Recorder::default();
-    Qdisc::enqueue(&mut queue, Instant::ZERO, TestPacket::mtu(1), &mut obs);
-    let first = Qdisc::dequeue(&mut queue, Instant::ZERO, &mut obs);
+    queue.enqueue(Instant::ZERO, TestPacket::mtu(1), &mut obs);
+    let first = queue.dequeue(Instant::ZERO, &mut obs);
     assert_eq!(first, Some(TestPacket::mtu(1)));
     let again = catch_unwind(AssertUnwindSafe(move || {
-        Qdisc::dequeue(&mut queue, Instant::ZERO, &mut Recorder::default())
+        queue.dequeue(Instant::ZERO, &mut Recorder::default())
     }));
     assert!(again.unwrap_err().is::<QueueFailure>());
 }
 
 #[test]
-fn registered_disciplines_and_classes_of_python_are_external() {
+fn plug_ins_and_classes_of_python_are_external() {
     assert!(is_external("python:not_loaded:0123456789ab"));
+    assert!(is_external("plugin:not_loaded:0123456789ab"));
     assert!(!is_external("pfifo") && !is_external("tests.nobody"));
 }

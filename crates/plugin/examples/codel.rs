@@ -1,0 +1,3 @@
+//! The queue `codel` of Sojourn as a plug-in, to compare with itself.
+
+sojourn_plugin::plugin!(sojourn_plugin::CodelParams);
