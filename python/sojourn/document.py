@@ -18,6 +18,9 @@ from sojourn.errors import invalid
 
 PartKind = Literal["link", "traffic", "page", "arm"]
 
+# What the names of files with queues end with: Python files, and shared libraries.
+LIBRARIES = (".so", ".dylib", ".dll")
+_ENDINGS = (".py", *LIBRARIES)
 # What loads the queues that a text names by their files; sojourn.queues sets it.
 queue_loaders: list[Callable[[str, Path | None], str]] = []
 
@@ -131,7 +134,7 @@ def plain(place: str, value: object) -> Any:
         raise invalid(place, f"expected a finite number, not {value}")
     # First: these are most values of large sweeps, and the checks below are slow.
     if value is None or isinstance(value, str | int | float):
-        is_of_file = isinstance(value, str) and ".py" in value and place.endswith("qdisc")
+        is_of_file = isinstance(value, str) and may_name_file(value) and place.endswith("qdisc")
         return queue_text(place, value) if is_of_file else value
     if isinstance(value, Table):
         return value.document(place)
@@ -151,16 +154,22 @@ def plain(place: str, value: object) -> Any:
     )
 
 
+def may_name_file(text: str) -> bool:
+    """Whether a queue may be named by its file."""
+    return any(ending in text for ending in _ENDINGS)
+
+
 def queue_text(place: str, value: object, folder: Path | None = None) -> Any:
     """Write a queue, given in any form, as the text that the core reads; return others unchanged.
 
-    The name of a file of a queue, such as ``./mine.py:Ramp``, is relative to `folder`.
+    The name of a file of a queue, such as ``./mine.py:Ramp`` or ``./libramp.so``, is relative to
+    `folder`.
     """
     # The specification of a class of queues is that of an object with all defaults.
     text = value.spec if isinstance(value, Specified) else value
     if not isinstance(text, str):
         return value
-    if ".py" not in text:
+    if not may_name_file(text):
         return text
     try:
         for load in queue_loaders:

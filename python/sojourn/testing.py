@@ -21,7 +21,8 @@ def check_qdisc(queue: AnyQueue, *, cases: int = 100, seed: int = 1) -> None:
     ----------
     queue
         A subclass of :class:`sojourn.PythonQueue` or the file and name of one, such as
-        ``"./mine.py:Ramp"``, a queue object, or a string such as ``"fq_codel target 5ms"``.
+        ``"./mine.py:Ramp"``, a plug-in such as ``"./libramp.so"``, a queue object, or a string such
+        as ``"fq_codel target 5ms"``.
     cases
         Number of sequences of up to 400 calls.
     seed

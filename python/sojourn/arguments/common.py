@@ -27,15 +27,16 @@ RTT = Argument(
     help="Round-trip time with empty queues.", kind="time", metavar="TIME", heading=SCENARIO
 )
 QDISC = Argument(
-    help="Queue for both directions: in tc syntax, or a file and a class such as ./mine.py:Ramp.",
+    help="Queue for both directions: in tc syntax, a file and a class such as ./mine.py:Ramp, or a "
+    "plug-in such as ./libramp.so.",
     kind="queue",
     expected="a queue",
     metavar="QDISC",
     heading=SCENARIO,
 )
 QUEUES = Argument(
-    help="Queues in tc syntax, quoted if they have parameters, such as 'codel target 13ms'; or a "
-    "file and a class of your own, such as ./mine.py:Ramp.",
+    help="Queues in tc syntax, quoted if they have parameters, such as 'codel target 13ms'; a file "
+    "and a class of your own, such as ./mine.py:Ramp; or a plug-in, such as ./libramp.so.",
     more="A queue may also be an object such as ``CoDel(target='13ms')``, a class such as "
     "``CoDel``, or a subclass of :class:`PythonQueue`.",
     kind="queues",

@@ -23,6 +23,7 @@ from sojourn.execute.run import RunPlan
 from sojourn.presentation.model import Table
 from sojourn.presentation.terminal import print_aligned, print_note, print_table
 from sojourn.queues.base import texts
+from sojourn.queues.queue_file import short
 from sojourn.result import budget
 from sojourn.result.formatting import counted
 from sojourn.result.result import Result
@@ -198,7 +199,7 @@ def _show_candidates(compared: Sequence[Candidate]) -> None:
 def _settings(up: Shaping, down: Shaping) -> str:
     """Write the queues and shapers of both directions."""
     sides = (("up", up), ("down", down))
-    return "; ".join(f"{side} {shaping.queue}" + _shaped(shaping) for side, shaping in sides)
+    return "; ".join(f"{side} {short(shaping.queue)}" + _shaped(shaping) for side, shaping in sides)
 
 
 def _shaped(shaping: Shaping) -> str:

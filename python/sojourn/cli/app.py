@@ -224,5 +224,6 @@ def _say_warning(  # noqa: PLR0917 - the signature of `warnings.showwarning`
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"sojourn: {_core.message(' '.join(message.split()))}", file=sys.stderr)
+    text = process.with_short_names(" ".join(message.split()))
+    print(f"sojourn: {_core.message(text)}", file=sys.stderr)
     return code

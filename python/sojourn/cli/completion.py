@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from sojourn import _core
+from sojourn.document import LIBRARIES, may_name_file
 from sojourn.scenario import presets
 from sojourn.scenario.presets import link_presets
 
@@ -21,14 +22,14 @@ Items = list[tuple[str, str]]
 
 
 def queues(incomplete: str) -> Items:
-    """List the queues whose names begin with `incomplete`; for a path, files in Python."""
-    if "/" in incomplete or ".py" in incomplete:
+    """List the queues whose names begin with `incomplete`; for a path, files with queues."""
+    if "/" in incomplete or may_name_file(incomplete):
         return _queue_files(incomplete)
     return _described(_core.qdisc_catalogue(), incomplete)
 
 
 def _queue_files(incomplete: str) -> Items:
-    """List the directories and files in Python that begin with `incomplete`, and their classes."""
+    """List directories, files with queues, and classes that begin with `incomplete`."""
     folder, _, start = incomplete.rpartition("/")
     file, colon, cls = incomplete.partition(":")
     try:
@@ -39,9 +40,10 @@ def _queue_files(incomplete: str) -> Items:
             return [(f"{file}:{name}", "queue") for name in names if name.startswith(cls)]
         found = sorted(Path(folder or ("/" if incomplete.startswith("/") else ".")).iterdir())
         names = [
-            f"{one.name}/" if one.is_dir() else f"{one.name}:"
+            one.name + ("/" if one.is_dir() else ":" if one.suffix == ".py" else "")
             for one in found
-            if one.name.startswith(start) and (one.is_dir() or one.suffix == ".py")
+            if one.name.startswith(start)
+            and (one.is_dir() or one.suffix == ".py" or one.suffix in LIBRARIES)
         ]
     except (OSError, ValueError):
         return []

@@ -211,21 +211,28 @@ def _exit(number: int) -> None:
         os._exit(SIGNALLED + number)
 
 
+def with_short_names(text: str) -> str:
+    """Name queues from outside Sojourn without the digits that identify them."""
+    # As below.
+    from sojourn import _core  # noqa: PLC0415
+
+    if _core.python_prefix() in text or _core.plugin_prefix() in text:
+        # Slow to import.
+        from sojourn.queues.queue_file import short  # noqa: PLC0415
+
+        return short(text)
+    return text
+
+
 def say(text: str) -> None:
     """Print a line to stderr, wrapped at words on a terminal.
 
-    Control characters are escaped, because names may come from an untrusted file. Queues written
-    in Python have their short names.
+    Control characters are escaped, because names may come from an untrusted file.
     """
     # Not loaded before Ctrl-C has a handler.
     from sojourn import _core  # noqa: PLC0415
 
-    if _core.python_prefix() in text:
-        # Slow to import.
-        from sojourn.queues.queue_file import short  # noqa: PLC0415
-
-        text = short(text)
-    line = _core.printable(text)
+    line = _core.printable(with_short_names(text))
     if sys.stderr.isatty():
         # Only terminals need them.
         import shutil  # noqa: PLC0415

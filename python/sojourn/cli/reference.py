@@ -10,6 +10,7 @@ from sojourn.arguments import Argument
 from sojourn.arguments.common import Json
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
+from sojourn.document import may_name_file
 from sojourn.presentation.model import text_table
 from sojourn.presentation.terminal import print_table
 from sojourn.queues import qdisc
@@ -56,6 +57,8 @@ def _named(known: list[Entry], name: str, parse: Callable[[str], str]) -> Entry:
 def _describe(entry: Entry) -> None:
     print(f"{short(entry['name'])}: {entry['summary']}")
     print(f"source: {entry['source']}")
+    if entry.get("sha256"):
+        print(f"plug-in: {entry['file']}, version {entry['version']}, SHA-256 {entry['sha256']}")
     if entry.get("reconstruction"):
         print(f"reconstruction: {entry['reconstruction']}")
     if entry.get("slow_starts"):
@@ -103,7 +106,7 @@ def qdiscs(
 ) -> int:
     """List the queues and their parameters."""
     known = js.loads(_core.qdisc_catalogue())
-    if name is not None and ".py" in name:
+    if name is not None and may_name_file(name):
         name = qdisc(name).spec
         known.append(catalogued(name))
     show(

@@ -18,6 +18,7 @@ from functools import lru_cache
 from sojourn import _core
 from sojourn.deferred import Deferred
 from sojourn.execute.runs import Row, Run
+from sojourn.queues import plugin
 from sojourn.queues.python_queue import defining, registered
 
 # Few runs need them.
@@ -31,9 +32,11 @@ _LIFELINE_S = 1.0
 def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
     """Return name, class and source of each queue of the scenario that is written in Python.
 
-    If there are any, threads would wait for each other, so the runs need processes.
+    If there are any, threads would wait for each other, so the runs need processes. Plug-ins,
+    which do not, are checked, too.
     """
     names = scenario.external_queues
+    plugin.loaded(names)
     return [(name, *registered(name)) for name in names if name.startswith(_core.python_prefix())]
 
 
@@ -170,7 +173,7 @@ def _depend_on(parent: int) -> None:
 
 
 def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
-    """Pickle scenario and classes, with the values that the classes have in this process."""
+    """Pickle scenario, classes, with the values that they have in this process, and plug-ins."""
     # By reference, the other process would import a class with the values of its file.
     names = {base.__module__ for _, queue, _ in queues for base in defining(queue)}
     names -= {"__main__"} | cloudpickle.list_registry_pickle_by_value()
@@ -178,7 +181,8 @@ def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) ->
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return bytes(cloudpickle.dumps((scenario.to_json(), queues)))
+        plugins = plugin.loaded(scenario.external_queues)
+        return bytes(cloudpickle.dumps((scenario.to_json(), queues, plugins)))
     except Exception as error:
         message = (
             f"{_unpicklable([queue for _, queue, _ in queues])}: cannot be sent to a worker "
@@ -223,8 +227,10 @@ class Failed:
 
 @lru_cache(maxsize=1)
 def prepared(payload: bytes) -> _core.Scenario:
-    """Register the classes in this process and read the scenario, once for all of its runs."""
-    document, queues = cloudpickle.loads(payload)
+    """Load the queues in this process and read the scenario, once for all of its runs."""
+    document, queues, plugins = cloudpickle.loads(payload)
+    for one in plugins:
+        plugin.load_same(one)
     for name, queue, source in queues:
         _core.register_python_queue(name, queue, source)
     return _core.Scenario.from_json(document)
@@ -238,7 +244,7 @@ def _one(
     try:
         scenario = prepared(payload)
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
-        return Failed(f"cannot load the Python queues in a worker process: {error}", error)
+        return Failed(f"cannot load the queues in a worker process: {error}", error)
     try:
         if metrics:
             return Run(scenario, number).measure(backend)

@@ -127,7 +127,8 @@ def _scenario(scenario: str | bytes) -> _core.Scenario:
 def scenario_of(scenario: _core.Scenario) -> str | bytes:
     """Return a scenario in the form for tasks."""
     queues = processes.checked_queues(scenario)
-    return processes.payload_of(scenario, queues) if queues else scenario.to_json()
+    from_files = scenario.external_queues
+    return processes.payload_of(scenario, queues) if from_files else scenario.to_json()
 
 
 @lru_cache(maxsize=_KEPT)

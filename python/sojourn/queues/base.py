@@ -148,7 +148,8 @@ def qdisc(text: str) -> Text:
     ----------
     text
         Name and parameters, such as ``"fq_codel target 5ms"``, or the file and the class of a
-        queue written in Python, such as ``"./mine.py:Ramp"``.
+        queue written in Python, such as ``"./mine.py:Ramp"``, or the library of a plug-in and its
+        parameters, such as ``"./libramp.so low 2ms"``.
 
     Returns
     -------

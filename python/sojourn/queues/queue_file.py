@@ -1,4 +1,4 @@
-"""Queues written in Python that are named by their file, such as ``./mine.py:Ramp``."""
+"""Queues that are named by their file, such as ``./mine.py:Ramp`` or ``./libramp.so``."""
 
 import contextlib
 import hashlib
@@ -13,15 +13,19 @@ from types import ModuleType
 from typing import Any
 
 from sojourn import _core, files
+from sojourn.document import LIBRARIES, may_name_file
 from sojourn.errors import invalid
+from sojourn.queues import plugin
 from sojourn.queues.python_queue import PythonQueue, registered
 
 # Maximum size of a file in bytes.
 MAX_BYTES = 1_000_000
 _WHOLE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>.*))?")
+_SUFFIX = f"(?:{'|'.join(map(re.escape, LIBRARIES))})"
+_LIBRARY = re.compile(rf"(?P<file>.+?{_SUFFIX})(?P<parameters> .*)?")
 # In a queue that has others as leaves.
-_LEAF = re.compile(r"[^\s()]+\.py(?::[^\s()]*)?")
-_NAME = re.compile(rf"{re.escape(_core.python_prefix())}(\w+):[0-9a-f]+")
+_LEAF = re.compile(rf"[^\s()]+(?:\.py(?::[^\s()]*)?|{_SUFFIX})(?![^\s()])")
+_NAME = re.compile(rf"(?:{_core.python_prefix()}|{_core.plugin_prefix()})(\w+):[0-9a-f]+")
 
 # The module of each file with the SHA-256 of its content; the file of each queue and how the user
 # wrote both.
@@ -30,21 +34,38 @@ _written: dict[str, tuple[Path, str]] = {}
 
 
 def resolved(text: str, folder: Path | None = None) -> str:
-    """Replace each ``FILE.py:CLASS`` in a queue by the name of the class; load the file.
+    """Replace each ``FILE.py:CLASS`` and ``FILE.so`` in a queue by its name; load the file.
 
     Relative names are below `folder`, by default the working directory.
     """
-    if ".py" not in text:
+    if not may_name_file(text):
         return text
     known = {entry["name"] for entry in json.loads(_core.qdisc_catalogue())}
     if text.split(maxsplit=1)[0] in known:
-        return _LEAF.sub(lambda found: _class_name(found[0], folder), text)
+        return _LEAF.sub(lambda found: _name(found[0], folder), text)
     whole = " ".join(text.split())
-    return _class_name(whole, folder) if _WHOLE.fullmatch(whole) else text
+    if found := _LIBRARY.fullmatch(whole):
+        return _name(found["file"], folder) + (found["parameters"] or "")
+    return _name(whole, folder) if _WHOLE.fullmatch(whole) else text
+
+
+def _name(text: str, folder: Path | None) -> str:
+    """Load a file with a queue, and return its name."""
+    if not text.endswith(LIBRARIES):
+        return _class_name(text, folder)
+    path = (folder or Path()) / text
+    try:
+        name = plugin.load(path)
+    except OSError as error:
+        raise _refused(text, f"cannot read {path}: {error.strerror}") from None
+    except (_core.ScenarioError, _core.QueueError) as error:
+        raise _refused(text, short(f"{error}")) from None
+    _written[name] = path, text
+    return name
 
 
 def short(text: str) -> str:
-    """Write classes of Python in a queue without the digits of their source.
+    """Write classes of Python and plug-ins in a queue without their digits.
 
     Examples
     --------
@@ -55,7 +76,7 @@ def short(text: str) -> str:
 
 
 def with_files(text: str, folder: Path | None = None, *, write: Callable[[str], str] = str) -> str:
-    """Name the classes in a text that were loaded from files as the user did, or from `folder`.
+    """Name what was loaded from files in a text as the user did, or relative to `folder`.
 
     `write` writes a name as a part of the text.
     """
@@ -64,7 +85,11 @@ def with_files(text: str, folder: Path | None = None, *, write: Callable[[str], 
         if found[0] not in _written:
             return found[0]
         path, written = _written[found[0]]
-        return write(written if folder is None else f"{os.path.relpath(path, folder)}:{found[1]}")
+        if folder is not None:
+            written = os.path.relpath(path, folder)
+            if not written.endswith(LIBRARIES):
+                written += f":{found[1]}"
+        return write(written)
 
     return _NAME.sub(name, text)
 
@@ -97,12 +122,14 @@ def named(texts: Iterable[str]) -> dict[str, str]:
 
 
 def catalogued(text: str) -> dict[str, Any]:
-    """Return the entry of a queue in the catalogue; a class of Python has none and gets its own."""
+    """Return the entry of a queue in the catalogue; a class of Python gets its own."""
     name = text.split(maxsplit=1)[0]
-    entries: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
-    for entry in entries:
-        if entry["name"] == name:
-            return entry
+    if not name.startswith(_core.python_prefix()):
+        entries: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue(name))
+        for library in plugin.loaded([name]):
+            version, sha256 = _core.queue_origin(name)
+            entries[0] |= {"file": library.file, "version": version, "sha256": sha256}
+        return entries[0]
     queue, _ = registered(name)
     file, _ = _written.get(name, (queue.__module__, ""))
     return {

@@ -15,6 +15,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
+from sojourn.queues import plugin
 from sojourn.queues.python_queue import registered
 from sojourn.queues.queue_file import short
 from sojourn.result import repeated
@@ -104,7 +105,9 @@ def explain(
     arm = result.arms[0] if arm is None else arm
     check_arms(result.table(), "arm", arm)
     repeated.check(result, replication)
-    for name in result.scenario.checked.external_queues:
+    names = result.scenario.checked.external_queues
+    plugin.loaded(names)
+    for name in names:
         if name.startswith(_core.python_prefix()):
             registered(name)
     with tempfile.TemporaryDirectory(prefix="sojourn-") as folder:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
-from sojourn.document import queue_text
+from sojourn.document import may_name_file, queue_text
 from sojourn.errors import invalid
 from sojourn.queues.base import queues_in
 from sojourn.queues.queue_file import toml_string
@@ -158,14 +158,14 @@ def with_queue_files(text: str, folder: Path) -> str:
 
     Names are relative to `folder`, as those of traces are.
     """
-    if ".py" not in text:
+    if not may_name_file(text):
         return text
     try:
         queues = set(queues_in(tomllib.loads(text)))
     except tomllib.TOMLDecodeError:
         # The core says what is wrong.
         return text
-    names = {queue: queue_text("", queue, folder) for queue in queues if ".py" in queue}
+    names = {queue: queue_text("", queue, folder) for queue in queues if may_name_file(queue)}
 
     def named(found: re.Match[str]) -> str:
         try:
@@ -186,7 +186,7 @@ def _with_queue_files(value: Any, folder: Path, path: str = "") -> Any:
         return value
     if isinstance(value, list):
         return [_with_queue_files(one, folder, path) for one in value]
-    if isinstance(value, str) and ".py" in value and "," not in path:
+    if isinstance(value, str) and may_name_file(value) and "," not in path:
         return ",".join(queue_text(path, one.strip(), folder) for one in value.split(","))
     return value
 

@@ -203,8 +203,8 @@ class Link(Table):
         Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
     qdisc
         The queue: a string such as ``"codel target 5ms"``, an object or class such as ``CoDel()``
-        or ``CoDel``, a subclass of :class:`PythonQueue`, or the file and name of one, such as
-        ``"./mine.py:Ramp"``.
+        or ``CoDel``, a subclass of :class:`PythonQueue`, the file and name of one, such as
+        ``"./mine.py:Ramp"``, or a plug-in, such as ``"./libramp.so"``.
     delay
         Propagation delay of the wire, with its unit.
     overhead

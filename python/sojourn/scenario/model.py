@@ -206,7 +206,7 @@ class Scenario:
     def from_toml(text: str, directory: str | Path | None = None) -> "Scenario":
         """Read a scenario from TOML; without its tables ``[sweep]``, ``[tune]``, ``[[expect]]``.
 
-        A queue such as ``"./mine.py:Ramp"`` runs the code of this file.
+        A queue such as ``"./mine.py:Ramp"`` or ``"./libramp.so"`` runs the code of this file.
 
         Parameters
         ----------

@@ -190,7 +190,6 @@ def _scenario(source: Path, path: str, file: str) -> _Scenario:
     """Load a result, which checks its digests, and keep its scenario and provenance."""
     result = Result.load(source / path)
     checked = result.scenario.checked
-    in_python = _core.python_prefix() in checked.to_json()
     facts = {
         "directory": f"{OUTPUT}/{path}".rstrip("/"),
         "scenario": checked.name,
@@ -200,7 +199,9 @@ def _scenario(source: Path, path: str, file: str) -> _Scenario:
         "finished_runs": result.finished,
         "total_runs": result.total,
     }
-    return _Scenario(path, file, None if in_python else result.scenario.to_toml(), facts)
+    return _Scenario(
+        path, file, None if checked.external_queues else result.scenario.to_toml(), facts
+    )
 
 
 def _environment(scenarios: list[_Scenario]) -> dict[str, Any]:

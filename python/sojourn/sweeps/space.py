@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.expressions import Expression, parse
-from sojourn.queues.queue_file import named
+from sojourn.queues.queue_file import named, short
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, depth, expanded, is_expanded
 from sojourn.sweeps import conditions
@@ -193,7 +193,7 @@ def points(of: Space, scenario: Scenario) -> Points:
         for one in of.parameters
         for step in one.values
         for value in step
-        if isinstance(value, str) and _core.python_prefix() in value
+        if isinstance(value, str) and short(value) != value
     }
     names: dict[Value, str] = {text: name for name, text in named(queues).items()}
     found = Points(tuple(axes), wildcards, range(size), names)

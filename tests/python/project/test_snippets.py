@@ -22,7 +22,7 @@ from sojourn.scenario.files import split
 from sojourn.studies import claims, manifest, study
 from support.shell import DOCUMENTS, ROOT
 
-# A crate with its own `sojourn`, which test_external_queue builds and runs.
+# Of a plug-in, which test_external_queue builds and runs.
 EXTERNAL = {"docs/howto/external_queue.md", "examples/external-queue/README.md"}
 # Describes the files of studies.
 STUDIES = "docs/howto/reproduce.md"
@@ -187,7 +187,7 @@ def assert_stands_alone(manifest: str, folder: Path) -> None:
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     packages = {package["name"] for package in json.loads(done.stdout)["packages"]}
-    assert {"external-queue", "sojourn-py", "sojourn-qdisc"} <= packages
+    assert {"ramp", "sojourn-plugin", "sojourn-qdisc"} <= packages
 
 
 @pytest.mark.parametrize(("file", "snippet"), snippets("toml"))
