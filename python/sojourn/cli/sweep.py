@@ -21,8 +21,8 @@ from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import RunProgress, Work, progress_bar
 from sojourn.cli.run import only
 from sojourn.cli.spaces import Line, Origin, ScenarioOrTraffic, without_arms
-from sojourn.execute.executor import jobs_at_once
-from sojourn.execute.targets import opened, store_of, target
+from sojourn.execute.executor import ExecutionPlan, jobs_at_once
+from sojourn.execute.targets import Opened, opened, store_of, target
 from sojourn.expectations.judging import Judgement, Suite, failed
 from sojourn.presentation.model import Columns, Table, Text, text_table
 from sojourn.presentation.terminal import print_note, print_table
@@ -90,25 +90,14 @@ def sweep(
         return _describe(planned, estimate, jobs=concurrent, as_json=json)
     if out is not None:
         storage.LAYOUT.check(out, planned.manifest(complete=False), force=force)
-    scenarios = [group.scenario for group in planned.groups]
-    local = continued.row_store(where.backend, fresh=plan.fresh)
     processors = continued.processors(plan.on, where, plan.jobs)
     with (
-        continued.announced(plan.shared),
         derived_files.claimed(report),
         expecting.claimed(junit_file),
-        opened(scenarios, where, store=store, local=local, jobs=plan.jobs, fresh=plan.fresh) as at,
+        execution_of(planned, plan) as (execution, at),
     ):
         say(_announced(planned, estimate, processors))
         began = time.monotonic()
-        execution = Execution(
-            replications=planned.replications,
-            executor=at.executor,
-            until=planned.until,
-            backend=where.backend,
-            store=at.store,
-            max_memory=plan.max_memory,
-        )
         result, interrupted = executed(planned, execution, processors[0])
         if out is not None:
             # First: the steps below may fail.
@@ -131,6 +120,34 @@ def sweep(
         say(f"interrupted: {finished}; to continue: {continued.continuation()}")
         return process.exit_code()
     return expecting.FAILED if failed(judgements) else 0
+
+
+@contextmanager
+def execution_of(planned: PreparedSweep, plan: ExecutionPlan) -> Iterator[tuple[Execution, Opened]]:
+    """Open where the runs of a sweep are executed, and their stores."""
+    where = target(plan.on)
+    with (
+        continued.announced(plan.shared),
+        opened(
+            [group.scenario for group in planned.groups],
+            where,
+            store=store_of(where, plan.shared),
+            local=continued.row_store(where.backend, fresh=plan.fresh),
+            jobs=plan.jobs,
+            fresh=plan.fresh,
+        ) as at,
+    ):
+        yield (
+            Execution(
+                replications=planned.replications,
+                executor=at.executor,
+                until=planned.until,
+                backend=where.backend,
+                store=at.store,
+                max_memory=plan.max_memory,
+            ),
+            at,
+        )
 
 
 def executed(

@@ -229,6 +229,34 @@ def test_the_command_tests_files(sojourn: Command, good: Path, store: Path) -> N
     assert not list(store.glob("nothing"))
 
 
+@pytest.mark.usefixtures("store")
+def test_tests_save_and_share_their_runs_as_sweeps_do(sojourn: Command, good: Path) -> None:
+    sweep = '[sweep.parameters]\n"links.up.rate" = ["2mbit", "4mbit"]\n'
+    swept = good.parent / "swept.sojourn.toml"
+    swept.write_text(TEXT + sweep, encoding="utf-8")
+    expect = ("--expect", "goodput_up > 0.5 * capacity", "--replications", "2")
+    done = sojourn("test", f"{good}", f"{swept}", *expect, "--out", "kept")
+    assert done.returncode == 0, done.stderr
+    assert "saved results to kept" in done.stderr
+    assert sj.Result.load(good.parent / "kept" / "good").complete
+    assert sj.SweepResult.load(good.parent / "kept" / "swept").complete
+    again = sojourn("test", f"{swept}", *expect, "--set", "rtt=30ms", "--out", "kept")
+    assert again.returncode == 3
+    assert "kept/swept: contains another sweep; expected --force" in again.stderr
+    shared = sojourn("test", f"{swept}", *expect, "--shared", "runs")
+    assert shared.returncode == 0, shared.stderr
+    assert f"created store {good.parent / 'runs'}" in shared.stderr
+    for words, said in (
+        (("--shared", "runs"), f"--shared runs: {good} has no table [sweep]; only the runs"),
+        (("--on", "dask"), f"--on dask: {good} has no table [sweep]; only the runs of sweeps"),
+        (("--on", "dask://a:1"), "--on dask://a:1: requires --shared"),
+        ((f"{good}", "--out", "kept"), "--out kept: expected files with different names"),
+    ):
+        refused = sojourn("test", f"{good}", *words)
+        assert refused.returncode == 2
+        assert said in refused.stderr
+
+
 def test_run_and_sweep_judge_expectations(sojourn: Command, good: Path) -> None:
     passed = sojourn("run", f"{good}")
     assert passed.returncode == 0, passed.stderr

@@ -297,7 +297,7 @@ def test_options_of_every_command_are_declared() -> None:
         ("report", "--max-memory"),
         ("reproduce", "--replications"),
         ("export", "--replication"),
-        ("test", "--on"),
+        ("test", "--replications"),
     }
 
 
