@@ -291,18 +291,8 @@ worst-cases: setup ## Search for the worst case of each queue and write docs/qdi
 
 figures: setup ## Draw the figures of the documentation.
 	$(BIN)/sojourn run papers/residential/rrul_10_1.toml --out results/rrul_10_1 --force
-	$(BIN)/sojourn compare pfifo red codel fq_codel --link 50/10mbit --traffic tcp_2up+voip \
-		--replications 10 --out results/gallery --force
 	mkdir -p docs/figures
 	$(BIN)/sojourn plot results/rrul_10_1 --kind ellipse -o docs/figures/residential_10_1.png
-	$(BIN)/sojourn plot results/gallery cwnd backlog_up --arm red --arm codel \
-		-o docs/figures/gallery_windows.png
-	$(BIN)/sojourn plot results/gallery sojourn_up backlog_up -o docs/figures/gallery_queues.png
-	$(BIN)/sojourn plot results/gallery ping sojourn_up --kind ecdf -o docs/figures/gallery_ecdf.png
-	$(BIN)/sojourn plot results/gallery ping sojourn_up --kind violin \
-		-o docs/figures/gallery_violin.png
-	$(BIN)/sojourn plot results/gallery ping_ms_p99 goodput_up_mbit_per_s \
-		-o docs/figures/gallery_bars.png
 	$(BIN)/python tests/parity/draw.py docs/figures
 
 docs: setup ## Build the documentation site in target/site.

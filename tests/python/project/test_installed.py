@@ -238,7 +238,13 @@ def test_the_installed_package_is_the_one_of_the_wheel(installed: Path, tmp_path
     assert Path(done.stdout.strip()).is_relative_to(installed.parent), done.stderr
 
 
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        *(pytest.param(file, id=file.stem) for file in NOTEBOOKS),
+        pytest.param(ROOT / "docs" / "gallery.md", marks=pytest.mark.slow, id="gallery"),
+    ],
+)
 def test_a_notebook_runs_and_its_results_are_valid(
     file: Path, installed: Path, tmp_path: Path
 ) -> None:
