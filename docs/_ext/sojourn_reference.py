@@ -150,7 +150,7 @@ def _write_study(folder: Path) -> None:
     parts = "".join(f"\n## {header}\n\n{text}" for header, text in _tables(Description, ""))
     _write(
         folder / "study.md",
-        "# Keys of study.toml\n\n[Reproducing a paper](../../howto/reproduce.md#studytoml) shows "
+        "# Keys of study.toml\n\n[Writing a study](../../howto/write_study.md#studytoml) shows "
         f"them in an example.\n{parts}",
     )
 
@@ -195,6 +195,13 @@ def _generate(app: Sphinx, _config: Config) -> None:
     _write_modules(folder, Path(app.srcdir))
 
 
+def _hide_decisions(app: Sphinx, _doctree: object) -> None:
+    """Keep records of decisions out of the navigation and the search; contributors have links."""
+    name = app.env.docname
+    if name.startswith("docs/adr/"):
+        app.env.metadata[name].update(orphan=True, nosearch=True)
+
+
 def _check_complete(_app: Sphinx, environment: BuildEnvironment) -> None:
     documented = {entry[0] for entry in environment.get_domain("py").get_objects()}
     for name in sojourn.__all__:
@@ -229,6 +236,7 @@ def _copy_rustdoc(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension to Sphinx."""
     app.connect("config-inited", _generate)
+    app.connect("doctree-read", _hide_decisions)
     app.connect("env-check-consistency", _check_complete)
     app.connect("build-finished", _copy_rustdoc)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """Studies: reproductions of published works.
 
 A study is a directory with ``study.toml``, ``claims.csv``, scenarios in TOML, published data and
-``about.md``; ``docs/howto/reproduce.md`` describes the files.
+``about.md``; ``docs/howto/write_study.md`` describes the files.
 """
 
 import hashlib

@@ -25,7 +25,7 @@ from support.shell import DOCUMENTS, ROOT
 # Of a plug-in, which test_external_queue builds and runs.
 EXTERNAL = {"docs/howto/external_queue.md", "examples/external-queue/README.md"}
 # Describes the files of studies.
-STUDIES = "docs/howto/reproduce.md"
+STUDIES = "docs/howto/write_study.md"
 HEAD = 'duration = "60s"\nrtt = "20ms"\n'
 LINK = '[links.{}]\nrate = "10mbit"\nqdisc = "pfifo"\n'
 TRAFFIC = '[[traffic]]\ntype = "{}"\ndirection = "up"\n'
