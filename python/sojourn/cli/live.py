@@ -22,8 +22,9 @@ from sojourn.cli.options import Change, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say
 from sojourn.execute.run import RunPlan
+from sojourn.queues.queue_file import short
 from sojourn.result import Result, captures, derived_files, storage
-from sojourn.scenario import Link, Scenario, presets
+from sojourn.scenario import Arm, Link, Scenario, presets
 from sojourn.scenario.paths import assignment, overridden
 from sojourn.traffic import Program
 
@@ -367,6 +368,7 @@ def live(
     scenario = composed(planned)
     if change:
         scenario = overridden(scenario, dict(assignment(text) for text in change))
+    scenario = with_named_queues(scenario)
     process.on_exit("interrupted", patient=True)
     request = session.RunRequest(
         run=RunPlan(scenario, jobs=1, on="live", fresh=True), output=output, strict=strict
@@ -455,6 +457,16 @@ def composed(plan: LivePlan) -> Scenario:
             duration=duration,
             warmup="0s",
         )
+
+
+def with_named_queues(scenario: Scenario) -> Scenario:
+    """Name the only arm after the queues, unless the user has declared arms."""
+    if scenario.arms:
+        return scenario
+    links = (scenario.links[name] for name in ("down", "up"))
+    down, up = (short(f"{one.qdisc}") if isinstance(one, Link) else one for one in links)
+    name = down if down == up else f"{down}, up {up}"
+    return scenario.replace(arms=[Arm(name=name[:MAX_NAME], set={})])
 
 
 def _name(program: str) -> str:

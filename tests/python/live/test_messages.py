@@ -10,7 +10,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.arguments import spelled
-from sojourn.cli.live import LivePlan, Metrics, composed
+from sojourn.cli.live import LivePlan, Metrics, composed, with_named_queues
 from sojourn.cli.plans import Given
 from support.stored import command
 
@@ -93,6 +93,17 @@ def test_a_link_has_one_rate_or_two(link: str, rates: list[str]) -> None:
 )
 def test_the_scenario_has_the_name_of_the_program(word: str, name: str) -> None:
     assert composed(LivePlan(words=[word])).checked.name == name
+
+
+def test_the_arm_has_the_name_of_the_queues() -> None:
+    for plan, name in (
+        (LivePlan(qdisc="codel target 13ms"), "codel target 13ms"),
+        (LivePlan(qdisc="codel", qdisc_up="pie"), "codel, up pie"),
+    ):
+        assert with_named_queues(composed(plan)).checked.arms == [name]
+    plain = composed(LivePlan())
+    open_line = plain.replace(links={**plain.links, "down": "unlimited"})
+    assert with_named_queues(open_line).checked.arms == ["unlimited, up fq_codel"]
 
 
 def test_without_a_command_a_shell_runs(monkeypatch: pytest.MonkeyPatch) -> None:
