@@ -37,26 +37,28 @@ from sojourn.studies.manifest import Description
 
 LOGGER = logging.getLogger(__name__)
 
-# The groups of public names: file name, title, introduction.
+# The groups of public names by use: file name, title, introduction.
 GROUPS = {
-    "scenario": ("Scenarios", "What to simulate: links, arms, durations."),
-    "traffic": ("Traffic", "Traffic over the links."),
-    "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
-    "controls": ("Congestion controls", "The congestion controls and their parameters."),
-    "result": ("Runs and results", "Running a scenario, and what a run yields."),
-    "sweep": ("Sweeps", "Running a scenario with many values of its parameters."),
-    "search": ("Searches", "The best values, those that matter, and the worst case."),
+    "result": ("Run and compare", "Running a scenario, and what a run yields."),
+    "sweep": ("Sweep", "Running a scenario with many values of its parameters."),
+    "search": ("Search", "The best values, those that matter, and the worst case."),
+    "live": ("Live", "Comparing simulated runs with live ones."),
     "advice": (
         "Advice and RFC 7928",
         "Settings for a router; a queue in the scenarios of the RFC.",
     ),
-    "live": ("Simulated and live", "Comparing simulated runs with live ones."),
     "figures": ("Figures", "Figures of a result, drawn with matplotlib."),
-    "exchange": ("Exchange", "Results for other programs, and their measurements."),
+    "scenario": ("Scenarios", "What to simulate: links, arms, durations."),
+    "traffic": ("Traffic", "Traffic over the links."),
+    "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
+    "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "testing": ("Testing", "Checks for queues of your own."),
+    "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),
     "errors": ("Errors", "What is raised when an input is wrong."),
 }
+# The names with which a reader begins; on each page the other functions follow, then classes.
+FIRST = ("run", "compare", "Result", "Scenario", "Link", "Arm", "PythonQueue")
 
 
 def _group(name: str) -> str:
@@ -113,8 +115,10 @@ def _python_page(title: str, introduction: str, names: Iterable[str]) -> str:
 
 def _write_python(folder: Path) -> None:
     groups: dict[str, list[str]] = {group: [] for group in GROUPS}
-    # Functions first: they are where a reader begins.
-    for name in sorted(sojourn.__all__, key=lambda name: isinstance(getattr(sojourn, name), type)):
+    names = [*FIRST, *(name for name in sojourn.__all__ if name not in FIRST)]
+    for name in sorted(
+        names, key=lambda name: name not in FIRST and isinstance(getattr(sojourn, name), type)
+    ):
         groups[_group(name)].append(name)
     written = []
     for group, names in groups.items():

@@ -246,6 +246,28 @@ def test_the_reference_of_the_command_line_has_whole_summaries(tmp_path: Path) -
     assert [line for line in listed if not line[1].endswith(".") or "..." in line[1]] == []
 
 
+def test_the_reference_of_python_begins_with_what_is_used_first(tmp_path: Path) -> None:
+    write = (
+        "import sys, pathlib; import sojourn_reference as r; r._write_python(pathlib.Path.cwd())"
+    )
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "docs" / "_ext")}
+    subprocess.run([sys.executable, "-c", write], cwd=tmp_path, env=path, check=True)
+    pages = re.findall(
+        r"^\* \[.+?\]\((\w+)\.md\)", (tmp_path / "python.md").read_text(), re.MULTILINE
+    )
+    assert pages[:4] == ["result", "sweep", "search", "live"]
+    listed = {
+        page: re.findall(
+            r"^\.\. auto\w+:: (\S+)", (tmp_path / f"{page}.md").read_text(), re.MULTILINE
+        )
+        for page in pages
+    }
+    assert listed["result"][:3] == ["run", "compare", "Result"]
+    assert listed["scenario"][:3] == ["Scenario", "Link", "Arm"]
+    documented = [name.removeprefix("sojourn.") for names in listed.values() for name in names]
+    assert sorted(documented) == sorted(sj.__all__)
+
+
 def test_the_own_queue_of_the_readme_keeps_the_contract(tmp_path: Path) -> None:
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("## Your own queue")[1]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
