@@ -85,7 +85,9 @@ def profdata(of: dict[str, str]) -> Path:
         found = shutil.which(name)
         if found is None:
             continue
-        printed = subprocess.run([found, "--version"], check=False, stdout=subprocess.PIPE).stdout
+        # Proxies of rustup print errors.
+        ask = [found, "--version"]
+        printed = subprocess.run(ask, check=False, capture_output=True).stdout
         version = re.search(rb"LLVM version (\d+)", printed)
         if version and version[1].decode() == major:
             return Path(found)

@@ -33,6 +33,7 @@ QDISC = Argument(
     expected="a queue",
     metavar="QDISC",
     heading=SCENARIO,
+    completion="queues",
 )
 QUEUES = Argument(
     help="Queues in tc syntax, quoted if they have parameters, such as 'codel target 13ms'; a file "

@@ -74,6 +74,20 @@ def traffic(incomplete: str) -> list[str]:
     return [before + name for name in presets.numbered_names() if name.startswith(last)]
 
 
+def scenarios(incomplete: str) -> list[str]:
+    """List the names of traffic, the scenario files and the directories that begin so."""
+    folder = Path(incomplete).parent if "/" in incomplete else Path()
+    try:
+        files = [
+            f"{one}/" if one.is_dir() else f"{one}"
+            for one in sorted(folder.iterdir())
+            if one.is_dir() or one.suffix == ".toml"
+        ]
+    except OSError:
+        files = []
+    return [*(name for name in files if name.startswith(incomplete)), *traffic(incomplete)]
+
+
 def presets_of_lines(incomplete: str) -> Items:
     """List the presets of access lines whose names begin with `incomplete`."""
     return [

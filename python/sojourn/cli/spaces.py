@@ -27,6 +27,7 @@ ScenarioOrTraffic = Annotated[
         help="Scenario file in TOML, - for standard input, or traffic of sojourn compare, such as "
         "rrul_be.",
         option="FILE|TRAFFIC",
+        completion="scenarios",
     ),
 ]
 

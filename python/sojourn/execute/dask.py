@@ -146,7 +146,7 @@ class DaskExecutor:
             # Imported here: the import takes more than a second.
             import distributed  # noqa: F401, PLC0415
         except ModuleNotFoundError:
-            message = "dask: requires Dask; install it with: pip install 'sojourn[dask]'"
+            message = "dask: requires Dask; install it with: pip install distributed cryptography"
             raise _core.UnavailableError(message) from None
         # Errors are reported once, as one line.
         for name in [*logging.Logger.manager.loggerDict]:
@@ -189,7 +189,7 @@ class DaskExecutor:
             security = Security.temporary()
         except ImportError:
             message = (
-                f"{self.name}: requires cryptography; install it with: pip install 'sojourn[dask]'"
+                f"{self.name}: requires cryptography; install it with: pip install cryptography"
             )
             raise _core.UnavailableError(message) from None
         settings = {

@@ -339,7 +339,7 @@ class Result(ResultTables):
         try:
             pandas = importlib.import_module("pandas")
         except ModuleNotFoundError:
-            message = "to_pandas requires pandas; install it with: pip install sojourn[pandas]"
+            message = "to_pandas requires pandas; install it with: pip install pandas"
             raise _core.ResultError(message) from None
         frame = getattr(self, table) if table in names else self.table(cast("By", table))
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})

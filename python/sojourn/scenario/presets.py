@@ -151,6 +151,9 @@ class Rates:
     layer: Layer | None = None
 
 
+_TRACE = """-s 'links.up={trace="FILE", qdisc="QDISC"}'"""
+
+
 def link_rates(text: str) -> Rates:
     """Parse the rates of a link, download first.
 
@@ -165,7 +168,9 @@ def link_rates(text: str) -> Rates:
     found = _LINK.fullmatch(re.sub(r"(?i)(?<=bit)/s\b| ", "", text))
     if found is None or not (found["down_unit"] or found["unit"]):
         rule = "expected down/up with a unit, such as 10/1mbit, or one rate"
-        raise ArgumentError("link", text, rule)
+        # The name of a file is one of a trace.
+        more = f"; a trace is set by {_TRACE}" if re.search(r"\.[a-z]", text) else ""
+        raise ArgumentError("link", text, f"{rule}{{more}}", more=more)
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
     for rate in (down, up):

@@ -182,7 +182,7 @@ def design(dimensions: Sequence[Dimension], method: Method, samples: int, seed: 
     try:
         draw = _DESIGNS[method].sample
     except ModuleNotFoundError:
-        message = "sensitivity requires SALib; install it with: pip install 'sojourn[sensitivity]'"
+        message = "sensitivity requires SALib; install it with: pip install SALib"
         raise _core.UnavailableError(message) from None
     problem = _problem(dimensions)
     with warnings.catch_warnings():

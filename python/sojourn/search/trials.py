@@ -174,7 +174,7 @@ def _require_optuna(command: str) -> None:
     try:
         _ = optuna.create_study
     except ModuleNotFoundError:
-        message = f"{command} requires optuna; install it with: pip install 'sojourn[tune]'"
+        message = f"{command} requires optuna; install it with: pip install optuna"
         raise _core.UnavailableError(message) from None
 
 

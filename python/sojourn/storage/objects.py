@@ -179,7 +179,7 @@ class Bucket:
             import obstore  # noqa: PLC0415
             from obstore.store import S3Store  # noqa: PLC0415
         except ModuleNotFoundError:
-            message = f"store {url}: requires obstore; install it with: pip install 'sojourn[s3]'"
+            message = f"store {url}: requires obstore; install it with: pip install obstore"
             raise _core.UnavailableError(message) from None
         self._obstore = obstore
         self._url = url.rstrip("/")

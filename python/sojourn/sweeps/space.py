@@ -230,7 +230,7 @@ def _drawn(of: Space, sampling: Sampling, seed: int) -> _Axis:
         # Imported here: few sweeps need it, and the import takes tenths of a second.
         from scipy.stats import qmc  # noqa: PLC0415
     except ModuleNotFoundError:
-        message = "samples require scipy; install it with: pip install 'sojourn[sweep]'"
+        message = "samples require scipy; install it with: pip install scipy"
         raise _core.UnavailableError(message) from None
     ranged = [one for one in of.parameters if one.ranges]
     named = [pair for one in ranged for pair in zip(one.paths, one.ranges, strict=True)]
