@@ -250,7 +250,12 @@ def test_a_notebook_runs_and_its_results_are_valid(
 ) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
-    check(execute(installed, folder, installed / "python", "-c", EXECUTE, file, JUDGED))
+    done = execute(installed, folder, installed / "python", "-c", EXECUTE, file, JUDGED)
+    check(done)
+    # The text explains columns of the printed table, whose headings are wrapped.
+    explained = r"^\| ([A-Za-z ]+)(?:, \w+)? \| (?!meaning)"
+    for words in re.findall(explained, file.read_text(encoding="utf-8"), re.MULTILINE):
+        assert all(word in done.stdout for word in words.split()), words
     for blocks in sections(file).values():
         for block in blocks:
             for command, shown in block.commands():
