@@ -220,6 +220,9 @@ def test_a_section_of_the_readme_runs_as_shown(
             else:
                 done = execute(installed, folder, *words, **variables)
             check(done, shown)
+    # The demonstration prints no findings.
+    for page in folder.glob("*.html"):
+        assert 'class="validity valid"' in page.read_text(encoding="utf-8")
 
 
 def test_all_blocks_of_the_readme_are_found() -> None:

@@ -148,6 +148,16 @@ def test_a_silent_call_is_rated_worst() -> None:
     assert not any("MOS" in finding.text for finding in audible)
 
 
+def test_the_worst_possible_calls_of_one_queue_are_ranked() -> None:
+    for queues, severities in (
+        (["pfifo", "fq_codel"], [sj.Severity.NOTE]),
+        (["pfifo", "pfifo limit 900"], [sj.Severity.WARNING] * 2),
+    ):
+        result = sj.compare(queues, link="50/10mbit", traffic="tcp_2up+voip", replications=2)
+        found = [one for one in result.validity.findings if "lowest possible MOS" in one.text]
+        assert [one.severity for one in found] == severities
+
+
 def test_differences_of_applications_and_transfers_are_paired() -> None:
     built = _scenario(
         sj.Web(direction="down", name="users", page="shop", think="200ms"),

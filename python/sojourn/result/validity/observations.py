@@ -177,20 +177,24 @@ def _incomplete_transactions(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _worst_calls(evidence: Evidence) -> Iterator[Finding]:
-    """Find calls with the lowest MOS."""
+    """Find calls with the lowest MOS; those of one arm among several are worse than all others."""
     if evidence.applications.is_empty():
         return
-    for row in (
-        evidence.applications.filter(pl.col("kind") == "voip")
-        .group_by("arm", "group", maintain_order=True)
+    calls = evidence.applications.filter(pl.col("kind") == "voip")
+    arms = calls.select(pl.col("arm").n_unique()).item()
+    for group, rows in (
+        calls.group_by("arm", "group", maintain_order=True)
         .agg(voices=pl.len(), worst=(pl.col("mos") <= WORST_MOS).sum())
         .filter(pl.col("worst") > 0)
-        .iter_rows(named=True)
+        .group_by("group", maintain_order=True)
     ):
-        yield warning(
-            f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have the "
-            f"lowest possible MOS, {WORST_MOS:g}; the MOS cannot rank them."
-        )
+        is_ranked = rows.height == 1 < arms
+        for row in rows.iter_rows(named=True):
+            yield Finding(
+                severity=Severity.NOTE if is_ranked else Severity.WARNING,
+                text=f"{row['arm']}: {group[0]}: {row['worst']} of {row['voices']} calls have the "
+                f"lowest possible MOS, {WORST_MOS:g}; the MOS cannot rank them.",
+            )
 
 
 def _unstable_rpm(evidence: Evidence) -> Iterator[Finding]:
