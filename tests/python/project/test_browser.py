@@ -177,7 +177,7 @@ def test_the_page_of_an_agreement_is_small_and_fits_phones(
 def test_the_site_is_accessible(browser: Browser) -> None:
     if not SITE.is_dir():
         pytest.skip("target/site is absent: run make docs")
-    for path in ("index.html", "docs/notebooks/fairness.html", "docs/gallery.html"):
+    for path in ("docs/index.html", "docs/notebooks/fairness.html", "docs/gallery.html"):
         check(browser, SITE / path)
 
 
