@@ -87,14 +87,10 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
-    epilog="Exit codes: 0 success, 1 failed or undecided expectation, with rfc7928 --check an "
-    "unconfirmed direction, or unexpected error, "
-    "2 invalid command line, or invalid or "
-    "unreadable scenario, 3 unusable result, report or output, or no live run "
-    "is possible, 4 damaged result or, with --strict, validity error, 129 SIGHUP, 130 Ctrl-C, "
-    "143 SIGTERM. Finished runs are stored in $SOJOURN_STORE, by default "
-    "$XDG_STATE_HOME/sojourn/runs or ~/.local/state/sojourn/runs, until their result is "
-    "complete. To continue an interrupted command, run it again.",
+    epilog="Exit codes: 0 success, 1 failed expectation, 2 invalid command or scenario, "
+    "3 unusable result or report, or no live runs here, 4 damaged result or, with --strict, "
+    "invalid one, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM. Finished runs are in $SOJOURN_STORE "
+    "(sojourn store): to continue an interrupted command, run it again.",
 )
 
 
