@@ -90,7 +90,7 @@ def page(document: Document, *, more: str = "") -> str:
     last = f"<script>{script}</script>\n" if script else ""
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n'
-        f"<body>\n{body}\n{last}</body>\n</html>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{last}</body>\n</html>\n"
     )
 
 
@@ -220,7 +220,7 @@ def _table(table: Table, cell: Cell) -> Markup:
     heads = [_column(column, place, table) for place, column in enumerate(table.columns)]
     written = tag("table", tag("thead", tag("tr", *heads)), body, class_=table.kind or None)
     if not table.kind:
-        return tag("div", written, class_="wide")
+        return tag("div", written, class_="wide", tabindex="0")
     return tag("div", written, class_="wide", role="region", aria_label=table.title, tabindex="0")
 
 
