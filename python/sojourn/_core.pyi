@@ -340,8 +340,11 @@ class Outcome:
 class Capture:
     """A file for the packets of a run, in the format pcapng."""
 
-    def __new__(cls, path: str | PathLike[str]) -> Capture:
-        """Capture into an existing file, whose content is replaced."""
+    def __new__(cls, path: str | PathLike[str], *, state: bool = False) -> Capture:
+        """Capture into an existing file, whose content is replaced.
+
+        `state`: events, if the scenario keeps them, have the state of the queue.
+        """
 
     @property
     def failure(self) -> str | None:
@@ -550,10 +553,13 @@ def run(
     backend: str | None = None,
     invocation: Invocation | None = None,
     capture: Capture | None = None,
+    only: int | None = None,
 ) -> Outcome:
     """Run every arm and replication on `jobs` threads (default: one per processor).
 
     `capture` receives the packets of the run, of which there must be one.
+
+    `only` is the number of the only run to execute, counted arm by arm.
 
     `invocation` stores each run when it finishes, and returns runs that are already finished.
 

@@ -43,7 +43,9 @@ const SAMPLE: (u64, u64) = (80, 200);
 /// A request, during the run and as a table row.
 const PING: (u64, u64) = (40, 320);
 /// A drop or mark, during the run and as a table row.
-const EVENT: (u64, u64) = (40, 130);
+const EVENT: (u64, u64) = (100, 190);
+/// The same with the state of the queue.
+const EVENT_AND_STATE: (u64, u64) = (500, 790);
 /// A statistic of a queue in a sample, during the run and as a table row.
 const STATE: (u64, u64) = (64, 130);
 /// The rows of a link and of a flow in the tables of totals.
@@ -330,7 +332,16 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
     let all = [
         ("sample", samples, "rows of series", SAMPLE),
         ("traffic.interval", load.pings, "echo requests", PING),
-        ("keep_events", events, "events", EVENT),
+        (
+            "keep_events",
+            events,
+            "events",
+            if config.sample_state {
+                EVENT_AND_STATE
+            } else {
+                EVENT
+            },
+        ),
         (
             "sample_state",
             config.state_rows(),

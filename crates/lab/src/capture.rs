@@ -23,14 +23,17 @@ const BUFFER: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Capture {
     path: PathBuf,
+    with_state: bool,
     failure: Mutex<Option<String>>,
 }
 
 impl Capture {
-    /// A capture into an existing file, whose content it replaces.
-    pub const fn into_file(path: PathBuf) -> Self {
+    /// A capture into an existing file, whose content it replaces; `with_state`: events, if they are kept, have the state
+    /// of the queue.
+    pub const fn into_file(path: PathBuf, with_state: bool) -> Self {
         Self {
             path,
+            with_state,
             failure: Mutex::new(None),
         }
     }
@@ -58,17 +61,22 @@ impl Capture {
             records: Records::default(),
             out: file.map(output),
             comment,
+            with_state: self.with_state,
         }
     }
 }
 
-/// Checks that the packets of a scenario can be captured: it has one run, and the backend captures.
+/// Checks that the packets of a scenario can be captured: it has one run, or `only` one runs, and the backend captures.
 ///
 /// # Errors
 /// The reason why not.
-pub fn check_capture(backend: &dyn Backend, scenario: &Scenario) -> Result<(), ScenarioError> {
+pub fn check_capture(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    only: Option<usize>,
+) -> Result<(), ScenarioError> {
     let (arms, replications) = (scenario.arms().len(), scenario.replications());
-    let rule = if arms > 1 || replications > 1 {
+    let rule = if only.is_none() && (arms > 1 || replications > 1) {
         format!(
             "requires one arm and one replication; the number of arms is {arms}, of replications {replications}"
         )
@@ -119,6 +127,7 @@ pub(crate) struct Capturing<'a> {
     pub(crate) records: Records,
     out: Option<BufWriter<Output<'a>>>,
     comment: String,
+    with_state: bool,
 }
 
 impl RecordSink for Capturing<'_> {
@@ -127,6 +136,7 @@ impl RecordSink for Capturing<'_> {
         Some(CaptureOutput {
             out,
             comment: &self.comment,
+            with_state: self.with_state,
         })
     }
 

@@ -39,6 +39,8 @@ pub struct RunOptions<'a> {
     pub invocation: Option<&'a Invocation>,
     /// Receives the packets of the run, of which there must be one. A stored run has none.
     pub capture: Option<&'a Capture>,
+    /// The number of the only run to execute, counted arm by arm; `None`: all.
+    pub only: Option<usize>,
     /// Calls what it is given, once, on each thread that runs anything; it may prepare the thread
     /// before and clean up after.
     pub on_thread: &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync),
@@ -56,6 +58,7 @@ impl Default for RunOptions<'_> {
             progress: &|_, _| {},
             invocation: None,
             capture: None,
+            only: None,
             on_thread: &|work| work(),
         }
     }
@@ -94,8 +97,11 @@ pub fn run(
     options: RunOptions<'_>,
 ) -> Result<Outcome, BackendError> {
     check(backend, scenario)?;
-    may_capture(backend, scenario, options.capture)?;
-    let numbers = in_order(scenario, options.invocation);
+    may_capture(backend, scenario, options)?;
+    let mut numbers = in_order(scenario, options.invocation);
+    if let Some(only) = options.only {
+        numbers.retain(|&number| number == only);
+    }
     let total = numbers.len();
     let jobs = Jobs::new(numbers);
     let ended = || options.cancel.load(Ordering::Relaxed) || jobs.is_stopped();
@@ -176,10 +182,10 @@ fn in_order(scenario: &Scenario, invocation: Option<&Invocation>) -> Vec<usize> 
 fn may_capture(
     backend: &dyn Backend,
     scenario: &Scenario,
-    capture: Option<&Capture>,
+    options: RunOptions<'_>,
 ) -> Result<(), BackendError> {
-    capture.map_or(Ok(()), |_| {
-        check_capture(backend, scenario).map_err(|error| BackendError::Failed {
+    options.capture.map_or(Ok(()), |_| {
+        check_capture(backend, scenario, options.only).map_err(|error| BackendError::Failed {
             backend: backend.name(),
             reason: error.to_string(),
         })

@@ -3,6 +3,7 @@
 //! They know neither hosts nor events: the environment calls them with the time and schedules what they return. The
 //! simulator and the datapath of real packets run the same links.
 
+mod events;
 mod line;
 mod link;
 mod probe;
@@ -12,6 +13,7 @@ mod transmitter;
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 use sojourn_qdisc::Observer;
 
+pub use events::Events;
 pub use line::{Line, Verdict, Wire};
 pub use link::Link;
 pub use probe::LinkProbe;
@@ -37,6 +39,9 @@ pub trait Watcher<P>: Observer<P> {
 
     /// The queue held its packets back for `time` while the link was idle.
     fn on_held(&mut self, time: Duration);
+
+    /// The events of the run, if the last call of the queue reported any that are not settled.
+    fn unsettled(&mut self) -> Option<&mut Events>;
 }
 
 /// A packet dequeued at a link.

@@ -162,11 +162,23 @@ impl<P: Carried> Link<P> {
         }
     }
 
+    /// Offers a packet, stamped with the time, to the queue.
+    #[inline]
+    pub fn enqueue(&mut self, now: Instant, pkt: P, watch: &mut impl Watcher<P>) {
+        self.qdisc.enqueue(now, pkt, watch);
+        if let Some(events) = watch.unsettled() {
+            events.settle(now, &self.qdisc, None);
+        }
+    }
+
     /// Dequeues the next packet. Time during which a non-empty queue returns no packet counts as busy,
     /// because its shaper is the bottleneck.
     #[inline]
     pub fn dequeue(&mut self, now: Instant, watch: &mut impl Watcher<P>) -> Option<P> {
         let next = self.qdisc.dequeue(now, watch);
+        if let Some(events) = watch.unsettled() {
+            events.settle(now, &self.qdisc, next.as_ref().map(P::size));
+        }
         // No other queue holds packets back.
         if self.packets_affect_timer {
             self.follow_hold(now, next.is_some(), watch);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
+use sojourn_link::Events;
 use sojourn_net::{Duration, Instant};
 use sojourn_records::{Histogram, LinkRecord, SignalRecord};
 
@@ -170,7 +171,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
             stopped,
             links,
             flows: observed.flows,
-            events: observed.events.unwrap_or_default(),
+            events: observed.events.map_or_else(Vec::new, Events::finish),
             counted: self.counted,
         })
     }

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sojourn_link::{
-    Carried, Direction, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict, Wire,
+    Carried, Direction, Events, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict,
+    Wire,
 };
 use sojourn_net::{Bytes, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
@@ -88,7 +89,7 @@ impl<'c> Network<'c> {
             observed: Observed {
                 probes: links.iter().map(|_| LinkProbe::new(samples)).collect(),
                 flows: config.flows.iter().map(|_| FlowProbe::default()).collect(),
-                events: config.keep_events.then(Vec::new),
+                events: (config.keep_events).then(|| Events::new(config.sample_state)),
                 capture: observers.capture,
                 views: observers.views,
             },
@@ -215,8 +216,7 @@ impl<'c> Network<'c> {
         }
         let mut watch = self.observed.watch(id, &mut self.pool);
         watch.enter(self.now, &frame);
-        link.qdisc
-            .enqueue(self.now, frame.onward(self.now), &mut watch);
+        link.enqueue(self.now, frame.onward(self.now), &mut watch);
         let (packets_affect_timer, awaited) = (link.packets_affect_timer, link.awaited);
         if packets_affect_timer {
             self.follow_queue_timer(id);

@@ -1,9 +1,9 @@
 //! Observations of the packets of a run.
 
-use sojourn_link::{LinkProbe, Taken, Watcher};
+use sojourn_link::{Events, LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer};
-use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal, SignalRecord};
+use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
+use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal};
 
 use crate::capture::Capture;
 use crate::frame::{Frame, Pool};
@@ -26,7 +26,7 @@ pub(crate) struct Observed<'c> {
     /// One per flow.
     pub(crate) flows: Vec<FlowProbe>,
     /// Drops, marks and losses, if the plan keeps them.
-    pub(crate) events: Option<Vec<SignalRecord>>,
+    pub(crate) events: Option<Events>,
     /// The capture of its packets, if requested.
     pub(crate) capture: Option<Capture<'c>>,
     /// One per link, if the run is watched.
@@ -143,7 +143,7 @@ impl FlowProbe {
 pub(crate) struct Watch<'a, 'c> {
     pub(crate) probe: &'a mut LinkProbe,
     flows: &'a mut [FlowProbe],
-    events: &'a mut Option<Vec<SignalRecord>>,
+    events: &'a mut Option<Events>,
     capture: Option<&'a mut Capture<'c>>,
     view: Option<&'a mut Interval>,
     pool: &'a mut Pool,
@@ -176,12 +176,7 @@ impl Watch<'_, '_> {
 
     fn note(&mut self, at: Instant, frame: &Frame, signal: Signal) {
         if let Some(events) = self.events {
-            events.push(SignalRecord {
-                at,
-                link: self.link,
-                flow: frame.flow,
-                signal,
-            });
+            events.note(at, (self.link, frame.flow), frame, signal, self.class);
         }
     }
 }
@@ -189,6 +184,12 @@ impl Watch<'_, '_> {
 impl Observer<Frame> for Watch<'_, '_> {
     fn on_class(&mut self, class: ClassId) {
         self.class = Some(class);
+    }
+
+    fn on_decision(&mut self, numbers: &dyn Fn() -> Vec<Statistic>) {
+        if let Some(events) = self.events {
+            events.on_decision(numbers);
+        }
     }
 
     fn on_drop(&mut self, now: Instant, frame: Frame, reason: DropReason) {
@@ -231,5 +232,9 @@ impl Watcher<Frame> for Watch<'_, '_> {
 
     fn on_held(&mut self, time: Duration) {
         self.probe.on_held(time);
+    }
+
+    fn unsettled(&mut self) -> Option<&mut Events> {
+        self.events.as_mut().filter(|events| events.is_open())
     }
 }

@@ -90,9 +90,12 @@ pub(crate) struct PyCapture(pub(crate) Capture);
 #[pymethods]
 impl PyCapture {
     /// Capture into an existing file, whose content is replaced.
+    ///
+    /// `state`: events, if the scenario keeps them, have the state of the queue.
     #[new]
-    const fn new(path: PathBuf) -> Self {
-        Self(Capture::into_file(path))
+    #[pyo3(signature = (path, *, state=false))]
+    const fn new(path: PathBuf, state: bool) -> Self {
+        Self(Capture::into_file(path, state))
     }
 
     /// Why packets could not be written, if so.
@@ -111,5 +114,9 @@ pub(crate) fn check_capture(
 ) -> Result<(), Failure> {
     let registry = registry();
     let backend = registry.get(backend)?;
-    Ok(sojourn_lab::check_capture(backend, &scenario.get().0)?)
+    Ok(sojourn_lab::check_capture(
+        backend,
+        &scenario.get().0,
+        None,
+    )?)
 }

@@ -28,11 +28,13 @@ use crate::scenario::PyScenario;
 /// `progress` is called with (finished, total) in the calling thread, at most every 50 ms; if it has a
 /// method `reached`, that is called as often with the share of the simulated time that is done.
 /// `capture` receives the packets of the run, of which there must be one.
+/// `only` is the number of the only run to execute, counted arm by arm.
 ///
 /// Ctrl-C ends the run and returns the finished runs, with `complete` false. An exception from
 /// `progress` ends the run and is raised.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, invocation=None, capture=None))]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, invocation=None, capture=None, only=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
@@ -41,6 +43,7 @@ pub(crate) fn run(
     backend: Option<&str>,
     invocation: Option<&Bound<'_, PyInvocation>>,
     capture: Option<&Bound<'_, PyCapture>>,
+    only: Option<usize>,
 ) -> Result<PyOutcome, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
@@ -76,6 +79,7 @@ pub(crate) fn run(
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
                     invocation,
                     capture,
+                    only,
                     on_thread: &|work| running.attached(work),
                 };
                 sojourn_lab::run(backend, scenario, options).map_err(Failure::from)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sojourn_net::{Bytes, Instant, Packet, Rate};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate};
 
 /// A queueing discipline: packets go in, packets come out, and time is an argument.
 ///
@@ -139,6 +139,12 @@ impl Statistic {
         Self::of(name, Number::Flag(value))
     }
 
+    /// A time in µs.
+    pub(crate) fn micros(name: &'static str, time: Duration) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+        Self::real(name, time.as_nanos() as f64 / 1e3)
+    }
+
     /// The time from `now` to `due` in µs, negative if it has passed.
     pub(crate) fn micros_until(name: &'static str, now: Instant, due: Instant) -> Self {
         let (ahead, late) = (due.saturating_since(now), now.saturating_since(due));
@@ -221,6 +227,10 @@ pub trait Observer<P> {
     /// returns. Disciplines without classes do not call it. Among nested disciplines, only the
     /// outermost one with classes calls it.
     fn on_class(&mut self, _class: ClassId) {}
+
+    /// `numbers` lists what the next drop or mark in this call depends on. A discipline whose [`Qdisc::state`] after the
+    /// call has this need not call it.
+    fn on_decision(&mut self, _numbers: &dyn Fn() -> Vec<Statistic>) {}
 
     /// `pkt` was discarded; its buffer is now the observer's to reuse.
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason);

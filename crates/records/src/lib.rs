@@ -11,5 +11,5 @@ pub use histogram::Histogram;
 pub use record::{
     AppRecord, CaptureOutput, ClassRecord, FlowCounters, FlowKind, FlowRecord, FlowSample,
     InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink, Records, Signal, SignalRecord,
-    StateSample, ValidityFact,
+    SignalState, StateSample, ValidityFact,
 };

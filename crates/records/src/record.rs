@@ -8,7 +8,7 @@ use sojourn_apps::{
     CallRecord, DatagramKind, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
 };
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{ClassId, DropReason, MarkReason, Statistic};
+use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
 
@@ -253,8 +253,8 @@ pub struct FlowSample {
     pub in_flight: u32,
 }
 
-/// A drop or a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A drop, a mark or a loss.
+#[derive(Clone, Debug, PartialEq)]
 pub struct SignalRecord {
     /// When.
     pub at: Instant,
@@ -264,6 +264,21 @@ pub struct SignalRecord {
     pub flow: u32,
     /// What happened and why.
     pub signal: Signal,
+    /// Time since the packet was offered to the queue; zero for a loss.
+    pub waited: Duration,
+    /// What the queue holds after the event, without the packet; nothing for a loss.
+    pub backlog: Backlog,
+    /// The state of the queue behind it, if that is recorded.
+    pub state: Option<Box<SignalState>>,
+}
+
+/// The state of a queue behind a drop or mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignalState {
+    /// The class of the packet, if the queue has classes.
+    pub class: Option<ClassId>,
+    /// What the decision depends on, or else the state of the queue after it.
+    pub numbers: Vec<Statistic>,
 }
 
 /// What a queue or wire did to a packet.
@@ -398,6 +413,8 @@ pub struct CaptureOutput<'a> {
     pub out: &'a mut (dyn Write + Send),
     /// The comment on the section: which run it is.
     pub comment: &'a str,
+    /// Whether events, if they are kept, have the state of the queue, as when it is sampled.
+    pub with_state: bool,
 }
 
 impl fmt::Debug for CaptureOutput<'_> {

@@ -1,9 +1,9 @@
 //! What is observed of a run: its links, the losses at the start of connections and datagrams, and packets in flight.
 
-use sojourn_link::{LinkProbe, Taken, Watcher};
+use sojourn_link::{Events, LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant, Packet as View};
-use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer};
-use sojourn_records::{CaptureOutput, InitialLosses, Signal, SignalRecord};
+use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
+use sojourn_records::{CaptureOutput, InitialLosses, Signal};
 use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
 use sojourn_transport::Flags;
 
@@ -22,7 +22,7 @@ pub(crate) struct Observations<'c> {
 /// twice per packet.
 #[derive(Debug)]
 pub(crate) struct Notes<'c> {
-    pub(crate) events: Option<Vec<SignalRecord>>,
+    pub(crate) events: Option<Events>,
     pub(crate) starts: StartLossTracker,
     pub(crate) waits: Waits,
     /// If the packets of the run are written to a file.
@@ -32,10 +32,12 @@ pub(crate) struct Notes<'c> {
 impl<'c> Observations<'c> {
     /// Nothing yet, and no links.
     pub(crate) fn new(config: &Config, capture: Option<CaptureOutput<'c>>) -> Self {
+        let captured = capture.as_ref();
+        let with_state = config.sample_state || captured.is_some_and(|to| to.with_state);
         Self {
             probes: Vec::new(),
             notes: Notes {
-                events: config.keep_events.then(Vec::new),
+                events: config.keep_events.then(|| Events::new(with_state)),
                 starts: StartLossTracker::new(&config.flows),
                 waits: Waits::new(config.flows.len()),
                 capture: capture.map(|output| Box::new(Capture::new(config, output))),
@@ -76,20 +78,16 @@ impl Watch<'_, '_> {
     pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
         self.probe.on_lost();
         self.notes.starts.on_drop(pkt);
-        self.note(now, pkt.flow_number(), Signal::Lost);
+        self.note(now, pkt, Signal::Lost);
         if let Some(capture) = &mut self.notes.capture {
             capture.on_lost(now, self.link, pkt);
         }
     }
 
-    fn note(&mut self, at: Instant, flow: u32, signal: Signal) {
+    fn note(&mut self, at: Instant, pkt: &Packet, signal: Signal) {
         if let Some(events) = &mut self.notes.events {
-            events.push(SignalRecord {
-                at,
-                link: self.link,
-                flow: self.notes.starts.flow_of(flow),
-                signal,
-            });
+            let flow = self.notes.starts.flow_of(pkt.flow_number());
+            events.note(at, (self.link, flow), pkt, signal, self.class);
         }
     }
 }
@@ -99,11 +97,17 @@ impl Observer<Packet> for Watch<'_, '_> {
         self.class = Some(class);
     }
 
+    fn on_decision(&mut self, numbers: &dyn Fn() -> Vec<Statistic>) {
+        if let Some(events) = &mut self.notes.events {
+            events.on_decision(numbers);
+        }
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {
         debug_assert!(pkt.size().0 > 0, "a packet has a size");
         self.probe.on_drop(self.class, reason);
         self.notes.starts.on_drop(&pkt);
-        self.note(now, pkt.flow_number(), Signal::Drop(reason));
+        self.note(now, &pkt, Signal::Drop(reason));
         if let Some(capture) = &mut self.notes.capture {
             capture.on_drop(now, self.link, &pkt, reason);
         }
@@ -111,7 +115,7 @@ impl Observer<Packet> for Watch<'_, '_> {
 
     fn on_mark(&mut self, now: Instant, pkt: &Packet, reason: MarkReason) {
         self.probe.on_mark(self.class, reason);
-        self.note(now, pkt.flow_number(), Signal::Mark(reason));
+        self.note(now, pkt, Signal::Mark(reason));
         if let Some(capture) = &mut self.notes.capture {
             capture.on_mark(pkt, reason);
         }
@@ -135,6 +139,11 @@ impl Watcher<Packet> for Watch<'_, '_> {
 
     fn on_held(&mut self, time: Duration) {
         self.probe.on_held(time);
+    }
+
+    #[inline]
+    fn unsettled(&mut self) -> Option<&mut Events> {
+        self.notes.events.as_mut().filter(|events| events.is_open())
     }
 }
 

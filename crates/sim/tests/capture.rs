@@ -86,6 +86,7 @@ fn captured(config: &Config) -> (Records, Vec<Block>) {
     let output = CaptureOutput {
         out: &mut bytes,
         comment: "run 7",
+        with_state: false,
     };
     let records = run_captured(config, Some(output), &mut |_| true).unwrap();
     (records.unwrap(), blocks(&bytes))
@@ -329,6 +330,7 @@ fn a_run_that_is_ended_leaves_a_whole_capture() {
     let output = CaptureOutput {
         out: &mut bytes,
         comment: "ended",
+        with_state: false,
     };
     let half = sojourn_net::Instant::from_millis(2_000);
     let records = run_captured(&config, Some(output), &mut |at| at < half).unwrap();

@@ -337,6 +337,15 @@ class ResultTables(ABC):
             Type of the event: drop, mark or loss.
         reason : str
             Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.
+        sojourn_ms : float
+            Time in the queue before the event, 0 if it was on arrival; null for a loss. Unit: ms.
+        backlog_packets : int
+            Packets in the queue after the event, without this one; null for a loss. Unit: packets.
+        backlog_bytes : int
+            Bytes of these packets; null for a loss. Unit: B.
+        state : str
+            State of the queue that the decision depends on, as a JSON object of numbers with the
+            names of ``queue_series``, times in µs; null unless the scenario samples the state.
         """
         return self._frame("events")
 

@@ -139,3 +139,31 @@ def test_a_sweep_has_the_same_metrics_with_it() -> None:
         sj.sweep(scenario("codel", sample_state=sample), rates).runs for sample in (True, False)
     )
     assert with_it.equals(without)
+
+
+def test_events_have_what_the_packet_met_and_with_samples_the_state() -> None:
+    result = sj.run(scenario("pie profile rfc", keep_events=True))
+    events = result.events.filter(link="up").with_columns(
+        prob=pl.col("state").str.json_path_match("$.prob").cast(float)
+    )
+    assert events.height > 10
+    # The probability changes right after a sample.
+    before = state(result, "prob").rename({"prob": "sampled"})
+    joined = events.join_asof(before, on="t_s", strategy="forward")
+    assert joined["prob"].to_list() == pytest.approx(joined["sampled"].to_list())
+    series = result.link_series.filter(link="up").select("t_s", "backlog_packets")
+    most = series["backlog_packets"].max()
+    assert isinstance(most, int)
+    assert 0 < (events["backlog_packets"].max() or 0) <= most + 20
+    assert events["sojourn_ms"].to_list() == [0] * events.height
+    plain = sj.run(scenario("pie profile rfc", keep_events=True, sample_state=False)).events
+    assert plain.drop("state").equals(result.events.drop("state"))
+    assert plain["state"].null_count() == plain.height
+    down = {"rate": "50mbit", "qdisc": "pfifo"}
+    lossy = {"up": {"rate": "5mbit", "qdisc": "pie", "loss": "1%"}, "down": down}
+    lost = sj.run(scenario("pie", keep_events=True, links=lossy)).events.filter(action="loss")
+    assert lost.height > 0
+    assert (
+        lost.select("sojourn_ms", "backlog_packets", "backlog_bytes", "state").null_count().row(0)
+        == (lost.height,) * 4
+    )

@@ -1,10 +1,11 @@
 //! The tables `flow_series`, `pings` and `events`.
 
 use arrow_array::RecordBatch;
+use serde_json::Value;
 use sojourn_apps::PingSample;
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{DropReason, MarkReason};
-use sojourn_records::{Column, FlowRecord, FlowSample, Get, Signal, SignalRecord};
+use sojourn_qdisc::{DropReason, MarkReason, Number};
+use sojourn_records::{Column, FlowRecord, FlowSample, Get, Signal, SignalRecord, SignalState};
 
 use super::{Cell, batch, mbit_per_s};
 
@@ -137,6 +138,8 @@ pub(super) fn pings(cell: Cell<'_>) -> RecordBatch {
 /// One row of `events`.
 pub(super) struct EventRow<'a> {
     event: &'a SignalRecord,
+    /// As JSON.
+    state: Option<String>,
     link: &'a str,
     flow: &'a str,
 }
@@ -163,7 +166,58 @@ pub(super) fn event_columns<'a>() -> Vec<Column<EventRow<'a>>> {
             "Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.",
             Get::Text(|row| signal_names(row.event.signal).1),
         ),
+        Column::new(
+            "sojourn_ms",
+            "ms",
+            "Time in the queue before the event, 0 if it was on arrival; null for a loss.",
+            Get::OptionalReal(|row| row.at_queue().map(|event| event.waited.as_millis_f64())),
+        ),
+        Column::new(
+            "backlog_packets",
+            "packets",
+            "Packets in the queue after the event, without this one; null for a loss.",
+            Get::OptionalCount(|row| row.at_queue().map(|event| event.backlog.packets as u64)),
+        ),
+        Column::new(
+            "backlog_bytes",
+            "B",
+            "Bytes of these packets; null for a loss.",
+            Get::OptionalCount(|row| row.at_queue().map(|event| event.backlog.bytes.0)),
+        ),
+        Column::new(
+            "state",
+            "",
+            "State of the queue that the decision depends on, as a JSON object of numbers with the names of \
+             `queue_series`, times in µs; null unless the scenario samples the state.",
+            Get::OptionalText(|row| row.state.as_deref()),
+        ),
     ]
+}
+
+impl EventRow<'_> {
+    /// What happened at a queue.
+    fn at_queue(&self) -> Option<&SignalRecord> {
+        (self.event.signal != Signal::Lost).then_some(self.event)
+    }
+}
+
+/// A state as JSON.
+fn state_json(state: &SignalState) -> String {
+    let numbers = state.numbers.iter().map(|statistic| {
+        let name = match statistic.part {
+            Some((part, place)) => format!("{part}.{place}.{}", statistic.name),
+            None => statistic.name.to_owned(),
+        };
+        let value = match statistic.value {
+            Number::Count(n) => n.into(),
+            Number::Real(x) => x.into(),
+            Number::Flag(flag) => flag.into(),
+        };
+        (name, value)
+    });
+    let class = state.class.iter();
+    let class = class.map(|class| ("class".to_owned(), class.to_string().into()));
+    Value::Object(class.chain(numbers).collect()).to_string()
 }
 
 pub(super) fn events(cell: Cell<'_>) -> RecordBatch {
@@ -172,6 +226,7 @@ pub(super) fn events(cell: Cell<'_>) -> RecordBatch {
     let rows: Vec<_> = events
         .map(|event| EventRow {
             event,
+            state: event.state.as_deref().map(state_json),
             link: &records.links[event.link as usize].name,
             flow: &records.flows[event.flow as usize].name,
         })

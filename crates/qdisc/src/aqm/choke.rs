@@ -210,7 +210,9 @@ impl<P: Packet> Choke<P> {
         }
         if let Some(other) = self.drop_if_drawn(&pkt.flow()) {
             self.counts.matched += 1;
+            obs.on_decision(&|| self.numbers(true));
             obs.on_drop(now, other, DropReason::Aqm);
+            obs.on_decision(&|| self.numbers(true));
             return false;
         }
         let markable = if self.law.is_above_max() {
@@ -221,6 +223,7 @@ impl<P: Packet> Choke<P> {
         } else {
             return true;
         };
+        obs.on_decision(&|| self.numbers(false));
         let marked = markable && pkt.mark_ce();
         if marked {
             self.counts.marked += 1;
@@ -229,6 +232,14 @@ impl<P: Packet> Choke<P> {
             self.counts.early += 1;
         }
         marked
+    }
+
+    /// The numbers behind a signal, and whether the packet drawn was of the same flow.
+    #[cold]
+    fn numbers(&self, matched: bool) -> Vec<Statistic> {
+        let mut all = self.law.numbers();
+        all.push(Statistic::flag("matched", matched));
+        all
     }
 
     /// Draws a packet and takes it out if it is of `flow`.

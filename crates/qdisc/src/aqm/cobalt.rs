@@ -122,6 +122,7 @@ impl<P: Packet> Qdisc<P> for Cobalt<P> {
             let signal = self.control.next_signal(&self.law, sojourn, 0, now);
             let marked = signal && self.ecn && pkt.mark_ce();
             if marked {
+                obs.on_decision(&|| self.control.numbers(sojourn, true, now));
                 obs.on_mark(now, &pkt, MarkReason::Aqm);
             }
             let unheard = signal && !marked;
@@ -133,6 +134,7 @@ impl<P: Packet> Qdisc<P> for Cobalt<P> {
             if last || !dropped {
                 return Some(pkt);
             }
+            obs.on_decision(&|| self.control.numbers(sojourn, unheard, now));
             obs.on_drop(now, pkt, DropReason::Aqm);
         }
     }
@@ -273,6 +275,23 @@ impl Control {
     #[inline]
     pub(crate) fn is_at_rest(&self, now: Instant) -> bool {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
+    }
+
+    /// The numbers behind a signal about a packet that waited for `sojourn`: those of CoDel if the signal is `due`, else
+    /// those of BLUE. Times are in µs.
+    #[cold]
+    pub(crate) fn numbers(&self, sojourn: Duration, due: bool, now: Instant) -> Vec<Statistic> {
+        let mut all = vec![Statistic::micros("delay", sojourn)];
+        if due {
+            all.extend([
+                Statistic::count("count", self.count.into()),
+                Statistic::micros_until("drop_next", now, self.drop_next),
+            ]);
+        } else {
+            let blue = f64::from(self.p_drop) / 4_294_967_296.0;
+            all.push(Statistic::real("blue_prob", blue));
+        }
+        all
     }
 
     fn advance(&mut self, count: u32, law: &Law, now: Instant) {

@@ -191,6 +191,7 @@ impl<P: Packet> Qdisc<P> for Floq<P> {
         }
         let p = self.law.probability(class, self.packets.len());
         if p > 0.0 && self.rng.uniform() < p {
+            obs.on_decision(&|| vec![Statistic::real("prob", p)]);
             let markable = self.params.ecn && class == Class::Responsive && p < 1.0;
             if !(markable && pkt.mark_ce()) {
                 self.counted[class.place()].early += 1;

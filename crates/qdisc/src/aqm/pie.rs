@@ -174,6 +174,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             .law
             .drop_early(backlog.bytes, pkt.size(), &mut self.rng)
         {
+            obs.on_decision(&|| self.law.numbers());
             if !(self.ecn && self.law.may_mark() && pkt.mark_ce()) {
                 self.law.on_drop();
                 return obs.on_drop(now, pkt, DropReason::Aqm);
@@ -206,7 +207,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         let mut numbers = match &self.law {
-            Law::Rfc(law) => law.statistics(),
+            Law::Rfc(law) => law.statistics().to_vec(),
             Law::Linux(law) => law.statistics(),
         };
         numbers.push(Statistic::count("maxq", self.maxq));
@@ -261,6 +262,15 @@ impl Law {
         match self {
             Self::Rfc(law) => law.on_signal(),
             Self::Linux(law) => law.on_drop(),
+        }
+    }
+
+    /// The numbers behind a signal.
+    #[cold]
+    fn numbers(&self) -> Vec<Statistic> {
+        match self {
+            Self::Rfc(law) => law.numbers(),
+            Self::Linux(law) => law.statistics(),
         }
     }
 

@@ -209,6 +209,7 @@ impl<P: Packet, Q: Qdisc<P>> Red<P, Q> {
         };
         // The kernel counts each signal, also one that `nodrop` suppresses.
         self.overlimits += 1;
+        obs.on_decision(&|| self.law.numbers());
         if markable && pkt.mark_ce() {
             obs.on_mark(now, pkt, MarkReason::Aqm);
             return true;
@@ -354,6 +355,8 @@ pub(crate) struct Law {
     qcount: Option<u64>,
     /// The lot drawn for the next signal.
     qr: u64,
+    /// Packets from the signal before to the last one; `None`: that was above the thresholds.
+    spacing: Option<u64>,
     idle_since: Option<Instant>,
 }
 
@@ -379,6 +382,7 @@ impl Law {
             qavg: 0,
             qcount: None,
             qr: 0,
+            spacing: None,
             idle_since: None,
         }
     }
@@ -395,6 +399,7 @@ impl Law {
                 return self.gentle_verdict(rng);
             }
             self.forget();
+            self.spacing = None;
             return Verdict::HardSignal;
         }
         if self.draws_signal(rng) {
@@ -448,6 +453,7 @@ impl Law {
             self.qcount = Some(qcount);
             return false;
         }
+        self.spacing = Some(qcount);
         self.qcount = Some(0);
         self.qr = self.lot(rng);
         true
@@ -458,6 +464,17 @@ impl Law {
         let delta = self.qth_delta;
         let max_p_delta = ((u64::from(self.max_p) + delta / 2) / delta).max(1);
         u64::from(rng.next_u32()) / max_p_delta
+    }
+
+    /// The numbers behind the last signal.
+    #[cold]
+    pub(crate) fn numbers(&self) -> Vec<Statistic> {
+        let mut all = vec![
+            Statistic::count("average", self.average()),
+            Statistic::real("prob", self.probability()),
+        ];
+        all.extend(self.spacing.map(|n| Statistic::count("count", n)));
+        all
     }
 
     /// The average in the unit of the thresholds.
@@ -500,6 +517,7 @@ impl Law {
         let p_b = self.gentle_probability();
         let left = 1.0 - qcount as f64 * p_b;
         if left <= p_b || rng.uniform() * left < p_b {
+            self.spacing = Some(qcount);
             self.qcount = Some(0);
             Verdict::Signal
         } else {

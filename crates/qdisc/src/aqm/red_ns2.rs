@@ -190,6 +190,9 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
             self.pdrop += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
+        if verdict != Verdict::Pass {
+            obs.on_decision(&|| self.law.numbers(verdict));
+        }
         match verdict {
             Verdict::Pass => {}
             Verdict::Early if self.ecn && pkt.mark_ce() => {
@@ -234,15 +237,7 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
     }
 
     fn state(&self, _now: Instant) -> Vec<Statistic> {
-        let law = &self.law;
-        let prob = if law.average < law.min {
-            0.0
-        } else if law.average >= law.forced_from() {
-            1.0
-        } else {
-            law.base()
-        };
-        vec![Statistic::real("prob", prob)]
+        vec![Statistic::real("prob", self.law.prob())]
     }
 }
 
@@ -282,6 +277,8 @@ struct Law {
     /// Packets and bytes since the last signal.
     count: u64,
     count_bytes: u64,
+    /// Packets up to the last signal that was drawn.
+    spacing: u64,
     /// The average was above `min` already.
     above: bool,
     idle_since: Option<Instant>,
@@ -320,6 +317,7 @@ impl Law {
             average: 0.0,
             count: 0,
             count_bytes: 0,
+            spacing: 0,
             above: false,
             idle_since: Some(Instant::ZERO),
             adapted: Instant::ZERO,
@@ -369,6 +367,7 @@ impl Law {
         if rng.uniform() > self.probability(size) {
             return Verdict::Pass;
         }
+        self.spacing = self.count;
         self.restart();
         Verdict::Early
     }
@@ -381,6 +380,28 @@ impl Law {
         } else {
             self.max
         }
+    }
+
+    /// The probability at this average.
+    fn prob(&self) -> f64 {
+        if self.average < self.min {
+            0.0
+        } else if self.average >= self.forced_from() {
+            1.0
+        } else {
+            self.base()
+        }
+    }
+
+    /// The numbers behind a signal.
+    #[cold]
+    fn numbers(&self, verdict: Verdict) -> Vec<Statistic> {
+        let mut all = vec![
+            Statistic::real("average", self.average),
+            Statistic::real("prob", self.prob()),
+        ];
+        all.extend((verdict == Verdict::Early).then(|| Statistic::count("count", self.spacing)));
+        all
     }
 
     /// `p_b`: how often a packet is to be signalled on average.

@@ -247,6 +247,10 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
         self.obs.on_class(class);
     }
 
+    fn on_decision(&mut self, numbers: &dyn Fn() -> Vec<Statistic>) {
+        self.obs.on_decision(numbers);
+    }
+
     fn on_drop(&mut self, now: Instant, ticket: Ticket, reason: DropReason) {
         let pkt = self.held.redeem(ticket.leaving());
         self.obs.on_drop(now, pkt, reason);

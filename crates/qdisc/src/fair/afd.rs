@@ -224,6 +224,18 @@ impl<P: Packet> Afd<P> {
         (flows > 1).then(|| self.fair.moved(self.fair.most / f64::from(flows), backlog))
     }
 
+    /// The numbers behind a signal to a flow.
+    #[cold]
+    fn numbers(&self, bin: usize) -> Vec<Statistic> {
+        let m_i = self.shadow.count(bin);
+        let mut all = vec![
+            Statistic::real("prob", self.probability(m_i)),
+            Statistic::count("samples", m_i.into()),
+        ];
+        all.extend(self.fair_share().map(|m| Statistic::real("fair_share", m)));
+        all
+    }
+
     /// `D_i` of the flow with `m_i` samples.
     fn probability(&self, m_i: u32) -> f64 {
         let (m_i, m_fair) = (f64::from(m_i), self.fair_share());
@@ -244,6 +256,9 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         self.sample(bin);
         let probability = self.probability(self.shadow.count(bin));
         let signalled = probability > 0.0 && self.rng.uniform() < probability;
+        if signalled {
+            obs.on_decision(&|| self.numbers(bin));
+        }
         if signalled && !(self.params.ecn && pkt.ecn() != Ecn::NotEct) {
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }

@@ -312,12 +312,16 @@ impl<P: Packet> Cake<P> {
                 let marked = signal && pkt.mark_ce();
                 if marked {
                     tin.counts.marks += 1;
+                    obs.on_decision(&|| flow.control.numbers(sojourn, true, now));
                     obs.on_class(self.classes.id(chosen));
                     obs.on_mark(now, pkt, MarkReason::Aqm);
                 }
                 let unheard = signal && !marked;
                 let dropped = flow.control.settle(&tin.law, unheard, now, &mut self.rng);
                 let sent = !dropped || flow.list.packets() == 1;
+                if !sent {
+                    obs.on_decision(&|| flow.control.numbers(sojourn, unheard, now));
+                }
                 let pkt = self.pool.pop_sized(&mut flow.list, size);
                 tin.backlog -= size.0;
                 self.backlog.remove(size);

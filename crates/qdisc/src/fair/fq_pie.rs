@@ -217,6 +217,7 @@ impl<P: Packet> Qdisc<P> for FqPie<P> {
         self.counters.overmemory += u64::from(self.memory.used() > most);
         let Flow { list, control } = &mut self.turns[id];
         if control.drop_early(&self.law, list.bytes(), size, &mut self.rng) {
+            obs.on_decision(&|| control.numbers(&self.law));
             let may_mark = self.params.ecn && control.is_below(&self.law, self.params.ecn_prob);
             if !(may_mark && pkt.mark_ce()) {
                 return self.drop(id, now, pkt, DropReason::Aqm, obs);

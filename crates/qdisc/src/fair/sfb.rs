@@ -223,6 +223,8 @@ impl<P: Packet, Q: Qdisc<P>> Sfb<P, Q> {
         }
         let marked = pkt.mark_ce();
         if marked {
+            let prob = f64::from(p) / f64::from(CERTAIN);
+            obs.on_decision(&|| vec![Statistic::real("prob", prob)]);
             obs.on_mark(now, pkt, MarkReason::Aqm);
         }
         !marked
@@ -245,8 +247,15 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         let hash = pkt.flow().digest(set.perturbation);
         let Flow { shortest, p } = set.judge(hash, &self.law);
         hashes[active] = Some(hash);
+        let numbers = || {
+            vec![
+                Statistic::real("prob", f64::from(p) / f64::from(CERTAIN)),
+                Statistic::count("bucket", shortest.into()),
+            ]
+        };
         if shortest >= self.max {
             self.drops.bucket += 1;
+            obs.on_decision(&numbers);
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }
         let dropped = if p >= CERTAIN {
@@ -265,6 +274,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
             dropped
         };
         if dropped {
+            obs.on_decision(&numbers);
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }
         for (set, hash) in self.sets.iter_mut().zip(hashes) {
@@ -574,6 +584,10 @@ impl<P> Uncounting<'_, P> {
 impl<P: Packet> Observer<P> for Uncounting<'_, P> {
     fn on_class(&mut self, class: ClassId) {
         self.obs.on_class(class);
+    }
+
+    fn on_decision(&mut self, numbers: &dyn Fn() -> Vec<Statistic>) {
+        self.obs.on_decision(numbers);
     }
 
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {

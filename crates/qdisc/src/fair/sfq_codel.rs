@@ -278,6 +278,12 @@ impl<P: Packet> SfqCodel<P> {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
+        let control = &self.bins[at].control;
+        obs.on_decision(&|| {
+            let mut then = control.clone();
+            then.begin(self.params.interval, now);
+            then.numbers(now)
+        });
         if !self.marks(&mut pkt, now, obs) {
             obs.on_drop(now, pkt, DropReason::Aqm);
             (pkt, _) = self.dodequeue(at, now)?;
@@ -297,6 +303,12 @@ impl<P: Packet> SfqCodel<P> {
     ) -> Option<P> {
         // Each turn removes a packet, and the last of a bin ends it.
         while self.bins[at].control.is_due(now) {
+            let control = &self.bins[at].control;
+            obs.on_decision(&|| {
+                let mut then = control.clone();
+                then.go_on(self.params.interval);
+                then.numbers(now)
+            });
             let marked = self.marks(&mut pkt, now, obs);
             let mut standing = true;
             if !marked {
@@ -415,6 +427,14 @@ impl Control {
         };
         self.dropping = true;
         self.drop_next = now + div_sqrt(interval, self.count);
+    }
+
+    /// The numbers after a signal.
+    fn numbers(&self, now: Instant) -> Vec<Statistic> {
+        vec![
+            Statistic::count("count", self.count.into()),
+            Statistic::micros_until("drop_next", now, self.drop_next),
+        ]
     }
 
     /// Another one was.

@@ -41,6 +41,10 @@ impl<P: Packet> Observer<P> for InClass<'_, P> {
         }
     }
 
+    fn on_decision(&mut self, numbers: &dyn Fn() -> Vec<Statistic>) {
+        self.obs.on_decision(numbers);
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         if let Some(id) = self.id {
             self.obs.on_class(id);

@@ -38,15 +38,16 @@ impl World<'_> {
         // The stamp does not change. Set again, it is stored as a word, and so is the tag: they have just been stored
         // as words, and a load of both at once would wait for these stores.
         let pkt = pkt.stamped(self.now);
-        link.qdisc.enqueue(self.now, pkt, &mut watch);
+        link.enqueue(self.now, pkt, &mut watch);
         link
     }
 
     /// Whether a packet that is offered to the link is only enqueued, and may move the timer of the queue: the link is
-    /// busy, and the run is not captured.
+    /// busy, and the run neither is captured nor keeps events.
     #[inline]
     pub(super) fn only_enqueues(&self, id: u32) -> bool {
-        self.links[id as usize].awaited && self.observed.notes.capture.is_none()
+        let notes = &self.observed.notes;
+        self.links[id as usize].awaited && notes.capture.is_none() && notes.events.is_none()
     }
 
     /// Writes a packet that is offered to a link, if the run is captured.
@@ -134,7 +135,6 @@ impl World<'_> {
                 link.has_left();
             } else if let Step::Link(next) = step
                 && next != id
-                && self.observed.notes.events.is_none()
             {
                 let pkt = pkt.onward(self.now);
                 let passes = self.only_enqueues(next);

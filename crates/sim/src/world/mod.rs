@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_backend::{Feature, start_of};
-use sojourn_link::{Direction, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
+use sojourn_link::{Direction, Events, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
@@ -429,7 +429,7 @@ impl<'a> World<'a> {
                 .collect(),
             apps,
             transactions: net.transactions,
-            events: self.observed.notes.events.unwrap_or_default(),
+            events: (self.observed.notes.events).map_or_else(Vec::new, Events::finish),
             validity: Vec::new(),
             agenda_events: self.handled_by_question - u64::from(self.until_question),
         }

@@ -112,8 +112,10 @@ impl Control {
                 first_above_time,
                 signals,
             } = self;
+            // A queue that is standing has been for an interval, and is at each further signal.
+            let since = first_above_time.map(|at| (at, law.interval));
             let dodequeue = || Self::dodequeue(first_above_time, law, source, now);
-            return signals.act(law, dodequeue, (pkt, arrived), now, obs);
+            return signals.act(law, dodequeue, (pkt, arrived), since, now, obs);
         }
         self.signals.dropping = false;
         law.mark_late(&mut pkt, arrived, now, obs);
@@ -203,24 +205,26 @@ impl Signals {
             return None;
         };
         if ok_to_drop {
-            return self.act(law, dodequeue, (pkt, arrived), now, obs);
+            return self.act(law, dodequeue, (pkt, arrived), None, now, obs);
         }
         self.dropping = false;
         law.mark_late(&mut pkt, arrived, now, obs);
         Some(pkt)
     }
 
-    /// A packet leaves a standing queue: signals if that is due.
+    /// A packet leaves a standing queue: signals if that is due. `above` is `first_above_time` and the interval before it.
     fn act<P: Packet>(
         &mut self,
         law: &Law,
         mut dodequeue: impl FnMut() -> Option<Popped<P>>,
         (mut pkt, mut arrived): (P, Instant),
+        above: Option<(Instant, Duration)>,
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
         if !self.dropping {
             self.start(law, now);
+            obs.on_decision(&|| self.numbers(law, arrived, above, self.drop_next, now));
             if !law.marks(&mut pkt, now, obs) {
                 obs.on_drop(now, pkt, DropReason::Aqm);
                 let Some(next) = dodequeue() else {
@@ -230,7 +234,7 @@ impl Signals {
                 (pkt, arrived, _) = next;
             }
         } else if self.drop_next <= law.clock(now) {
-            (pkt, arrived) = self.signal(law, dodequeue, (pkt, arrived), now, obs)?;
+            (pkt, arrived) = self.signal(law, dodequeue, (pkt, arrived), above, now, obs)?;
         }
         law.mark_late(&mut pkt, arrived, now, obs);
         Some(pkt)
@@ -242,6 +246,7 @@ impl Signals {
         law: &Law,
         mut dodequeue: impl FnMut() -> Option<Popped<P>>,
         (mut pkt, mut arrived): (P, Instant),
+        above: Option<(Instant, Duration)>,
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<(P, Instant)> {
@@ -249,6 +254,8 @@ impl Signals {
         // removes a packet, so the loop ends with the queue.
         while self.dropping && self.drop_next <= law.clock(now) {
             self.step(law, self.count.wrapping_add(1));
+            let next = self.drop_next + self.gap(law);
+            obs.on_decision(&|| self.numbers(law, arrived, above, next, now));
             if law.marks(&mut pkt, now, obs) {
                 self.drop_next += self.gap(law);
                 break;
@@ -266,6 +273,32 @@ impl Signals {
             }
         }
         Some((pkt, arrived))
+    }
+
+    /// The numbers behind a signal about the packet that came at `arrived`: the time until the `next` signal and, if
+    /// `target` decides, the delay and for how long it has been that large, in µs.
+    #[cold]
+    fn numbers(
+        &self,
+        law: &Law,
+        arrived: Instant,
+        above: Option<(Instant, Duration)>,
+        next: Instant,
+        now: Instant,
+    ) -> Vec<Statistic> {
+        let now = law.clock(now);
+        let mut all = vec![
+            Statistic::count("count", self.count.into()),
+            Statistic::count("lastcount", self.lastcount.into()),
+            Statistic::micros_until("drop_next", now, next),
+        ];
+        if let Some((at, interval)) = above {
+            all.extend([
+                Statistic::micros("delay", now.since(law.clock(arrived))),
+                Statistic::micros("above", (now + interval).saturating_since(at)),
+            ]);
+        }
+        all
     }
 
     /// What `tc` shows of it.

@@ -126,6 +126,14 @@ impl Control {
         }
     }
 
+    /// The probability, and the delay in µs that it follows.
+    pub(crate) fn numbers(&self, law: &Constants) -> Vec<Statistic> {
+        vec![
+            Statistic::real("prob", self.probability(law)),
+            Statistic::count("delay", (self.qdelay << TICK_SHIFT) / 1_000),
+        ]
+    }
+
     /// The probability as a fraction.
     #[expect(clippy::cast_precision_loss, reason = "people read it as a fraction")]
     pub(crate) fn probability(&self, law: &Constants) -> f64 {
@@ -397,16 +405,15 @@ impl Linux {
     pub(super) fn statistics(&self) -> Vec<Statistic> {
         let per_sec = u128::from(self.control.avg_dq_rate) * u128::from(TICKS_PER_SEC);
         let bytes_per_sec = per_sec >> RATE_SHIFT;
-        vec![
-            Statistic::real("prob", self.probability()),
-            Statistic::count("delay", (self.control.qdelay << TICK_SHIFT) / 1_000),
-            Statistic::count(
-                "avg_dq_rate",
-                u64::try_from(bytes_per_sec).unwrap_or(u64::MAX),
-            ),
-        ]
+        let mut all = self.control.numbers(&self.law);
+        all.push(Statistic::count(
+            "avg_dq_rate",
+            u64::try_from(bytes_per_sec).unwrap_or(u64::MAX),
+        ));
+        all
     }
 
+    #[cfg(test)]
     pub(super) fn probability(&self) -> f64 {
         self.control.probability(&self.law)
     }

@@ -47,11 +47,18 @@ impl Rfc {
         }
     }
 
-    pub(super) fn statistics(&self) -> Vec<Statistic> {
-        vec![
+    pub(super) fn statistics(&self) -> [Statistic; 2] {
+        [
             Statistic::real("prob", self.drop_prob),
             Statistic::count("delay", self.current_qdelay.as_micros()),
         ]
+    }
+
+    /// The same, and the sum of the probabilities since the last signal.
+    pub(super) fn numbers(&self) -> Vec<Statistic> {
+        let sum = self.derandomise.then_some(self.accu_prob);
+        let sum = sum.map(|sum| Statistic::real("accu_prob", sum));
+        self.statistics().into_iter().chain(sum).collect()
     }
 
     /// Less than half of `QDELAY_REF`.
