@@ -1,5 +1,6 @@
 """Writes the packets of simulated runs: a result keeps none, but each run can be repeated."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -14,21 +15,22 @@ REMEDY = "; record packets during the run, with {pcap}"
 
 
 def captures(selection: Selection) -> list[Product]:
-    """Create the captures of an export: one per arm, each by repeating a run."""
+    """Create the captures of an export: one per run, each by repeating it."""
     result = selection.result
-    repeated.check(result, 0, place=PLACE, remedy=REMEDY)
+    repeated.check(result, place=PLACE, remedy=REMEDY)
     for name in result.scenario.checked.external_queues:
         message = f"{PLACE}{name} is a queue from outside Sojourn, which may not be the same"
         raise _core.ResultError(message)
-    products = []
+    products, replications = [], Counter(arm for arm, _ in selection.runs())
     for arm, replication in selection.runs():
-        repeated.check(result, replication, place=PLACE, remedy=REMEDY)
-        write = partial(_write, result, arm)
-        products.append(Product(name=named(arm, SUFFIX), write=write))
+        write = partial(_write, result, (arm, replication))
+        several = selection.replication is None and replications[arm] > 1
+        name = f"{arm}-{replication}" if several else arm
+        products.append(Product(name=named(name, SUFFIX), write=write))
     return products
 
 
-def _write(result: Result, arm: str, path: Path) -> None:
-    """Write the packets of the first replication of an arm."""
+def _write(result: Result, run: tuple[str, int], path: Path) -> None:
+    """Write the packets of a replication of an arm."""
     with _core.Replacement(path) as temporary:
-        repeated.repeat(result, arm, temporary, place=PLACE)
+        repeated.repeat(result, run, temporary, place=PLACE)

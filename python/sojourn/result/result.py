@@ -526,7 +526,7 @@ class Result(ResultTables):
         arm
             Name of the arm; by default the first.
         replication
-            The replication; only 0 can be repeated.
+            Number of the replication, from 0.
         path
             Also draw the backlog of the link and the window of the sender around this time, and
             write the figure to this file, as for :meth:`plot`.
@@ -551,10 +551,12 @@ class Result(ResultTables):
         >>> result = sj.run(sj.Scenario(links=links, traffic=[tcp], rtt="50ms", duration="4s"))
         >>> print(result.why(drop=0))  # doctest: +NORMALIZE_WHITESPACE
         codel at up dropped packet 48 of tcp up (flow 0) at 0.2204 s by its AQM, after waiting 58.7
-        ms (target 5ms)
+        ms
           queue    codel limit 1000 target 5ms interval 100ms, 2 Mbit/s
           sent     0.1617 s: segment, 1514 B; window 19, 19 in flight
           arrived  0.1617 s: 9 packets (13.6 kB) of 1 flow waited in the queue
+          decision 58.7 ms > target 5 ms for 103 ms, count 1; next drop in 100 ms
+                   17 other packets (25.7 kB) of 1 flow waited
           resent   0.2889 s
           sender   0.2890 s to 0.3630 s: window 38 → 33 packets (cubic), 68.6 ms later; round trip
                    76.2 ms

@@ -48,6 +48,10 @@ class Visit:
     lost: int | None = None
     # As in the capture; empty if the packet passed.
     comment: str = ""
+    # Other packets of its flow that waited when it arrived, and when it had left.
+    of_flow_ahead: int = 0
+    of_flow_behind: int = 0
+    flows_behind: int = 0
 
     @property
     def waited(self) -> int:
@@ -131,6 +135,7 @@ class _Queue:
             inner=record.queue,
             inner_ahead=None if own is None else replace(own),
         )
+        visit.of_flow_ahead = self._by_flow.get(visit.flow, 0)
         # Both copies of a duplicated packet have the same number.
         self._waiting.setdefault(record.number, deque()).append(visit)
         self._by_flow[visit.flow] = self._by_flow.get(visit.flow, 0) + 1
@@ -147,6 +152,8 @@ class _Queue:
             del self._by_flow[visit.flow]
         self._count(visit, -1)
         visit.left, visit.comment = record.at, record.comment
+        visit.of_flow_behind = self._by_flow.get(visit.flow, 0)
+        visit.flows_behind = len(self._by_flow)
         if not visit.is_dropped:
             self._behind.append(visit)
         return visit

@@ -3,9 +3,11 @@
 The run is repeated with its packets captured, its events kept, and series of short intervals.
 """
 
+import json
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +20,7 @@ from sojourn.arguments import ArgumentError, in_argument
 from sojourn.queues import plugin
 from sojourn.queues.python_queue import registered
 from sojourn.queues.queue_file import short
-from sojourn.result import repeated
+from sojourn.result import decisions, repeated
 from sojourn.result.formatting import counted, first_of, significant, size
 from sojourn.result.metrics import check_arms
 from sojourn.result.visits import Visit, visits, way
@@ -36,12 +38,6 @@ _ROWS = 1_000_000
 _NEAR_MS = 100
 # Round trips in which a window that reacts has fallen.
 _ROUND_TRIPS = 3
-# Parameters of queues that a decision depends on, by its reason.
-_PARAMETERS = {
-    "overlimit": ("limit", "memory_limit"),
-    "aqm": ("target", "min", "max"),
-    "ce_threshold": ("ce_threshold",),
-}
 _REASONS = {
     "overlimit": " over its limit",
     "aqm": " by its AQM",
@@ -101,10 +97,22 @@ def explain(
     result: "Result", choice: Choice, *, arm: str | None = None, replication: int = 0
 ) -> Explanation:
     """Explain a packet of a run; see :meth:`sojourn.Result.why`."""
-    at_s = choice.at_s()
+    choice.at_s()
+    with repeating(result, arm, replication) as run:
+        return run.explained(choice)
+
+
+@contextmanager
+def repeating(result: "Result", arm: str | None, replication: int) -> Iterator["Run"]:
+    """Repeat a run, to explain packets of it."""
     arm = result.arms[0] if arm is None else arm
     check_arms(result.table(), "arm", arm)
-    repeated.check(result, replication)
+    repeated.check(result)
+    flows = result.flows.filter(arm=arm)
+    finished = flows["replication"].unique().to_list()
+    if replication not in finished:
+        rule = "no finished run; expected 0 to {last}"
+        raise ArgumentError("replication", replication, rule, last=max(finished))
     names = result.scenario.checked.external_queues
     plugin.loaded(names)
     for name in names:
@@ -113,16 +121,14 @@ def explain(
     with tempfile.TemporaryDirectory(prefix="sojourn-") as folder:
         capture = Path(folder, "run.pcapng")
         capture.touch()
-        sample = sample_interval(result.scenario, flows=result.flows.height)
+        of_run = flows.filter(replication=replication)
+        sample = sample_interval(result.scenario, flows=of_run.height)
         try:
-            run = Run(repeated.repeat(result, arm, capture, sample=sample), capture)
+            again = repeated.repeat(result, (arm, replication), capture, sample=sample)
         except OSError as error:
             message = f"cannot write the packets to {capture}: {error.strerror or error}"
             raise _core.ResultError(message) from None
-        found = _Search(run, choice, at_s).found()
-        facts = Explanation(arm=arm, replication=replication, **_Facts(run, found).all())
-    facts.again = run.again
-    return facts
+        yield Run(again, capture)
 
 
 def sample_interval(scenario: Scenario, *, flows: int) -> str:
@@ -141,6 +147,14 @@ class Run:
         self.names = [row["flow"] for row in self.flows]
         self.links = {row["link"]: row for row in again.links.to_dicts()}
         self._applications = [self.names.index(name) for name in again.applications["flow"]]
+
+    def explained(self, choice: Choice) -> Explanation:
+        """Explain a packet of it."""
+        (arm, replication), *_ = self.again.links.select("arm", "replication").rows()
+        facts = _Facts(self, _Search(self, choice).found()).all()
+        explanation = Explanation(arm=arm, replication=replication, **facts)
+        explanation.again = self.again
+        return explanation
 
     def number(self, given: int | str) -> int:
         """Return the number of a flow that is given by number or name."""
@@ -194,8 +208,8 @@ class Found:
 class _Search:
     """The search for the packet in the repeated run."""
 
-    def __init__(self, run: Run, choice: Choice, at_s: float | None) -> None:
-        self._run, self._choice, self._at_s = run, choice, at_s
+    def __init__(self, run: Run, choice: Choice) -> None:
+        self._run, self._choice, self._at_s = run, choice, choice.at_s()
         if choice.link is not None and choice.link not in run.links:
             known = ", ".join(run.links)
             raise ArgumentError("link", choice.link, "unknown; expected {known}", known=known)
@@ -284,13 +298,12 @@ class _Search:
             for one in visits(self._run.capture)
             if one.link == event["link"] and self._run.flow_of(one) == known and _fits(one, event)
         ]
-        # A queue decides when a packet leaves or when it arrives; several decisions at one time
-        # have the order of the packets.
-        fitting.sort(key=lambda one: (event["at"] != one.left, event["at"] != one.arrived))
+        # Decisions about packets that arrived together have the order of the packets.
+        keys = ("at", "action", "sojourn_ms")
         alike = [
             one["number"]
             for one in self._run.events(flow=flow, link=event["link"])
-            if (one["at"], one["action"]) == (event["at"], event["action"])
+            if all(one[key] == event[key] for key in keys)
         ]
         return Found(fitting[alike.index(event["number"])], flow, event)
 
@@ -299,9 +312,10 @@ def _fits(visit: Visit, event: Row) -> bool:
     """Return whether an event at the link of a visit, of its flow, may be that of the packet."""
     if _ACTIONS.get(visit.comment.partition(" ")[0].rstrip(":")) != event["action"]:
         return False
-    if event["action"] == "mark":
-        return bool(visit.arrived <= event["at"] <= visit.left)
-    return bool(event["at"] == (visit.left if visit.lost is None else visit.lost))
+    if visit.lost is not None:
+        return bool(event["at"] == visit.lost)
+    waited = round(event["sojourn_ms"] * _NS_PER_MS)
+    return bool(event["at"] - waited == visit.arrived and event["at"] <= visit.left)
 
 
 class _Facts:
@@ -355,6 +369,8 @@ class _Facts:
             if event is None
             else (event["at"] - visit.arrived) / _NS_PER_MS,
             "parameters": self._parameters(f"{reason}", link),
+            "state": None if event is None else json.loads(event["state"] or "null"),
+            "backlog": self._backlog(event),
             "sent_again_s": None if again is None or delay is None else (again - delay) / _NS_PER_S,
             "reaction": None if event is None or not self._is_data() else self._reaction(event),
         }
@@ -390,7 +406,20 @@ class _Facts:
         rate = link["rate_mbit_per_s"]
         bits = None if rate is None else round(rate * 1e6)
         values = dict(_core.qdisc_parameters(link["qdisc"], bits))
-        return {key: values[key] for key in _PARAMETERS.get(reason, ()) if key in values}
+        return {key: values[key] for key in decisions.PARAMETERS.get(reason, ()) if key in values}
+
+    def _backlog(self, event: Row | None) -> dict[str, int | None] | None:
+        """Return what was in the queue when it had decided, without the packet."""
+        if event is None or event["backlog_packets"] is None:
+            return None
+        visit = self._visit
+        on_arrival = event["at"] == visit.arrived < visit.left
+        return {
+            "packets": event["backlog_packets"],
+            "bytes": event["backlog_bytes"],
+            "flows": visit.flows_ahead if on_arrival else visit.flows_behind,
+            "packets_of_flow": visit.of_flow_ahead if on_arrival else visit.of_flow_behind,
+        }
 
     def _series(self) -> list[Row]:
         """Return the samples of the window of the flow."""
@@ -502,7 +531,7 @@ def _answer(facts: Row) -> str:
     until = facts["waited_until_action_ms"]
     had = f"after waiting {significant(until)} ms" if until else "on arrival"
     done = f"{_DONE[facts['action']]} {packet} at {_at(facts['action_s'])}"
-    return f"{queue} at {link} {done}{_REASONS[facts['reason']]}, {had}{_depends_on(facts)}"
+    return f"{queue} at {link} {done}{_REASONS[facts['reason']]}, {had}"
 
 
 def _history(facts: Row) -> Iterator[tuple[str, str]]:
@@ -520,20 +549,17 @@ def _history(facts: Row) -> Iterator[tuple[str, str]]:
     yield "arrived", f"{_at(facts['arrived_s'])}: {_packets(ahead)}{of} waited in the queue"
     yield "", "" if inner is None else f"{_packets(inner)} of these in its queue {inner['number']}"
     if facts["because"] and facts["action"]:
-        decision = f"{_REASONS[facts['reason']]}{_depends_on(facts)}"
-        yield _DONE[facts["action"]], f"{_at(facts['action_s'])}{decision}"
+        yield _DONE[facts["action"]], f"{_at(facts['action_s'])}{_REASONS[facts['reason']]}"
+    if facts["backlog"] is not None:
+        numbers, waiting = decisions.explained(facts)
+        yield "decision", numbers or waiting
+        yield "", waiting if numbers else ""
     if facts["action"] != "drop":
         yield "left", f"{_at(facts['left_s'])}, after {significant(facts['waited_ms'])} ms"
     if facts["sent_again_s"] is not None:
         yield "resent", _at(facts["sent_again_s"])
     if facts["reaction"] is not None:
         yield from _reacted(facts["reaction"], facts["action_s"])
-
-
-def _depends_on(facts: Row) -> str:
-    """Write the parameters that a decision depends on."""
-    values = ", ".join(f"{key} {value}" for key, value in facts["parameters"].items())
-    return f" ({values})" if values else ""
 
 
 def _reacted(facts: Row, action_s: float) -> Iterator[tuple[str, str]]:

@@ -54,16 +54,21 @@ def test_an_export_has_the_packets_of_the_run(sojourn: Command, tmp_path: Path) 
     assert exported.read_bytes() == (tmp_path / "s.pcapng").read_bytes()
 
 
-def test_each_arm_has_the_packets_of_its_first_replication(
-    sojourn: Command, tmp_path: Path
-) -> None:
+def test_each_run_has_its_packets(sojourn: Command, tmp_path: Path) -> None:
     written(tmp_path, SCENARIO + ARMS)
     ran = sojourn("run", "s.toml", "--replications", "2", "--out", "r")
     assert ran.returncode == 0, ran.stderr
-    done = sojourn("export", "r", "--format", "pcapng")
-    refused(done, 3, "replication 1 cannot be repeated alone; expected replication 0")
-    done = sojourn("export", "r", "--format", "pcapng", "--replication", "1")
-    refused(done, 3, "replication 1 cannot be repeated alone")
+    done = sojourn("export", "r", "--format", "pcapng", "--out", "all")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "all") == [
+        *("a_b-0.pcapng", "a_b-0_2.pcapng", "a_b-1.pcapng", "a_b-1_2.pcapng")
+    ]
+    done = sojourn("export", "r", "--format", "pcapng", "--replication", "1", "--out", "second")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "second") == ["a_b.pcapng", "a_b_2.pcapng"]
+    all_of_them = {(tmp_path / "all" / name).read_bytes() for name in names(tmp_path / "all")}
+    assert len(all_of_them) == 4
+    assert (tmp_path / "second" / "a_b_2.pcapng").read_bytes() in all_of_them
     done = sojourn("export", "r", "--format", "pcapng", "--replication", "0")
     assert done.returncode == 0, done.stderr
     assert names(tmp_path / "r-pcapng") == ["a_b.pcapng", "a_b_2.pcapng"]
@@ -125,8 +130,8 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         failure = "No space left on device"
 
-        def __init__(self, path: Path) -> None:
-            self.real = real(path)
+        def __init__(self, path: Path, *, state: bool) -> None:
+            self.real = real(path, state=state)
 
     real, run = _core.Capture, _core.run
     monkeypatch.setattr(_core, "Capture", Failing)

@@ -7,11 +7,10 @@ engine's own samples of the backlog and its longest sojourn time confirm the rep
 import json
 import random
 import re
-import struct
 from collections import defaultdict
 from errno import ENOSPC
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,93 +20,11 @@ from sojourn.plot import packet
 from sojourn.queues import python_queue
 from sojourn.result import repeated, why
 from sojourn.result.visits import Visit, visits
+from support.decided import NS, RATE, RTT_MS, Seen, ahead, reread, scenario
 from support.refusals import refused
 from support.shell import Command
 
 QUEUES = ("pfifo limit 30", "codel ecn", "fq_codel limit 60", "pie ecn", "red limit 100kb", "cake")
-RTT_MS, RATE = 40, "5mbit"
-NS = 1e9
-ETHERNET = 14
-
-
-def scenario(qdisc: Any, **changes: Any) -> sj.Scenario:
-    """Both directions loaded, with datagrams and ECN."""
-    links = {side: sj.Link(rate=RATE, qdisc=qdisc) for side in ("up", "down")}
-    traffic = [
-        sj.Tcp(direction="up", count=2, start_jitter="200ms"),
-        sj.Tcp(direction="down", cc="reno", ecn=True),
-        sj.Udp(direction="up", rate="1mbit"),
-        sj.Ping(direction="down", interval="100ms"),
-    ]
-    base = sj.Scenario(
-        links=links,
-        traffic=traffic,
-        rtt=f"{RTT_MS}ms",
-        duration="6s",
-        warmup="1s",
-        keep_events=True,
-        seed=5,
-    )
-    return base.replace(**changes)
-
-
-class Seen(NamedTuple):
-    """A packet at one link, from the positions of its records."""
-
-    number: int
-    first: int
-    last: int
-    arrived: int
-    left: int
-    ports: tuple[int, ...]
-    bytes: int
-    comment: str
-
-
-def reread(file: Path) -> dict[str, list[Seen]]:
-    """Read the packets of each link; written for this test alone."""
-    data, offset, names = file.read_bytes(), 0, []
-    entered: dict[tuple[str, int], tuple[int, int, tuple[int, ...], int]] = {}
-    seen = defaultdict(list)
-    position = 0
-    while offset < len(data):
-        kind, size = struct.unpack("<2I", data[offset : offset + 8])
-        options = {}
-        at = {1: 16, 6: 28 + (struct.unpack("<I", data[offset + 20 : offset + 24])[0] + 3) // 4 * 4}
-        here = offset + at.get(kind, size)
-        while here < offset + size - 4:
-            code, length = struct.unpack("<2H", data[here : here + 4])
-            options[code] = data[here + 4 : here + 4 + length]
-            here += 4 + (length + 3) // 4 * 4
-        if kind == 1:
-            names.append(options[2].decode())
-        elif kind == 6:
-            place, high, low = struct.unpack("<3I", data[offset + 8 : offset + 20])
-            whole = struct.unpack("<I", data[offset + 24 : offset + 28])[0]
-            ip = data[offset + 28 : offset + 68]
-            # Echo messages have no ports, but a number.
-            ports = (ip[24], ip[25]) if ip[9] == 1 else tuple(sorted(ip[20:24]))
-            link, _, point = names[place].partition(".")
-            now, number = high * 2**32 + low, int.from_bytes(options[5], "little")
-            if point == "enq":
-                entered[link, number] = position, now, ports, whole + ETHERNET
-            else:
-                first, arrived, ports, length = entered.pop((link, number))
-                comment = options.get(1, b"").decode()
-                seen[link].append(
-                    Seen(number, first, position, arrived, now, ports, length, comment)
-                )
-            position += 1
-        offset += size
-    # Those that still wait at the end.
-    for (link, number), (first, arrived, ports, length) in entered.items():
-        seen[link].append(Seen(number, first, position, arrived, 1 << 62, ports, length, ""))
-    return seen
-
-
-def ahead(packets: list[Seen], of: Seen) -> list[Seen]:
-    """List the packets in the queue when one arrived."""
-    return [one for one in packets if one.first < of.first < one.last]
 
 
 @pytest.fixture(scope="module", params=QUEUES)
@@ -258,8 +175,13 @@ def test_a_segment_that_was_dropped_is_sent_again(codel: sj.Result) -> None:
     assert text[0].startswith(
         f"codel at up dropped packet {facts['packet']} of tcp up/1 (flow 0) at "
     )
-    assert re.search(r" s by its AQM, after waiting [0-9.]+ ms \(target 5ms\)$", text[0])
-    assert len(text) <= 8
+    assert re.search(r" s by its AQM, after waiting [0-9.]+ ms$", text[0])
+    assert re.fullmatch(
+        r"  decision [0-9.]+ ms > target 5 ms for [0-9.]+ ms, count \d+; next drop in [0-9.]+ ms\n"
+        r" +\d+ other packets \([0-9.]+ kB\) of \d flows? waited(, (\d+|none) of its flow)?",
+        "\n".join(text[4:6]),
+    )
+    assert len(text) <= 10
     assert facts["window"]["packets"] >= facts["window"]["in_flight_packets"] > 0
 
 
@@ -321,7 +243,7 @@ def test_connections_of_several_applications_are_named_by_their_group() -> None:
         ({"flow": "x"}, "flow='x': unknown; expected 0 to 4"),
         ({"link": "x"}, "link='x': unknown; expected down, up"),
         ({"arm": "x"}, "arm='x': no finished run of this arm; expected one of default"),
-        ({"replication": 1}, "^replication 1 cannot be repeated alone; expected replication 0"),
+        ({"replication": 1}, "replication=1: no finished run; expected 0 to 0$"),
         (
             {"drop": 99, "flow": "ping down", "link": "up"},
             "the run has 1 drop, mark or loss of flow ping down at up, counted from 0",
@@ -415,6 +337,65 @@ def test_an_arm_is_repeated_with_what_it_sets_and_without_its_sample(codel: sj.R
     assert {**second, "arm": "default"} == codel.why(drop=0)
 
 
+def test_any_replication_is_repeated(codel: sj.Result) -> None:
+    arms = [
+        sj.Arm(name="a", set={"links.up.qdisc": "pfifo limit 20"}),
+        sj.Arm(name="b", set={"links.up.qdisc": "codel"}),
+    ]
+    result = sj.run(scenario("codel", arms=arms, replications=3, sample_state=True))
+    for arm, replication in (("a", 1), ("b", 2)):
+        events = result.events.filter(arm=arm, replication=replication)
+        facts = result.why(drop=5, arm=arm, replication=replication)
+        assert (facts["arm"], facts["replication"]) == (arm, replication)
+        event = events.row(5, named=True)
+        assert facts["action_s"] == pytest.approx(event["t_s"], abs=1e-9)
+        assert facts["state"] == json.loads(event["state"])
+    third = result.why(arm="b", replication=2)
+    assert third["waited_ms"] != codel.why()["waited_ms"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "reason", "said"),
+    [
+        ("red limit 100kb", "aqm", r"average [0-9.]+ kB \(min 8.5 kB, max 25.6 kB\), probability "),
+        (
+            "pie",
+            "aqm",
+            r"delay [0-9.]+ ms, target 15 ms, probability [0-9.]+ %\n +\d+ other packets",
+        ),
+        ("dualpi2", "aqm", r"queue C, probability [0-9.]+ %"),
+        ("cake", "aqm", r"tin 1, waited [0-9.]+ ms, count \d+; next drop in [0-9.]+ ms"),
+        (
+            "cobalt limit 20",
+            "aqm",
+            r"(BLUE drops [0-9.]+ % since the buffer was full|.*> target)",
+        ),
+        ("codel ce_threshold 2ms", "ce_threshold", r"[0-9.]+ ms > ce_threshold 2 ms"),
+        ("fq_codel limit 60", "overlimit", r"limit 60, memory_limit 33.6 MB\n +\d+ other packets"),
+        ("choke", "aqm", r"average \d+ packets \(min 83, max 250\), it met a packet of its flow"),
+        ("sfb", "aqm", r"probability [0-9.]+ %(,|$)"),
+        ("afd", "aqm", r"probability [0-9.]+ %, \d+ samples of its flow, fair share [0-9.]+"),
+        ("predict", "aqm", r"marking is on(,|$)"),
+        (
+            "cake ack-filter-aggressive",
+            "ack_filter",
+            r"a later acknowledgement in the queue makes it redundant",
+        ),
+        ("pfifo limit 30", "overlimit", r"limit 30\n +30 other packets"),
+    ],
+)
+def test_decisions_are_explained_by_the_numbers_of_the_queue(
+    queue: str, reason: str, said: str
+) -> None:
+    result = sj.run(scenario(queue))
+    numbers = result.events.with_row_index("n").filter(reason=reason)["n"].to_list()
+    with why.repeating(result, None, 0) as run:
+        texts = [
+            f"{run.explained(why.Choice(drop=number))}" for number in [*numbers[:2], *numbers[-2:]]
+        ]
+    assert any(re.search(rf"^  decision {said}", text, re.MULTILINE) for text in texts), texts[0]
+
+
 def test_the_command_prints_text_or_json(
     sojourn: Command, tmp_path: Path, codel: sj.Result
 ) -> None:
@@ -426,7 +407,7 @@ def test_the_command_prints_text_or_json(
     refused(sojourn("why", "r", "--drop", "9999"), 2, "--drop 9999: the run has ")
     refused(sojourn("why", "r", "--at", "2"), 2, "--at 2: not a time")
     refused(sojourn("why", "r", "--at", "2s", "--slowest"), 2, "--slowest: expected without --at")
-    refused(sojourn("why", "r", "--replication", "1"), 3, "cannot be repeated alone")
+    refused(sojourn("why", "r", "--replication", "1"), 2, "--replication 1: no finished run")
     refused(sojourn("why", "x"), 3, "x: does not exist; expected a result directory")
 
 
