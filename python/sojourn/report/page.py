@@ -1,8 +1,12 @@
 """The report on a result: validity, findings, tables, figures, provenance."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import polars as pl
+from polars import selectors as cs
 
 from sojourn.plot import reported
 from sojourn.presentation import html as writer
@@ -75,11 +79,33 @@ def document(result: Result) -> Document:
             *details(shown),
             figures("Distributions", reported.cdfs(result), result.arms),
             figures("Over time", reported.over_time(result), result.arms, _SERIES_NOTE),
+            *_explained_drop(result),
             provenance(result),
         ],
         names=result.arms,
         meta=origin(result),
     )
+
+
+def _explained_drop(result: Result) -> list[Block]:
+    """Write the command that explains a drop: the first of the interval with the most."""
+    if not (result.provenance.get("backend") or {}).get("deterministic", True):
+        return []
+    signals = pl.sum_horizontal(cs.starts_with("drops_", "marks_"), "lost_packets")
+    run = result.link_series.filter(replication=0)
+    times = run.group_by("arm", "t_s", maintain_order=True).agg(signals.sum().alias("n"))
+    most = times.sort("n", descending=True, maintain_order=True).head(1)
+    if most.is_empty() or not most["n"][0]:
+        return []
+    arm, t_s, number = most.row(0)
+    before = times.filter(pl.col("arm") == arm, pl.col("t_s") < t_s)["n"].sum()
+    command = f"sojourn why DIR --arm {shlex.quote(arm)} --drop {before}"
+    said = (
+        f", the first of {number} in the interval with the most, up to {t_s:g} s. DIR is the "
+        "directory of this result."
+    )
+    text: Text = ["Explain a drop, mark or loss: ", Styled(command, "code"), said]
+    return [Paragraph(text, quiet=True)]
 
 
 def fragment(result: Result) -> str:

@@ -1,5 +1,6 @@
 """Reports: whole in one file, and true to the result."""
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
+from support import decided
 from support.manifests import edit
 from support.outline import Outline
 from support.shell import ROOT
@@ -69,6 +71,22 @@ def test_a_report_says_what_it_takes_to_run_it_again(page: str, result: sj.Resul
     assert result.scenario.hash in page
     assert result.build in page
     assert "[[traffic]]" in page
+
+
+def test_a_report_has_the_command_that_explains_a_drop(scenario: sj.Scenario) -> None:
+    """The first of those in the interval with the most of them."""
+    result = sj.run(decided.scenario("codel", sample="100ms"))
+    found = re.search(
+        r"<code>sojourn why DIR --arm default --drop (\d+)</code>", report.html(result)
+    )
+    assert found is not None
+    t_s = result.events["t_s"].to_list()
+    intervals = [math.ceil(round(t * 10, 6)) for t in t_s]
+    most = max(intervals, key=intervals.count)
+    assert int(found[1]) == intervals.index(most)
+    assert result.why(drop=int(found[1]))["action_s"] == pytest.approx(t_s[int(found[1])])
+    idle = scenario.replace(arms=[], replications=1, traffic=[sj.Ping(direction="up")])
+    assert "sojourn why" not in report.html(sj.run(idle))
 
 
 def test_dark_mode_and_every_arm_have_their_colours(page: str) -> None:
