@@ -4,6 +4,12 @@
 //! costs over [`MOST_NS`] more. With a queue, or a plug-in after a `+`, and a number of packets, which callgrind may
 //! count, it measures nothing.
 
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads a clock"
+)]
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
