@@ -38,4 +38,4 @@ pub use handshake::Handshake;
 pub use limit::Limit;
 pub use receiver::{Arrival, Receiver};
 pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment};
-pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};
+pub use sender::{AfterIdle, OnCe, Sender, SenderParams, SenderProfile, State};

@@ -8,7 +8,7 @@ use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
     AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, Receiver, SMALLEST_MSS, Segment, Sender,
-    SenderParams, State, Ticks,
+    SenderParams, SenderProfile, State, Ticks,
 };
 
 /// A random transfer over a random network that loses up to `most` packets in a thousand.
@@ -47,10 +47,11 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         })
         .collect();
     let cc = CcKind::ALL[usize::try_from(pick(&controllers)).unwrap()];
-    Transfer {
+    let mut transfer = Transfer {
         seed,
         network,
         params: SenderParams {
+            profile: SenderProfile::Linux,
             cc: cc.into(),
             slow_start: cc
                 .slow_starts()
@@ -66,7 +67,13 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             seed,
         },
         writes,
+    };
+    let profile = SenderProfile::ALL[usize::try_from(pick(&[0, 0, 0, 1, 2, 3, 4])).unwrap()];
+    if profile.supports_models() || !cc.is_model_based() {
+        transfer.params.profile = profile;
+        transfer.params.pacing &= profile.paces();
     }
+    transfer
 }
 
 /// Runs `transfer`, whose description is what a failure needs.

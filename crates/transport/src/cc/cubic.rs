@@ -36,6 +36,7 @@ use sojourn_schema::parameters;
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::progress::MinRtt;
 use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
+use crate::sender::{CubicRules, SenderProfile};
 
 parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
@@ -97,7 +98,10 @@ impl Control for CubicParams {
         if let Some(chosen) = setup.slow_start {
             params.hystart = chosen == SlowStart::HyStart;
         }
-        Cubic::new(params, setup.paced)
+        params.count_acks |= setup.profile.rules().cubic.count_acks;
+        let mut cubic = Cubic::new(params, setup.paced);
+        cubic.hystart.profile = setup.profile;
+        cubic
     }
 
     fn usual_slow_start(&self) -> Option<SlowStart> {
@@ -164,6 +168,7 @@ struct HyStart {
     /// Smallest RTT of this round.
     curr_rtt: MinRtt,
     samples: u8,
+    profile: SenderProfile,
 }
 
 impl HyStart {
@@ -175,6 +180,7 @@ impl HyStart {
             last_ack: Instant::ZERO,
             curr_rtt: MinRtt::NONE,
             samples: 0,
+            profile: SenderProfile::Linux,
         }
     }
 }
@@ -227,12 +233,16 @@ impl WindowBased for Cubic {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        *self = Self::new(self.params, self.hystart.paced);
+        let HyStart { paced, profile, .. } = self.hystart;
+        *self = Self::new(self.params, paced);
+        self.hystart.profile = profile;
         self.begin_round(timeout.now, timeout.snd_nxt);
     }
 
     fn on_resume(&mut self, resume: &Resume) {
-        if let Some(start) = self.epoch_start() {
+        if let Some(start) = self.epoch_start()
+            && self.rules().skips_idle
+        {
             let pause = resume.tick.saturating_sub(resume.last_sent_tick);
             self.start_epoch((start + pause).min(resume.tick));
         }
@@ -258,6 +268,11 @@ impl Cubic {
             round_end: 0,
             hystart: HyStart::new(paced),
         }
+    }
+
+    /// The rules of the implementation that it belongs to.
+    const fn rules(&self) -> &'static CubicRules {
+        self.hystart.rules()
     }
 
     fn begin_round(&mut self, now: Instant, snd_nxt: u32) {
@@ -304,7 +319,7 @@ impl Cubic {
         } else {
             100 * cwnd
         };
-        if self.w_max.is_none() {
+        if self.w_max.is_none() && self.rules().least_growth {
             self.cnt = self.cnt.min(20);
         }
     }
@@ -430,6 +445,9 @@ impl HyStart {
     }
 
     fn train_is_long(&mut self, ack: &Ack, delay_min: u32, gap: Duration) -> bool {
+        if !self.profile.is_default() && self.rules().whole_ms {
+            return self.train_is_long_in_ms(ack, delay_min, gap);
+        }
         if ack.now.since(self.last_ack) > gap {
             return false;
         }
@@ -443,13 +461,29 @@ impl HyStart {
         ack.now.since(self.round_start).as_micros() > threshold
     }
 
+    /// The same in whole ms of the host's clock, without slack.
+    fn train_is_long_in_ms(&mut self, ack: &Ack, delay_min: u32, gap: Duration) -> bool {
+        let ms = |at: Instant| at.as_nanos() / 1_000_000;
+        if Duration::from_millis(ms(ack.now) - ms(self.last_ack)) > gap {
+            return false;
+        }
+        self.last_ack = ack.now;
+        1_000 * (ms(ack.now) - ms(self.round_start)) > u64::from(delay_min) / 2
+    }
+
+    const fn rules(&self) -> &'static CubicRules {
+        &self.profile.rules().cubic
+    }
+
     fn delay_has_grown(&mut self, rtt: u32, delay_min: u32) -> bool {
         let curr_rtt = self.curr_rtt.sample(rtt);
         if self.samples < ROUND_SAMPLES {
             self.samples += 1;
             return false;
         }
-        curr_rtt > delay_min + (delay_min >> 3).clamp(4_000, 16_000)
+        let rules = self.rules();
+        let least = 1_000 * u32::from(rules.delay_least_ms);
+        curr_rtt > delay_min + (delay_min >> rules.delay_shift).clamp(least, 16_000)
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) use sojourn_net::Comparison;
 
 use super::slow_start::SlowStart;
 use super::window::Threshold;
+use crate::sender::SenderProfile;
 
 /// The name, source and needs of a congestion control.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +56,8 @@ pub struct Setup {
     pub paced: bool,
     /// The slow-start exit heuristic, one of those it offers; `None`: its default.
     pub slow_start: Option<SlowStart>,
+    /// The implementation that it belongs to.
+    pub profile: SenderProfile,
 }
 
 /// The parameters of one congestion control, and what they build.

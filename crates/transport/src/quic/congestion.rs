@@ -87,6 +87,7 @@ impl Congestion {
             seed: params.seed,
             paced: params.pacing,
             slow_start,
+            ..Setup::default()
         };
         let cc = Controller::new(&params.cc, &setup);
         let burst = if cc.is_model_based() {

@@ -13,6 +13,7 @@ use sojourn_net::{Duration, Instant};
 
 use crate::clock::Ticks;
 use crate::segment::{Flags, Segment};
+use crate::sender::{Compression, SenderProfile};
 
 /// Quick ACKs at the start, after a long pause and after duplicate data.
 const MAX_QUICK: u8 = 16;
@@ -51,11 +52,15 @@ pub(super) struct AckSchedule {
     duplicates: u8,
     pushed: bool,
     immediate: bool,
+    /// A full segment with PSH is acknowledged at once.
+    push_counts: bool,
+    compression: Compression,
+    profile: SenderProfile,
 }
 
 impl AckSchedule {
     /// The schedule of a connection without data before `tick`.
-    pub(super) const fn new(mss: u16, tick: u64) -> Self {
+    pub(super) const fn new(mss: u16, tick: u64, profile: SenderProfile) -> Self {
         Self {
             last_data: tick,
             delayed_at: None,
@@ -65,11 +70,15 @@ impl AckSchedule {
             rto_ms: 1_000,
             duplicates_of: 0,
             rcv_mss: if mss < MIN_RCV_MSS { mss } else { MIN_RCV_MSS },
-            quick: 0,
+            // Not used up if each segment is acknowledged.
+            quick: profile.rules().ack_each as u8,
             compressed: 0,
             duplicates: 0,
             pushed: false,
             immediate: false,
+            push_counts: profile.rules().ack_push,
+            compression: profile.rules().compression,
+            profile,
         }
     }
 
@@ -84,7 +93,7 @@ impl AckSchedule {
     pub(super) fn on_data(&mut self, tick: u64, seg: &Segment, window: u32) {
         if seg.len >= self.rcv_mss {
             self.rcv_mss = seg.len.min(MAX_RCV_MSS);
-            self.pushed |= seg.flags.has(Flags::PSH);
+            self.pushed |= seg.flags.has(Flags::PSH) & self.push_counts;
         } else {
             self.pushed = true;
         }
@@ -115,6 +124,16 @@ impl AckSchedule {
     #[inline]
     pub(super) fn ensure_quick(&mut self, count: u8) {
         self.quick = self.quick.max(count);
+    }
+
+    /// The first CE mark of a window arrived.
+    pub(super) fn on_mark(&mut self) {
+        self.ensure_quick(self.profile.rules().quick_acks_of_mark);
+    }
+
+    /// The time-out of the first SYN-ACK, in ms.
+    pub(super) const fn syn_ack_timeout_ms(&self) -> u64 {
+        self.profile.rules().syn_timeout_ms as u64
     }
 
     /// Duplicate data arrived.
@@ -186,15 +205,21 @@ impl AckSchedule {
             self.duplicates_of = next;
             self.duplicates = 0;
         }
-        if self.duplicates < IMMEDIATE_DUPLICATES || self.compressed >= MAX_COMPRESSED {
+        if self.duplicates < IMMEDIATE_DUPLICATES
+            || self.compressed >= MAX_COMPRESSED
+            || self.compression == Compression::None
+        {
             self.duplicates = self.duplicates.saturating_add(1);
             return true;
         }
         self.compressed += 1;
         if self.compressed_at.is_none() {
-            let wait = rtt_micros.map_or(Duration::ZERO, |rtt| {
+            let mut wait = rtt_micros.map_or(Duration::ZERO, |rtt| {
                 MAX_COMPRESSION.min(Duration::from_micros(u64::from(rtt) / 20))
-            }) + COMPRESSION_SLACK;
+            });
+            if self.compression == Compression::Slack {
+                wait += COMPRESSION_SLACK;
+            }
             self.compressed_at = Some(now + wait);
         }
         false
@@ -214,7 +239,7 @@ impl AckSchedule {
         self.compressed = 0;
         self.delayed_at = None;
         self.compressed_at = None;
-        if self.quick > 0 {
+        if self.quick > 0 && !self.profile.rules().ack_each {
             self.quick -= 1;
             if self.quick == 0 {
                 self.ato_ms = NonZeroU32::new(MIN_ATO_MS);

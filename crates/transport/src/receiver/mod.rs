@@ -30,7 +30,7 @@ use crate::clock::{Ticks, before, micros};
 use crate::handshake::Handshake;
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, Segment};
-use crate::sender::SenderParams;
+use crate::sender::{SenderParams, SenderProfile};
 use ack_schedule::AckSchedule;
 use feedback::EcnFeedback;
 use out_of_order::OutOfOrder;
@@ -90,7 +90,7 @@ enum State {
 impl Receiver {
     /// A listener on a host with this tick counter, for segments of [`MSS`]; it accepts ECN if `ecn`.
     pub const fn new(ticks: Ticks, ecn: bool) -> Self {
-        Self::with_feedback(ticks, MSS, EcnFeedback::new(ecn))
+        Self::with_feedback(ticks, MSS, SenderProfile::Linux, EcnFeedback::new(ecn))
     }
 
     /// The listener for a sender with these parameters: it accepts ECN if the sender offers it,
@@ -98,13 +98,23 @@ impl Receiver {
     /// and Prague.
     #[must_use]
     pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
-        Self::with_feedback(ticks, params.mss, EcnFeedback::answering(params))
+        Self::with_feedback(
+            ticks,
+            params.mss,
+            params.profile,
+            EcnFeedback::answering(params),
+        )
     }
 
-    const fn with_feedback(ticks: Ticks, mss: u16, feedback: EcnFeedback) -> Self {
+    const fn with_feedback(
+        ticks: Ticks,
+        mss: u16,
+        profile: SenderProfile,
+        feedback: EcnFeedback,
+    ) -> Self {
         Self {
             ticks,
-            acks: AckSchedule::new(mss, ticks.at(Instant::ZERO)),
+            acks: AckSchedule::new(mss, ticks.at(Instant::ZERO), profile),
             window: AdvertisedWindow::new(mss),
             held: None,
             feedback,
@@ -280,7 +290,7 @@ impl Receiver {
             self.acks.require_immediate();
         }
         if response.quick {
-            self.acks.ensure_quick(2);
+            self.acks.on_mark();
         }
     }
 
@@ -307,7 +317,7 @@ impl Receiver {
             flags: Flags::SYN | Flags::ACK | self.feedback.syn_ack_flags(),
             ..Segment::EMPTY
         });
-        let wait = 1_000 << self.syn_ack_timeouts;
+        let wait = self.acks.syn_ack_timeout_ms() << self.syn_ack_timeouts;
         self.acks.set_timer(Some(self.ticks.expiry(now, wait)));
         self.syn_acks = self.syn_acks.saturating_add(1);
     }

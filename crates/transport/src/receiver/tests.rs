@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cc::CcKind;
-use crate::sender::SenderParams;
+use crate::sender::{SenderParams, SenderProfile};
 use sojourn_net::{Duration, Rng};
 
 #[test]
@@ -103,4 +103,125 @@ fn each_change_between_marked_and_unmarked_is_acknowledged_immediately() {
         response.immediate
     });
     assert_eq!(immediate, [false, true, false, true, false, true]);
+}
+
+/// A receiver of a profile after its handshake with a round trip of 100 ms, and its clock.
+fn established(profile: SenderProfile, ecn: bool) -> (Receiver, Instant) {
+    let params = SenderParams {
+        profile,
+        ecn,
+        ..SenderParams::default()
+    };
+    let mut receiver = Receiver::answering(&params, Ticks::default());
+    let syn = Segment {
+        flags: Flags::SYN
+            | if ecn {
+                Flags::ECE | Flags::CWR
+            } else {
+                Flags::NONE
+            },
+        ..Segment::EMPTY
+    };
+    receiver.on_segment(Instant::ZERO, &syn, Arrival::default(), &mut Vec::new());
+    let now = Instant::from_millis(100);
+    receiver.establish(now);
+    // The quick acknowledgements of the start are used up.
+    let data = Segment {
+        len: MSS,
+        ..Segment::EMPTY
+    };
+    receiver.acks.on_data(100, &data, 65_536);
+    while receiver.acks.is_immediate() && !profile.rules().ack_each {
+        receiver.acks.on_sent();
+    }
+    (receiver, now)
+}
+
+/// Full segments with these numbers and flags arrive, 0.1 ms apart; returns the number of acknowledgements of each.
+fn answers(profile: SenderProfile, segments: &[(u32, Flags)], ce: bool) -> (Vec<usize>, Receiver) {
+    let (mut receiver, mut now) = established(profile, ce);
+    let mut counts = Vec::new();
+    for &(seq, flags) in segments {
+        now += Duration::from_micros(100);
+        let segment = Segment {
+            seq,
+            len: MSS,
+            flags: Flags::ACK | flags,
+            ts_val: 1,
+            ..Segment::EMPTY
+        };
+        let mut out = Vec::new();
+        let arrival = Arrival { ce, more: false };
+        receiver.on_segment(now, &segment, arrival, &mut out);
+        counts.push(out.len());
+    }
+    (counts, receiver)
+}
+
+#[test]
+fn the_sink_of_ns_2_acknowledges_every_segment() {
+    let in_order: Vec<_> = (0..40).map(|seq| (seq, Flags::NONE)).collect();
+    let count = |profile| answers(profile, &in_order, false).0.iter().sum::<usize>();
+    let [linux, .., ns2] = SenderProfile::ALL.map(count);
+    assert_eq!(ns2, 40);
+    // Every second, and more while the window grows.
+    assert!((20..32).contains(&linux), "{linux}");
+}
+
+#[test]
+fn a_full_segment_with_push_is_answered_at_once_by_linux_6_1_alone() {
+    let answered = |profile| answers(profile, &[(0, Flags::PSH)], false).0[0] > 0;
+    let of_linux = [true, false, false, false];
+    assert_eq!(SenderProfile::ALL.map(answered)[..4], of_linux);
+}
+
+#[test]
+fn acknowledgements_above_a_hole_are_compressed_since_linux_4_19() {
+    let above: Vec<_> = (1..9).map(|seq| (seq, Flags::NONE)).collect();
+    let count = |profile| {
+        let (counts, receiver) = answers(profile, &above, false);
+        let timer = receiver
+            .next_timer()
+            .map(|at| at.as_nanos() / 1_000 - 100_400);
+        (counts.iter().sum::<usize>(), timer)
+    };
+    // The fourth arrives at 100.4 ms; 1 ms later, with 0.1 ms of slack since 5.8.
+    let [linux, linux_4_19, others @ ..] = SenderProfile::ALL.map(count);
+    assert_eq!((linux, linux_4_19), ((3, Some(1_100)), (3, Some(1_000))));
+    assert_eq!(others.map(|(count, _)| count), [8; 3]);
+}
+
+#[test]
+fn a_first_mark_has_two_or_sixteen_quick_acknowledgements() {
+    let quick = |profile| {
+        let (mut receiver, _) = established(profile, true);
+        receiver.acks.on_mark();
+        let mut count = 0;
+        while receiver.acks.is_immediate() && count < 100 {
+            receiver.acks.on_sent();
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(SenderProfile::ALL.map(quick)[..4], [2, 2, 16, 16]);
+}
+
+#[test]
+fn the_first_syn_ack_is_repeated_after_one_or_three_seconds() {
+    let timeout = |profile| {
+        let params = SenderParams {
+            profile,
+            ..SenderParams::default()
+        };
+        let mut receiver = Receiver::answering(&params, Ticks::default());
+        let syn = Segment {
+            flags: Flags::SYN,
+            ..Segment::EMPTY
+        };
+        receiver.on_segment(Instant::ZERO, &syn, Arrival::default(), &mut Vec::new());
+        receiver
+            .next_timer()
+            .map(|at| at.as_nanos() / 1_000_000_000)
+    };
+    assert_eq!(SenderProfile::ALL.map(timeout), [1, 1, 1, 3, 3].map(Some));
 }

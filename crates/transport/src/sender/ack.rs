@@ -1,9 +1,10 @@
 //! Processing of one acknowledgement.
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::model::{Findings, News, Resend};
 use super::params::OnCe;
+use super::profile::RttRule;
 use super::state::recovery::Phase;
 use super::state::scoreboard::{EVER_RESENT, PlainRun, SACKED};
 use super::state::timer::Kind;
@@ -16,20 +17,33 @@ impl Sender {
     /// A segment from the peer arrived.
     pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         match self.state {
+            State::Established if !self.profile.is_default() => self.on_other_ack(now, seg, out),
             State::Established if self.is_basic() => match self.plain_run_of::<true>(seg) {
                 Some(run) => self.on_plain_ack::<true>(now, seg, &run, out),
-                None => self.on_ack(now, seg, out),
+                None => self.on_ack::<true>(now, seg, out),
             },
             State::Established if self.recovery.phase() == Phase::Open => {
                 self.on_paced_ack(now, seg, out);
             }
-            State::Established => self.on_ack(now, seg, out),
+            State::Established => self.on_ack::<true>(now, seg, out),
             State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
             State::Connecting | State::Closed | State::Done | State::Aborted => {}
         }
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+    /// An acknowledgement of a connection with another profile than the default arrived.
+    #[cold]
+    fn on_other_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        self.on_ack::<false>(now, seg, out);
+    }
+
+    /// An acknowledgement arrived; `DEFAULT` if the profile is the default.
+    pub(super) fn on_ack<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        out: &mut Vec<Segment>,
+    ) {
         if seg.ack > self.board.next() {
             return;
         }
@@ -71,10 +85,10 @@ impl Sender {
         let mut resend = Resend::Nothing;
         if old {
             if found.sacked || found.dsack {
-                resend = self.update_phase(now, seg, &mut found);
+                resend = self.update_phase::<DEFAULT>(now, seg, &mut found);
             }
         } else {
-            let rtt = self.take_acknowledged(now, seg, high_before, &mut found);
+            let rtt = self.take_acknowledged::<DEFAULT>(now, seg, high_before, &mut found);
             let (una, next) = (self.board.una(), self.board.next());
             self.rack.adapt_window(found.dsack, una, next);
             if self.ecn.is_on() {
@@ -97,19 +111,19 @@ impl Sender {
                 && (found.una_advanced || found.window_changed)
                 && !(found.sacked || found.ece || found.dsack);
             if !quiet {
-                resend = self.update_phase(now, seg, &mut found);
+                resend = self.update_phase::<DEFAULT>(now, seg, &mut found);
             }
             if found.rearm {
-                self.arm_after_progress(now);
+                self.arm_after_progress::<DEFAULT>(now);
             }
-            self.control_congestion(now, rtt, &found);
-            self.set_pacing_rate();
+            self.control_congestion::<DEFAULT>(now, rtt, &found);
+            self.set_pacing_rate_as::<DEFAULT>();
         }
         if self.timer.is(Kind::Persist) {
             self.on_window_answer();
         }
-        self.resend(now, resend, out);
-        self.send_new(now, out);
+        self.resend::<DEFAULT>(now, resend, out);
+        self.send_new_as::<DEFAULT>(now, out);
         if self.timer.kind().is_none() {
             self.watch_closed_window(now);
         }
@@ -121,7 +135,7 @@ impl Sender {
 
     /// Removes what is acknowledged, takes RTT samples and passes them to the controller. Returns the sample that it
     /// passed.
-    fn take_acknowledged(
+    fn take_acknowledged<const DEFAULT: bool>(
         &mut self,
         now: Instant,
         seg: &Segment,
@@ -188,7 +202,7 @@ impl Sender {
             self.measure_pipe(now, acked);
         }
         let delayed = acked == 1 && u32::from(last_len) < self.window.mss() && !sacked_before;
-        let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
+        let ca_rtt = self.take_rtt::<DEFAULT>(now, seg, acked, delayed, found);
         found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
         let mut facts = self.facts(now, ca_rtt, found);
@@ -234,7 +248,7 @@ impl Sender {
     }
 
     /// At most one sample per acknowledgement; returns that for the controller.
-    fn take_rtt(
+    fn take_rtt<const DEFAULT: bool>(
         &mut self,
         now: Instant,
         seg: &Segment,
@@ -272,16 +286,60 @@ impl Sender {
                 ca_rtt = sample;
             }
         }
-        let m = sample?;
+        let mut m = sample?;
+        if !DEFAULT {
+            (m, ca_rtt) = self.as_measured(now, seg, acked, (m, ca_rtt?), found)?;
+        }
         let min = self.rtt.min_micros();
         if let Some(rtt) = ca_rtt
             && !(delayed && min.is_some_and(|min| rtt > min))
         {
             self.rtt.sample_min(now, rtt);
         }
-        self.rtt.sample(m, self.board.una(), self.board.next());
+        self.sample_rtt::<DEFAULT>(m);
         self.timer.reset_backoff();
         ca_rtt
+    }
+
+    /// The samples for the time-out and for the controller as this implementation measures them; `None`: it takes none.
+    /// `exact` are the same in µs.
+    #[cold]
+    fn as_measured(
+        &self,
+        now: Instant,
+        seg: &Segment,
+        acked: u32,
+        exact: (u32, u32),
+        found: &mut Findings,
+    ) -> Option<(u32, Option<u32>)> {
+        let in_ticks = |micros: u32| {
+            let sent = now.saturating_sub(Duration::from_micros(micros.into()));
+            let ticks = self.timestamps.tick(now) - self.timestamps.tick(sent);
+            u32::try_from(1_000 * ticks.max(1)).unwrap_or(MAX_MICROS)
+        };
+        let rule = self.rules().rtt;
+        if acked == 0 && matches!(rule, RttRule::Timestamps | RttRule::Ns2) {
+            found.rearm = false;
+            return None;
+        }
+        Some(match rule {
+            RttRule::Micros | RttRule::Ns2 => (exact.0, Some(exact.1)),
+            RttRule::Ticks => (in_ticks(exact.0), Some(in_ticks(exact.1))),
+            RttRule::Timestamps => {
+                let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr);
+                let ms = ms.clamp(1, MAX_MICROS / 1_000);
+                (1_000 * ms, Some(in_ticks(exact.1)))
+            }
+        })
+    }
+
+    /// Takes a sample of `m` µs.
+    pub(super) fn sample_rtt<const DEFAULT: bool>(&mut self, m: u32) {
+        if self.rules_of::<DEFAULT>().rtt == RttRule::Ns2 {
+            self.rtt.sample_rfc6298(m);
+        } else {
+            self.rtt.sample(m, self.board.una(), self.board.next());
+        }
     }
 
     fn note_reordering(&mut self, high_before: Option<u32>, found: &Findings) {
@@ -307,7 +365,12 @@ impl Sender {
     }
 
     /// Step 9: the window moves by reduction, by growth or not at all.
-    fn control_congestion(&mut self, now: Instant, rtt: Option<u32>, found: &Findings) {
+    fn control_congestion<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        rtt: Option<u32>,
+        found: &Findings,
+    ) {
         let delivered = self.newly_delivered(found);
         if self.is_model_based() {
             let lost = found.newly_lost(self.board.lost_total());
@@ -322,14 +385,17 @@ impl Sender {
             return;
         }
         if self.recovery.is_reducing() {
-            self.reduce(delivered, found);
+            self.reduce::<DEFAULT>(delivered, found);
             return;
         }
         let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
         if progress && self.usage.allows_growth(&self.window) {
             let facts = self.facts(now, None, found);
+            let per_ack =
+                self.rules_of::<DEFAULT>().slow_start_per_ack && self.window.in_slow_start();
             let counted = match &mut self.hystart {
                 Some(hystart) => hystart.counts(delivered),
+                None if per_ack => 1,
                 None => delivered,
             };
             let acked = self.window.bytes_of(counted);

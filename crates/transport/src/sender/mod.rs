@@ -25,6 +25,7 @@
 //! | `limit` | why no more is sent |
 //! | `timers`, `persist` | what happens when a timer expires |
 //! | `model` | model-based controllers and their delivery-rate samples |
+//! | `profile` | the rules in which implementations differ: [`SenderProfile`] |
 
 mod ack;
 mod handshake;
@@ -34,6 +35,7 @@ mod model;
 mod output;
 mod params;
 mod plain_ack;
+mod profile;
 mod recovery;
 mod sack;
 mod state;
@@ -59,6 +61,8 @@ use state::timer::TailLossProbe;
 use state::timestamps::Timestamps;
 
 pub use params::{AfterIdle, OnCe, SenderParams};
+pub use profile::SenderProfile;
+pub(crate) use profile::{Compression, CubicRules, SenderRules};
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +106,7 @@ pub struct Sender {
     probe: Option<TailLossProbe>,
     undo: Undo,
     state: State,
+    profile: SenderProfile,
 }
 
 const _: () = assert!(
@@ -137,6 +142,7 @@ impl Sender {
             seed: params.seed,
             paced: params.pacing,
             slow_start,
+            profile: params.profile,
         };
         let cc = Controller::new(&params.cc, &setup);
         let hystart = params.cc.hystartpp(slow_start, params.pacing);
@@ -147,7 +153,11 @@ impl Sender {
                 DeliveryRateSampler::without_samples()
             }
         });
-        let pacing = Pacing::new(params.pacing, sampler);
+        let pacing = Pacing::new(
+            params.pacing,
+            sampler,
+            params.profile.rules().pacing.as_ref(),
+        );
         Self {
             board: Scoreboard::new(),
             timestamps: Timestamps::new(ticks),
@@ -165,6 +175,7 @@ impl Sender {
             ecn: Ecn::new(params),
             probe: None,
             state: State::Closed,
+            profile: params.profile,
             counters: Counters::default(),
             undo: Undo::new(),
             opened: Instant::ZERO,
@@ -175,6 +186,23 @@ impl Sender {
     #[inline]
     pub fn prefetch_segments(&self) {
         self.board.prefetch();
+    }
+
+    /// The rules of the implementation that it follows.
+    #[inline]
+    const fn rules(&self) -> &'static SenderRules {
+        self.profile.rules()
+    }
+
+    /// The same where the caller may know that the profile is the default: most connections have that, and its rules then
+    /// cost nothing.
+    #[inline]
+    const fn rules_of<const DEFAULT: bool>(&self) -> &'static SenderRules {
+        if DEFAULT {
+            SenderProfile::Linux.rules()
+        } else {
+            self.rules()
+        }
     }
 
     /// Gives up at once.

@@ -114,14 +114,24 @@ impl Sender {
     /// After each acknowledgement: the controller's own rate, or the rate of the window; and the bursts it allows.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
+        if self.profile.is_default() {
+            self.set_pacing_rate_as::<true>();
+        } else {
+            self.set_pacing_rate_as::<false>();
+        }
+    }
+
+    /// The same; `DEFAULT` if the profile is the default.
+    #[inline]
+    pub(super) fn set_pacing_rate_as<const DEFAULT: bool>(&mut self) {
         let (own, size) = if self.pacing.is_paced() {
             self.cc.pacing(self.window.mss())
         } else {
             (None, BurstSize::DEFAULT)
         };
-        let rate = own.unwrap_or_else(|| self.window_rate());
+        let rate = own.unwrap_or_else(|| self.window_rate::<DEFAULT>());
         self.pacing.set_rate(rate);
-        self.buffer.set_burst(self.burst_segments(size));
+        self.buffer.set_burst(self.burst_segments::<DEFAULT>(size));
     }
 }
 

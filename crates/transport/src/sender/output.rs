@@ -13,6 +13,7 @@ use std::num::NonZeroU32;
 use sojourn_net::{Duration, Instant};
 
 use super::model::Resend;
+use super::profile::{Detection, Reduction};
 use super::state::recovery::Phase;
 use super::state::scoreboard::{LOST, SACKED, Sent};
 use super::state::timer::Kind;
@@ -50,6 +51,26 @@ impl Sender {
     /// Sends what the window allows of new data; returns the number of segments.
     #[inline]
     pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
+        if self.profile.is_default() {
+            self.send_new_as::<true>(now, out)
+        } else {
+            self.send_new_of_other(now, out)
+        }
+    }
+
+    /// The same with another profile than the default.
+    #[cold]
+    fn send_new_of_other(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
+        self.send_new_as::<false>(now, out)
+    }
+
+    /// The same; `DEFAULT` if the profile is the default.
+    #[inline]
+    pub(super) fn send_new_as<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<Segment>,
+    ) -> u32 {
         if !self.buffer.has_pending() {
             return 0;
         }
@@ -59,23 +80,23 @@ impl Sender {
             }
             return 0;
         }
-        self.send_pending(now, out)
+        self.send_pending::<DEFAULT>(now, out)
     }
 
     /// The same if there is something to send and pacing allows it.
-    fn send_pending(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
+    fn send_pending<const DEFAULT: bool>(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
         let mut sent_any = 0;
         let mut limited = false;
         let max_segments = self.buffer.burst();
         debug_assert_eq!(
             max_segments,
-            self.burst_segments(self.burst_size()),
+            self.burst_segments::<DEFAULT>(self.burst_size()),
             "the rate has changed"
         );
         // The probe timer replaces the time-out that a burst would start.
-        let arms_probe = self.may_probe();
+        let arms_probe = self.may_probe::<DEFAULT>();
         while self.buffer.unsent() > 0 && !self.pacing_blocks(now) {
-            let in_flight = self.board.in_flight();
+            let in_flight = self.pipe::<DEFAULT>();
             let quota = self.window.cwnd.saturating_sub(in_flight);
             let allowed = self.buffer.segments_allowed();
             if quota == 0 || allowed == 0 {
@@ -83,7 +104,7 @@ impl Sender {
             }
             let queued = self.buffer.unsent_segments();
             if queued > 1 {
-                match self.defer(now, (quota, allowed), max_segments) {
+                match self.defer::<DEFAULT>(now, (quota, allowed), max_segments) {
                     Verdict::Send => {}
                     Verdict::WaitForWindow => {
                         limited = true;
@@ -95,7 +116,7 @@ impl Sender {
             let half = (self.window.cwnd / 2).max(1);
             let burst = queued.min(quota).min(half).min(max_segments).min(allowed);
             let was_empty = self.board.outstanding() == 0;
-            self.send_burst(now, burst.max(1), out);
+            self.send_burst::<DEFAULT>(now, burst.max(1), out);
             if !arms_probe {
                 self.after_first(now, was_empty);
             }
@@ -109,24 +130,29 @@ impl Sender {
             }
             sent_any += 1;
         }
-        self.after_sending(now, sent_any, limited);
+        self.after_sending::<DEFAULT>(now, sent_any, limited);
         sent_any
     }
 
-    fn after_sending(&mut self, now: Instant, sent: u32, limited: bool) {
+    fn after_sending<const DEFAULT: bool>(&mut self, now: Instant, sent: u32, limited: bool) {
         let limited = limited || self.board.in_flight() >= self.window.cwnd;
         if sent > 0 || limited {
             self.note_window_use(now, limited);
         }
         if sent > 0 {
             self.recovery.on_sent(sent);
-            self.arm_probe(now, false);
+            self.arm_probe::<DEFAULT>(now, false);
         }
     }
 
     /// Whether a burst may go, or is deferred to the next acknowledgement to grow. The window and the peer allow
     /// `by_cwnd` and `by_peer` segments.
-    fn defer(&self, now: Instant, (by_cwnd, by_peer): (u32, u32), max_segments: u32) -> Verdict {
+    fn defer<const DEFAULT: bool>(
+        &self,
+        now: Instant,
+        (by_cwnd, by_peer): (u32, u32),
+        max_segments: u32,
+    ) -> Verdict {
         let limit = by_cwnd.min(by_peer);
         if limit >= max_segments
             || self.recovery.phase() >= Phase::Recovery
@@ -144,7 +170,11 @@ impl Sender {
         };
         // When the next acknowledgement is far, waiting for it costs more than a small burst.
         let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        let far = Duration::from_nanos(srtt.as_nanos() / 2).min(MAX_DEFERRAL);
+        let mut far = Duration::from_nanos(srtt.as_nanos() / 2);
+        let bursts = &self.rules_of::<DEFAULT>().bursts;
+        if bursts.as_ref().is_none_or(|bursts| bursts.deferred_1ms) {
+            far = far.min(MAX_DEFERRAL);
+        }
         if (first.at + srtt).saturating_since(now) > far {
             return Verdict::Send;
         }
@@ -155,17 +185,28 @@ impl Sender {
         }
     }
 
-    /// The rate of 2 windows (early slow start) or 1.2 windows per round trip, in bytes/s; before the first
+    /// The rate of 2 windows (early slow start) or 1.2 windows per round trip, or as the profile says, in bytes/s; before the first
     /// RTT sample that of an RTT of 1/8 µs, which delays nothing.
-    pub(super) fn window_rate(&self) -> u64 {
+    pub(super) fn window_rate<const DEFAULT: bool>(&self) -> u64 {
         let srtt8 = self.rtt.srtt8().unwrap_or(NonZeroU32::MIN);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding()));
-        let percent = if self.window.cwnd < self.window.ssthresh.limit() / 2 {
-            200
-        } else {
-            120
+        let (below, above) = match &self.rules_of::<DEFAULT>().pacing {
+            Some(pacing) => pacing.percent,
+            None => (200, 120),
         };
-        u64::from(self.window.mss()) * window * percent * 80_000 / u64::from(srtt8.get())
+        let percent = if self.window.cwnd < self.window.ssthresh.limit() / 2 {
+            below
+        } else {
+            above
+        };
+        u64::from(self.window.mss()) * window * u64::from(percent) * 80_000 / u64::from(srtt8.get())
+    }
+
+    /// Whether the last segment of a burst carries PSH.
+    #[inline]
+    fn pushes_bursts<const DEFAULT: bool>(&self) -> bool {
+        let bursts = &self.rules_of::<DEFAULT>().bursts;
+        bursts.as_ref().is_some_and(|bursts| bursts.pushed)
     }
 
     fn burst_size(&self) -> BurstSize {
@@ -176,13 +217,19 @@ impl Sender {
         }
     }
 
-    /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
+    /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2; 1 without bursts.
     #[inline]
-    pub(super) fn burst_segments(&self, size: BurstSize) -> u32 {
+    pub(super) fn burst_segments<const DEFAULT: bool>(&self, size: BurstSize) -> u32 {
+        let Some(rules) = &self.rules_of::<DEFAULT>().bursts else {
+            return 1;
+        };
         let by_rate = self.pacing.rate() >> size.pacing_shift;
         let mut bytes = u32::try_from(by_rate).map_or(MAX_BURST, |bytes| bytes.min(MAX_BURST));
         let shift = self.rtt.min_micros().map_or(u32::MAX, |min| min >> 9);
-        if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
+        if shift < 32
+            && size.pacing_shift == BurstSize::DEFAULT.pacing_shift
+            && rules.longer_on_short_paths
+        {
             bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
         whole_segments(bytes, self.window.mss() + size.headers).max(size.min_tso_segs)
@@ -193,7 +240,12 @@ impl Sender {
         clippy::inline_always,
         reason = "paced connections send one segment at a time: a call would be a tenth of its cost"
     )]
-    fn send_burst(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
+    fn send_burst<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        segments: u32,
+        out: &mut Vec<Segment>,
+    ) {
         if self.board.in_flight() == 0 && self.counters.sent > 0 {
             let resume = Resume {
                 now,
@@ -205,23 +257,28 @@ impl Sender {
         }
         let bytes = match self.ecn.data_flags() {
             Some(ecn) if let Some(bytes) = self.buffer.take_full(segments) => {
-                self.send_full(now, (segments, bytes), ecn, out)
+                self.send_full::<DEFAULT>(now, (segments, bytes), ecn, out)
             }
-            _ => self.send_each(now, segments, out),
+            _ => self.send_each::<DEFAULT>(now, segments, out),
         };
         self.buffer.set_last_sent(now);
         self.pacing.charge(now, bytes, self.counters.sent);
     }
 
     /// Sends a burst of `segments`; returns the bytes in it.
-    fn send_each(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) -> u64 {
+    fn send_each<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        segments: u32,
+        out: &mut Vec<Segment>,
+    ) -> u64 {
         let mut bytes = 0;
         for n in 1..=segments {
             let (len, is_last) = self.buffer.take_segment();
             bytes += u64::from(len);
             let push = if is_last {
                 Push::EndOfWrite
-            } else if n == segments && segments > 1 {
+            } else if n == segments && segments > 1 && self.pushes_bursts::<DEFAULT>() {
                 Push::EndOfBurst
             } else {
                 Push::No
@@ -235,7 +292,7 @@ impl Sender {
     /// The same for full segments with `bytes` in all, none of which ends a write, with the ECN flags `ecn`: they
     /// differ in their number only.
     #[inline]
-    fn send_full(
+    fn send_full<const DEFAULT: bool>(
         &mut self,
         now: Instant,
         (segments, bytes): (u32, u32),
@@ -261,7 +318,7 @@ impl Sender {
             self.board.push(Sent::new(now, len, Flags::NONE));
             segment.seq += 1;
         }
-        if segments > 1 {
+        if segments > 1 && self.pushes_bursts::<DEFAULT>() {
             segment.flags |= Flags::PSH;
         }
         out.push(segment);
@@ -330,24 +387,33 @@ impl Sender {
     }
 
     /// Retransmissions, and for F-RTO new data before them.
-    pub(super) fn resend(&mut self, now: Instant, resend: Resend, out: &mut Vec<Segment>) {
+    pub(super) fn resend<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        resend: Resend,
+        out: &mut Vec<Segment>,
+    ) {
         match resend {
             Resend::Nothing => {}
-            Resend::Lost => self.resend_lost(now, out),
+            Resend::Lost => self.resend_lost::<DEFAULT>(now, out),
             Resend::NewFirst => {
-                self.send_new(now, out);
+                self.send_new_as::<DEFAULT>(now, out);
                 if self.board.next() <= self.recovery.high_seq() {
                     self.recovery.set_frto(false);
-                    self.resend_lost(now, out);
+                    self.resend_lost::<DEFAULT>(now, out);
                 }
             }
         }
     }
 
     /// Retransmits lost segments, lowest first, as the window allows.
-    pub(super) fn resend_lost(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    pub(super) fn resend_lost<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<Segment>,
+    ) {
         let mut first_resent = false;
-        while self.board.in_flight() < self.window.cwnd
+        while (self.pipe::<DEFAULT>() < self.window.cwnd || self.must_resend::<DEFAULT>())
             && self.board.has_lost_to_resend()
             && !self.pacing_blocks(now)
         {
@@ -360,6 +426,26 @@ impl Sender {
         if first_resent && !self.timer.is(Kind::Reordering) {
             self.arm_full_rto(now);
         }
+    }
+
+    /// Segments that count as in the network when more are to be sent.
+    #[inline]
+    fn pipe<const DEFAULT: bool>(&self) -> u32 {
+        let (in_flight, lost) = (self.board.in_flight(), self.board.lost());
+        if lost > 0
+            && self.rules_of::<DEFAULT>().detection == Detection::Sack1
+            && self.recovery.phase() == Phase::Recovery
+        {
+            return in_flight + lost;
+        }
+        in_flight
+    }
+
+    /// Whether the fast retransmit is due, whatever the window; proportional rate reduction allows it by itself.
+    fn must_resend<const DEFAULT: bool>(&self) -> bool {
+        !matches!(self.rules_of::<DEFAULT>().reduction, Reduction::Prr(_))
+            && self.recovery.phase() == Phase::Recovery
+            && self.recovery.has_not_sent()
     }
 
     /// A time-out retransmits one segment, the first, whatever the window.
@@ -407,7 +493,7 @@ impl Sender {
     pub(super) fn send_probe(&mut self, now: Instant, out: &mut Vec<Segment>) -> Option<bool> {
         if self.buffer.may_send() {
             let was_empty = self.board.outstanding() == 0;
-            self.send_burst(now, 1, out);
+            self.send_burst::<false>(now, 1, out);
             self.after_first(now, was_empty);
             self.recovery.on_sent(1);
             return Some(false);
@@ -476,7 +562,7 @@ impl Sender {
             pacer.stop_waiting();
         }
         if self.board.has_lost_to_resend() {
-            self.resend_lost(now, out);
+            self.resend_lost::<false>(now, out);
         }
         self.send_new(now, out);
     }

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use super::profile::SenderProfile;
 use crate::cc::{CcSpec, SlowStart};
 use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderParams {
+    /// The implementation that both ends follow.
+    pub profile: SenderProfile,
     /// Congestion control.
     pub cc: CcSpec,
     /// Slow-start exit heuristic; `None`: the control's default. A heuristic that the control does not offer
@@ -70,6 +73,7 @@ impl SenderParams {
 impl Default for SenderParams {
     fn default() -> Self {
         Self {
+            profile: SenderProfile::Linux,
             cc: CcSpec::default(),
             slow_start: None,
             mss: MSS,

@@ -17,7 +17,7 @@ use crate::segment::{Flags, Segment};
 
 impl Sender {
     /// Whether the connection has neither pacing nor ECN. These are the most frequent connections: the
-    /// functions below have a specialised version for them (`BASIC = true`).
+    /// functions below have a specialised version for them (`BASIC = true`). All are for the default profile.
     #[inline]
     pub(super) fn is_basic(&self) -> bool {
         !self.ecn.is_on() && !self.pacing.is_paced()
@@ -28,7 +28,7 @@ impl Sender {
     pub(super) fn on_paced_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         match self.plain_run_of::<false>(seg) {
             Some(run) => self.on_plain_ack::<false>(now, seg, &run, out),
-            None => self.on_ack(now, seg, out),
+            None => self.on_ack::<true>(now, seg, out),
         }
     }
 
@@ -132,10 +132,10 @@ impl Sender {
             let acked = self.window.bytes_of(run.count);
             self.cc.grow(&mut self.window, &facts, acked);
         }
-        self.set_pacing_rate();
+        self.set_pacing_rate_as::<true>();
         // Whatever is sent arms the timer itself.
-        if self.send_new(now, out) == 0 {
-            self.arm_after_progress(now);
+        if self.send_new_as::<true>(now, out) == 0 {
+            self.arm_after_progress::<true>(now);
         }
         if self.board.outstanding() == 0 {
             if self.timer.kind().is_none() {

@@ -2,7 +2,8 @@
 //!
 //! # Source
 //!
-//! RFC 6937 (PRR) in the form of Linux 6.1, RFC 5682 (F-RTO), RFC 3522 (Eifel), RFC 3708 (DSACK).
+//! RFC 6937 (PRR) in the form of Linux 6.1, RFC 5682 (F-RTO), RFC 3522 (Eifel), RFC 3708 (DSACK). Other profiles reduce
+//! otherwise: see [`Reduction`].
 //!
 //! # Law
 //!
@@ -17,10 +18,11 @@
 
 use std::num::NonZeroU32;
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::Sender;
 use super::model::{Findings, Resend};
+use super::profile::{Bound, Detection, Reduction};
 use super::state::pacing::Pacing;
 use super::state::recovery::Phase;
 use super::state::scoreboard::Lost;
@@ -32,7 +34,7 @@ use crate::segment::Segment;
 
 impl Sender {
     /// Step 7: undo, loss marking, change of state.
-    pub(super) fn update_phase(
+    pub(super) fn update_phase<const DEFAULT: bool>(
         &mut self,
         now: Instant,
         seg: &Segment,
@@ -58,13 +60,20 @@ impl Sender {
             }
         }
         match self.recovery.phase() {
-            Phase::Recovery => self.on_ack_in_recovery(now, delayed, found),
-            Phase::Loss => self.on_ack_in_loss(now, delayed, found),
-            Phase::Open | Phase::Disorder | Phase::Cwr => self.on_ack_when_open(now, found),
+            Phase::Recovery => self.on_ack_in_recovery::<DEFAULT>(now, delayed, found),
+            Phase::Loss => self.on_ack_in_loss::<DEFAULT>(now, delayed, found),
+            Phase::Open | Phase::Disorder | Phase::Cwr => {
+                self.on_ack_when_open::<DEFAULT>(now, found)
+            }
         }
     }
 
-    fn on_ack_in_recovery(&mut self, now: Instant, delayed: bool, found: &mut Findings) -> Resend {
+    fn on_ack_in_recovery<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        delayed: bool,
+        found: &mut Findings,
+    ) -> Resend {
         if found.una_advanced && self.undo.has_episode() && delayed {
             // The original filled the hole: it was reordered by more than is assumed.
             self.rack.on_reordering(4);
@@ -80,7 +89,7 @@ impl Sender {
         if self.undo_by_dsack() {
             self.keep_open();
         }
-        self.detect_losses(now, found);
+        self.detect_losses::<DEFAULT>(now, found);
         if self.recovery.phase() != Phase::Recovery {
             if self.board.lost() == 0 {
                 return Resend::Nothing;
@@ -90,11 +99,16 @@ impl Sender {
         Resend::Lost
     }
 
-    fn on_ack_in_loss(&mut self, now: Instant, delayed: bool, found: &mut Findings) -> Resend {
+    fn on_ack_in_loss<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        delayed: bool,
+        found: &mut Findings,
+    ) -> Resend {
         let resend = self.leave_loss(delayed, found);
-        self.detect_losses(now, found);
+        self.detect_losses::<DEFAULT>(now, found);
         if self.recovery.phase() == Phase::Open || found.resend_lost {
-            let after = self.on_ack_when_open(now, found);
+            let after = self.on_ack_when_open::<DEFAULT>(now, found);
             if after == Resend::Lost {
                 return after;
             }
@@ -102,11 +116,15 @@ impl Sender {
         resend
     }
 
-    fn on_ack_when_open(&mut self, now: Instant, found: &mut Findings) -> Resend {
+    fn on_ack_when_open<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        found: &mut Findings,
+    ) -> Resend {
         if self.recovery.phase() <= Phase::Disorder {
             self.undo_by_dsack();
         }
-        self.detect_losses(now, found);
+        self.detect_losses::<DEFAULT>(now, found);
         if self.board.lost() > 0 {
             self.enter_recovery(found.ece);
             return Resend::Lost;
@@ -156,7 +174,7 @@ impl Sender {
 
     pub(super) fn enter_recovery(&mut self, ece: bool) {
         self.undo.forget_ssthresh();
-        self.undo.begin(self.board.una(), self.board.resent());
+        self.begin_episode();
         if !self.recovery.is_reducing() {
             if !ece {
                 self.undo.save_ssthresh(self.current_ssthresh());
@@ -179,7 +197,11 @@ impl Sender {
     pub(super) fn enter_loss(&mut self, now: Instant) {
         let new_episode = self.recovery.phase() < Phase::Recovery;
         let on_lost = report_losses(now, &mut self.pacing, &mut self.cc, &self.window);
-        self.board.mark_all_lost(now, self.rack.rtt(), on_lost);
+        let patience = match self.profile.rules().detection {
+            Detection::Rack => self.rack.rtt(),
+            Detection::Fack | Detection::Sack1 => Duration::ZERO,
+        };
+        self.board.mark_all_lost(now, patience, on_lost);
         if self.recovery.phase() <= Phase::Disorder
             || self.recovery.high_seq() <= self.board.una()
             || (self.recovery.phase() == Phase::Loss && !self.timer.has_timed_out())
@@ -189,7 +211,7 @@ impl Sender {
             self.window.ssthresh = self.cc.ssthresh(&self.window);
             // Once per episode: a further time-out keeps the threshold (RFC 5681 §3.1).
             self.answer_loss();
-            self.undo.begin(self.board.una(), self.board.resent());
+            self.begin_episode();
         }
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.cnt = 0;
@@ -205,7 +227,14 @@ impl Sender {
         self.probe = None;
         self.ecn.request_cwr();
         self.recovery
-            .set_frto(new_episode || self.timer.has_timed_out());
+            .set_frto((new_episode || self.timer.has_timed_out()) && self.profile.rules().undo);
+    }
+
+    /// A reduction begins that may be undone, if this implementation does that.
+    fn begin_episode(&mut self) {
+        if self.rules().undo {
+            self.undo.begin(self.board.una(), self.board.resent());
+        }
     }
 
     /// A loss may reduce the window by more than a mark.
@@ -225,25 +254,51 @@ impl Sender {
         self.ecn.request_cwr();
     }
 
-    /// Proportional rate reduction on an acknowledgement that delivered `delivered` segments.
-    pub(super) fn reduce(&mut self, delivered: u32, found: &Findings) {
+    /// The window comes down on an acknowledgement that delivered `delivered` segments.
+    pub(super) fn reduce<const DEFAULT: bool>(&mut self, delivered: u32, found: &Findings) {
         if self.is_model_based() {
             return;
         }
-        let repaired = found.una_advanced && found.newly_lost(self.board.lost_total()) == 0;
         let (in_flight, ssthresh) = (self.board.in_flight(), self.window.ssthresh.limit());
-        let reduced = self
-            .recovery
-            .reduced_cwnd(delivered, in_flight, ssthresh, repaired);
-        if let Some(cwnd) = reduced {
-            self.window.cwnd = cwnd;
+        match self.rules_of::<DEFAULT>().reduction {
+            Reduction::Prr(bound) => {
+                let one_more = match bound {
+                    Bound::NoNewLoss => {
+                        found.una_advanced && found.newly_lost(self.board.lost_total()) == 0
+                    }
+                    Bound::Repaired => found.resent_acked && !found.resend_lost,
+                    Bound::SlowStart => true,
+                };
+                let reduced =
+                    self.recovery
+                        .reduced_cwnd(delivered, in_flight, ssthresh, (bound, one_more));
+                if let Some(cwnd) = reduced {
+                    self.window.cwnd = cwnd;
+                }
+            }
+            Reduction::RateHalving => {
+                if found.una_advanced || found.sacked || found.dsack {
+                    self.halve_rate(in_flight, ssthresh);
+                }
+            }
+            Reduction::Immediate => self.window.cwnd = ssthresh,
         }
+    }
+
+    /// One acknowledgement of rate halving, which counts them where growth counts segments.
+    fn halve_rate(&mut self, in_flight: u32, ssthresh: u32) {
+        let second = self.window.cnt > 0;
+        self.window.cnt = u32::from(!second);
+        if second && self.window.cwnd > ssthresh {
+            self.window.cwnd -= 1;
+        }
+        self.window.cwnd = self.window.cwnd.min(in_flight + 1);
     }
 
     /// One step of the reduction for the reordering timer, as if one segment had been delivered.
     pub(super) fn reduce_by_timer(&mut self) {
         let found = Findings::nothing(self.board.lost_total().saturating_sub(1));
-        self.reduce(1, &found);
+        self.reduce::<false>(1, &found);
     }
 
     pub(super) fn end_reduction(&mut self) {
@@ -252,7 +307,12 @@ impl Sender {
             && (self.recovery.phase() == Phase::Cwr || self.undo.has_episode())
         {
             self.end_unvalidated_reduction();
-            self.window.cwnd = self.window.ssthresh.limit();
+            let ssthresh = self.window.ssthresh.limit();
+            self.window.cwnd = match self.rules().reduction {
+                // What rate halving left of it.
+                Reduction::RateHalving => self.window.cwnd.min(ssthresh),
+                Reduction::Prr(_) | Reduction::Immediate => ssthresh,
+            };
         }
     }
 
@@ -326,17 +386,24 @@ impl Sender {
     }
 }
 
-// Loss detection by time.
+// Loss detection.
 //
 // Source:
 //
 // RFC 8985 §6 (RACK), with Linux's rule that without any sign of reordering the window for it
-// is zero once three segments are sacked.
+// is zero once three segments are sacked. Of other profiles: FACK, RFC 6675 and RFC 5827 as in Linux 3.14, and
+// TCP/Sack1 of ns-2 (see `docs/explanation/senders.md`).
 //
 // Law:
 //
-// A segment is lost when one sent after it has been delivered and `rtt + reo_wnd` has passed
-// since its last transmission, `rtt` being that of the delivered one.
+// rack    a segment is lost when one sent after it has been delivered and `rtt + reo_wnd` has passed
+//         since its last transmission, `rtt` being that of the delivered one
+// others  see [`Detection`]
+
+/// Duplicate acknowledgements that show a loss.
+const DUPLICATE_ACKS: u32 = 3;
+/// Most segments that Linux before 3.18 believes reordering to span.
+const MAX_REORDERING_OF_FACK: u32 = 127;
 
 impl Sender {
     /// How much later than its successors a segment may arrive, in µs.
@@ -349,8 +416,17 @@ impl Sender {
     }
 
     /// Marks what is lost by now; arms the reordering timer for what may become so.
-    pub(super) fn detect_losses(&mut self, now: Instant, found: &mut Findings) {
-        if !self.rack.take_advanced() {
+    pub(super) fn detect_losses<const DEFAULT: bool>(
+        &mut self,
+        now: Instant,
+        found: &mut Findings,
+    ) {
+        let advanced = self.rack.take_advanced();
+        if self.rules_of::<DEFAULT>().detection != Detection::Rack {
+            self.detect_by_sacks(now, found);
+            return;
+        }
+        if !advanced {
             return;
         }
         let resent_before = self.board.resent();
@@ -372,6 +448,75 @@ impl Sender {
         let on_lost = report_losses(now, &mut self.pacing, &mut self.cc, &self.window);
         self.board
             .mark_overdue(now, self.rack.newest(), patience, on_lost)
+    }
+}
+
+impl Sender {
+    /// Marks what the SACK blocks show to be lost, or sets the timer of an early retransmission.
+    fn detect_by_sacks(&mut self, now: Instant, found: &mut Findings) {
+        let Some(high) = self.board.sacked_end() else {
+            return;
+        };
+        let in_recovery = self.recovery.phase() == Phase::Recovery;
+        let una = self.board.una();
+        let (limit, resends) = match self.rules().detection {
+            Detection::Rack => return,
+            Detection::Sack1 => {
+                let enough = in_recovery || self.board.sacked() >= DUPLICATE_ACKS;
+                (if enough { high } else { una }, false)
+            }
+            Detection::Fack => {
+                let spread = self.rack.reordering().min(MAX_REORDERING_OF_FACK);
+                let fack = !self.rack.is_reordering();
+                let limit = if fack {
+                    high.saturating_sub(spread)
+                } else {
+                    self.board.highest_sacked(spread).unwrap_or(una)
+                };
+                // In recovery a duplicate acknowledgement shows that the first segment is missing.
+                let first = in_recovery && found.sacked && !found.una_advanced;
+                (limit.max(una + u32::from(first)), fack && in_recovery)
+            }
+        };
+        let resent_before = self.board.resent();
+        self.mark_below(now, limit, resends);
+        found.resend_lost |= self.board.resent() < resent_before;
+        if self.rules().early_retransmit && self.board.lost() == 0 {
+            self.retransmit_early(now, found);
+        }
+    }
+
+    /// The first segment is lost: the delay of an early retransmission has passed.
+    pub(super) fn mark_first(&mut self, now: Instant) {
+        self.mark_below(now, self.board.una() + 1, false);
+    }
+
+    fn mark_below(&mut self, now: Instant, limit: u32, resends: bool) {
+        let on_lost = report_losses(now, &mut self.pacing, &mut self.cc, &self.window);
+        self.board.mark_below(limit, resends, on_lost);
+    }
+
+    /// With fewer than four segments in flight and no more to send, three duplicate acknowledgements cannot arrive: the
+    /// first segment is retransmitted a quarter of a round trip after fewer (RFC 5827).
+    fn retransmit_early(&mut self, now: Instant, found: &mut Findings) {
+        let sends_more = self.buffer.may_send() && self.board.in_flight() < self.window.cwnd;
+        if self.board.outstanding() > DUPLICATE_ACKS
+            || self.board.resent() > 0
+            || self.rack.is_reordering()
+            || sends_more
+        {
+            return;
+        }
+        let quarter = self.rtt.srtt_micros().map_or(0, |srtt| srtt / 4);
+        let ticks = ticks_of_micros(quarter.into()).max(2);
+        let due = now + Duration::from_millis(ticks);
+        let timed_out = self.timer.expiry(self.timestamps.ticks());
+        if found.ece || timed_out.is_some_and(|at| at <= due) {
+            self.mark_first(now);
+        } else {
+            self.timer.arm(now, Kind::Reordering, ticks);
+            found.rearm = false;
+        }
     }
 }
 

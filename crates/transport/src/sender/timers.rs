@@ -7,6 +7,7 @@
 
 use sojourn_net::{Duration, Instant};
 
+use super::profile::Probe;
 use super::state::recovery::Phase;
 use super::state::timer::{Kind, TailLossProbe};
 use super::{Sender, State};
@@ -70,7 +71,7 @@ impl Sender {
     }
 
     pub(super) fn arm_syn_timer(&mut self, now: Instant) {
-        let ticks = 1_000 << self.counters.syn_resent;
+        let ticks = u64::from(self.rules().syn_timeout_ms) << self.counters.syn_resent;
         self.timer.arm(now, Kind::Syn, ticks);
     }
 
@@ -116,27 +117,40 @@ impl Sender {
     }
 
     /// Arms the probe timer if it may, else the retransmission timer.
-    pub(super) fn arm_after_progress(&mut self, now: Instant) {
-        if !self.arm_probe(now, true) {
+    pub(super) fn arm_after_progress<const DEFAULT: bool>(&mut self, now: Instant) {
+        if !self.arm_probe::<DEFAULT>(now, true) {
             self.arm_rto(now);
         }
     }
 
     /// Whether a probe is useful once something is outstanding.
     #[inline]
-    pub(super) const fn may_probe(&self) -> bool {
-        matches!(self.recovery.phase(), Phase::Open | Phase::Cwr)
+    pub(super) const fn may_probe<const DEFAULT: bool>(&self) -> bool {
+        match self.rules_of::<DEFAULT>().probe {
+            Probe::Rfc8985 => matches!(self.recovery.phase(), Phase::Open | Phase::Cwr),
+            Probe::Draft => matches!(self.recovery.phase(), Phase::Open),
+            Probe::None => false,
+        }
     }
 
     /// Arms the probe timer if a probe is useful; returns whether it did. `advancing`: the time-out
     /// would be restarted now, so that it bounds the probe in full.
-    pub(super) fn arm_probe(&mut self, now: Instant, advancing: bool) -> bool {
+    pub(super) fn arm_probe<const DEFAULT: bool>(&mut self, now: Instant, advancing: bool) -> bool {
         let outstanding = self.board.outstanding();
-        if outstanding == 0 || !self.may_probe() {
+        if outstanding == 0 || !self.may_probe::<DEFAULT>() {
             return false;
         }
         let mut ticks = match self.rtt.srtt8() {
             None => 1_000,
+            Some(srtt8) if self.rules_of::<DEFAULT>().probe == Probe::Draft => {
+                let srtt = u64::from(srtt8.get() >> 3);
+                let alone = if outstanding == 1 {
+                    srtt * 3 / 2 + 200_000
+                } else {
+                    10_000
+                };
+                ticks_of_micros(alone.max(2 * srtt))
+            }
             Some(srtt8) => {
                 let extra = if outstanding == 1 { 200 } else { 2 };
                 ticks_of_micros(u64::from(srtt8.get() >> 2)) + extra
@@ -178,13 +192,17 @@ impl Sender {
 
     fn on_reordering_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let in_flight = self.board.in_flight();
-        self.mark_overdue(now);
+        if self.rules().early_retransmit {
+            self.mark_first(now);
+        } else {
+            self.mark_overdue(now);
+        }
         if self.board.in_flight() != in_flight {
             if self.recovery.phase() != Phase::Recovery {
                 self.enter_recovery(false);
             }
             self.reduce_by_timer();
-            self.resend_lost(now, out);
+            self.resend_lost::<false>(now, out);
         }
         if !self.timer.is(Kind::Rto) {
             self.arm_full_rto(now);

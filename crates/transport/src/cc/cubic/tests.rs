@@ -241,3 +241,92 @@ fn initial_ssthresh_applies_without_an_exit_heuristic_only() {
     };
     assert!(!unset.initial_ssthresh(&Setup::default()).is_set());
 }
+
+/// The CUBIC of a profile.
+fn of(profile: SenderProfile) -> Cubic {
+    let setup = Setup {
+        profile,
+        ..Setup::default()
+    };
+    CubicParams::default().build(&setup)
+}
+
+#[test]
+fn cubic_before_4_0_counts_acknowledgements() {
+    let counts = SenderProfile::ALL.map(|profile| of(profile).params.count_acks);
+    assert_eq!(counts, [false, false, true, true, false]);
+}
+
+#[test]
+fn an_idle_period_moves_the_curve_since_linux_4_2() {
+    let moved = |profile| {
+        let mut cubic = of(profile);
+        cubic.start_epoch(1_000);
+        cubic.on_resume(&Resume {
+            now: Instant::from_millis(9_000),
+            tick: 9_000,
+            last_sent_tick: 4_000,
+        });
+        cubic.epoch_start() == Some(6_000)
+    };
+    assert_eq!(
+        SenderProfile::ALL.map(moved),
+        [true, true, false, false, true]
+    );
+}
+
+#[test]
+fn before_the_first_loss_growth_is_at_least_5_percent_since_linux_2_6_39() {
+    let count = |profile| {
+        let mut cubic = of(profile);
+        cubic.update(200, 1_000, 1);
+        cubic.cnt
+    };
+    let [linux, .., old, _] = SenderProfile::ALL.map(count);
+    assert_eq!(linux, 20);
+    assert!(old > 100, "{old}");
+}
+
+/// The delay at which slow start ends, in 1/10 ms above a minimum RTT of 80 ms.
+fn delay_found(profile: SenderProfile) -> u32 {
+    let found = |more: u32| {
+        let mut hystart = of(profile).hystart;
+        (0..9).any(|_| hystart.delay_has_grown(80_000 + 100 * more, 80_000))
+    };
+    (0..300).find(|&more| found(more)).unwrap()
+}
+
+#[test]
+fn hystart_waits_for_a_sixteenth_of_the_delay_before_linux_3_16() {
+    assert_eq!(SenderProfile::ALL.map(delay_found), [101, 101, 51, 51, 101]);
+    // On short paths at least 4 ms, before 2.6.39 at least 2.
+    let least = |profile| {
+        let mut hystart = of(profile).hystart;
+        (0..9).any(|_| hystart.delay_has_grown(13_000, 10_000))
+    };
+    assert_eq!(
+        SenderProfile::ALL.map(least),
+        [false, false, false, true, false]
+    );
+}
+
+#[test]
+fn hystart_of_older_kernels_computes_trains_in_whole_ms_without_slack() {
+    // A train of 1 ms gaps on a path of 20 ms: longer than 10 ms, or than 10.5.
+    let length = |profile, gap_micros: u64| {
+        let mut hystart = of(profile).hystart;
+        hystart.begin_round(Instant::from_nanos(1_500_000));
+        let at = |n: u64| Instant::from_nanos(1_000 * (1_500 + gap_micros * n));
+        (1..40).find(|&n| {
+            let mut ack = ack(0, 20_000);
+            ack.now = at(n);
+            let params = CubicParams::default();
+            let gap = Duration::from_micros(params.hystart_ack_delta_us.into());
+            hystart.train_is_long(&ack, 20_000, gap)
+        })
+    };
+    let lengths = SenderProfile::ALL.map(|profile| length(profile, 500));
+    assert_eq!(lengths, [22, 21, 21, 21, 22].map(Some));
+    // 2.4 ms are 2 or 3 ticks: the train restarts whenever they are 3.
+    assert_eq!(length(SenderProfile::Linux, 2_400), None);
+}

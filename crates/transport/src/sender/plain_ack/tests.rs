@@ -112,7 +112,7 @@ impl Connection {
         };
         if let Some(run) = run {
             let (mut like_any, mut sent) = (sender.clone(), Vec::new());
-            like_any.on_ack(self.now, ack, &mut sent);
+            like_any.on_ack::<true>(self.now, ack, &mut sent);
             if is_basic {
                 sender.on_plain_ack::<true>(self.now, ack, &run, &mut out);
             } else {

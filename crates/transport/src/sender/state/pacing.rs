@@ -4,14 +4,13 @@
 //!
 //! A burst of n bytes moves the next departure to `n / rate` later. A sender that is late, because
 //! nothing allowed it to send before, gets the lost time back, but at most half of what the burst
-//! takes. The first ten segments of a connection are not paced.
+//! takes. The first ten segments of a connection are not paced. Other profiles than the default give back nothing
+//! and may pace from the start.
 
 use sojourn_net::{Duration, Instant};
 
 use crate::delivery_rate::DeliveryRateSampler;
-
-/// Segments sent before pacing begins.
-const UNPACED: u64 = 10;
+use crate::sender::profile::PacingRules;
 
 /// How fast a connection may send.
 #[derive(Clone, Debug)]
@@ -32,10 +31,16 @@ struct Paced {
 
 impl Pacing {
     /// The pacing of a new connection; `sampler`: of a model-based controller.
-    pub(crate) fn new(paced: bool, sampler: Option<DeliveryRateSampler>) -> Self {
-        let paced = (paced || sampler.is_some()).then(|| {
+    /// `rules`: of the profile; `None`: it does not pace.
+    pub(crate) fn new(
+        paced: bool,
+        sampler: Option<DeliveryRateSampler>,
+        rules: Option<&PacingRules>,
+    ) -> Self {
+        let rules = rules.filter(|_| paced || sampler.is_some());
+        let paced = rules.map(|rules| {
             Box::new(Paced {
-                pacer: Pacer::new(),
+                pacer: Pacer::new(rules),
                 sampler,
             })
         });
@@ -99,26 +104,36 @@ pub(crate) struct Pacer {
     next: Instant,
     /// There is something to send at `next`.
     waiting: bool,
+    /// Segments sent before pacing begins.
+    unpaced: u8,
+    /// A late departure shortens the next gap by half at most.
+    credit: bool,
 }
 
 impl Pacer {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(rules: &PacingRules) -> Self {
         Self {
             next: Instant::ZERO,
             waiting: false,
+            unpaced: rules.unpaced,
+            credit: rules.credit,
         }
     }
 
     /// `bytes` leave at `now` at a rate of `rate` bytes/s, `segments` having been sent in all.
     pub(crate) fn charge(&mut self, now: Instant, bytes: u64, rate: u64, segments: u64) {
-        if segments < UNPACED {
+        if segments < self.unpaced.into() {
             self.next = self.next.max(now);
             return;
         }
         let length = bytes * 1_000_000_000 / rate.max(1);
         let begin = self.next.max(now);
-        let credit = begin.since(self.next).as_nanos();
-        self.next = begin + Duration::from_nanos(length - credit.min(length / 2));
+        let credit = if self.credit {
+            begin.since(self.next).as_nanos().min(length / 2)
+        } else {
+            0
+        };
+        self.next = begin + Duration::from_nanos(length - credit);
     }
 
     /// The time of the next departure.
@@ -146,10 +161,20 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sender::SenderProfile;
+
+    /// The pacer of a profile.
+    fn pacer_of(profile: SenderProfile) -> Pacer {
+        Pacer::new(profile.rules().pacing.as_ref().expect("it paces"))
+    }
+
+    fn pacer() -> Pacer {
+        pacer_of(SenderProfile::Linux)
+    }
 
     #[test]
     fn the_first_ten_segments_are_not_paced() {
-        let mut p = Pacer::new();
+        let mut p = pacer();
         p.charge(Instant::from_millis(1), 1_448, 1_448_000, 9);
         assert_eq!(p.next, Instant::from_millis(1));
         p.charge(Instant::from_millis(1), 1_448, 1_448_000, 10);
@@ -158,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_burst_takes_its_length_at_the_rate() {
-        let mut p = Pacer::new();
+        let mut p = pacer();
         p.charge(Instant::ZERO, 1_448, 1_448_000, 10);
         assert_eq!(p.next, Instant::from_millis(1));
         p.charge(Instant::from_millis(1), 2_896, 1_448_000, 12);
@@ -168,12 +193,30 @@ mod tests {
     #[test]
     fn lateness_is_made_up_for_by_half_a_burst_at_most() {
         let late = |micros: u64| {
-            let mut p = Pacer::new();
+            let mut p = pacer();
             p.charge(Instant::ZERO, 1_448, 1_448_000, 10);
             let now = Instant::from_millis(1) + Duration::from_micros(micros);
             p.charge(now, 1_448, 1_448_000, 11);
             p.next.since(now).as_micros()
         };
         assert_eq!([0, 200, 500, 90_000].map(late), [1_000, 800, 500, 500]);
+    }
+    #[test]
+    fn lateness_is_not_made_up_for_before_linux_4_20() {
+        let late = |profile| {
+            let mut p = pacer_of(profile);
+            p.charge(Instant::ZERO, 1_448, 1_448_000, 10);
+            let now = Instant::from_nanos(1_400_000);
+            p.charge(now, 1_448, 1_448_000, 11);
+            p.next.since(now).as_micros()
+        };
+        assert_eq!(late(SenderProfile::Linux), 600);
+        for profile in [
+            SenderProfile::Linux419,
+            SenderProfile::Linux314,
+            SenderProfile::Ns2,
+        ] {
+            assert_eq!(late(profile), 1_000, "{profile}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::clock::before;
+use crate::sender::profile::Bound;
 
 /// The congestion state (Linux's names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,14 +102,19 @@ impl Recovery {
         }
     }
 
-    /// The window after an acknowledgement that delivered `delivered` segments; `repaired`: it
-    /// advanced and nothing more was found lost. `None`: the window stays.
+    /// Whether nothing was sent since the reduction began.
+    pub(crate) const fn has_not_sent(&self) -> bool {
+        self.prr_out == 0
+    }
+
+    /// The window after an acknowledgement that delivered `delivered` segments and meets the condition of `bound` for one
+    /// segment more, or not. `None`: the window stays.
     pub(crate) fn reduced_cwnd(
         &mut self,
         delivered: u32,
         in_flight: u32,
         ssthresh: u32,
-        repaired: bool,
+        (bound, one_more): (Bound, bool),
     ) -> Option<u32> {
         let prior_cwnd = self.prior_cwnd.filter(|_| delivered > 0)?;
         self.prr_delivered += delivered;
@@ -120,7 +126,10 @@ impl Recovery {
                 .saturating_sub(self.prr_out)
         } else {
             let behind = self.prr_delivered.saturating_sub(self.prr_out);
-            let send = behind.max(delivered) + u32::from(repaired);
+            let send = match bound {
+                Bound::Repaired if !one_more => delivered,
+                _ => behind.max(delivered) + u32::from(one_more),
+            };
             send.min(ssthresh - in_flight)
         };
         // The fast retransmit always goes.

@@ -145,6 +145,32 @@ impl Scoreboard {
         waiting
     }
 
+    /// Marks as lost every segment below `limit` and, with `resends`, every retransmission before the first transmission
+    /// of the highest segment sacked. Tells `on_lost` of each.
+    pub(crate) fn mark_below(&mut self, limit: u32, resends: bool, mut on_lost: impl FnMut(Lost)) {
+        let highest = self.sacked_end().map(|end| *self.get(end - 1));
+        let mut losses = self.losses.take().unwrap_or_default();
+        losses.judged = losses.judged.max(self.una);
+        while losses.judged < limit.min(self.next()) {
+            let seq = losses.judged;
+            if !self.get(seq).is(SACKED | LOST | RESENT) {
+                self.mark_lost(&mut losses, seq, &mut on_lost);
+            }
+            losses.judged += 1;
+        }
+        if let Some(highest) = highest.filter(|sent| resends && !sent.is(EVER_RESENT)) {
+            while let Some(&(seq, at)) = losses.resent.front()
+                && at <= highest.at
+            {
+                if self.is_current_resend(seq, at) {
+                    self.mark_lost(&mut losses, seq, &mut on_lost);
+                }
+                losses.resent.pop_front();
+            }
+        }
+        self.losses = Some(losses);
+    }
+
     /// Whether the retransmission of `seq` at `at` is in flight and was not repeated since.
     fn is_current_resend(&self, seq: u32, at: Instant) -> bool {
         seq >= self.una && {

@@ -313,6 +313,19 @@ impl Scoreboard {
         Some(losses.high)
     }
 
+    /// The `n`th highest segment sacked; `None`: fewer are.
+    pub(crate) fn highest_sacked(&self, n: u32) -> Option<u32> {
+        let mut left = n;
+        for (start, end) in self.losses.as_ref()?.sacked.runs_down() {
+            let run = end - start;
+            if run >= left {
+                return Some(end - left);
+            }
+            left -= run;
+        }
+        None
+    }
+
     /// Whether all of a SACK block is known to be sacked or acknowledged, as it is of most: they repeat what the
     /// last acknowledgement reported.
     #[inline]
