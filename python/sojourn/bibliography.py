@@ -24,6 +24,7 @@ _NAMED = {
     "slow_start": ("slow_start", "{}"),
     "on_ce": ("on_ce", "on_ce {}"),
     "after_idle": ("after_idle", "after_idle {}"),
+    "profile": ("profile", "TCP as in {}"),
     "http": ("http", "HTTP/{}"),
 }
 _ENTRY = re.compile(r"^@(\w+)\{([\w-]+),\n(.*?)\n\}$", re.MULTILINE | re.DOTALL)

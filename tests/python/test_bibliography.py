@@ -67,7 +67,7 @@ def test_every_row_names_something_that_exists() -> None:
     starts = {start for entry in CONTROLS for start in entry["slow_starts"]}
     assert set(table["slow_start"]) == starts - {"standard"}
     schema = _core.scenario_schema()
-    for section in ("on_ce", "after_idle", "traffic", "http"):
+    for section in ("on_ce", "after_idle", "traffic", "http", "profile"):
         assert all(f'"{row}"' in schema for row in table[section]), section
 
 
@@ -153,6 +153,10 @@ def test_inner_queues_and_presets_are_cited() -> None:
         (
             'traffic = [{type = "tcp", direction = "up", cc = "reno", after_idle = "validate"}]',
             {"rfc5681", "rfc7661"},
+        ),
+        (
+            'traffic = [{type = "tcp", direction = "up", cc = "reno", profile = "ns-2"}]',
+            {"rfc5681", "ns2"},
         ),
         (
             'traffic = [{type = "tcp", direction = "up", cc = "dctcp", on_ce = "end-slow-start"}]',

@@ -196,6 +196,11 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
     let usual = SenderParams::default();
     let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
+        (
+            "profile",
+            params.profile != usual.profile,
+            "another implementation than the kernel's own",
+        ),
         ("cc", has_parameters, "parameters of a congestion control"),
         (
             "mss",

@@ -26,7 +26,7 @@ const STARTED: u64 = 10;
 const USUAL_WINDOW: u64 = 10;
 /// Smallest window of a program's connections while packets are lost: that of BBR.
 const USUAL_LEAST_WINDOW: u64 = 4;
-/// Packets per acknowledgement (RFC 5681 section 4.2, RFC 9000 section 13.2.2).
+/// Packets per acknowledgement (RFC 5681 section 4.2, RFC 9000 section 13.2.2), if the profile of TCP says nothing else.
 const PACKETS_PER_ACK: u64 = 2;
 /// Events of the hosts per packet: the time to send it, or timers, which are fewer.
 const EVENTS_OF_HOSTS: u64 = 1;
@@ -126,6 +126,8 @@ struct Shared {
     /// Whether any of them reduces its window by steps.
     by_steps: bool,
     windows: u64,
+    /// The least number of packets per acknowledgement.
+    packets_per_ack: u64,
     delay: u64,
     /// Delays that no link has, on the way of a packet and on that of its acknowledgement.
     wires: (u64, u64),
@@ -145,6 +147,7 @@ impl Default for Shared {
             least_window: 0,
             by_steps: false,
             windows: 0,
+            packets_per_ack: PACKETS_PER_ACK,
             delay: 0,
             wires: (0, 0),
             frame: FULL_FRAME,
@@ -200,6 +203,20 @@ impl Sent {
             window: app.exchange().tcp.initial_window.into(),
             cc: Some(app.exchange().tcp.cc),
         }
+    }
+}
+
+/// The least number of data packets per acknowledgement of a flow.
+fn packets_per_ack(traffic: &Traffic) -> u64 {
+    let profile = match traffic {
+        Traffic::Tcp { params, .. } => params.profile,
+        Traffic::App(app) if app.quic().is_none() => app.exchange().tcp.profile,
+        _ => return PACKETS_PER_ACK,
+    };
+    if profile.acknowledges_each() {
+        1
+    } else {
+        PACKETS_PER_ACK
     }
 }
 
@@ -440,6 +457,7 @@ impl Config {
         let least = trips.saturating_mul(sent.loops.saturating_mul(smallest));
         group.least = group.least.saturating_add(least);
         group.least_window = group.least_window.max(smallest);
+        group.packets_per_ack = group.packets_per_ack.min(packets_per_ack(&flow.traffic));
         group.by_steps |= sent.cc.is_some_and(|cc| cc.reduces_by_steps());
         let packets = (sent.packets).min(if slowest.is_none() { paths } else { u64::MAX });
         group.packets = group.packets.saturating_add(packets);
@@ -501,7 +519,7 @@ impl Config {
         let passing = packets.min(passing);
         let copies = group.links.keys().map(|&n| self.links[n].copies(passing));
         let passing = copies.fold(passing, u64::saturating_add);
-        let acks = passing / PACKETS_PER_ACK;
+        let acks = passing / group.packets_per_ack;
         let (there, back) = group.wires;
         let wires = (passing.saturating_mul(there)).saturating_add(acks.saturating_mul(back));
         load.events = load.events.saturating_add(wires);

@@ -163,6 +163,10 @@ fn settings_that_contradict_the_transport_are_refused() {
             "traffic[0].after_idle: is for TCP only; remove it, or set transport = \"tcp\"",
         ),
         (
+            "profile = \"linux\"",
+            "traffic[0].profile: is for TCP only; remove it, or set transport = \"tcp\"",
+        ),
+        (
             "mss = 536",
             "traffic[0].mss: is for TCP only; remove it, or set transport = \"tcp\"",
         ),

@@ -157,6 +157,23 @@ fn of_control(cc: &str, up: &str, more: &str) -> Load {
 }
 
 #[test]
+fn a_profile_that_acknowledges_each_segment_has_twice_the_acknowledgements() {
+    let acks = |profile: &str| {
+        let more = format!("profile = \"{profile}\"\ninitial_window = 10\n");
+        of_control("cubic", "pfifo", &more).links[0].departures
+    };
+    let linux = acks("linux");
+    assert_eq!(acks("linux-4.19"), linux);
+    // Also those that acknowledge each segment above a hole.
+    for profile in ["linux-3.14", "linux-2.6.34", "ns-2"] {
+        assert!(
+            (2 * linux..=2 * linux + 1).contains(&acks(profile)),
+            "{profile}"
+        );
+    }
+}
+
+#[test]
 fn smallest_windows_may_be_lost() {
     let packets = |cc: &str| of_control(cc, "pfifo", "count = 100\n").packets;
     // Windows of 4 segments instead of 2: of 8,256 packets, 12,384 and 4,128 more.

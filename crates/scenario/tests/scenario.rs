@@ -9,7 +9,7 @@ use sojourn_scenario::plan::{
     Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
     LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic,
 };
-use sojourn_transport::{AfterIdle, OnCe, SlowStart};
+use sojourn_transport::{AfterIdle, OnCe, SenderProfile, SlowStart};
 
 /// Uses every key.
 const FULL: &str = include_str!("full.toml");
@@ -91,6 +91,30 @@ fn flows_pass_the_links_in_the_direction_that_is_said() {
 }
 
 #[test]
+fn the_profile_sets_the_initial_window_unless_it_is_given() {
+    let window = |keys: &str| {
+        let text = format!(
+            "duration = \"10s\"\nrtt = \"20ms\"\nlinks = {{ up = \"unlimited\", down = {{ rate = \"1mbit\", qdisc = \"pfifo\" }} }}\n\
+             [[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\n{keys}"
+        );
+        let scenario = Scenario::from_toml(&text).unwrap();
+        let again = Scenario::from_toml(&scenario.to_toml()).unwrap();
+        assert_eq!(again.to_toml(), scenario.to_toml());
+        match again.plan(0, 0).config.flows[0].traffic {
+            Traffic::Tcp { params, .. } => params.initial_window,
+            _ => unreachable!("it is TCP"),
+        }
+    };
+    assert_eq!(window(""), 10);
+    assert_eq!(window("profile = \"linux-2.6.34\"\n"), 3);
+    assert_eq!(
+        window("profile = \"linux-2.6.34\"\ninitial_window = 10\n"),
+        10
+    );
+    assert_eq!(window("profile = \"ns-2\"\n"), 10);
+}
+
+#[test]
 fn every_key_reaches_the_simulator() {
     let config = full().config(0, 0);
     assert_eq!(config.duration, Duration::from_secs(70));
@@ -158,6 +182,7 @@ fn every_key_reaches_the_simulator() {
     assert_eq!(params.mss, 1_000);
     assert_eq!(params.on_ce, OnCe::EndSlowStart);
     assert_eq!(params.after_idle, AfterIdle::Restart);
+    assert_eq!(params.profile, SenderProfile::Linux314);
     assert!(params.pacing);
     assert_eq!(params.slow_start, Some(SlowStart::HyStartPlusPlus));
 }

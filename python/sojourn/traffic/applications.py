@@ -93,7 +93,8 @@ class Application(TcpSender):
     ----------
     transport
         Transport of the connections, ``"tcp"`` or ``"quic"``; by default ``"tcp"``, or QUIC for
-        HTTP/3. Over QUIC `on_ce`, `after_idle`, `mss`, `pacing` and accurate ECN do not apply.
+        HTTP/3. Over QUIC `profile`, `on_ce`, `after_idle`, `mss`, `pacing` and accurate ECN do
+        not apply.
     """
 
     transport: Transport | None = None

@@ -9,6 +9,7 @@ from sojourn.traffic.distributions import SIZES, RandomSize, Size
 
 SlowStart = Literal["standard", "hystart", "hystart++"]
 Ecn = bool | Literal["accurate"]
+Profile = Literal["linux", "linux-4.19", "linux-3.14", "linux-2.6.34", "ns-2"]
 OnCe = Literal["reduce", "end-slow-start", "end-slow-start-only"]
 AfterIdle = Literal["decay", "restart", "keep", "validate"]
 QuicClient = Literal["receiver", "sender"]
@@ -22,6 +23,9 @@ class TcpSender(TrafficBlock):
 
     Parameters
     ----------
+    profile
+        Implementation that both ends follow: ``"linux"`` (6.1, the default), ``"linux-4.19"``,
+        ``"linux-3.14"``, ``"linux-2.6.34"`` or ``"ns-2"``.
     cc
         Congestion control, such as ``"cubic"``, with parameters as in ``"cubic beta 0.8"`` or
         ``Cubic(beta=0.8)``; ``sojourn ccs`` lists the controls.
@@ -37,7 +41,7 @@ class TcpSender(TrafficBlock):
     mss
         Payload of a full-sized segment in bytes, 128 to 1448; 1448 by default.
     initial_window
-        Initial window in segments.
+        Initial window in segments; by default 10, with ``"linux-2.6.34"`` 3.
     after_idle
         Congestion window after an idle period: ``"decay"`` halves it per RTO, as Linux does;
         ``"restart"`` sets it to the initial window after one RTO (RFC 5681); ``"keep"`` leaves it;
@@ -47,6 +51,7 @@ class TcpSender(TrafficBlock):
         trip in slow start, later at 1.2. ``"bbr"`` and ``"bbr3"`` always pace.
     """
 
+    profile: Profile | None = None
     cc: CongestionControl | str | None = None
     slow_start: SlowStart | None = None
     ecn: Ecn | None = None

@@ -144,6 +144,7 @@ CHOICES: list[tuple[Any, list[str]]] = [
     (block.Direction, ["traffic_tcp.direction"]),
     (connections.SlowStart, ["traffic_tcp.slow_start", "traffic_quic.slow_start"]),
     (connections.Ecn, ["traffic_tcp.ecn"]),
+    (connections.Profile, ["traffic_tcp.profile"]),
     (connections.OnCe, ["traffic_tcp.on_ce"]),
     (connections.AfterIdle, ["traffic_tcp.after_idle"]),
     (connections.QuicClient, ["traffic_quic.client"]),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_transport::{AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SlowStart};
+use sojourn_transport::{
+    AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart,
+};
 
 use super::block::{Source, TrafficProperties, TrafficType};
 use crate::declare::{KeyValue, Keys, keys, one_of};
@@ -117,6 +119,8 @@ keys! {
     /// Keys of whatever uses TCP.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Params {
+        /// Implementation that both ends of a connection follow.
+        profile: SenderProfile = one_of::<SenderProfile>(), usual "linux";
         /// Congestion control.
         cc: CcSpec = Form::CONTROL, default "cubic";
         /// Slow-start exit heuristic; by default that of the congestion control.
@@ -127,7 +131,7 @@ keys! {
         on_ce: OnCe = one_of::<OnCe>(), usual "reduce";
         /// Payload of a full-sized segment in bytes.
         mss: u16 = Form::Integer(SMALLEST_MSS as i64, MSS as i64), usual "1448";
-        /// Initial window in segments.
+        /// Initial window in segments; by default 3 with the profile linux-2.6.34.
         initial_window: u32 = WINDOW, default "10";
         /// Policy for the congestion window after an idle period.
         after_idle: AfterIdle = one_of::<AfterIdle>(), usual "decay";
@@ -139,11 +143,43 @@ keys! {
 /// An initial window.
 pub(super) const WINDOW: Form = Form::Integer(1, MAX_INITIAL_WINDOW as i64);
 
+/// Refuses what a profile does not have.
+fn check_profile(fields: &Fields<'_>, params: &Params) -> Result<(), ScenarioError> {
+    let (profile, cc) = (params.profile, params.cc.kind());
+    if let Some(place) = fields.get("pacing")
+        && params.pacing
+        && !profile.paces()
+    {
+        return Err(place.fail(format!(
+            "not supported by the profile \"{profile}\", which does not pace; expected false"
+        )));
+    }
+    if let Some(place) = fields.get("cc")
+        && cc.is_model_based()
+        && !profile.supports_models()
+    {
+        let profiles = SenderProfile::ALL
+            .into_iter()
+            .filter(|p| p.supports_models());
+        let profiles: Vec<_> = profiles.map(|p| format!("\"{p}\"")).collect();
+        return Err(place.fail(format!(
+            "\"{cc}\" sets a pacing rate, which the profile \"{profile}\" does not support; expected the profile {}",
+            profiles.join(" or ")
+        )));
+    }
+    Ok(())
+}
+
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
-    let params = Params::read(fields)?;
+    let mut params = Params::read(fields)?;
     check_slow_start_of(fields, params.cc, params.slow_start)?;
+    check_profile(fields, &params)?;
+    if fields.get("initial_window").is_none() {
+        params.initial_window = params.profile.initial_window();
+    }
     Ok(SenderParams {
+        profile: params.profile,
         cc: params.cc,
         slow_start: params.slow_start,
         ecn: params.ecn != EcnMode::Off,
@@ -165,6 +201,7 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         (false, false) => EcnMode::Off,
     };
     let keys = Params {
+        profile: params.profile,
         cc: params.cc,
         slow_start: params.slow_start,
         ecn,
