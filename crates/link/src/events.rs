@@ -64,17 +64,13 @@ impl Events {
         self.all.push(event);
     }
 
-    /// Whether the last call of a queue reported anything.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        self.settled < self.all.len() || self.numbers.is_some()
-    }
-
     /// Adds the backlog, and the state of decisions without numbers, to what `queue` reported in a call that has ended
     /// and that took a packet of the size `left` out, after all that it reported.
-    #[cold]
     pub fn settle<P: Carried>(&mut self, now: Instant, queue: &impl Qdisc<P>, left: Option<Bytes>) {
         self.numbers = None;
+        if self.settled == self.all.len() {
+            return;
+        }
         let mut backlog = queue.backlog();
         if let Some(size) = left {
             backlog.add(size);

@@ -40,8 +40,8 @@ pub trait Watcher<P>: Observer<P> {
     /// The queue held its packets back for `time` while the link was idle.
     fn on_held(&mut self, time: Duration);
 
-    /// The events of the run, if the last call of the queue reported any that are not settled.
-    fn unsettled(&mut self) -> Option<&mut Events>;
+    /// The events of the run, if it records them.
+    fn events(&mut self) -> Option<&mut Events>;
 }
 
 /// A packet dequeued at a link.

@@ -79,7 +79,9 @@ impl<'c> Network<'c> {
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
         let rng = root.fork("link");
-        let links: Vec<_> = config.links.iter().map(|link| build(link, &rng)).collect();
+        let links: Vec<_> = (config.links.iter())
+            .map(|link| build(link, config.keep_events, &rng))
+            .collect();
         let mut network = Self {
             now: Instant::ZERO,
             pool: Pool::new(size, packets),
@@ -380,14 +382,14 @@ impl<'c> Network<'c> {
     }
 }
 
-fn build(link: &LinkConfig, rng: &Rng) -> Link<Frame> {
+fn build(link: &LinkConfig, keep_events: bool, rng: &Rng) -> Link<Frame> {
     let facts = LinkFacts {
         // The future capacity of a trace is unknown to the queue.
         rate: link.trace.is_none().then_some(link.rate),
         mtu: FRAME,
         name: Some(link.name.as_str().into()),
     };
-    Link::new(link.qdisc.build(&facts, rng.fork(&link.name)), link)
+    Link::new(link.qdisc.build(&facts, rng.fork(&link.name)), link).recording(keep_events)
 }
 
 /// The imperfect wires behind links, and the routing properties of each link.

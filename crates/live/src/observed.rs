@@ -234,7 +234,8 @@ impl Watcher<Frame> for Watch<'_, '_> {
         self.probe.on_held(time);
     }
 
-    fn unsettled(&mut self) -> Option<&mut Events> {
-        self.events.as_mut().filter(|events| events.is_open())
+    #[inline]
+    fn events(&mut self) -> Option<&mut Events> {
+        self.events.as_mut()
     }
 }

@@ -142,8 +142,9 @@ impl Watcher<Packet> for Watch<'_, '_> {
     }
 
     #[inline]
-    fn unsettled(&mut self) -> Option<&mut Events> {
-        self.notes.events.as_mut().filter(|events| events.is_open())
+    #[inline]
+    fn events(&mut self) -> Option<&mut Events> {
+        self.notes.events.as_mut()
     }
 }
 

@@ -170,7 +170,8 @@ impl<'a> World<'a> {
                 name: Some(link.name.as_str().into()),
             };
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
-            self.links.push(Link::new(qdisc, link));
+            let link = Link::new(qdisc, link).recording(config.keep_events);
+            self.links.push(link);
             self.add_radio(n);
             self.observed.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
