@@ -74,8 +74,8 @@ class Kind:
 
 
 def register_queue(text: str, name: str, title: str) -> str:
-    """Add the line of a queue to the registry, before what other crates register."""
-    anchor = "    /// One that another crate, or Python, registered.\n"
+    """Add the line of a queue to the registry, before what comes from outside."""
+    anchor = "    /// A class of Python or a plug-in.\n"
     line = f"    /// `{name}`.\n    {title}: aqm::{name} {{ {title}Params => {title} }},\n"
     return insert_before(text, anchor, line)
 

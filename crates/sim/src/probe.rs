@@ -142,7 +142,6 @@ impl Watcher<Packet> for Watch<'_, '_> {
     }
 
     #[inline]
-    #[inline]
     fn events(&mut self) -> Option<&mut Events> {
         self.notes.events.as_mut()
     }

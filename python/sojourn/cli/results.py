@@ -27,7 +27,7 @@ from sojourn.exchange.measurement import Beside, per_run, products
 from sojourn.presentation import terminal
 from sojourn.presentation.model import Table
 from sojourn.report import measured
-from sojourn.report.page import details
+from sojourn.report.view import details
 from sojourn.result import Result, budget, derived_files, formatting, metrics, tc_stats
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.page import write_report

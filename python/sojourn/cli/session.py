@@ -15,7 +15,7 @@ from sojourn import _core
 from sojourn import report as reports
 from sojourn.arguments import Plan
 from sojourn.arguments.common import Force, Json
-from sojourn.cli import continued, expecting, process
+from sojourn.cli import continued, expecting, printed, process
 from sojourn.cli.options import Everything, Out, ReportFile, spell_options
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import progress_bar, work_of
@@ -23,7 +23,6 @@ from sojourn.execute.executor import jobs_at_once
 from sojourn.execute.run import RunPlan
 from sojourn.expectations.expectation import Expectation
 from sojourn.expectations.judging import failed
-from sojourn.report import printed
 from sojourn.result import Result, budget, captures, derived_files, formatting, storage
 from sojourn.result.validity import Finding, Severity
 

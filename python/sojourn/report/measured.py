@@ -19,7 +19,7 @@ from sojourn.presentation.model import (
     text_table,
 )
 from sojourn.report import page
-from sojourn.report.view import Part, ResultView
+from sojourn.report.view import MEANS, Part, ResultView
 from sojourn.result import metrics
 from sojourn.result.metrics import metrics_of
 
@@ -42,7 +42,7 @@ def html(beside: Beside) -> str:
     shown = view(name, beside.arms, beside.table(), beside.table("application"))
     applications = [Section(str(one.name), [shown.means([one])]) for one in shown.applications]
     left_out = Items(list(notes(beside.measurements, warmup_s=warmup_s)), quiet=True)
-    summary = [shown.means([shown.whole]), *quiet(f"{page.MEANS} {_NOTE}"), *applications]
+    summary = [shown.means([shown.whole]), *quiet(f"{MEANS} {_NOTE}"), *applications]
     document = Document(
         title=f"{name} and measured runs",
         head=[Paragraph(_NAMES, quiet=True)],

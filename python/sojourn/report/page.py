@@ -28,7 +28,7 @@ from sojourn.presentation.model import (
     quiet,
 )
 from sojourn.report.answer import answer
-from sojourn.report.view import Part, ResultView, view
+from sojourn.report.view import MEANS, ResultView, details, view
 from sojourn.result import Result, derived_files
 from sojourn.result.catalogue import Metric
 from sojourn.scenario import Link
@@ -39,16 +39,6 @@ _SERIES_NOTE = (
     "retransmission, a large amount of data may be delivered at once, and goodput may briefly "
     "exceed the link rate."
 )
-MEANS = "Means over runs, with 95 % bootstrap intervals."
-CHANGES = (
-    "Means of paired differences, with 95 % bootstrap intervals; * marks those that exclude 0."
-)
-_COUNTS = "Drops and marks are counts per run over the measured time."
-_FLOWS = (
-    "Goodput is the mean over the flows of the group; share is the group's share of all data in "
-    "its direction."
-)
-_WEB = "For web, the duration is the page load time."
 
 
 def html(result: Result) -> str:
@@ -175,33 +165,6 @@ def validity(result: Result, of: str = "") -> Note:
 def figures(title: str, drawn: Sequence[Figure], names: Sequence[str], note: str = "") -> Section:
     """Make a section of figures of these names; one without figures is left out."""
     return Section(title, [*quiet(note), Figures(drawn, names)] if drawn else [])
-
-
-def details(shown: ResultView, *, changes: bool = True) -> list[Section]:
-    """Make sections of all means of a result, and of the differences from its first arm."""
-
-    def tables(of: Sequence[Part], what: str, title: str) -> list[Block]:
-        means = shown.means(of, what, title=f"{shown.title}{title and ': '}{title}")
-        different = shown.changes(of, what, title=title)
-        if not (changes and different.rows):
-            return [means]
-        return [means, Section(f"Difference from {shown.baseline}", [different, *quiet(CHANGES)])]
-
-    found = [
-        Section(
-            title, [*tables(of, what, "" if of == [shown.whole] else title.lower()), *quiet(note)]
-        )
-        for title, what, of, note in (
-            ("Summary", "", [shown.whole], f"{MEANS} {_COUNTS}"),
-            ("Traffic groups", "group", shown.groups, f"{_FLOWS} {MEANS}"),
-            ("Classes of queues", "class", shown.classes, f"Only queues with classes. {MEANS}"),
-        )
-        if of
-    ]
-    parts = [Section(name := str(one.name), tables([one], "", name)) for one in shown.applications]
-    if parts:
-        found.append(Section("Applications", [*parts, *quiet(f"{_WEB} {MEANS}")]))
-    return [replace(section, folded=changes) for section in found]
 
 
 def provenance(result: Result) -> Section:

@@ -5,12 +5,32 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from sojourn.presentation.model import Column, Columns, Estimate, Named, Table, Text
+from sojourn.presentation.model import (
+    Block,
+    Column,
+    Columns,
+    Estimate,
+    Named,
+    Section,
+    Table,
+    Text,
+    quiet,
+)
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By, Metric, shown
 from sojourn.result.metrics import metrics_of
 
 Row = Mapping[str, Any]
+CHANGES = (
+    "Means of paired differences, with 95 % bootstrap intervals; * marks those that exclude 0."
+)
+MEANS = "Means over runs, with 95 % bootstrap intervals."
+_COUNTS = "Drops and marks are counts per run over the measured time."
+_FLOWS = (
+    "Goodput is the mean over the flows of the group; share is the group's share of all data in "
+    "its direction."
+)
+_WEB = "For web, the duration is the page load time."
 # Metrics of the first table.
 MOST = 5
 
@@ -214,6 +234,33 @@ def view(result: Result) -> ResultView:
             for section in _sections(result, arms, "application")
         ],
     )
+
+
+def details(shown: ResultView, *, changes: bool = True) -> list[Section]:
+    """Make sections of all means of a result, and of the differences from its first arm."""
+
+    def tables(of: Sequence[Part], what: str, title: str) -> list[Block]:
+        means = shown.means(of, what, title=f"{shown.title}{title and ': '}{title}")
+        different = shown.changes(of, what, title=title)
+        if not (changes and different.rows):
+            return [means]
+        return [means, Section(f"Difference from {shown.baseline}", [different, *quiet(CHANGES)])]
+
+    found = [
+        Section(
+            title, [*tables(of, what, "" if of == [shown.whole] else title.lower()), *quiet(note)]
+        )
+        for title, what, of, note in (
+            ("Summary", "", [shown.whole], f"{MEANS} {_COUNTS}"),
+            ("Traffic groups", "group", shown.groups, f"{_FLOWS} {MEANS}"),
+            ("Classes of queues", "class", shown.classes, f"Only queues with classes. {MEANS}"),
+        )
+        if of
+    ]
+    parts = [Section(name := str(one.name), tables([one], "", name)) for one in shown.applications]
+    if parts:
+        found.append(Section("Applications", [*parts, *quiet(f"{_WEB} {MEANS}")]))
+    return [replace(section, folded=changes) for section in found]
 
 
 def _had_packets(section: Part) -> bool:

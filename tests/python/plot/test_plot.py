@@ -157,7 +157,7 @@ def test_a_queue_has_one_colour_in_figures_and_reports(scenario: sj.Scenario) ->
     (bars,) = result.plot("drops").axes
     faces = [to_hex(patch.get_facecolor()) for patch in bars.patches]
     assert faces == expected
-    rules = page.style(result)
+    rules = page.html(result)
     assert f"--c0: {style.COLOURS[1]};--c1: {style.COLOURS[0]};" in rules
     assert f"--c0: {style.COLOURS_ON_DARK[1]};" in rules
 

@@ -139,10 +139,11 @@ FREE = (
     "arguments/",
     "exchange/mahimahi.py",
     "host/checks.py",
+    "presentation/html.py",
     "report/page.py",
-    "rfc7928_suite/page.py",
     "studies/bundle.py",
     "studies/outputs.py",
+    "studies/page.py",
     "studies/readme.py",
     "traffic/program.py",
 )

@@ -25,7 +25,14 @@ class Tags(HTMLParser):
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        assert {name for name, _ in attrs} <= {"class", "scope", "title"}
+        assert {name for name, _ in attrs} <= {
+            "class",
+            "scope",
+            "title",
+            "tabindex",
+            "role",
+            "aria-label",
+        }
         self.open.append(tag)
         self.seen.add(tag)
 

@@ -4,7 +4,7 @@ import pytest
 
 import sojourn as sj
 from sojourn import report
-from sojourn.report import printed
+from sojourn.cli import printed
 
 TINS = ["tin 0", "tin 1", "tin 2", "tin 3"]
 

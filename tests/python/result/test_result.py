@@ -12,9 +12,8 @@ from polars.testing import assert_frame_equal
 
 import sojourn as sj
 from sojourn import _core, report
-from sojourn.cli import session
+from sojourn.cli import printed, session
 from sojourn.execute.run import RunPlan
-from sojourn.report import printed
 from sojourn.result import catalogue
 from support.manifests import edit
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from sojourn.presentation import terminal
 from sojourn.report.answer import answer
-from sojourn.report.page import details
-from sojourn.report.view import view
+from sojourn.report.view import details, view
 from sojourn.result import Result, formatting
 from sojourn.result.catalogue import By
 
