@@ -219,7 +219,10 @@ fn declared(parameter: &Declared, profiles: &[Profile], start: Option<&str>) -> 
             (Code::Choice, 0, words.join(" "))
         }
         Unit::Numbers | Unit::Ratios(_) | Unit::Leaves => {
-            panic!("{}: a plug-in has no such parameters", parameter.key)
+            panic!(
+                "{}: plug-ins do not support parameters of this type",
+                parameter.key
+            )
         }
     };
     let mut scalar = Scalar::Unset;

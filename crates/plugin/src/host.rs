@@ -102,8 +102,8 @@ impl Plugin {
             unsafe { library.get::<unsafe extern "C" fn() -> *const Queue>(SYMBOL.as_bytes()) };
         let Ok(exported) = exported.map(|symbol| *symbol) else {
             return Err(LoadError(format!(
-                "no function {SYMBOL}: not a queue for Sojourn; export one by plugin! of the crate \
-                 sojourn-plugin or by sojourn_queue.h"
+                "no function {SYMBOL}: not a Sojourn plug-in; export the queue with plugin! of the crate \
+                 sojourn-plugin, or implement sojourn_queue.h"
             )));
         };
         // Never unloaded: queues and declarations point into it.
@@ -138,13 +138,13 @@ impl Plugin {
         };
         if abi != ABI {
             return Err(LoadError(format!(
-                "version {abi} of the plug-in interface; this Sojourn has version {ABI}: build the queue with \
-                 the sojourn-plugin or sojourn_queue.h of this version"
+                "version {abi} of the plug-in interface; this Sojourn has version {ABI}: rebuild the queue with \
+                 sojourn-plugin or sojourn_queue.h of this version"
             )));
         }
         if size as usize != size_of::<Queue>() {
             return Err(LoadError(format!(
-                "its declaration has {size} bytes; expected {}",
+                "the declaration has {size} bytes; expected {}",
                 size_of::<Queue>()
             )));
         }
@@ -162,7 +162,7 @@ impl Plugin {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || !name.chars().all(is_word) {
             return Err(LoadError(format!(
-                "its queue is called {name:?}; expected letters, digits and _"
+                "invalid queue name {name:?}; expected letters, digits and _"
             )));
         }
         let count = all.parameter_count as usize;
@@ -293,7 +293,8 @@ fn text<'a>(of: &'a Text) -> Result<&'a str, LoadError> {
     }
     // SAFETY: the library promises that the text is valid as long as what contains it.
     let bytes: &'a [u8] = unsafe { slice::from_raw_parts(of.data, of.size) };
-    str::from_utf8(bytes).map_err(|_| LoadError("a text in it is not UTF-8".to_owned()))
+    str::from_utf8(bytes)
+        .map_err(|_| LoadError("a string in the declaration is not valid UTF-8".to_owned()))
 }
 
 /// A parameter and its default.
@@ -323,7 +324,7 @@ fn parameter(declared: &Declared) -> Result<(Parameter, Scalar), LoadError> {
         return Err(wrong("expected a name of letters, digits and _"));
     }
     let code = UNITS.iter().find(|code| **code as u32 == declared.unit);
-    let code = code.ok_or_else(|| wrong("its unit is unknown"))?;
+    let code = code.ok_or_else(|| wrong("unknown unit"))?;
     let words = text(&declared.words)?;
     let unit = match code {
         Code::Time => Unit::Time,
@@ -345,7 +346,7 @@ fn parameter(declared: &Declared) -> Result<(Parameter, Scalar), LoadError> {
         Code::SignedSize => Unit::SignedSize(declared.of),
         Code::Ratio if declared.of > 0 => Unit::Ratio(declared.of),
         Code::Decimal if declared.of < 10 => Unit::Decimal(declared.of),
-        Code::Ratio | Code::Decimal => return Err(wrong("its whole or its places are not valid")),
+        Code::Ratio | Code::Decimal => return Err(wrong("invalid `of`")),
     };
     let parameter = Parameter {
         key: intern(key),
@@ -364,17 +365,19 @@ fn parameter(declared: &Declared) -> Result<(Parameter, Scalar), LoadError> {
     };
     if start == Scalar::Unset && parameter.unset.is_empty() {
         return Err(wrong(
-            "no default; expected one, or what applies without a value",
+            "no default; expected a default, or a text for `unset`",
         ));
     }
     // Read as the text that a user would write.
     if start != Scalar::Unset {
         let given = start
             .text(unit)
-            .ok_or_else(|| wrong("its default is no word"))?;
+            .ok_or_else(|| wrong("the default is not one of its values"))?;
         if Scalar::Unset.read(&parameter, &given).is_err() {
             let range = parameter.range();
-            return Err(wrong(&format!("its default {given} is not {range}")));
+            return Err(wrong(&format!(
+                "default {given} is invalid; expected {range}"
+            )));
         }
     }
     Ok((parameter, start))
@@ -527,7 +530,7 @@ impl TicketQueue for Loaded {
         call.end(&self.place, "on_timer");
         // Else simulated time would stand still.
         if self.next_timer().is_some_and(|due| due <= now) {
-            let why = "after it, next_timer returned a time that is not later";
+            let why = "afterwards, next_timer returned a time that is not later";
             self.place.fail("on_timer", now, why);
         }
     }
@@ -772,5 +775,5 @@ fn name_of(of: &Text) -> &'static str {
 }
 
 fn place_of(place: u64) -> usize {
-    usize::try_from(place).unwrap_or_else(|_| fail("the place of a class is too large"))
+    usize::try_from(place).unwrap_or_else(|_| fail("the index of a class is too large"))
 }

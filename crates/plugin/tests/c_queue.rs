@@ -158,7 +158,7 @@ fn what_is_no_plug_in_is_refused_in_one_line() {
     for (option, problem) in [
         (
             "-DNO_SYMBOL",
-            "no function sojourn_plugin: not a queue for Sojourn",
+            "no function sojourn_plugin: not a Sojourn plug-in",
         ),
         (
             "-DOTHER_ABI",

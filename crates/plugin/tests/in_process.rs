@@ -208,7 +208,7 @@ fn a_panic_ends_the_run_with_its_message() {
         ),
         (
             8,
-            "broken: on_timer failed at 0.001500 s of simulated time, link \"up\": after it, next_timer returned a \
+            "broken: on_timer failed at 0.001500 s of simulated time, link \"up\": afterwards, next_timer returned a \
              time that is not later",
         ),
     ] {
@@ -231,7 +231,7 @@ fn a_declaration_that_is_not_valid_is_refused() {
         loaded.map(drop).unwrap_err().to_string()
     };
     assert!(load(|of| of.abi = 2).starts_with("version 2 of the plug-in interface"));
-    assert!(load(|of| of.size = 8).starts_with("its declaration has 8 bytes; expected"));
+    assert!(load(|of| of.size = 8).starts_with("the declaration has 8 bytes; expected"));
     assert!(load(|of| of.dequeue = None).starts_with("a function is missing"));
-    assert!(load(|of| of.name.size = 0).starts_with("its queue is called \"\""));
+    assert!(load(|of| of.name.size = 0).starts_with("invalid queue name \"\""));
 }

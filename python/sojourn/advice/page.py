@@ -66,10 +66,10 @@ def _method(advice: Advice) -> list[Block]:
     link = wording.link_table(advice.question.access)
     grades = [[scale.metric.label, scale.meaning, scale.source] for scale in SCALES]
     chosen = f"{advice.recommended.name}: {advice.reason}. {RULE}"
-    doubt = "A question mark: the 95 % interval contains another grade."
+    doubt = "A question mark means that the 95 % interval contains another grade."
     every: list[Block] = [wording.table(advice), Paragraph(chosen), Paragraph(doubt)]
     parts: dict[str, list[Block]] = {
-        "The line that was simulated": [Paragraph(f"{MARK}: reconstructed or assumed."), link],
+        "Simulated line": [Paragraph(f"{MARK}: reconstructed or assumed."), link],
         "All configurations": every,
         "Grades": [text_table(["measure", "grades", "source"], grades)],
     }

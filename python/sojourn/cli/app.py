@@ -88,7 +88,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
     epilog="Exit codes: 0 success, 1 failed expectation, 2 invalid command or scenario, "
-    "3 unusable result or report, or no live runs here, 4 damaged result or, with --strict, "
+    "3 unusable result or report, or live runs not possible, 4 damaged result or, with --strict, "
     "invalid one, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM. Finished runs are in $SOJOURN_STORE "
     "(sojourn store): to continue an interrupted command, run it again.",
 )

@@ -212,7 +212,7 @@ def new_queue(
 def _crate(name: str, cls: str, sojourn: str | None) -> int:
     """Write a crate that builds a plug-in."""
     if f" {name} " in _RESERVED:
-        rule = "a word that a crate cannot have as its name; expected another, such as my_queue"
+        rule = "a reserved word; expected a valid name of a crate, such as my_queue"
         raise ArgumentError("name", name, rule)
     start, end = {"darwin": ("lib", "dylib"), "win32": ("", "dll")}.get(sys.platform, ("lib", "so"))
     library = f"target/release/{start}{name}.{end}"
@@ -248,11 +248,11 @@ def _source(sojourn: str | None) -> str:
     place = Path(__file__).parents[3] if sojourn is None else Path(sojourn)
     crate = place.resolve() / "crates" / "plugin"
     if not (crate / "Cargo.toml").is_file():
-        rule = "no sources of Sojourn; expected its checkout, or the URL of its Git repository"
+        rule = "no sources of Sojourn; expected a checkout, or the URL of a Git repository"
         if sojourn is None:
             rule = (
                 "required, because this installation has no Rust sources: expected a checkout of "
-                "Sojourn, or the URL of its Git repository"
+                "Sojourn, or the URL of a Git repository"
             )
         raise ArgumentError("sojourn", sojourn, rule)
     return f"{{ path = {json.dumps(f'{crate}')} }}"

@@ -84,7 +84,7 @@ def test(
         _test(file, change, expect, plan, replications=replications, out=out) for file in scenarios
     ]
     if out is not None and len({one.out for one in tests}) < len(tests):
-        rule = "expected files with different names, after which their directories are named"
+        rule = "expected files with different names, which name their directories"
         raise ArgumentError("out", f"{out}", rule)
     for one in tests:
         groups = [] if one.planned is None else [group.scenario for group in one.planned.groups]

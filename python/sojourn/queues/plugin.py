@@ -78,5 +78,7 @@ def load_same(plugin: Plugin) -> None:
         raise _core.QueueError(problem) from None
     if _loaded[name].sha256 != plugin.sha256:
         found, expected = _loaded[name].sha256[:12], plugin.sha256[:12]
-        problem = f"{file} is another file here: its SHA-256 is {found}…; expected {expected}…"
+        problem = (
+            f"{file} differs from the loaded file: its SHA-256 is {found}…; expected {expected}…"
+        )
         raise _core.QueueError(problem)

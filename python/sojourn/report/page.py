@@ -172,7 +172,7 @@ def provenance(result: Result) -> Section:
     backend = result.provenance.get("backend") or {}
     said: Text = (
         "These runs were measured on a machine, in real time: a repetition gives other numbers, "
-        "and a load on the machine changes them."
+        "and other load on the machine changes them."
     )
     if backend.get("deterministic", True):
         depends = "A run depends only on the scenario, the seed and the version."

@@ -40,7 +40,7 @@ def _reason(facts: Row) -> Iterator[str]:
         target = f" > target {_spaced(limits['target'])}" if "target" in limits else ""
         yield (waited if target else f"waited {waited}") + target + _since(state)
     elif "blue_prob" in state:
-        yield f"BLUE drops {_percent(state['blue_prob'])} since the buffer was full"
+        yield f"BLUE probability {_percent(state['blue_prob'])}"
     elif "average" in state:
         yield _average(state, limits)
     elif "delay" in state and "target" in limits:
@@ -54,7 +54,7 @@ def _details(state: Row) -> Iterator[str]:
     """Write the other numbers."""
     own = {"L": "prob_l", "C": "prob_c"}.get(state.get("class", ""), "prob")
     if state.get("matched"):
-        yield "it met a packet of its flow"
+        yield "matched a packet of its flow"
     elif own in state:
         yield f"probability {_percent(state[own])}"
     if "samples" in state:

@@ -109,7 +109,7 @@ REFUSED = [
     ("./absent.so", "cannot read absent.so: No such file or directory"),
     ("./folder.so", "not a regular file; expected a shared library"),
     ("./text.so", "not a shared library: "),
-    ("./other.so", "no function sojourn_plugin: not a queue for Sojourn"),
+    ("./other.so", "no function sojourn_plugin: not a Sojourn plug-in"),
     ("drr leaf ./text.so", "not a shared library: "),
 ]
 
@@ -210,7 +210,9 @@ def test_a_worker_refuses_another_file(folder: Path) -> None:
     payload = processes.payload_of(scenario, [])
     assert processes.prepared(payload) == scenario
     other = loaded._replace(name="plugin:ramp:000000000000", sha256="0" * 64)
-    with pytest.raises(sj.QueueError, match=r"another file here: its SHA-256 is .*; expected 0000"):
+    with pytest.raises(
+        sj.QueueError, match=r"differs from the loaded file: its SHA-256 is .*; expected 0000"
+    ):
         plugin.load_same(other)
     absent = other._replace(file=str(folder / "absent.so"))
     with pytest.raises(sj.QueueError, match=r"cannot read .*absent.so: No such file"):
@@ -238,7 +240,7 @@ def test_a_new_crate_is_written_once(tmp_path: Path, sojourn: Command) -> None:
     manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
     assert manifest["dependencies"]["sojourn-plugin"]["path"] == str(ROOT / "crates/plugin")
     refused(sojourn("new-queue", "my_ramp", "--rust"), 2, "NAME my_ramp: my_ramp exists")
-    refused(sojourn("new-queue", "crate", "--rust"), 2, "a word that a crate cannot have")
+    refused(sojourn("new-queue", "crate", "--rust"), 2, "a reserved word")
     refused(sojourn("new-queue", "a", "--sojourn", "x"), 2, "--sojourn", "with --rust only")
     refused(sojourn("new-queue", "a", "--rust", "--sojourn", "x"), 2, "no sources of Sojourn")
     url = "https://example.org/sojourn"

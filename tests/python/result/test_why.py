@@ -368,11 +368,11 @@ def test_any_replication_is_repeated(codel: sj.Result) -> None:
         (
             "cobalt limit 20",
             "aqm",
-            r"(BLUE drops [0-9.]+ % since the buffer was full|.*> target)",
+            r"(BLUE probability [0-9.]+ %|.*> target)",
         ),
         ("codel ce_threshold 2ms", "ce_threshold", r"[0-9.]+ ms > ce_threshold 2 ms"),
         ("fq_codel limit 60", "overlimit", r"limit 60, memory_limit 33.6 MB\n +\d+ other packets"),
-        ("choke", "aqm", r"average \d+ packets \(min 83, max 250\), it met a packet of its flow"),
+        ("choke", "aqm", r"average \d+ packets \(min 83, max 250\), matched a packet of its flow"),
         ("sfb", "aqm", r"probability [0-9.]+ %(,|$)"),
         ("afd", "aqm", r"probability [0-9.]+ %, \d+ samples of its flow, fair share [0-9.]+"),
         ("predict", "aqm", r"marking is on(,|$)"),
