@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -76,11 +76,15 @@ struct Functions {
 /// # Errors
 /// If it cannot be read.
 pub fn sha256(file: &Path) -> io::Result<String> {
-    let digest = Sha256::digest(fs::read(file)?);
+    Ok(digest(&fs::read(file)?))
+}
+
+fn digest(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
     let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    Ok(digits
+    digits
         .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect())
+        .collect()
 }
 
 impl Plugin {
@@ -90,12 +94,11 @@ impl Plugin {
     /// If the file is not a plug-in that this version can load.
     pub fn load(file: &Path) -> Result<Self, LoadError> {
         let unread = |error: io::Error| LoadError(format!("cannot read it: {error}"));
-        let before = sha256(file).map_err(unread)?;
+        let content = fs::read(file).map_err(unread)?;
+        let before = digest(&content);
         // A name without a slash would be looked for in the folders of the system.
         let file: PathBuf = file.canonicalize().map_err(unread)?;
-        // SAFETY: running the code of the library is what the user asks for. It may only do what the interface
-        // permits, which cannot be checked.
-        let library = unsafe { Library::new(&file) }
+        let library = open(&file, &content)
             .map_err(|error| LoadError(format!("not a shared library: {}", line(&error))))?;
         // SAFETY: the symbol has this type if the library implements the interface; the name is its own.
         let exported =
@@ -168,6 +171,8 @@ impl Plugin {
         let count = all.parameter_count as usize;
         let declared = if count == 0 {
             &[]
+        } else if all.parameters.is_null() {
+            return Err(LoadError(format!("its {count} parameters are null")));
         } else {
             // SAFETY: the declaration has this many parameters.
             unsafe { slice::from_raw_parts(all.parameters, count) }
@@ -286,10 +291,31 @@ impl QueueClass for Plugin {
     }
 }
 
+/// Opens a copy of a library with this content.
+///
+/// A file that was built again under its name would otherwise be the library that is open already, and one that is
+/// overwritten would change under the running code. Where copies cannot be run, the file itself is opened.
+fn open(file: &Path, content: &[u8]) -> Result<Library, libloading::Error> {
+    let copy = tempfile::NamedTempFile::new().and_then(|mut copy| {
+        copy.write_all(content)?;
+        Ok(copy.into_temp_path())
+    });
+    // SAFETY: running the code of the library is what the user asks for. It may only do what the interface permits,
+    // which cannot be checked.
+    let load = |path: &Path| unsafe { Library::new(path) };
+    match copy {
+        Ok(copy) => load(&copy).or_else(|_| load(file)),
+        Err(_) => load(file),
+    }
+}
+
 /// The text of a declaration, or of a call.
 fn text<'a>(of: &'a Text) -> Result<&'a str, LoadError> {
     if of.size == 0 {
         return Ok("");
+    }
+    if of.data.is_null() {
+        return Err(LoadError("a text in it is null".to_owned()));
     }
     // SAFETY: the library promises that the text is valid as long as what contains it.
     let bytes: &'a [u8] = unsafe { slice::from_raw_parts(of.data, of.size) };

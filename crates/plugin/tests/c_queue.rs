@@ -143,6 +143,20 @@ fn a_queue_in_c_is_a_queue() {
 }
 
 #[test]
+fn a_library_that_is_built_again_is_another_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(file) = library(folder.path(), "libtail.so", &[]) else {
+        return;
+    };
+    let first = Plugin::load(&file).unwrap();
+    let new = library(folder.path(), "new.so", &["-DVERSION=\"9.9\""]).unwrap();
+    fs::rename(new, &file).unwrap();
+    let second = Plugin::load(&file).unwrap();
+    assert_eq!((first.version(), second.version()), ("1.2", "9.9"));
+    assert_ne!(first.sha256(), second.sha256());
+}
+
+#[test]
 fn what_is_no_plug_in_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |file: &Path| Plugin::load(file).unwrap_err().to_string();
@@ -160,6 +174,7 @@ fn what_is_no_plug_in_is_refused_in_one_line() {
             "-DNO_SYMBOL",
             "no function sojourn_plugin: not a Sojourn plug-in",
         ),
+        ("-DNO_PARAMETERS", "its 1 parameters are null"),
         (
             "-DOTHER_ABI",
             "version 2 of the plug-in interface; this Sojourn has version 1",

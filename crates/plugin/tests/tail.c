@@ -81,10 +81,17 @@ static void statistics(const void *queue, struct sojourn_host *host)
     host->calls->statistic(host, &drops);
 }
 
+#ifndef VERSION
+#define VERSION "1.2"
+#endif
+#ifdef NO_PARAMETERS
+#define parameters NULL
+#else
 static const struct sojourn_parameter parameters[] = {
     { SOJOURN_TEXT("limit"), SOJOURN_TEXT("Maximum number of packets"), SOJOURN_TEXT("this test"), { 0, 0 },
       { 0, 0 }, SOJOURN_PACKETS, 0, 1, 100000, { 1, 50, 0 } },
 };
+#endif
 
 static const struct sojourn_queue declaration = {
 #ifdef OTHER_ABI
@@ -92,7 +99,7 @@ static const struct sojourn_queue declaration = {
 #else
     SOJOURN_ABI,
 #endif
-    sizeof(struct sojourn_queue), SOJOURN_TEXT("tail"), SOJOURN_TEXT("1.2"), SOJOURN_TEXT("A FIFO in C"),
+    sizeof(struct sojourn_queue), SOJOURN_TEXT("tail"), SOJOURN_TEXT(VERSION), SOJOURN_TEXT("A FIFO in C"),
     SOJOURN_TEXT("this test"), 0, 1, parameters, NULL, create, clone, destroy, enqueue, dequeue, NULL, NULL, NULL,
     NULL, statistics, NULL, NULL,
 };

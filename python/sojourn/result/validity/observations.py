@@ -181,19 +181,20 @@ def _worst_calls(evidence: Evidence) -> Iterator[Finding]:
     if evidence.applications.is_empty():
         return
     calls = evidence.applications.filter(pl.col("kind") == "voip")
-    arms = calls.select(pl.col("arm").n_unique()).item()
-    for group, rows in (
+    arms = dict(calls.group_by("group").agg(pl.col("arm").n_unique()).iter_rows())
+    for (group,), rows in (
         calls.group_by("arm", "group", maintain_order=True)
         .agg(voices=pl.len(), worst=(pl.col("mos") <= WORST_MOS).sum())
         .filter(pl.col("worst") > 0)
         .group_by("group", maintain_order=True)
     ):
-        is_ranked = rows.height == 1 < arms
+        is_ranked = rows.height == 1 < arms[group]
+        effect = "differences from it are lower bounds" if is_ranked else "the MOS cannot rank them"
         for row in rows.iter_rows(named=True):
             yield Finding(
                 severity=Severity.NOTE if is_ranked else Severity.WARNING,
-                text=f"{row['arm']}: {group[0]}: {row['worst']} of {row['voices']} calls have the "
-                f"lowest possible MOS, {WORST_MOS:g}; the MOS cannot rank them.",
+                text=f"{row['arm']}: {group}: {row['worst']} of {row['voices']} calls have the "
+                f"lowest possible MOS, {WORST_MOS:g}; {effect}.",
             )
 
 
