@@ -11,6 +11,10 @@ use crate::{Carried, Taken, Watcher};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is read for every packet, and none follows from the others alone"
+)]
 pub struct Link<P> {
     /// The queue.
     pub qdisc: AnyQdisc<P>,
