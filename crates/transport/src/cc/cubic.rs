@@ -36,7 +36,7 @@ use sojourn_schema::parameters;
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::progress::MinRtt;
 use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
-use crate::sender::{CubicRules, SenderProfile};
+use crate::profile::{CubicRules, SenderProfile};
 
 parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.

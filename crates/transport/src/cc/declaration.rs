@@ -4,7 +4,7 @@ pub(super) use sojourn_net::Comparison;
 
 use super::slow_start::SlowStart;
 use super::window::Threshold;
-use crate::sender::SenderProfile;
+use crate::profile::SenderProfile;
 
 /// The name, source and needs of a congestion control.
 #[derive(Clone, Copy, Debug)]

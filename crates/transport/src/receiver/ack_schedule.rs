@@ -12,8 +12,8 @@ use std::num::NonZeroU32;
 use sojourn_net::{Duration, Instant};
 
 use crate::clock::Ticks;
+use crate::profile::{Compression, SenderProfile};
 use crate::segment::{Flags, Segment};
-use crate::sender::{Compression, SenderProfile};
 
 /// Quick ACKs at the start, after a long pause and after duplicate data.
 const MAX_QUICK: u8 = 16;

@@ -28,9 +28,10 @@ use sojourn_prefetch::prefetch;
 
 use crate::clock::{Ticks, before, micros};
 use crate::handshake::Handshake;
+use crate::profile::SenderProfile;
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, Segment};
-use crate::sender::{SenderParams, SenderProfile};
+use crate::sender::SenderParams;
 use ack_schedule::AckSchedule;
 use feedback::EcnFeedback;
 use out_of_order::OutOfOrder;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::cc::CcKind;
-use crate::sender::{SenderParams, SenderProfile};
+use crate::profile::SenderProfile;
+use crate::sender::SenderParams;
 use sojourn_net::{Duration, Rng};
 
 #[test]

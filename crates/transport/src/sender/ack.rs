@@ -4,13 +4,13 @@ use sojourn_net::{Duration, Instant};
 
 use super::model::{Findings, News, Resend};
 use super::params::OnCe;
-use super::profile::RttRule;
 use super::state::recovery::Phase;
 use super::state::scoreboard::{EVER_RESENT, PlainRun, SACKED};
 use super::state::timer::Kind;
 use super::{Sender, State};
 use crate::cc::{Ack, EcnFeedback, Threshold};
 use crate::clock::{MAX_MICROS, before, micros};
+use crate::profile::RttRule;
 use crate::segment::{Flags, Segment};
 
 impl Sender {

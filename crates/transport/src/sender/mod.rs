@@ -25,7 +25,6 @@
 //! | `limit` | why no more is sent |
 //! | `timers`, `persist` | what happens when a timer expires |
 //! | `model` | model-based controllers and their delivery-rate samples |
-//! | `profile` | the rules in which implementations differ: [`SenderProfile`] |
 
 mod ack;
 mod handshake;
@@ -35,7 +34,8 @@ mod model;
 mod output;
 mod params;
 mod plain_ack;
-mod profile;
+#[cfg(test)]
+mod profile_tests;
 mod recovery;
 mod sack;
 mod state;
@@ -47,6 +47,7 @@ use sojourn_net::{Duration, Instant};
 use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
 use crate::clock::Ticks;
 use crate::delivery_rate::DeliveryRateSampler;
+use crate::profile::{SenderProfile, SenderRules};
 use crate::rtt::RttEstimator;
 use state::cwnd_usage::CwndUsage;
 use state::ecn::Ecn;
@@ -61,8 +62,6 @@ use state::timer::TailLossProbe;
 use state::timestamps::Timestamps;
 
 pub use params::{AfterIdle, OnCe, SenderParams};
-pub use profile::SenderProfile;
-pub(crate) use profile::{Compression, CubicRules, SenderRules};
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

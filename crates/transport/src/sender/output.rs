@@ -13,12 +13,12 @@ use std::num::NonZeroU32;
 use sojourn_net::{Duration, Instant};
 
 use super::model::Resend;
-use super::profile::{Detection, Reduction};
 use super::state::recovery::Phase;
 use super::state::scoreboard::{LOST, SACKED, Sent};
 use super::state::timer::Kind;
 use super::{Sender, State};
 use crate::cc::{BurstSize, Resume};
+use crate::profile::{Detection, Reduction};
 use crate::segment::{Flags, Segment, whole_segments};
 
 /// Most bytes in one burst.

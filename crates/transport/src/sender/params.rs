@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::profile::SenderProfile;
 use crate::cc::{CcSpec, SlowStart};
+use crate::profile::SenderProfile;
 use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.

@@ -22,7 +22,6 @@ use sojourn_net::{Duration, Instant};
 
 use super::Sender;
 use super::model::{Findings, Resend};
-use super::profile::{Bound, Detection, Reduction};
 use super::state::pacing::Pacing;
 use super::state::recovery::Phase;
 use super::state::scoreboard::Lost;
@@ -30,6 +29,7 @@ use super::state::timer::Kind;
 use crate::cc::{Controller, Timeout, Window};
 use crate::clock::ticks_of_micros;
 use crate::delivery_rate::Totals;
+use crate::profile::{Bound, Detection, Reduction};
 use crate::segment::Segment;
 
 impl Sender {

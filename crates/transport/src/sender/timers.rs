@@ -7,11 +7,11 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::profile::Probe;
 use super::state::recovery::Phase;
 use super::state::timer::{Kind, TailLossProbe};
 use super::{Sender, State};
 use crate::clock::ticks_of_micros;
+use crate::profile::Probe;
 use crate::segment::{Flags, Segment};
 
 /// SYN retransmissions until the connection is given up (`tcp_syn_retries`).

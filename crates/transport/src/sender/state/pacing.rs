@@ -10,7 +10,7 @@
 use sojourn_net::{Duration, Instant};
 
 use crate::delivery_rate::DeliveryRateSampler;
-use crate::sender::profile::PacingRules;
+use crate::profile::PacingRules;
 
 /// How fast a connection may send.
 #[derive(Clone, Debug)]
@@ -161,7 +161,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sender::SenderProfile;
+    use crate::profile::SenderProfile;
 
     /// The pacer of a profile.
     fn pacer_of(profile: SenderProfile) -> Pacer {

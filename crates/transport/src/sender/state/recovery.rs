@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::clock::before;
-use crate::sender::profile::Bound;
+use crate::profile::Bound;
 
 /// The congestion state (Linux's names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -346,6 +346,3 @@ impl CubicRules {
         delay_least_ms: 4,
     };
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,10 +2,10 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::SenderProfile::{Linux, Linux314, Linux419, Linux2634, Ns2};
-use super::{Bound, SenderProfile};
 use crate::cc::BurstSize;
 use crate::clock::Ticks;
+use crate::profile::SenderProfile::{Linux, Linux314, Linux419, Linux2634, Ns2};
+use crate::profile::{Bound, SenderProfile};
 use crate::segment::{Flags, SackBlock, Segment};
 use crate::sender::state::recovery::{Phase, Recovery};
 use crate::sender::state::timer::Kind;
