@@ -42,6 +42,7 @@ from sojourn.queues.base import Queues, texts
 from sojourn.report.answer import FEWEST, too_few
 from sojourn.result import Result
 from sojourn.result.formatting import counted
+from sojourn.result.validity import Validity
 from sojourn.scenario import Scenario
 from sojourn.scenario.presets import Preset
 
@@ -81,6 +82,11 @@ class Advice:
 
     question: Question
     result: Result
+
+    @property
+    def validity(self) -> Validity:
+        """The findings on the runs, but for what the candidates differ in: that is the question."""
+        return Validity(findings=[one for one in self.result.validity.findings if not one.of_arms])
 
     @cached_property
     def runs(self) -> pl.DataFrame:

@@ -41,7 +41,7 @@ def html(advice: Advice, device: str = DEVICE) -> str:
             Section("Before and after", [Paragraph(f"{_FELT}: {means}."), *bars]),
             Section("Settings", _settings(advice, device)),
             Section("How this was found", _method(advice)),
-            page.validity(advice.result),
+            page.validity(advice.validity),
             page.provenance(advice.result),
         ],
     )

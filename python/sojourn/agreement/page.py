@@ -93,8 +93,8 @@ def html(simulated: Result, live: Result, compared: pl.DataFrame) -> str:
         head=[Paragraph(runs, quiet=True)],
         content=[
             Section("Agreement", [*_invalid(live), *_agreement(compared)]),
-            page.validity(simulated, "simulated runs"),
-            page.validity(live, "live runs"),
+            page.validity(simulated.validity, "simulated runs"),
+            page.validity(live.validity, "live runs"),
             Legend(overlays[0].arms),
             *drawn,
             Section("Live backend", _machine(live)),

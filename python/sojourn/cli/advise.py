@@ -138,7 +138,7 @@ def _notes(advice: Advice, *, everything: bool) -> None:
         say(f"notice: {notice}")
     # Errors are printed before the answer.
     shown = {Severity.WARNING, *([Severity.NOTE] if everything else [])}
-    for finding in advice.result.validity.findings:
+    for finding in advice.validity.findings:
         if finding.severity in shown:
             say(f"{finding.severity}: {session.with_option(finding.text)}")
 
@@ -161,7 +161,7 @@ def _document(advice: Advice, device: str) -> dict[str, Any]:
         "lines": advice.lines(device),
         "warnings": advice.warnings,
         "validity": [
-            {"severity": f"{one.severity}", "text": one.text} for one in result.validity.findings
+            {"severity": f"{one.severity}", "text": one.text} for one in advice.validity.findings
         ],
     }
 

@@ -48,7 +48,7 @@ def html(beside: Beside) -> str:
         head=[Paragraph(_NAMES, quiet=True)],
         content=[
             Section("Imported runs", [_origins(beside), left_out]),
-            page.validity(beside.simulated),
+            page.validity(beside.simulated.validity),
             Section("Summary", summary),
             Legend(beside.arms),
             page.figures("Induced latency and goodput", reported.ellipses(beside), beside.arms),

@@ -31,6 +31,7 @@ from sojourn.report.answer import answer
 from sojourn.report.view import MEANS, ResultView, details, view
 from sojourn.result import Result, derived_files
 from sojourn.result.catalogue import Metric
+from sojourn.result.validity import Validity
 from sojourn.scenario import Link
 
 _SERIES_NOTE = (
@@ -60,7 +61,7 @@ def document(result: Result) -> Document:
             *([Paragraph(Styled(sentence))] if sentence else []),
         ],
         content=[
-            validity(result),
+            validity(result.validity),
             *([Note("Notices", [Items(notices)])] if notices else []),
             Legend(result.arms),
             figures("Induced latency and goodput", reported.ellipses(result), result.arms),
@@ -149,9 +150,9 @@ def _rate(link: Link | str) -> str:
     return f"trace {name} (mean {link.bits_per_s / 1e6:.3g} Mbit/s)".replace("  ", " ")
 
 
-def validity(result: Result, of: str = "") -> Note:
+def validity(of_result: Validity, of: str = "") -> Note:
     """Write the verdict on a result and the limitations found."""
-    verdict, found = result.validity.verdict, result.validity.findings
+    verdict, found = of_result.verdict, of_result.findings
     said = {
         "invalid": "This result does not support a conclusion about the queues.",
         "weak": "The warnings below limit the conclusions that this result supports.",

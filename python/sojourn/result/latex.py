@@ -29,7 +29,7 @@ def of_metrics(
     difference: Callable[[str, str, By], pl.DataFrame],
     metric: str | Sequence[str] | None,
     *,
-    origin: str,
+    origin: Sequence[str],
     arms: Sequence[str] | None,
     group: str | None,
     baseline: str | None,
@@ -80,7 +80,7 @@ def _table(metrics: Sequence[Metric], arms: Sequence[str], rows: Rows, *, signed
 
 
 def _written(
-    table: Table, note: str, origin: str, *, caption: str | None, label: str | None
+    table: Table, note: str, origin: Sequence[str], *, caption: str | None, label: str | None
 ) -> str:
     """Write a table with its origin; with a caption or a label in an environment that floats."""
     if label is not None and not re.fullmatch(r"[\w:./+-]+", label, re.ASCII):
@@ -88,7 +88,7 @@ def _written(
     tabular = latex.tabular(table)
     head = [
         derived_files.TABLE.mark.decode(),
-        f"% {_core.printable(origin)}",
+        *(f"% {_core.printable(line)}" for line in origin),
         r"% Requires \usepackage{booktabs}.",
     ]
     if caption is None and label is None:

@@ -403,7 +403,10 @@ class Result(ResultTables):
             self.summary,
             self.difference,
             metric,
-            origin=self.origin,
+            origin=[
+                self.origin,
+                *(f"{one.severity}: {one.text}" for one in self.validity.findings if one.weakens),
+            ],
             arms=arms,
             group=group,
             baseline=baseline,

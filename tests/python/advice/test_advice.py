@@ -47,6 +47,13 @@ def test_without_overhead_the_atm_line_loses_calls_and_with_it_they_are_good(
     assert mean("present configuration", "mos") > 3.5
 
 
+def test_candidates_may_differ_in_more_than_the_queue() -> None:
+    line = {"preset": "vdsl", "queues": ["cake", "fq_codel"], "shares": [95]}
+    advice = sj.advise(**line, replications=2)  # type: ignore[arg-type]
+    assert any(one.of_arms for one in advice.result.validity.findings)
+    assert not any(one.of_arms for one in advice.validity.findings)
+
+
 def test_the_table_has_a_row_per_candidate_with_intervals_and_grades(advice: Advice) -> None:
     table = advice.table()
     assert table["configuration"].to_list() == [

@@ -7,7 +7,7 @@ from itertools import combinations
 import polars as pl
 
 from sojourn.result.validity.evidence import Evidence, Setup
-from sojourn.result.validity.finding import Finding, note, warning
+from sojourn.result.validity.finding import Finding, Severity, note, warning
 from sojourn.traffic.applications import Application, Sessions
 from sojourn.traffic.block import TrafficBlock
 from sojourn.traffic.connections import Quic
@@ -118,9 +118,11 @@ def _confounded(evidence: Evidence) -> Iterator[Finding]:
         names = list(dict.fromkeys(name for pair in pairs for name in pair))
         values = _listed(_between(evidence, pairs, environment, with_values=len(pairs) == 1))
         what = _listed(_between(evidence, pairs, compared))
-        yield warning(
-            f"{', '.join(names)}: these arms differ in {values} besides {what}: their differences "
-            f"are not those of {what} alone."
+        yield Finding(
+            severity=Severity.WARNING,
+            text=f"{', '.join(names)}: these arms differ in {values} besides {what}: their "
+            f"differences are not those of {what} alone.",
+            of_arms=True,
         )
         return
     paths = _listed(_between(evidence, every, environment))

@@ -26,10 +26,18 @@ class Finding:
         An error invalidates conclusions, a warning weakens them, a note is information.
     text
         What was measured, with its number.
+    of_arms
+        Whether it is about several differences between arms, which an experiment may have chosen.
     """
 
     severity: Severity
     text: str
+    of_arms: bool = False
+
+    @property
+    def weakens(self) -> bool:
+        """Whether it limits conclusions: an error or a warning."""
+        return self.severity is not Severity.NOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
