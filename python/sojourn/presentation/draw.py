@@ -139,12 +139,18 @@ def _place(plot: Plot, axes: Axes, panel: Panel) -> None:
     widest = max((_width(text, named=bool(panel.y.names)) for text in ticks), default=0.0)
     below = _wrap(axes.xaxis.label.get_text(), (width - widest - 50) / (_FONT * 0.58))
     bottom = _BELOW + 17 * below.count("\n")
+    top = _TOP
+    if panel.title:
+        title = _wrap(plain(panel.title), (width - widest - 50) / (_FONT * 0.58))
+        axes.set_title(title, loc="left")
+        top += 17 * (1 + title.count("\n"))
     # The label of the vertical axis may be as long as the drawing allows around its middle.
-    beside = _wrap(axes.yaxis.label.get_text(), (height + _TOP - bottom) / (_FONT * 0.58))
+    long = height - abs(top - bottom)
+    beside = _wrap(axes.yaxis.label.get_text(), long / (_FONT * 0.58))
     axes.xaxis.label.set_text(below)
     axes.yaxis.label.set_text(beside)
     left = 5 + 17 * (1 + beside.count("\n")) + widest + _GAP
-    room = (width - left - _RIGHT, height - _TOP - bottom)
+    room = (width - left - _RIGHT, height - top - bottom)
     axes.set_position((left / width, bottom / height, room[0] / width, room[1] / height))
     # Where matplotlib would put the labels if it measured all ticks.
     axes.yaxis.set_label_coords(-(widest + _GAP + 5) / room[0], 0.5)

@@ -147,3 +147,21 @@ def test_ticks_of_a_page_do_not_reach_the_label_of_their_axis(low: float, high: 
         left = float(right) - 14 * (0.64 * len(text) - 0.32 * text.count("."))
         assert left >= float(label) + 2, text
         assert float(label) >= 11
+
+
+def test_the_title_of_a_single_panel_is_inside_the_drawing_of_a_page() -> None:
+    from sojourn.presentation.svg import svg  # noqa: PLC0415 - as pages do
+
+    line = Line(name="codel", x=[0, 1], y=[1, 2])
+    shown = figure(Axis(), Axis(), line)
+    title = "5 Mbit/s, RTT 310 ms, " + "with a page of many objects " * 3
+    (panel,) = shown.panels
+    shown = replace(shown, panels=[replace(panel, title=title)])
+    lines = re.findall(r'<text x="([\d.]+)" y="(-?[\d.]+)"[^>]*>([^<]*)<', svg(shown, ["codel"]))
+    own = [(float(x), float(y), text) for x, y, text in lines if text and text in title]
+    assert " ".join(text for _, _, text in own) == title.strip()
+    assert len(own) > 1
+    for x, y, text in own:
+        assert y > 14 * 0.8
+        # Lines of several are anchored in their middle.
+        assert x + 14 * 0.55 * len(text) / 2 < draw.PAGE_WIDTH
