@@ -206,8 +206,9 @@ bench-agree: setup ## Compare live and simulated runs of 8 kinds of traffic and 
 	$(BIN)/python benches/agreement.py
 
 bench-plugins: ## Measure what a plug-in costs more than the same queue built in (docs/adr/0034-queue-plugins.md); exit code 1 above 10 ns.
-	cargo build --release --quiet -p sojourn-plugin --features host --examples
-	target/release/examples/cost target/release/examples
+	cargo build --release --quiet -p sojourn-plugin --examples
+	cargo build --release --quiet -p sojourn-bench --features plugins --bin plugins
+	target/release/plugins target/release/examples
 
 bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store
