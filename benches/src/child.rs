@@ -10,6 +10,7 @@ use sojourn_bench::dumbbell::{Dumbbell, SHORT};
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::{usage, web};
+use sojourn_net::Instant;
 use sojourn_records::Records;
 use sojourn_scenario::plan::Config;
 
@@ -113,14 +114,26 @@ fn turned(spec: &str, flows: u32, packets: u64) -> Result<String, String> {
 fn web_connections(http: Http) -> Result<WebConnections, String> {
     let config = web::config(http)?;
     let mut marks = vec![usage::cpu_seconds()];
-    let records = sojourn_sim::run(&config, &mut |_| {
-        marks.push(usage::cpu_seconds());
+    let mut next = Instant::ZERO + config.sample;
+    // Asked more often than once per sample.
+    let records = sojourn_sim::run(&config, &mut |at| {
+        if at >= next {
+            marks.push(usage::cpu_seconds());
+            next += config.sample;
+        }
         true
     });
     let records = records.map_err(|e| e.to_string())?;
     let records = records.ok_or("stopped before its end")?;
     let seconds = marks.windows(2).map(|pair| pair[1] - pair[0]);
     let series = &records.links[0].series;
+    if marks.len() != series.len() + 1 {
+        return Err(format!(
+            "{} marks of {} samples",
+            marks.len() - 1,
+            series.len()
+        ));
+    }
     let ns = seconds
         .zip(series)
         .map(|(cpu_s, sample)| cpu_s * 1e9 / sample.counters.sent_packets as f64);
@@ -176,8 +189,7 @@ fn growth(n: &str, why: Idle) -> Result<f64, String> {
     let n = n.parse().map_err(|e| format!("{n}: {e}"))?;
     let config = idle::config(n, why);
     let before = usage::rss().ok_or("/proc does not tell the resident set")?;
-    // The only sample of the run is at its end, when the flows are idle and nothing has been
-    // turned into records yet.
+    // The last question of the run is at its end, when the flows are idle and nothing has been turned into records yet.
     let mut after = None;
     sojourn_sim::run(&config, &mut |_| {
         after = usage::rss();

@@ -172,7 +172,9 @@ impl Plugin {
         let declared = if count == 0 {
             &[]
         } else if all.parameters.is_null() {
-            return Err(LoadError(format!("its {count} parameters are null")));
+            return Err(LoadError(format!(
+                "parameter_count is {count}, but parameters is null"
+            )));
         } else {
             // SAFETY: the declaration has this many parameters.
             unsafe { slice::from_raw_parts(all.parameters, count) }
@@ -315,7 +317,9 @@ fn text<'a>(of: &'a Text) -> Result<&'a str, LoadError> {
         return Ok("");
     }
     if of.data.is_null() {
-        return Err(LoadError("a text in it is null".to_owned()));
+        return Err(LoadError(
+            "a text of its declaration has a size, but its data is null".to_owned(),
+        ));
     }
     // SAFETY: the library promises that the text is valid as long as what contains it.
     let bytes: &'a [u8] = unsafe { slice::from_raw_parts(of.data, of.size) };

@@ -174,7 +174,10 @@ fn what_is_no_plug_in_is_refused_in_one_line() {
             "-DNO_SYMBOL",
             "no function sojourn_plugin: not a Sojourn plug-in",
         ),
-        ("-DNO_PARAMETERS", "its 1 parameters are null"),
+        (
+            "-DNO_PARAMETERS",
+            "parameter_count is 1, but parameters is null",
+        ),
         (
             "-DOTHER_ABI",
             "version 2 of the plug-in interface; this Sojourn has version 1",
