@@ -177,7 +177,7 @@ def new_queue(
     if sojourn is not None and not rust:
         raise ArgumentError("sojourn", sojourn, "expected with {rust} only")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
-        rule = "not a name; expected letters, digits and _, such as ramp"
+        rule = "not a name; expected a letter, then letters, digits and _, such as ramp"
         raise ArgumentError("name", name, rule)
     cls = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     if keyword.iskeyword(cls):

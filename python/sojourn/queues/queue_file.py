@@ -22,7 +22,7 @@ from sojourn.queues.python_queue import PythonQueue, registered
 MAX_BYTES = 1_000_000
 _WHOLE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>.*))?")
 _SUFFIX = f"(?:{'|'.join(map(re.escape, LIBRARIES))})"
-_LIBRARY = re.compile(rf"(?P<file>.+?{_SUFFIX})(?P<parameters> .*)?")
+_LIBRARY = re.compile(rf"(?P<file>.+?{_SUFFIX})(?P<cls>:\S*)?(?P<parameters> .*)?")
 # In a queue that has others as leaves.
 _LEAF = re.compile(rf"[^\s()]+(?:\.py(?::[^\s()]*)?|{_SUFFIX})(?![^\s()])")
 _NAME = re.compile(rf"(?:{_core.python_prefix()}|{_core.plugin_prefix()})(\w+):[0-9a-f]+")
@@ -45,6 +45,8 @@ def resolved(text: str, folder: Path | None = None) -> str:
         return _LEAF.sub(lambda found: _name(found[0], folder), text)
     whole = " ".join(text.split())
     if found := _LIBRARY.fullmatch(whole):
+        if found["cls"]:
+            raise _refused(whole, f"a plug-in has one queue; expected {found['file']}")
         return _name(found["file"], folder) + (found["parameters"] or "")
     return _name(whole, folder) if _WHOLE.fullmatch(whole) else text
 

@@ -107,6 +107,7 @@ REFUSED = [
     ("./libramp.so limit 0", "ramp: limit 0 is out of range; expected 1 to 100000000"),
     ("./libramp.so low 1s", "ramp: low 1s must be below high 50ms"),
     ("./absent.so", "cannot read absent.so: No such file or directory"),
+    ("./libramp.so:Ramp", "a plug-in has one queue; expected ./libramp.so"),
     ("./folder.so", "not a regular file; expected a shared library"),
     ("./text.so", "not a shared library: "),
     ("./other.so", "no function sojourn_plugin: not a Sojourn plug-in"),
