@@ -17,6 +17,8 @@ first line also states where the work makes the claim and in which words.
 ``value``       a number
 ``tolerance``   in percent of the value (``3%``) or in the unit of the metric or of the ratio
 ``reason``      where the tolerance comes from, or why the claim is not counted
+``runs``        number of published runs behind the value; empty if the work does not state it
+``use``         ``calibration``: the claim served to find what the work does not state
 ==============  ==================================================================
 """
 
@@ -39,6 +41,8 @@ INTERVALS = ("above", "below", "differs")
 # Relations of claims that are not counted, with the verdict of each.
 UNCOUNTED = {"definitional": "definitional", "not_checkable": "not checkable"}
 RELATIONS = (*COMPARED, *UNCOUNTED)
+# Use and verdict of claims that served to find what the work does not state.
+CALIBRATION = "calibration"
 # Before the relation of a line that states the weaker form of a claim.
 DIRECTION = "direction:"
 _COLUMNS = {
@@ -49,6 +53,8 @@ _COLUMNS = {
     "value": pl.Float64,
     "tolerance": pl.String,
     "reason": pl.String,
+    "runs": pl.Int64,
+    "use": pl.String,
 }
 
 
@@ -78,6 +84,7 @@ class Line:
     reference: Subject | None = None
     value: float | None = None
     tolerance: float | None = None
+    runs: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +96,7 @@ class Claim:
     evidence: str
     statement: str
     lines: Sequence[Line]
+    is_calibration: bool = False
 
     @property
     def uncounted(self) -> str | None:
@@ -138,6 +146,9 @@ def _claim(file: Path, name: str | None, rows: list[dict[str, Any]]) -> Claim:
     for column in ("source", "statement"):
         if not first[column]:
             raise invalid_file(file, f"claim {name}: its first line has no {column}")
+    if first["use"] not in (None, CALIBRATION):
+        given = first["use"]
+        raise invalid_file(file, f'claim {name}: unknown use "{given}"; expected {CALIBRATION}')
     lines = [_line(f"{file}: claim {name}", row) for row in rows]
     if all(line.weaker for line in lines):
         raise invalid_file(file, f"claim {name}: only lines with {DIRECTION}; expected one without")
@@ -149,6 +160,7 @@ def _claim(file: Path, name: str | None, rows: list[dict[str, Any]]) -> Claim:
         evidence=first["evidence"],
         statement=first["statement"],
         lines=lines,
+        is_calibration=first["use"] == CALIBRATION,
     )
 
 
@@ -166,28 +178,44 @@ def _line(place: str, row: dict[str, Any]) -> Line:
         return Line(relation=relation, reason=reason)
     subject = _subject(place, row)
     reference = None if not row["reference"] else _reference(row["reference"], subject)
-    value, weaker = row["value"], stated != relation
-    if relation in INTERVALS:
-        if reference is None:
-            raise invalid_file(place, f"{relation} needs a reference")
-    elif value is None:
-        if reference is None:
-            raise invalid_file(place, f"{relation} needs a value or a reference")
-        value = 1.0
+    value = _value(place, row["value"], relation, reference)
     tolerance = None
     if relation == "equals":
-        tolerance = _tolerance(place, row["tolerance"], value)
+        tolerance = _tolerance(place, row["tolerance"], value or 0.0)
     elif row["tolerance"]:
         raise invalid_file(place, f"tolerance with {relation}; expected it only with equals")
     return Line(
         relation=relation,
-        weaker=weaker,
+        weaker=stated != relation,
         subject=subject,
         reference=reference,
         value=value,
         tolerance=tolerance,
+        runs=_runs(place, row["runs"], relation),
         reason=reason,
     )
+
+
+def _value(
+    place: str, value: float | None, relation: str, reference: Subject | None
+) -> float | None:
+    """Check the value; that of a ratio is 1 unless it is given."""
+    if relation in INTERVALS:
+        if reference is None:
+            raise invalid_file(place, f"{relation} needs a reference")
+        return value
+    if value is None and reference is None:
+        raise invalid_file(place, f"{relation} needs a value or a reference")
+    return 1.0 if value is None else value
+
+
+def _runs(place: str, runs: int | None, relation: str) -> int | None:
+    """Check the number of published runs."""
+    if runs is not None and (runs < 1 or relation != "equals"):
+        raise invalid_file(
+            place, f"{runs} published runs with {relation}; expected 1 or more with equals"
+        )
+    return runs
 
 
 def _subject(place: str, row: dict[str, Any]) -> Subject:

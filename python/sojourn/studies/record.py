@@ -53,6 +53,20 @@ def record(
         "claims": [_claim(one) for one in verdicts],
         "presets": _presets(study, measured),
         "assumptions": _assumptions(study, measured, varied),
+        "measured": _measured(study, measured),
+    }
+
+
+def _measured(study: Study, measured: Measured) -> dict[str, Any]:
+    """Record the estimates that verdicts rest on, with the values of the runs."""
+    return {
+        str(subject): {
+            "n": one.n,
+            **_values(one),
+            "values": [rounded(value) for value in one.values],
+        }
+        for subject in subjects(study)
+        if (one := measured.get(subject, NOTHING)).n
     }
 
 
@@ -84,6 +98,7 @@ def _line(one: Judged) -> dict[str, Any]:
         **_values(one.reference or NOTHING, "reference_"),
         "compared": rounded(one.compared),
         "verdict": one.verdict,
+        "runs_to_decide": one.runs,
     }
 
 
@@ -97,6 +112,7 @@ def _condition(line: Line) -> dict[str, Any]:
         "reference": line.reference and str(line.reference),
         "value": line.value,
         "tolerance": rounded(line.tolerance),
+        "published_runs": line.runs,
     }
 
 
@@ -181,8 +197,8 @@ def _varied(
     }
 
 
-def subjects(study: Study, scenario: str) -> list[Subject]:
-    """List what the claims, with the arms of every preset, compare in a scenario."""
+def subjects(study: Study, scenario: str | None = None) -> list[Subject]:
+    """List what the claims, with the arms of every preset, compare, or compare in a scenario."""
     judged_arms = [
         study.claims,
         *(substituted(study.claims, preset.arms) for preset in study.description.preset),
@@ -192,7 +208,7 @@ def subjects(study: Study, scenario: str) -> list[Subject]:
         for claims in judged_arms
         for claim in claims
         for subject in claim.subjects
-        if subject.scenario == scenario
+        if scenario in (None, subject.scenario)
     )
     return list(dict.fromkeys(found))
 

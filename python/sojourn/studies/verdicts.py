@@ -1,49 +1,63 @@
-"""Verdicts on the claims of a published work.
+"""Verdicts on the claims of a published work, with the uncertainty of both sides.
 
 A claim is *reproduced* if all its conditions hold, *reproduced in direction* if all hold at least
-in their weaker form, *not reproduced* otherwise, *not checkable* if it cannot be measured,
-*definitional* if it is true by construction, and *not run* if a value it needs was not measured.
+in their weaker form, *undecided* if more runs could change its verdict, *not reproduced* otherwise,
+*not checkable* if it cannot be measured, *definitional* if it is true by construction,
+*calibration* if it served to find what the work does not state, and *not run* if a value it needs
+was not measured.
+
+A condition compares an interval in which Student's t has the mean, the ratio of two means or their
+difference with 95 %. Runs with the same seeds are paired.
 
 =========================  ===========================  ==========================================
 condition                  holds if                     holds in its weaker form if
 =========================  ===========================  ==========================================
-``above``, ``below``       the difference is            each run is on this side of the run of the
-                           significant (t test, 5 %)    other arm with the same seed
-``differs``                the difference is
-                           significant
-``equals`` a value         the mean is within the       the arm is on the published side of each
-                           tolerance                    arm whose value differs by more than the
-                                                        tolerances
-``equals`` a ratio         the same                     the ratio is on the same side of 1, if the
-                                                        tolerance does not include 1
-``at_least``, ``at_most``  the mean, or the ratio, is
+``equals`` a value         the interval meets the       it lies within :data:`CLOSE` of the value,
+                           value with its tolerance     or within :data:`FAR` if the arms have the
+                                                        published order
+``equals`` a ratio         the same                     the same, on the published side of 1
+``at_least``, ``at_most``  the interval is on this      it lies within :data:`CLOSE` of the value
+                           side
+``above``, ``below``       the difference has this
+                           sign in the whole interval
+``differs``                the interval of the
+                           difference excludes 0
 =========================  ===========================  ==========================================
 
-Differences below :data:`TIE` are none. With a single run, a condition holds at most in its weaker
-form.
+A condition is undecided if its interval contains the number that separates two verdicts, or if it
+meets a value but is more than :data:`CLOSE` of it wide on a side, or rests on fewer runs than the
+work. A single run has no interval. A value from one published run is compared with the interval in
+which one more run would fall, which may be :data:`FAR` wide. Differences below :data:`TIE` are
+none.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, variance
+from itertools import starmap
+from statistics import variance
 from typing import Self
 
 from sojourn.result import student
-from sojourn.studies.claims import INTERVALS, Claim, Line, Subject
+from sojourn.studies.claims import CALIBRATION, INTERVALS, Claim, Line, Subject
 
 REPRODUCED = "reproduced"
 IN_DIRECTION = "reproduced in direction"
+UNDECIDED = "undecided"
 NOT_REPRODUCED = "not reproduced"
 NOT_CHECKABLE = "not checkable"
 DEFINITIONAL = "definitional"
 NOT_RUN = "not run"
-VERDICTS = (REPRODUCED, IN_DIRECTION, NOT_REPRODUCED, NOT_CHECKABLE, DEFINITIONAL, NOT_RUN)
 # Verdicts of claims that were judged by measurements.
-JUDGED = (REPRODUCED, IN_DIRECTION, NOT_REPRODUCED)
+JUDGED = (REPRODUCED, IN_DIRECTION, UNDECIDED, NOT_REPRODUCED)
+VERDICTS = (*JUDGED, NOT_CHECKABLE, DEFINITIONAL, CALIBRATION, NOT_RUN)
 # Means that differ by less than this share of the larger one count as equal.
 TIE = 0.001
-SIGNIFICANT = 0.05
+# Distances from a published value, in parts of it, that count as close and as far.
+CLOSE, FAR = 0.10, 0.25
+# More runs than this are not proposed.
+_MOST_RUNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +86,17 @@ NOTHING = Estimate(0, None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A condition of a claim and what was measured."""
+    """A condition of a claim and what was measured.
+
+    `runs` is about the number of runs that would decide it; None if it is decided, or if no
+    number of runs would.
+    """
 
     line: Line
     estimate: Estimate
     reference: Estimate | None
     verdict: str
+    runs: int | None = None
 
     @property
     def compared(self) -> float | None:
@@ -138,17 +157,61 @@ def _verdict(claim: Claim, measured: Measured, families: "_Families") -> Verdict
     if claim.uncounted is not None:
         return Verdict(claim, claim.uncounted, [])
     lines = [_judged(line, measured, families) for line in claim.lines]
-    full = [one.verdict for one in lines if not one.line.weaker]
-    weaker = [one.verdict for one in lines if one.line.weaker]
-    if NOT_RUN in full or NOT_RUN in weaker:
+    full = {one.verdict for one in lines if not one.line.weaker}
+    weaker = {one.verdict for one in lines if one.line.weaker}
+    if NOT_RUN in full | weaker:
         verdict = NOT_RUN
-    elif all(one == REPRODUCED for one in full):
-        verdict = REPRODUCED
-    elif weaker:
-        verdict = NOT_REPRODUCED if NOT_REPRODUCED in weaker else IN_DIRECTION
+    elif claim.is_calibration:
+        verdict = CALIBRATION
+    elif weaker and full != {REPRODUCED}:
+        verdict = _worst({IN_DIRECTION, *weaker, *full & {UNDECIDED}})
     else:
-        verdict = NOT_REPRODUCED if NOT_REPRODUCED in full else IN_DIRECTION
+        verdict = _worst(full)
     return Verdict(claim, verdict, lines)
+
+
+def _worst(verdicts: Iterable[str]) -> str:
+    """Return the verdict on a claim, all of whose conditions must hold."""
+    return max(verdicts, key=JUDGED.index)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A number and its 95 % interval."""
+
+    runs: int
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, estimate: Estimate, *, of_one_run: bool) -> Self:
+        """Take the interval of the mean, or that of one more run."""
+        mean = estimate.mean or 0.0
+        if estimate.low is None or estimate.high is None:
+            return cls(estimate.n, mean, -math.inf, math.inf)
+        wider = math.sqrt(estimate.n + 1) if of_one_run else 1.0
+        low, high = (mean + wider * (end - mean) for end in (estimate.low, estimate.high))
+        return cls(estimate.n, mean, low, high)
+
+    def within(self, low: float, high: float) -> bool | None:
+        """Whether the number is in a range; None if it cannot be told."""
+        if low <= self.low and self.high <= high:
+            return True
+        return False if self.high < low or self.low > high else None
+
+    def runs_to_tell(self, limits: Iterable[float]) -> int | None:
+        """Estimate the number of runs with which the interval contains none of the limits."""
+        inside = [abs(self.mean - limit) for limit in limits if self.low <= limit <= self.high]
+        return self.runs_for(min(inside)) if inside else None
+
+    def runs_for(self, half: float) -> int | None:
+        """Estimate the number of runs with which the interval is this wide on each side."""
+        now = max(self.high - self.mean, self.mean - self.low)
+        if half <= 0.0 or not math.isfinite(now):
+            return None
+        runs = math.ceil(self.runs * (now / half) ** 2)
+        return max(runs, self.runs + 1) if runs <= _MOST_RUNS else None
 
 
 def _judged(line: Line, measured: Measured, families: "_Families") -> Judged:
@@ -159,43 +222,142 @@ def _judged(line: Line, measured: Measured, families: "_Families") -> Judged:
     if own.mean is None or (other is not None and other.mean is None):
         return Judged(line, own, other, NOT_RUN)
     if line.relation in INTERVALS:
-        return Judged(line, own, other, _beside(line, own, other or NOTHING))
-    value = line.value or 0.0
-    compared = own.mean if other is None else _ratio(own, other)
+        return Judged(line, own, other, *_beside(line, own, other or NOTHING))
+    compared = (
+        _Compared.of(own, of_one_run=line.runs == 1)
+        if other is None
+        else _quotient(own, other, paired=_share_seeds(line))
+    )
     if compared is None:
-        holds, near = False, False
-    elif line.relation == "equals":
-        holds = abs(compared - value) <= (line.tolerance or 0.0)
-        near = _same_side(compared, line) if other else families.ranked(line, measured)
-    else:
-        holds = compared >= value if line.relation == "at_least" else compared <= value
-        near = False
-    if min(one.n for one in (own, other) if one is not None) == 1:
-        holds, near = False, holds or near
-    return Judged(line, own, other, _worded(holds=holds, near=near))
+        return Judged(line, own, other, NOT_REPRODUCED)
+    if line.relation == "equals":
+        order = None if other else families.ordered(line, measured)
+        return Judged(line, own, other, *_equals(line, compared, order=order))
+    return Judged(line, own, other, *_bounded(line, compared))
 
 
-def _beside(line: Line, own: Estimate, other: Estimate) -> str:
+def _equals(line: Line, compared: _Compared, *, order: bool | None) -> tuple[str, int | None]:
+    """Judge a value; `order` says whether the arms have the published order, if that is known."""
+    value, tolerance = line.value or 0.0, line.tolerance or 0.0
+    if compared.within(value - tolerance, value + tolerance) is not False:
+        allowed = max((FAR if line.runs == 1 else CLOSE) * abs(value), tolerance)
+        half = max(compared.high - compared.mean, compared.mean - compared.low)
+        if compared.runs < (line.runs or 1):
+            return UNDECIDED, line.runs
+        if half <= allowed:
+            return REPRODUCED, None
+        return UNDECIDED, compared.runs_for(allowed) if line.runs != 1 else None
+    if line.reference is not None:
+        order = _side(line) is not None
+    answers = {
+        _in_direction(line, compared, FAR if kept else CLOSE)
+        for kept in ((True, False) if order is None else (order,))
+    }
+    if len(answers) == 1 and None not in answers:
+        return (IN_DIRECTION if answers.pop() else NOT_REPRODUCED), None
+    limits = [value + sign * part * abs(value) for sign in (-1, 1) for part in (CLOSE, FAR)]
+    return UNDECIDED, compared.runs_to_tell([*limits, 1.0])
+
+
+def _in_direction(line: Line, compared: _Compared, part: float) -> bool | None:
+    """Whether a number is within a part of the value; a ratio also on its side of 1."""
+    value = line.value or 0.0
+    low, high = value - part * abs(value), value + part * abs(value)
+    if line.reference is not None and (side := _side(line)) is not None:
+        low, high = (max(low, 1.0), high) if side > 0 else (low, min(high, 1.0))
+    return compared.within(low, high)
+
+
+def _side(line: Line) -> int | None:
+    """Return on which side of 1 a published ratio is: 1 above, -1 below, None if unknown."""
+    value, tolerance = line.value or 0.0, line.tolerance or 0.0
+    if value - tolerance > 1.0:
+        return 1
+    return -1 if value + tolerance < 1.0 else None
+
+
+def _bounded(line: Line, compared: _Compared) -> tuple[str, int | None]:
+    """Judge a least or a greatest value."""
+    value = line.value or 0.0
+    ends = [value + sign * abs(value) for sign in (-TIE, TIE, -CLOSE, CLOSE)]
+    below, above, far_below, far_above = ends
+    is_least = line.relation == "at_least"
+    holds = compared.within(*((below, math.inf) if is_least else (-math.inf, above)))
+    near = compared.within(*((far_below, math.inf) if is_least else (-math.inf, far_above)))
+    if holds:
+        return REPRODUCED, None
+    if holds is False and near is not None:
+        return (IN_DIRECTION if near else NOT_REPRODUCED), None
+    limits = (below, far_below) if is_least else (above, far_above)
+    return UNDECIDED, compared.runs_to_tell(limits)
+
+
+def _beside(line: Line, own: Estimate, other: Estimate) -> tuple[str, int | None]:
     """Judge a difference between two estimates."""
-    if line.relation == "differs":
-        either = {_beside(replace(line, relation=one), own, other) for one in ("above", "below")}
-        return _worded(holds=REPRODUCED in either, near=False)
-    upper, lower = (own, other) if line.relation == "above" else (other, own)
-    if not _exceeds(upper.mean, lower.mean):
-        return NOT_REPRODUCED
-    single = min(own.n, other.n) == 1
-    if not (own.values and other.values):
-        between = None not in (upper.low, lower.high)
-        holds = between and _exceeds(upper.low, lower.high)
-        return _worded(holds=holds, near=single or not between)
-    if own.n == other.n and _share_seeds(line):
-        pairs = list(zip(upper.values, lower.values, strict=True))
-        near = all(_exceeds(*pair) for pair in pairs)
-        p = 1.0 if single else student.p_value([one - two for one, two in pairs])
-    else:
-        near = _exceeds(min(upper.values), max(lower.values))
-        p = 1.0 if single else _welch(upper.values, lower.values)
-    return _worded(holds=p < SIGNIFICANT, near=near)
+    compared = _difference(own, other, paired=_share_seeds(line))
+    none = TIE * max(abs(own.mean or 0.0), abs(other.mean or 0.0))
+    if compared.within(-none, none):
+        return NOT_REPRODUCED, None
+    if compared.low <= 0.0 <= compared.high or abs(compared.mean) <= none:
+        return UNDECIDED, compared.runs_to_tell([0.0])
+    is_above = compared.mean > 0.0
+    holds = line.relation == "differs" or is_above == (line.relation == "above")
+    return (REPRODUCED if holds else NOT_REPRODUCED), None
+
+
+def _difference(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
+    """Subtract two means."""
+    mean = (own.mean or 0.0) - (other.mean or 0.0)
+    ends = [own.low, own.high, other.low, other.high]
+    if own.values and other.values:
+        half = _half(own.values, other.values, paired=paired)
+        return _Compared(min(own.n, other.n), mean, mean - half, mean + half)
+    if None in ends:
+        return _Compared(min(own.n, other.n), mean, -math.inf, math.inf)
+    # Intervals of medians are not symmetric, and have no pairs.
+    low, high, other_low, other_high = (end or 0.0 for end in ends)
+    return _Compared(min(own.n, other.n), mean, low - other_high, high - other_low)
+
+
+def _quotient(own: Estimate, other: Estimate, *, paired: bool) -> _Compared | None:
+    """Divide two means; None if the divisor is 0.
+
+    The interval is that of ``own - ratio * other``, in parts of `other` (the delta method).
+    """
+    ratio = _ratio(own, other)
+    if ratio is None:
+        return None
+    scaled = _scaled(other, ratio)
+    between = _difference(own, scaled, paired=paired)
+    size = abs(other.mean or 0.0)
+    low, high = (ratio + end / size for end in (between.low, between.high))
+    return _Compared(between.runs, ratio, low, high)
+
+
+def _scaled(estimate: Estimate, by: float) -> Estimate:
+    ends = [None if end is None else end * by for end in (estimate.low, estimate.high)]
+    low, high = ends if by >= 0.0 else reversed(ends)
+    values = tuple(by * value for value in estimate.values)
+    return Estimate(estimate.n, (estimate.mean or 0.0) * by, low, high, values)
+
+
+def _half(one: Sequence[float], two: Sequence[float], *, paired: bool) -> float:
+    """Compute half the width of the 95 % interval of a difference of means.
+
+    Without pairs it is Welch's, with the degrees of freedom rounded down.
+    """
+    if min(len(one), len(two)) == 1:
+        return math.inf
+    if paired and len(one) == len(two):
+        differences = list(starmap(float.__sub__, zip(one, two, strict=True)))
+        mean, low, _ = student.mean_and_interval(differences)
+        return mean - low
+    parts = [variance(values) / len(values) for values in (one, two)]
+    if not sum(parts):
+        return 0.0
+    squares = (part**2 / (len(values) - 1) for part, values in zip(parts, (one, two), strict=True))
+    degrees = int(sum(parts) ** 2 / sum(squares))
+    return student.quantile(degrees) * math.sqrt(sum(parts))
 
 
 def _share_seeds(line: Line) -> bool:
@@ -204,41 +366,14 @@ def _share_seeds(line: Line) -> bool:
     return one is not None and two is not None and one.scenario == two.scenario
 
 
-def _exceeds(one: float | None, two: float | None) -> bool:
-    """Whether a value exceeds another by more than a tie."""
-    return one is not None and two is not None and one - two > TIE * max(abs(one), abs(two))
-
-
-def _welch(one: Sequence[float], two: Sequence[float]) -> float:
-    """Compute the two-sided p value of Welch's t test, with the degrees of freedom rounded down."""
-    parts = [variance(values) / len(values) for values in (one, two)]
-    difference = fmean(one) - fmean(two)
-    if not sum(parts):
-        return 0.0 if difference else 1.0
-    squares = (part**2 / (len(values) - 1) for part, values in zip(parts, (one, two), strict=True))
-    degrees = int(sum(parts) ** 2 / sum(squares))
-    return student.two_sided(difference / sum(parts) ** 0.5, degrees)
-
-
 def _ratio(own: Estimate, other: Estimate) -> float | None:
     if own.mean is None or not other.mean:
         return None
     return own.mean / other.mean
 
 
-def _same_side(ratio: float, line: Line) -> bool:
-    value, tolerance = line.value or 0.0, line.tolerance or 0.0
-    if value > 1.0:
-        return value - tolerance > 1.0 and _exceeds(ratio, 1.0)
-    return value + tolerance < 1.0 and _exceeds(1.0, ratio)
-
-
-def _worded(*, holds: bool, near: bool) -> str:
-    return REPRODUCED if holds else IN_DIRECTION if near else NOT_REPRODUCED
-
-
 class _Families:
-    """The published values of one metric in one scenario, to compare ranks of arms."""
+    """The published values of one metric in one scenario, to compare the order of arms."""
 
     def __init__(self, claims: Sequence[Claim]) -> None:
         self._published: dict[tuple[str, str | None, str], dict[str, tuple[float, float]]] = {}
@@ -248,26 +383,33 @@ class _Families:
             family = self._published.setdefault(_family(line.subject), {})
             family[line.subject.arm] = (line.value or 0.0, line.tolerance or 0.0)
 
-    def ranked(self, line: Line, measured: Measured) -> bool:
+    def ordered(self, line: Line, measured: Measured) -> bool | None:
         """Whether an arm is on the published side of all arms with distinguishable values.
 
-        An arm that was not measured may be on either side.
+        None if intervals cannot tell. An arm without such others has no order to keep.
         """
         subject = line.subject
         if subject is None or line.weaker:
             return False
         family = self._published[_family(subject)]
         value, tolerance = family[subject.arm]
-        mean = measured[subject].mean
-        pairs = 0
-        for arm, (other, width) in family.items():
-            found = measured.get(replace(subject, arm=arm), NOTHING).mean
-            if abs(other - value) <= tolerance + width:
-                continue
-            pairs += 1
-            if not (_exceeds(found, mean) if other > value else _exceeds(mean, found)):
-                return False
-        return pairs > 0
+        found = {
+            _has_sign(measured[subject], measured.get(replace(subject, arm=arm), NOTHING), sign)
+            for arm, (other, width) in family.items()
+            for sign in [1.0 if other > value else -1.0]
+            if abs(other - value) > tolerance + width
+        }
+        if False in found or not found:
+            return False
+        return None if None in found else True
+
+
+def _has_sign(one: Estimate, two: Estimate, sign: float) -> bool | None:
+    """Whether the difference of two arms of a scenario has this sign; None if unknown."""
+    if one.mean is None or two.mean is None:
+        return None
+    between = _difference(two, one, paired=True)
+    return None if between.low <= 0.0 <= between.high else between.mean * sign > 0.0
 
 
 def _family(subject: Subject) -> tuple[str, str | None, str]:

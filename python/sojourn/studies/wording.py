@@ -8,13 +8,12 @@ from typing import Any
 from sojourn.result.formatting import counted as counted_runs
 from sojourn.studies.claims import INTERVALS
 from sojourn.studies.verdicts import (
-    DEFINITIONAL,
     IN_DIRECTION,
     JUDGED,
-    NOT_CHECKABLE,
     NOT_REPRODUCED,
-    NOT_RUN,
     REPRODUCED,
+    UNDECIDED,
+    VERDICTS,
 )
 
 # Significant digits of measured values.
@@ -110,10 +109,20 @@ def found(line: Mapping[str, Any]) -> str:
 
 
 def measured(line: Mapping[str, Any]) -> str:
-    """Write what was measured for a condition; say if it has no intervals to compare."""
-    single = line["n"] == 1 and line["reference_mean"] is not None
-    missing = " (one run: no interval)" if single and line["relation"] in INTERVALS else ""
-    return f"{found(line)}{missing}"
+    """Write what was measured for a condition, and what would decide it.
+
+    Examples
+    --------
+    >>> line = {"relation": "equals", "reference": None, "value": 3.0, "mean": 3.0, "low": 2.0,
+    ...         "high": 4.0, "n": 3, "verdict": "undecided", "runs_to_decide": 40}
+    >>> measured(line), measured({**line, "n": 1, "low": None, "runs_to_decide": None})
+    ('3 ±1 (undecided: about 40 runs would decide)', '3 (undecided: one run has no interval)')
+    """
+    if line["verdict"] != UNDECIDED:
+        return found(line)
+    runs = line.get("runs_to_decide")
+    reason = f": about {runs} runs would decide" if runs else ""
+    return f"{found(line)} (undecided{': one run has no interval' if line['n'] == 1 else reason})"
 
 
 def _interval(line: Mapping[str, Any], side: str) -> str:
@@ -146,15 +155,17 @@ def counted(totals: Mapping[str, int]) -> str:
     ...          "not checkable": 2, "definitional": 0, "not run": 0})
     '3 of 5 claims reproduced, 1 in direction, 1 not reproduced; 2 not checkable'
     """
-    judged = sum(totals[verdict] for verdict in JUDGED)
+    judged = sum(totals.get(verdict, 0) for verdict in JUDGED)
+    undecided = totals.get(UNDECIDED, 0)
     text = (
         f"{totals[REPRODUCED]} of {judged} claims reproduced, {totals[IN_DIRECTION]} in direction, "
-        f"{totals[NOT_REPRODUCED]} not reproduced"
+        + (f"{undecided} undecided, " if undecided else "")
+        + f"{totals[NOT_REPRODUCED]} not reproduced"
     )
     others = [
         f"{totals[verdict]} {verdict}"
-        for verdict in (NOT_CHECKABLE, DEFINITIONAL, NOT_RUN)
-        if totals[verdict]
+        for verdict in VERDICTS
+        if verdict not in JUDGED and totals.get(verdict)
     ]
     return f"{text}; {', '.join(others)}" if others else text
 
@@ -270,11 +281,11 @@ def of_single_runs(record: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> of_single_runs({"replications": {"rrul": 1}})
-    'One run gives no interval: its conditions hold at most in their weaker form.'
+    'One run gives no interval: its conditions are undecided.'
     """
     if 1 not in record["replications"].values():
         return ""
-    return "One run gives no interval: its conditions hold at most in their weaker form."
+    return "One run gives no interval: its conditions are undecided."
 
 
 def problem(one: Mapping[str, Any]) -> str:

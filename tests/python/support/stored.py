@@ -22,7 +22,7 @@ arms = [{{ name = "fifo" }}, {{ name = "codel", set = {{ "links.up.qdisc" = "cod
 # The columns of claims, and a description of a study without anything that is optional.
 COLUMNS = (
     "id,source,evidence,statement,scenario,arm,group,metric,relation,reference,value,tolerance,"
-    "reason"
+    "reason,runs,use"
 )
 DESCRIPTION = 'title = "Small"\ncitation = { key = "me2026", type = "misc", year = 2026 }\n'
 
