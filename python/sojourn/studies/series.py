@@ -3,9 +3,9 @@
 Series are ``ping_ms``, at the time of the request; ``ping_avg_ms``, the average of all pings at the
 time of the reply, as in flent; ``goodput_mbit_per_s``, ``srtt_ms``, ``cwnd_packets``, and for each
 link ``sojourn_<link>_ms``, ``backlog_<link>_packets`` and ``throughput_<link>_mbit_per_s``.
-Statistics over the samples of a run: ``mean``, ``min``, ``max`` and percentiles such as ``p95``.
-``peak`` and ``peak_s``: value and time of the maximum of the mean over the runs, by bins of the
-sample interval.
+Statistics over the samples of a run: ``mean``, ``min``, ``max``, ``max_s``, the time of the largest
+sample, and percentiles such as ``p95``. ``peak`` and ``peak_s``: value and time of the maximum of
+the mean over the runs, by bins of the sample interval.
 """
 
 import re
@@ -15,13 +15,13 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.plot import curves
-from sojourn.result import Result, metrics
+from sojourn.result import Result, metrics, student
 from sojourn.result.metrics import HAS_CONNECTION, KEYS
 from sojourn.studies.claims import Subject
 from sojourn.studies.verdicts import Estimate
 
 _PATTERN = re.compile(
-    r"(?P<series>.+)_(?P<statistic>mean|min|max|peak|peak_s|p\d{1,2})"
+    r"(?P<series>.+)_(?P<statistic>mean|min|max|max_s|peak|peak_s|p\d{1,2})"
     r"\[(?P<begin>[\d.]+),(?P<end>[\d.]+)\]"
 )
 _OF_FLOWS = ("srtt_ms", "cwnd_packets")
@@ -68,10 +68,17 @@ def estimate(result: Result, window: Window, subject: Subject) -> Estimate:
     if window.statistic.startswith("peak"):
         return _peak(rows, result, at=window.statistic == "peak_s")
     value = pl.col("value")
+    named = {
+        "mean": value.mean(),
+        "min": value.min(),
+        "max": value.max(),
+        # In the middle of the interval of the sample.
+        "max_s": pl.col("t_s").get(value.arg_max()) - sample_s(result) / 2,
+    }
     statistic = (
         value.quantile(int(window.statistic[1:]) / 100, "linear")
         if window.statistic[0] == "p"
-        else {"mean": value.mean(), "min": value.min(), "max": value.max()}[window.statistic]
+        else named[window.statistic]
     )
     runs = rows.group_by("replication", maintain_order=True).agg(statistic.alias("value"))
     values = runs["value"].drop_nulls().to_list()
@@ -79,12 +86,27 @@ def estimate(result: Result, window: Window, subject: Subject) -> Estimate:
 
 
 def _peak(rows: pl.DataFrame, result: Result, *, at: bool) -> Estimate:
-    means = averaged(rows, sample_s(result))
-    if means.is_empty():
+    """Find the maximum of the mean over runs, with the interval of the jackknife."""
+    width_s = sample_s(result)
+    if (top := _largest(rows, width_s, at=at)) is None:
         return Estimate(0, None, None, None)
-    top = means.row(int(means["value"].arg_max() or 0), named=True)
-    # The mean over runs is a single curve, so there is no interval.
-    return Estimate(rows["replication"].n_unique(), top["t_s" if at else "value"], None, None)
+    runs = rows["replication"].unique(maintain_order=True).to_list()
+    if len(runs) == 1:
+        return Estimate(1, top, None, None)
+    without = [
+        _largest(rows.filter(pl.col("replication") != run), width_s, at=at) or 0.0 for run in runs
+    ]
+    _, low, high = student.mean_and_interval([(len(runs) - 1) * one for one in without])
+    half = (high - low) / 2
+    return Estimate(len(runs), top, top - half, top + half)
+
+
+def _largest(rows: pl.DataFrame, width_s: float, *, at: bool) -> float | None:
+    """Find the value or the time of the largest mean over runs."""
+    means = averaged(rows, width_s)
+    if means.is_empty():
+        return None
+    return float(means["t_s" if at else "value"][int(means["value"].arg_max() or 0)])
 
 
 def sample_s(result: Result) -> float:

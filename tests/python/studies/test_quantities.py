@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sojourn as sj
+from sojourn.result import student
 from sojourn.studies import series
 from sojourn.studies.claims import Subject
 from sojourn.studies.quantities import Quantities
@@ -255,10 +256,28 @@ def test_a_peak_is_that_of_the_mean_over_the_runs(
     number, value = max(((n, mean(values)) for n, values in at.items()), key=lambda one: one[1])
     subject = Subject("two", "codel", None, "backlog_down_packets_peak[5,9]")
     found = quantities.estimate(subject)
-    assert (found.n, found.mean, found.low) == (3, pytest.approx(value), None)
+    assert (found.n, found.mean) == (3, pytest.approx(value))
+    # The jackknife: two thirds of the squared deviations of the peaks without one run each.
+    without = [
+        max(mean(values[:run] + values[run + 1 :]) for values in at.values()) for run in RUNS
+    ]
+    error = math.sqrt(2 / 3 * sum((one - statistics.fmean(without)) ** 2 for one in without))
+    assert found.high is not None
+    assert found.high - value == pytest.approx(student.quantile(2) * error)
     # The middle of the sample interval that ends there.
     time = quantities.estimate(Subject("two", "codel", None, "backlog_down_packets_peak_s[5,9]"))
     assert time.mean == pytest.approx(number * 0.2 - 0.1)
+
+
+def test_the_time_of_the_largest_sample_is_that_of_each_run(
+    result: sj.Result, quantities: Quantities
+) -> None:
+    def of(run: int) -> float:
+        found = samples(result, "link_series", run, link="down")
+        return max(found, key=lambda row: row["backlog_packets"])["t_s"] - 0.1
+
+    found = quantities.estimate(Subject("two", "codel", None, "backlog_down_packets_max_s[5,9]"))
+    assert found.values == pytest.approx([of(run) for run in RUNS])
 
 
 def test_samples_at_the_ends_of_intervals_have_an_interval_each(result: sj.Result) -> None:
