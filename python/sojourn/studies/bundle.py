@@ -26,6 +26,7 @@ from sojourn.result import Result, derived_files
 SUMS = "SHA256SUMS"
 ENVIRONMENT = "environment.json"
 REPEAT = "repeat.sh"
+DOCKERFILE = "Dockerfile"
 README = "README.txt"
 # Directories of the archive: scenarios in canonical form, and the files of the output directory.
 SCENARIOS = "scenarios"
@@ -64,10 +65,12 @@ _ABOUT = f"""\
 {ENVIRONMENT}  software and machine that wrote this archive; manifest.json of each result
                   names the build that produced it
 {REPEAT}         the commands that repeat the results
+{DOCKERFILE}        an image with the same versions that repeats them
 {SUMS}        SHA-256 of every other file
 
 Check the files:      sha256sum --check {SUMS}
 Repeat the results:   sh {REPEAT}
+In a container:       docker build --tag study . && docker run --rm study
 View a result:        sojourn report {OUTPUT}/DIR, for a directory with manifest.json
 
 {REPEAT} writes to the directory {REPEATED}, compares each Parquet table with that in {OUTPUT}, and
@@ -122,6 +125,7 @@ def bundle(
         README: f"{name}: results of Sojourn {_core.version()}\n\n{_ABOUT}".encode(),
         ENVIRONMENT: _json(_environment(scenarios)),
         REPEAT: _script(scenarios, command).encode(),
+        DOCKERFILE: _recipe(scenarios).encode(),
     }
     digests = {entry: _digest(content) for entry, content in sorted(entries.items())}
     sums = "".join(f"{digest}  {entry}\n" for entry, digest in digests.items())
@@ -278,6 +282,25 @@ def _script(scenarios: list[_Scenario], command: str | None) -> str:
         each = [line if line.startswith("#") else f"# {line}" for line in each]
         excluded = ""
     return "\n".join([*lines, *each]) + "\n" + _COMPARE.replace("EXCLUDED", excluded)
+
+
+def _recipe(scenarios: list[_Scenario]) -> str:
+    """Write the recipe of an image with the version that produced the results."""
+    builds = list(dict.fromkeys(_core.printable(str(one.facts["sojourn"])) for one in scenarios))
+    version = builds[0].partition(" ")[0]
+    pinned = [f"{name}=={found}" for name, found in _dependencies().items()]
+    major, minor, _ = platform.python_version_tuple()
+    return (
+        f"# Sojourn {'; '.join(builds)} produced the results. Of a build that is not published:\n"
+        "#   docker build --build-arg SOJOURN=FILE.whl, with the wheel in this directory\n"
+        f"FROM python:{major}.{minor}-slim\n"
+        f'ARG SOJOURN="sojourn=={version}"\n'
+        "WORKDIR /study\n"
+        "COPY . .\n"
+        f"RUN sha256sum --check --quiet {SUMS}\n"
+        f'RUN {shlex.join(["pip", "install", "--no-cache-dir", *pinned])} "$SOJOURN"\n'
+        f'CMD ["sh", "{REPEAT}"]\n'
+    )
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import sojourn as sj
@@ -22,7 +23,7 @@ from support.saved import names
 from support.shell import Command, shell
 
 KINDS = ["zip", "tar.gz", "tgz"]
-ADDED = {"README.txt", "SHA256SUMS", "environment.json", "repeat.sh"}
+ADDED = {"Dockerfile", "README.txt", "SHA256SUMS", "environment.json", "repeat.sh"}
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +132,19 @@ def test_the_environment_names_versions_and_results_but_no_user(
     assert (one["finished_runs"], one["total_runs"]) == (6, 6)
     assert os.uname().nodename not in text
     assert str(tmp_path) not in text
+
+
+def test_the_recipe_of_the_image_has_the_version_of_the_results(
+    study: Path, result: sj.Result, tmp_path: Path
+) -> None:
+    archive = tmp_path / "a.zip"
+    bundle(study, archive)
+    recipe = (extracted(archive, tmp_path / "out") / "Dockerfile").read_text(encoding="utf-8")
+    assert f"# Sojourn {result.build} produced the results." in recipe
+    assert f'ARG SOJOURN="sojourn=={result.build.partition(" ")[0]}"\n' in recipe
+    assert f"polars=={pl.__version__}" in recipe
+    assert recipe.splitlines()[-2].endswith('"$SOJOURN"')
+    assert recipe.splitlines()[-1] == 'CMD ["sh", "repeat.sh"]'
 
 
 def test_the_script_repeats_the_results(tmp_path: Path) -> None:
