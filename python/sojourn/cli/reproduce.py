@@ -4,6 +4,7 @@ import contextlib
 import difflib
 import json
 import os
+import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,15 +29,16 @@ from sojourn.cli import continued, process
 from sojourn.cli.options import Everything, Strict
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
-from sojourn.cli.progress import progress_bar, work_of
+from sojourn.cli.progress import Work, progress_bar, work_of
 from sojourn.cli.session import judged
 from sojourn.presentation.model import Table, text_table
 from sojourn.presentation.terminal import print_note, print_table
 from sojourn.report.answer import FEWEST
 from sojourn.result import Result, budget, derived_files, storage
+from sojourn.result.formatting import counted
 from sojourn.scenario import Scenario
 from sojourn.studies import bundle as bundles
-from sojourn.studies import outputs, record, runtime, wording
+from sojourn.studies import calibration, outputs, record, runtime, template, wording
 from sojourn.studies import study as studies
 from sojourn.studies.claims import Subject
 from sojourn.studies.quantities import Quantities
@@ -105,6 +107,23 @@ def reproduce(
             rare=True,
         ),
     ] = None,
+    calibrate: Annotated[
+        bool,
+        Argument(
+            help="Search what the work does not state, on the baselines that study.toml names.",
+            heading=SCENARIO,
+            rare=True,
+        ),
+    ] = False,
+    new: Annotated[
+        str | None,
+        Argument(
+            help="Write a study to start from into a new directory of this name, in --papers.",
+            metavar="NAME",
+            heading=SCENARIO,
+            rare=True,
+        ),
+    ] = None,
     replications: Replications = None,
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
@@ -133,14 +152,18 @@ def reproduce(
     strict: Strict = False,
 ) -> int:
     """Reproduce a published work and judge its claims."""
+    if new is not None:
+        return _new(new, papers or Path())
     folder = studies.studies_folder(papers)
+    if calibrate and study in (None, EVERY):
+        message = "--calibrate requires a single study"
+        raise _core.ScenarioError(message)
     if study is None:
         _list(folder)
         return 0
     names = _names(study, folder, figure)
     options = Options(jobs=jobs, max_memory=max_memory, force=force, fresh=fresh)
     root = out or Path(RESULTS)
-    records, codes = [], []
     output = root if out or study == EVERY else root / study
     request = outputs.Request(
         study=study,
@@ -149,6 +172,8 @@ def reproduce(
         replications=replications,
         papers=papers,
     )
+    if calibrate:
+        return _calibrate(_study(study, folder), request, output, options, shown=not json)
     works = [
         _Reproduction(
             _study(name, folder),
@@ -163,10 +188,7 @@ def reproduce(
     if bundle is not None:
         bundles.check(output, bundle, force=force)
     try:
-        for work in works:
-            code, verdicts = work.run(strict=strict, quiet=json, everything=everything)
-            records.append(verdicts)
-            codes.append(code)
+        found = [work.run(strict=strict, quiet=json, everything=everything) for work in works]
     except InterruptedStudyError:
         return process.exit_code()
     if bundle is not None:
@@ -175,11 +197,51 @@ def reproduce(
         command = request.command if papers is None else None
         bundles.bundle(output, bundle, only=written, command=command, force=force)
         say(f"wrote bundle to {bundle}")
-    if json:
+    _print([verdicts for _, verdicts in found], study, as_json=json)
+    return max(code for code, _ in found)
+
+
+def _print(records: Sequence[Mapping[str, Any]], study: str, *, as_json: bool) -> None:
+    """Print verdicts as JSON, or the totals of several studies."""
+    if as_json:
         print(_as_json(records if study == EVERY else records[0]))
     elif study == EVERY:
         _show_totals(records)
-    return max(codes)
+
+
+def _new(name: str, folder: Path) -> int:
+    """Write a study to start from, and print what to do with it."""
+    place = template.write(name, folder)
+    say(f"wrote {place}")
+    print(f"Next: sojourn reproduce {name} --papers {shlex.quote(str(folder))}")
+    return 0
+
+
+def _calibrate(
+    study: Study, request: outputs.Request, out: Path, options: Options, *, shown: bool
+) -> int:
+    """Run the searches of a study, and print the nearest combinations."""
+    searches = calibration.prepared(study, request.scale, request.replications)
+    outputs.check(out, study.name, [], force=options.force)
+    found = {}
+    for search in searches:
+        say(
+            f"{study.name}, calibration {search.name} ({request.scale}): "
+            f"{counted(len(search.points), 'combination')}, {counted(search.runs, 'run')}"
+        )
+        with progress_bar(Work(runs=search.runs), search.name) as progress:
+            found[search.name] = calibration.searched(search, jobs=options.jobs, progress=progress)
+        if shown:
+            head, rows = calibration.rows(found[search.name])
+            print_table(
+                head, rows, title=f"{search.name}: nearest to the published values", words=1
+            )
+    document = {"study": study.name, "scale": request.scale, "searches": found}
+    outputs.write_file(out / calibration.FILE, outputs.as_json(document).encode())
+    if not shown:
+        print(_as_json(document))
+    say(f"wrote the search to {out / calibration.FILE}; put the values into the scenarios")
+    return 0
 
 
 class _Reproduction:

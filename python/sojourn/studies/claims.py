@@ -45,7 +45,7 @@ RELATIONS = (*COMPARED, *UNCOUNTED)
 CALIBRATION = "calibration"
 # Before the relation of a line that states the weaker form of a claim.
 DIRECTION = "direction:"
-_COLUMNS = {
+COLUMNS = {
     **dict.fromkeys(
         ("id", "source", "evidence", "statement", "scenario", "arm", "group", "metric"), pl.String
     ),
@@ -116,11 +116,11 @@ class Claim:
 def load(file: Path) -> list[Claim]:
     """Read claims."""
     try:
-        table = pl.read_csv(file, schema=_COLUMNS, comment_prefix="#")
+        table = pl.read_csv(file, schema=COLUMNS, comment_prefix="#")
     except (OSError, pl.exceptions.PolarsError) as error:
         first = str(error).partition("\n")[0]
         raise invalid_file(
-            file, f"cannot read claims: {first}; expected the columns {', '.join(_COLUMNS)}"
+            file, f"cannot read claims: {first}; expected the columns {', '.join(COLUMNS)}"
         ) from None
     rows = [
         {key: value.strip() if isinstance(value, str) else value for key, value in row.items()}

@@ -144,6 +144,24 @@ class Assumption(Plan):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Calibration(Plan):
+    """A search of what the work does not state, on baselines: `sojourn reproduce --calibrate`."""
+
+    claims: Annotated[
+        Sequence[str],
+        Key(help="The claims from which the distance is kept small; `use` is calibration."),
+    ]
+    space: Annotated[
+        Mapping[str, Sequence[Any]],
+        Key(help="The values per path; paths with commas change together, as in sweeps."),
+    ]
+    set: Annotated[
+        Changes, Key(help="What every run of the search changes, such as `duration`.")
+    ] = field(default_factory=dict)
+    replications: Annotated[int, Key(help="Number of runs per arm.", least=1)] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuickScenario(Plan):
     """What a quick run changes in a scenario."""
 
@@ -175,6 +193,9 @@ class Description(Plan):
     assumption: Annotated[
         Sequence[Assumption], Key(help="Parameters that the work does not state.")
     ] = ()
+    calibration: Annotated[
+        Mapping[str, Calibration], Key(help="Searches of what the work does not state, by name.")
+    ] = field(default_factory=dict)
 
     def scenarios_of(self, panel: Panel) -> list[str]:
         """List the scenarios that a panel shows."""

@@ -19,7 +19,7 @@ from sojourn.presentation.markdown import table
 from sojourn.presentation.model import Text, text_table
 from sojourn.result import Result, derived_files
 from sojourn.result.validity import Severity
-from sojourn.studies import record, runtime, wording
+from sojourn.studies import calibration, record, runtime, wording
 from sojourn.studies.study import Scale
 from sojourn.studies.verdicts import NOT_RUN
 
@@ -379,6 +379,7 @@ _WRITTEN: dict[str, Callable[[bytes], bool]] = {
     MARKDOWN: _marked(TABLE_HEAD.encode()),
     LATEX: _marked(derived_files.TABLE.mark),
     runtime.FILE: _json(_is_times),
+    calibration.FILE: _json(calibration.is_record),
 }
 # What pages and figures contain: Sojourn is in the metadata of figures.
 _DRAWN: dict[str, Callable[[bytes], bool]] = {

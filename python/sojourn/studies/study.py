@@ -136,7 +136,7 @@ class Study:
                             f'figure needs a scenario "{base}"',
                         )
                     needed = {one.arm for one in subjects if one.scenario == base}
-                    scenario = _restricted(scenarios[base], assumption.arms or needed)
+                    scenario = restricted(scenarios[base], assumption.arms or needed)
                     if assumption.replications is not None:
                         scenario = scenario.replace(replications=assumption.replications)
                     yield Varied(
@@ -180,7 +180,7 @@ def title(folder: Path) -> str:
         return ""
 
 
-def _restricted(scenario: Scenario, arms: Sequence[str] | set[str]) -> Scenario:
+def restricted(scenario: Scenario, arms: Sequence[str] | set[str]) -> Scenario:
     """Keep some arms of a scenario."""
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name in arms])
 
