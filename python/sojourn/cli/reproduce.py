@@ -544,7 +544,11 @@ def _show(verdicts: Mapping[str, Any], *, everything: bool) -> None:
         print_note(f"With {preset['label']}: {wording.counted(preset['totals'])}.")
     if verdicts["reconstruction"]:
         print_note(f"Reconstruction: {verdicts['reconstruction']}")
-    for note in (wording.distances(verdicts["claims"]), wording.of_single_runs(verdicts)):
+    for note in (
+        wording.counts(verdicts),
+        wording.distances(verdicts["claims"]),
+        wording.of_single_runs(verdicts),
+    ):
         if note:
             print_note(note)
     print(_core.printable(f"to reproduce these numbers: {verdicts['command']}"))

@@ -197,6 +197,7 @@ def markdown(verdicts: Mapping[str, Any]) -> str:
         f"# {verdicts['title']}: claims",
         "",
         f"{wording.counted(verdicts['totals'])} ({wording.scale(verdicts)}).",
+        wording.counts(verdicts),
         "",
         f"To reproduce these numbers: `{verdicts['command']}`",
         "",

@@ -94,6 +94,7 @@ def _verdicts(record: Record) -> Section:
         ),
         f"The runs are of Sojourn {', '.join(record['builds'])}.",
         record.get("outdated", ""),
+        wording.counts(record),
         wording.distances(record["claims"]),
     ]
     listed: Text = [

@@ -50,11 +50,34 @@ def record(
         "replications": dict(replications),
         "scenarios": {name: study.digest(name, scale) for name in replications},
         "totals": totals(one.verdict for one in verdicts),
+        "counts": _counts(study, measured),
         "claims": [_claim(one) for one in verdicts],
         "presets": _presets(study, measured),
         "assumptions": _assumptions(study, measured, varied),
         "measured": _measured(study, measured),
     }
+
+
+def _counts(study: Study, measured: Measured) -> dict[str, dict[str, int]]:
+    """Count conditions, and count again as if no claim had served for calibration."""
+    claims = study.claims
+    found = {"conditions": _conditions(judged(claims, measured))}
+    if any(claim.is_calibration for claim in claims):
+        every = judged([replace(claim, is_calibration=False) for claim in claims], measured)
+        found["claims_with_calibration"] = totals(one.verdict for one in every)
+        found["conditions_with_calibration"] = _conditions(every)
+    return found
+
+
+def _conditions(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """Count the verdicts on the conditions of claims that count, without weaker forms."""
+    return totals(
+        line.verdict
+        for one in verdicts
+        if not one.claim.is_calibration
+        for line in one.lines
+        if not line.line.weaker
+    )
 
 
 def _measured(study: Study, measured: Measured) -> dict[str, Any]:

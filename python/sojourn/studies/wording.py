@@ -155,8 +155,7 @@ def counted(totals: Mapping[str, int]) -> str:
     ...          "not checkable": 2, "definitional": 0, "not run": 0})
     '3 of 5 claims reproduced, 1 in direction, 1 not reproduced; 2 not checkable'
     """
-    judged = sum(totals.get(verdict, 0) for verdict in JUDGED)
-    undecided = totals.get(UNDECIDED, 0)
+    judged, undecided = _judged(totals), totals.get(UNDECIDED, 0)
     text = (
         f"{totals[REPRODUCED]} of {judged} claims reproduced, {totals[IN_DIRECTION]} in direction, "
         + (f"{undecided} undecided, " if undecided else "")
@@ -231,6 +230,44 @@ def _distances(lines: Iterable[Mapping[str, Any]]) -> list[float]:
         and line["value"]
         and line["compared"] is not None
     ]
+
+
+def counts(record: Mapping[str, Any]) -> str:
+    """Write the totals by condition, and those with the claims used for calibration.
+
+    Examples
+    --------
+    >>> totals = {REPRODUCED: 3, IN_DIRECTION: 2, UNDECIDED: 1, NOT_REPRODUCED: 4}
+    >>> counts({"counts": {"conditions": totals}})
+    'Of 10 conditions, 3 hold, 2 hold in their weaker form, 1 is undecided.'
+    >>> both = {"claims_with_calibration": totals, "conditions_with_calibration": totals}
+    >>> counts({"counts": {"conditions": totals, **both}}).partition(". ")[2]
+    'With the claims used for calibration, 5 of 10 claims and 5 of 10 conditions hold at least so.'
+    >>> counts({})
+    ''
+    """
+    found = record.get("counts", {})
+    one = found.get("conditions")
+    if not one:
+        return ""
+    undecided = one[UNDECIDED]
+    verb = "is" if undecided == 1 else "are"
+    text = (
+        f"Of {_judged(one)} conditions, {one[REPRODUCED]} hold, {one[IN_DIRECTION]} hold in their "
+        f"weaker form, {undecided} {verb} undecided."
+    )
+    if "claims_with_calibration" not in found:
+        return text
+    both = " and ".join(
+        f"{totals[REPRODUCED] + totals[IN_DIRECTION]} of {_judged(totals)} {what}"
+        for what in ("claims", "conditions")
+        for totals in [found[f"{what}_with_calibration"]]
+    )
+    return f"{text} With the claims used for calibration, {both} hold at least so."
+
+
+def _judged(totals: Mapping[str, int]) -> int:
+    return sum(totals.get(verdict, 0) for verdict in JUDGED)
 
 
 def distances(claims: Iterable[Mapping[str, Any]]) -> str:

@@ -110,7 +110,7 @@ def test_values_that_were_not_measured_are_not_marked_as_failing() -> None:
     missing = line | dict.fromkeys(sides) | {"verdict": NOT_RUN}
     failed = missing | {"mean": 1.0, "reference_mean": 2.0, "verdict": NOT_REPRODUCED}
     found = document.conditions({"lines": [missing, failed]})
-    fails = Verdict("1 and 2 (one run: no interval)", "bad")
+    fails = Verdict("1 and 2", "bad")
     assert [measured for _, measured in found] == ["– and –", fails]
 
 

@@ -14,7 +14,7 @@ import sojourn as sj
 import studies as tool
 from sojourn.studies import outputs, readme, record
 from sojourn.studies import study as studies
-from sojourn.studies.verdicts import VERDICTS
+from sojourn.studies.verdicts import JUDGED, VERDICTS
 from support.stored import command
 from support.studied import CLAIMS, DESCRIPTION, write
 
@@ -93,7 +93,7 @@ def test_the_readme_of_full_runs_has_all_claims_and_figures(root: Path, reproduc
     assert rows["C"][1] == "half the delay \\| or less"
     assert rows["C"][2] == "two: ≤ 0.5 × pfifo<br>delay_10ms: ≤ 0.5 × pfifo"
     assert rows["D"][1:4] == ["the sum of shares is &lt; 101 %", "", "by construction"]
-    judged = sum(record["totals"][verdict] for verdict in VERDICTS[:3])
+    judged = sum(record["totals"][verdict] for verdict in JUDGED)
     assert f"{record['totals']['reproduced']} of {judged} claims reproduced" in page
     assert "(full scale, 3 runs per queue)" in page
     # Presets are compared over the same claims.
@@ -131,7 +131,7 @@ def test_the_tables_count_all_claims_of_all_studies(root: Path, reproduced: Path
     shutil.copytree(root / "papers" / "small", root / "papers" / "other")
     assert run(root, "--write", reproduced / "full", "--scale", "full", "--modified") == 0
     counts = json.loads(text(root, "papers/small/full.json"))["totals"]
-    numbers = [str(counts[verdict]) for verdict in VERDICTS[:3]]
+    numbers = [str(counts[verdict]) for verdict in JUDGED]
     for page, folder in tool.TABLES.items():
         rows = cells(text(root, page))
         name = f"[A small study]({folder}small/README.md) (2026), with a reconstruction"

@@ -270,6 +270,20 @@ def test_a_record_has_claims_presets_and_assumptions(study: studies.Study) -> No
     assert found["claims"][1]["reason"] == "reading"
 
 
+def test_a_record_counts_conditions_with_and_without_calibration(tmp_path: Path) -> None:
+    measured = {"two__codel": 5.0, "two__pfifo": 20.0}
+    study = studies.load(write(tmp_path / "one"))
+    (counts,) = recorded(study, **measured)["counts"].values()
+    # The claim on two scenarios has one that was measured.
+    assert (counts[REPRODUCED], counts[NOT_RUN]) == (3, 1)
+    claims = CLAIMS.replace("equals,,20,5%,reading", "equals,,20,5%,reading,,calibration")
+    counts = recorded(studies.load(write(tmp_path / "two", claims=claims)), **measured)["counts"]
+    assert counts["conditions"][REPRODUCED] == 2
+    assert counts["conditions_with_calibration"][REPRODUCED] == 3
+    assert counts["claims_with_calibration"][REPRODUCED] == 2
+    assert sum(counts["claims_with_calibration"].values()) == 4
+
+
 def test_a_varied_arm_is_compared_only_with_arms_that_the_change_does_not_concern(
     tmp_path: Path,
 ) -> None:
