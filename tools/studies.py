@@ -19,7 +19,7 @@ from pathlib import Path
 from generators.files import File, replace_between
 from PIL import Image
 
-from sojourn.studies import outputs, readme, record, runtime
+from sojourn.studies import calibration, outputs, readme, record, runtime
 from sojourn.studies import study as studies
 from sojourn.studies.study import Scale, Study
 
@@ -76,6 +76,11 @@ def check(root: Path) -> int:
                 place = f"{PAPERS}/{study.name}/{name}"
                 print(f"{place}: {text}: run `make {target}`", file=sys.stderr)
                 wrong += 1
+        searched = calibration.load(study.folder / calibration.FILE)
+        for text in [] if searched is None else calibration.disagreements(study, searched):
+            command = f"sojourn reproduce {study.name} --calibrate"
+            print(f"{PAPERS}/{study.name}: {text}: run `{command}`", file=sys.stderr)
+            wrong += 1
     return 1 if stale or wrong else 0
 
 

@@ -19,7 +19,7 @@ from sojourn.presentation.model import (
     text_table,
 )
 from sojourn.result.formatting import counted
-from sojourn.studies import wording
+from sojourn.studies import calibration, wording
 from sojourn.studies.study import Study
 from sojourn.studies.verdicts import (
     IN_DIRECTION,
@@ -132,7 +132,8 @@ def presets(record: Record) -> Section:
     base = {claim["id"]: claim["verdict"] for claim in record["claims"]}
     rows = []
     for preset in record["presets"]:
-        arms = ", ".join(f"{other} for {arm}" for arm, other in preset["arms"].items())
+        replaced = {**preset["arms"], **preset.get("scenarios", {})}
+        arms = ", ".join(f"{other} for {arm}" for arm, other in replaced.items())
         for label, counts in (
             ("as in the claims", totals(base[name] for name in preset["verdicts"])),
             (f"{preset['label']} ({arms})", preset["totals"]),
@@ -140,11 +141,27 @@ def presets(record: Record) -> Section:
             judged = sum(counts[one] for one in JUDGED)
             rows.append([label, str(judged), *(str(counts[one]) for one in JUDGED)])
     said = (
-        "The claims that name a replaced queue are judged twice: with the queues that they name, "
-        "and with the replacements."
+        "The claims that name a replaced queue or scenario are judged twice: with those that they "
+        "name, and with the replacements."
     )
     table = Table(["queues", "claims judged", *JUDGED], rows)
     return Section("Presets", [Paragraph(said), table] if rows else [])
+
+
+def searches(study: Study) -> Section:
+    """Show the searches of what the work does not state."""
+    found = calibration.load(study.folder / calibration.FILE)
+    content: list[Block] = []
+    for name, one in ({} if found is None else found["searches"]).items():
+        said = (
+            f"{len(one['points'])} combinations, {wording.runs([one['replications']])} per queue "
+            f"at {found['scale'] if found else ''} scale. The distance is the mean of |ln(measured "
+            f"/ published)| over {len(one['conditions'])} conditions of baselines "
+            f"({', '.join(one['claims'])}), which do not count. The nearest combinations:"
+        )
+        head, rows = calibration.rows(one)
+        content.append(Section(heading(name), [Paragraph(said), Table(head, rows)]))
+    return Section("Calibration", content)
 
 
 def sensitivity(study: Study, record: Record) -> Section:

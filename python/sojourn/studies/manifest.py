@@ -56,10 +56,15 @@ class Sweep(Plan):
 
 @dataclass(frozen=True, kw_only=True)
 class Preset(Plan):
-    """Other arms by which the claims are judged again."""
+    """Other arms or scenarios by which the claims are judged again."""
 
     label: Annotated[str, Key(help="Its name.")]
-    arms: Annotated[Mapping[str, str], Key(help="The arm that replaces an arm of the claims.")]
+    arms: Annotated[Mapping[str, str], Key(help="The arm that replaces an arm of the claims.")] = (
+        field(default_factory=dict)
+    )
+    scenarios: Annotated[
+        Mapping[str, str], Key(help="The scenario that replaces a scenario of the claims.")
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +192,7 @@ class Description(Plan):
         default_factory=dict
     )
     preset: Annotated[
-        Sequence[Preset], Key(help="Other arms by which the claims are judged again.")
+        Sequence[Preset], Key(help="Other arms or scenarios for which the claims are judged again.")
     ] = ()
     figure: Annotated[Sequence[Figure], Key(help="The figures of the work.")] = ()
     assumption: Annotated[

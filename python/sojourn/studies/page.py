@@ -77,6 +77,7 @@ def html(study: Study, record: Record, sources: Sources) -> str:
             ),
             document.sensitivity(study, record),
             document.presets(record),
+            document.searches(study),
             Section("Claims", _claims(record)),
             Section("Scenarios", _scenarios(record, sources)),
             Section("Provenance", _provenance(record, sources)),
@@ -112,7 +113,7 @@ def _notes(record: Record) -> list[Note]:
 def _claims(record: Record) -> list[Block]:
     notes = (outputs.left_out(record), wording.of_single_runs(record), f"{wording.LEGEND} {_NOTE}")
     return [
-        Paragraph(f"{wording.counted(record['totals'])}."),
+        Paragraph(f"{wording.counted(record['totals'])}. {wording.counts(record)}"),
         *(part for note in notes for part in quiet(note)),
         *document.claims(outputs.shown(record)),
     ]

@@ -42,7 +42,12 @@ def write(study: Study, record: Record | None) -> str:
     if record is None:
         claims = [Section("Verdicts", [Paragraph("The study has not been run yet.")])]
     else:
-        claims = [_verdicts(record), document.presets(record), document.sensitivity(study, record)]
+        claims = [
+            _verdicts(record),
+            document.presets(record),
+            document.searches(study),
+            document.sensitivity(study, record),
+        ]
     parts = [
         title,
         _MARK,

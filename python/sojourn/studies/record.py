@@ -160,14 +160,18 @@ def _presets(study: Study, measured: Measured) -> list[dict[str, Any]]:
         named = {
             claim.name
             for claim in study.claims
-            if any(subject.arm in preset.arms for subject in claim.subjects)
+            if any(
+                subject.arm in preset.arms or subject.scenario in preset.scenarios
+                for subject in claim.subjects
+            )
         }
-        every = judged(substituted(study.claims, preset.arms), measured)
+        every = judged(substituted(study.claims, preset.arms, preset.scenarios), measured)
         verdicts = [one for one in every if one.claim.name in named]
         found.append(
             {
                 "label": preset.label,
                 "arms": dict(preset.arms),
+                "scenarios": dict(preset.scenarios),
                 "totals": totals(one.verdict for one in verdicts),
                 "verdicts": {one.claim.name: one.verdict for one in verdicts},
             }
@@ -222,14 +226,9 @@ def _varied(
 
 def subjects(study: Study, scenario: str | None = None) -> list[Subject]:
     """List what the claims, with the arms of every preset, compare, or compare in a scenario."""
-    judged_arms = [
-        study.claims,
-        *(substituted(study.claims, preset.arms) for preset in study.description.preset),
-    ]
     found = (
         subject
-        for claims in judged_arms
-        for claim in claims
+        for claim in study.judged_claims(study.claims)
         for subject in claim.subjects
         if scenario in (None, subject.scenario)
     )
@@ -314,8 +313,8 @@ def _changed_runs(study: Study, record: Record) -> Iterator[str]:
         if record.get("scenarios", {}).get(name) != study.digest(name, scale):
             yield f"scenario {name} has changed since the runs"
     about = study.description
-    if [(one.label, dict(one.arms)) for one in about.preset] != [
-        (one["label"], one["arms"]) for one in record["presets"]
+    if [(one.label, dict(one.arms), dict(one.scenarios)) for one in about.preset] != [
+        (one["label"], one["arms"], one.get("scenarios", {})) for one in record["presets"]
     ]:
         yield "presets have changed since the runs"
     if scale == "full":

@@ -19,6 +19,7 @@ from sojourn.scenario.paths import overridden
 from sojourn.studies import claims, manifest
 from sojourn.studies.claims import Claim
 from sojourn.studies.manifest import ARMS, Assumption, Changes, Description, Figure, Variant
+from sojourn.studies.verdicts import substituted
 
 FILE = "study.toml"
 # Hexadecimal digits of the digest of a scenario.
@@ -62,7 +63,8 @@ class Study:
 
     def needed(self, figures: Sequence[Figure], claims: Sequence[Claim]) -> list[str]:
         """List the scenarios that figures and claims need."""
-        claimed = [subject.scenario for claim in claims for subject in claim.subjects]
+        judged = self.judged_claims(claims)
+        claimed = [subject.scenario for claim in judged for subject in claim.subjects]
         drawn = [
             name
             for figure in figures
@@ -70,6 +72,12 @@ class Study:
             for name in self.description.scenarios_of(panel)
         ]
         return list(dict.fromkeys([*claimed, *drawn]))
+
+    def judged_claims(self, claims: Sequence[Claim]) -> list[Claim]:
+        """List claims, and those of every preset in place of them."""
+        presets = self.description.preset
+        others = (substituted(claims, preset.arms, preset.scenarios) for preset in presets)
+        return [claim for every in (claims, *others) for claim in every]
 
     def scenarios(self, names: Sequence[str], scale: Scale) -> dict[str, Scenario]:
         """Build scenarios and points of sweeps."""

@@ -121,13 +121,17 @@ def judged(claims: Sequence[Claim], measured: Measured) -> list[Verdict]:
     return [_verdict(claim, measured, families) for claim in claims]
 
 
-def substituted(claims: Sequence[Claim], arms: Mapping[str, str]) -> list[Claim]:
-    """Replace the arms that claims name by others."""
+def substituted(
+    claims: Sequence[Claim], arms: Mapping[str, str], scenarios: Mapping[str, str] | None = None
+) -> list[Claim]:
+    """Replace the arms and the scenarios that claims name by others."""
+    places = scenarios or {}
 
     def other(subject: Subject | None) -> Subject | None:
         if subject is None:
             return None
-        return replace(subject, arm=arms.get(subject.arm, subject.arm))
+        arm, place = subject.arm, subject.scenario
+        return replace(subject, arm=arms.get(arm, arm), scenario=places.get(place, place))
 
     return [
         replace(

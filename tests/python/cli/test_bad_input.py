@@ -157,6 +157,10 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["cmpare"], [r'^sojourn: unknown command "cmpare"; did you mean "compare"\?$']),
         (["qdiscs", "kodel"], ["kodel", "codel"]),
         (["reproduce", "nothing"], ["nothing", "residential"]),
+        (["reproduce", "--new", "../x"], ["--new ../x: not a name of a study; expected letters"]),
+        (["reproduce", "--new", ""], ["--new.*: not a name of a study"]),
+        (["reproduce", "all", "--calibrate"], ["--calibrate requires a single study"]),
+        (["reproduce", "predict", "--calibrate"], [r"predict has no \[calibration.NAME\]"]),
     ],
 )
 def test_a_wrong_command_line(sojourn: Command, arguments: list[str], parts: list[str]) -> None:
