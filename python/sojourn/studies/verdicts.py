@@ -162,7 +162,12 @@ def _verdict(claim: Claim, measured: Measured, families: "_Families") -> Verdict
         return Verdict(claim, claim.uncounted, [])
     lines = [_judged(line, measured, families) for line in claim.lines]
     full = {one.verdict for one in lines if not one.line.weaker}
-    weaker = {one.verdict for one in lines if one.line.weaker}
+    # A weaker form has none of its own.
+    weaker = {
+        NOT_REPRODUCED if one.verdict == IN_DIRECTION else one.verdict
+        for one in lines
+        if one.line.weaker
+    }
     if NOT_RUN in full | weaker:
         verdict = NOT_RUN
     elif claim.is_calibration:
