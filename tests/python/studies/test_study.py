@@ -284,6 +284,17 @@ def test_a_record_counts_conditions_with_and_without_calibration(tmp_path: Path)
     assert sum(counts["claims_with_calibration"].values()) == 4
 
 
+def test_a_preset_may_replace_scenarios(tmp_path: Path) -> None:
+    text = DESCRIPTION.replace('arms = { codel = "pfifo" }', 'scenarios = { two = "delay_40ms" }')
+    study = studies.load(write(tmp_path / "one", description=text))
+    # It needs a scenario that no claim names.
+    assert "delay_40ms" in study.needed([], study.claims)
+    measured = {"two__codel": 5.0, "two__pfifo": 30.0, "delay_40ms__codel": 50.0}
+    (preset,) = recorded(study, **measured, delay_40ms__pfifo=40.0)["presets"]
+    assert preset["scenarios"] == {"two": "delay_40ms"}
+    assert preset["verdicts"]["A"] == NOT_REPRODUCED
+
+
 def test_a_varied_arm_is_compared_only_with_arms_that_the_change_does_not_concern(
     tmp_path: Path,
 ) -> None:
