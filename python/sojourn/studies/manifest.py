@@ -150,7 +150,7 @@ class Assumption(Plan):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Plan):
-    """A search of what the work does not state, on baselines: `sojourn reproduce --calibrate`."""
+    """A search of what the work does not state, on baselines."""
 
     claims: Annotated[
         Sequence[str],

@@ -204,7 +204,7 @@ class _Compared:
         return cls(estimate.n, mean, low, high)
 
     def within(self, low: float, high: float) -> bool | None:
-        """Whether the number is in a range; None if it cannot be told."""
+        """Whether the number is in a range; None if it is unknown."""
         if low <= self.low and self.high <= high:
             return True
         return False if self.high < low or self.low > high else None
