@@ -12,7 +12,7 @@ from PIL import Image
 
 import sojourn as sj
 import studies as tool
-from sojourn.studies import outputs, readme, record
+from sojourn.studies import calibration, outputs, readme, record
 from sojourn.studies import study as studies
 from sojourn.studies.verdicts import JUDGED, VERDICTS
 from support.stored import command
@@ -266,6 +266,37 @@ def test_a_study_needs_its_text(root: Path) -> None:
     file.unlink()
     with pytest.raises(sj.ResultError, match=r"about\.md: cannot read: No such file"):
         run(root, "--readme")
+
+
+def test_a_recorded_search_is_shown_and_checked(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = root / "papers" / "small"
+    claims = (folder / "claims.csv").read_text(encoding="utf-8")
+    marked = claims.replace("equals,,20,5%,reading", "equals,,20,5%,reading,,calibration")
+    (folder / "claims.csv").write_text(marked, encoding="utf-8")
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write('[calibration.buffer]\nclaims = ["B"]\nspace = { rtt = ["5ms", "9ms"] }\n')
+    study = studies.load(folder)
+    (search,) = calibration.prepared(study, "quick")
+    point = {"values": {"rtt": "9ms"}, "distance": 0.12, "compared": [20.0]}
+    found = {
+        "claims": ["B"],
+        "digest": calibration.digest(search.claims),
+        "space": {"rtt": ["5ms", "9ms"]},
+        "replications": 1,
+        "conditions": ["x"],
+        "points": [point],
+    }
+    document = {"study": "small", "scale": "quick", "searches": {"buffer": found}}
+    (folder / calibration.FILE).write_text(json.dumps(document), encoding="utf-8")
+    assert run(root, "--readme") == 0
+    assert "| distance | rtt |\n|---|---|\n| 0.120 | 9ms |\n" in text(root)
+    assert run(root, "--check") == 0
+    found["space"] = {"rtt": ["5ms"]}
+    (folder / calibration.FILE).write_text(json.dumps(document), encoding="utf-8")
+    assert run(root, "--check") == 1
+    assert "small: the space of calibration buffer has changed" in capsys.readouterr().err
 
 
 def of_claims(claims: int, source: str) -> dict[str, Any]:
