@@ -16,6 +16,7 @@ from sojourn.studies.study import Scale, Study, Varied
 from sojourn.studies.verdicts import (
     NOT_RUN,
     NOTHING,
+    VERDICTS,
     Estimate,
     Judged,
     Measured,
@@ -263,6 +264,8 @@ def with_texts(study: Study, record: Record) -> dict[str, Any]:
         **record,
         "title": about.title,
         "reconstruction": about.reconstruction,
+        "totals": _complete(record["totals"]),
+        "presets": [{**one, "totals": _complete(one["totals"])} for one in record["presets"]],
         "claims": [
             {**one, **(texts(claims[one["id"]]) if one["id"] in claims else {})}
             for one in record["claims"]
@@ -272,6 +275,11 @@ def with_texts(study: Study, record: Record) -> dict[str, Any]:
             for one in record["assumptions"]
         ],
     }
+
+
+def _complete(counts: Mapping[str, int]) -> dict[str, int]:
+    """Count every verdict: records may be older than one of them."""
+    return {verdict: counts.get(verdict, 0) for verdict in VERDICTS}
 
 
 def _with_texts(record: Record, assumption: Assumption) -> dict[str, Any]:
