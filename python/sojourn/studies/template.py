@@ -10,7 +10,7 @@ from sojourn.studies import claims, readme, study
 _SCENARIO = "uploads"
 FILES = {
     study.FILE: """\
-# Keys: docs/reference/generated/study.md. Guide: docs/howto/reproduce.md.
+# The documentation of Sojourn has a guide, Reproducing a paper, and a list of all keys.
 title = "Title of the Work"
 # reconstruction = "Which part of the study is a reconstruction."
 

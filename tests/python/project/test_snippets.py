@@ -151,7 +151,7 @@ def check(words: list[str], run: Run) -> None:
     # All scenarios take seconds in the quick form, and minutes in the full one.
     if plain[0] == "rfc7928" and "--list" not in plain:
         return
-    if plain[0] == "reproduce" and len(plain) > 1:
+    if plain[0] == "reproduce" and len(plain) > 1 and plain[1] != "--new":
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain
         assert plain[1] in run(["reproduce"])[1].split(), plain
         return
