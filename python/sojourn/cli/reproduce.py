@@ -233,9 +233,7 @@ def _calibrate(
             found[search.name] = calibration.searched(search, jobs=options.jobs, progress=progress)
         if shown:
             head, rows = calibration.rows(found[search.name])
-            print_table(
-                head, rows, title=f"{search.name}: nearest to the published values", words=1
-            )
+            print_table(Table(head, rows, f"{search.name}: nearest to the published values"))
     document = {"study": study.name, "scale": request.scale, "searches": found}
     outputs.write_file(out / calibration.FILE, outputs.as_json(document).encode())
     if not shown:

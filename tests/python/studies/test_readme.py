@@ -73,7 +73,7 @@ def test_a_study_without_runs_has_a_readme_without_verdicts(root: Path) -> None:
     row = cells(text(root, "README.md"))[
         "[A small study](papers/small/README.md) (2026), with a reconstruction"
     ]
-    assert row == ["–", "–", "4", "–", "–", "–", "not run"]
+    assert row == ["–", "–", "4", *["–"] * len(JUDGED), "not run"]
     assert run(root, "--check") == 0
 
 
