@@ -42,12 +42,7 @@ def write(study: Study, record: Record | None) -> str:
     if record is None:
         claims = [Section("Verdicts", [Paragraph("The study has not been run yet.")])]
     else:
-        claims = [
-            _verdicts(record),
-            document.presets(record),
-            document.searches(study),
-            document.sensitivity(study, record),
-        ]
+        claims = [_verdicts(record), document.presets(record), document.sensitivity(study, record)]
     parts = [
         title,
         _MARK,
@@ -55,7 +50,7 @@ def write(study: Study, record: Record | None) -> str:
         introduction,
         markdown.written([*head, _commands(study), Section("Figures", _figures(study))]),
         rest,
-        markdown.written(claims),
+        markdown.written([*claims, document.searches(study)]),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
