@@ -8,7 +8,7 @@ the logarithm of measured to published values, without sign; a bound that is met
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +79,20 @@ def _prepared(
 
 
 def _claims(study: Study, name: str, plan: Calibration) -> list[Claim]:
-    """Find the claims of a search, which are measured and do not count."""
+    """Find the claims of a search, which do not count, without their weaker forms."""
     named = {claim.name: claim for claim in study.claims}
+    kept = []
     for one in plan.claims:
         place, found = study.folder / FILE_OF_STUDY, named.get(one)
         if found is None or not found.is_calibration:
             rule = f"calibration.{name}: {one} is no claim of {CLAIMS} whose use is calibration"
             raise invalid_file(place, rule)
-        if any(line.relation not in _COMPARED for line in found.lines):
+        lines = [line for line in found.lines if not line.weaker]
+        if any(line.relation not in _COMPARED for line in lines):
             rule = f"calibration.{name}: claim {one} has no value; expected {', '.join(_COMPARED)}"
             raise invalid_file(place, rule)
-    return [named[one] for one in plan.claims]
+        kept.append(replace(found, lines=lines))
+    return kept
 
 
 def searched(
