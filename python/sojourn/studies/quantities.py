@@ -7,7 +7,8 @@ without group                                metrics of :meth:`sojourn.Result.ta
                                              ``sojourn_ms_max``, ``ack_rtt_rise_ms_best``,
                                              ``ack_rtt_rise_ms_worst``; for each link
                                              ``sojourn_<link>_ms_<p50, ..., mean, max>``,
-                                             ``utilisation_<link>``, ``loss_<link>_percent``
+                                             ``utilisation_<link>``, ``loss_<link>_percent``;
+                                             ``queue_<link>_<statistic>`` at the end of the run
 with group                                   metrics of :meth:`sojourn.Result.table`, by group
                                              and by application;
                                              ``goodput_mbit_per_s``, ``share_percent``
@@ -82,6 +83,7 @@ class Quantities:
             _of_flows(result.flows, _measured_s(result)),
             _of_longest_link(result.links),
             _rises(result.flows),
+            _of_queues(result.queue_statistics),
         )
 
     @cached_property
@@ -167,3 +169,10 @@ def _rises(flows: pl.DataFrame) -> pl.DataFrame:
         ack_rtt_rise_ms_best=rise.min(), ack_rtt_rise_ms_worst=rise.max()
     )
     return runs.join(found, on=KEYS, how="left", maintain_order="left")
+
+
+def _of_queues(statistics: pl.DataFrame) -> pl.DataFrame:
+    """Give each statistic of a whole queue a column."""
+    whole = statistics.filter(pl.col("part").is_null())
+    name = pl.format("queue_{}_{}", "link", "name")
+    return whole.with_columns(name=name).pivot("name", index=KEYS, values="value")

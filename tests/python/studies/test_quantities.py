@@ -79,6 +79,11 @@ def throughput(result: sj.Result, run: int) -> float:
     return float((row["sent_bytes"] - 14 * row["sent_packets"]) * 8e-6 / MEASURED_S)
 
 
+def counted(result: sj.Result, run: int) -> float:
+    (row,) = rows(result, "queue_statistics", run, link="down", name="maxpacket")
+    return float(row["value"])
+
+
 def rises(result: sj.Result, run: int) -> list[float]:
     found = (
         row["ack_rtt_ms_max"] - row["base_rtt_ms"]
@@ -106,6 +111,7 @@ OF_RUNS: dict[str, Callable[[sj.Result, int], float]] = {
     "sojourn_down_ms_max": link("sojourn_ms_max"),
     "utilisation_down": link("utilisation"),
     "loss_down_percent": lost,
+    "queue_down_maxpacket": counted,
     "ack_rtt_rise_ms_best": lambda result, run: min(rises(result, run)),
     "ack_rtt_rise_ms_worst": lambda result, run: max(rises(result, run)),
     "drops": lambda result, run: sum(
