@@ -16,7 +16,7 @@
 //! backlog. The link can carry a load of `R`. The load is known with an empty queue, too. A signal
 //! changes the arrivals one round trip later; until then the load grows as before. At the end of
 //! each time slot, the growth of the load is estimated for each candidate `R`, and the departures
-//! of one stretched round trip are marked if the predicted load reaches `full R`, so that every
+//! (with `mark_arrival`, the arrivals) of one stretched round trip are marked if the predicted load reaches `full R`, so that every
 //! flow is signalled once.
 //!
 //! Bursts of a long round trip look like growth at a short one. A candidate is therefore ignored
@@ -107,6 +107,9 @@ parameters! {
         /// Number of stretched round trips during which departing packets are marked.
         pub mark: f64 = 1.0 => fraction(0, 10),
             "reconstruction";
+        /// Mark packets as they arrive instead of as they depart.
+        pub mark_arrival: bool = false => flag(),
+            "Järvinen and Kojo 2016 (slides): no head drop is needed";
         /// Add the queueing delay to the round trip of each look-back.
         pub stretch: bool = true => flag(),
             "Järvinen and Kojo 2016 (slides): look-back over a stretched round trip";
@@ -189,6 +192,7 @@ pub struct Predict<P> {
     ecn: bool,
     nodrop: bool,
     mark: f64,
+    mark_arrival: bool,
     buffer: Buffer<P>,
     meter: Meter,
     /// Whether the rate is that of the link, not one that is configured.
@@ -243,6 +247,7 @@ impl<P: Packet> Predict<P> {
             ecn: params.ecn,
             nodrop: params.nodrop,
             mark: params.mark,
+            mark_arrival: params.mark_arrival,
             buffer: Buffer {
                 fifo: Fifo::new(),
                 maxpacket: link.mtu,
@@ -355,19 +360,30 @@ impl<P: Packet> Predict<P> {
     fn tell_next(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         // Each turn removes a packet, so the loop ends with the queue.
         loop {
-            let (mut pkt, _) = self.buffer.fifo.pop_stamped()?;
-            if now >= self.mark_until {
+            let (pkt, _) = self.buffer.fifo.pop_stamped()?;
+            if self.mark_arrival {
                 return Some(pkt);
             }
-            if self.ecn && pkt.mark_ce() {
-                obs.on_mark(now, &pkt, MarkReason::Aqm);
+            if let Some(pkt) = self.tell(now, pkt, obs) {
                 return Some(pkt);
             }
-            if self.nodrop || !self.past.signalled.insert(pkt.flow().digest(0)) {
-                return Some(pkt);
-            }
-            obs.on_drop(now, pkt, DropReason::Aqm);
         }
+    }
+
+    /// The packet, marked if a signal is due; nothing if it is dropped for it.
+    fn tell(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) -> Option<P> {
+        if now >= self.mark_until {
+            return Some(pkt);
+        }
+        if self.ecn && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::Aqm);
+            return Some(pkt);
+        }
+        if self.nodrop || !self.past.signalled.insert(pkt.flow().digest(0)) {
+            return Some(pkt);
+        }
+        obs.on_drop(now, pkt, DropReason::Aqm);
+        None
     }
 }
 
@@ -377,10 +393,16 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         self.catch_up(now);
-        if self.backlog().packets < self.limit {
-            self.buffer.fifo.push(now, pkt);
+        if self.backlog().packets >= self.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        let pkt = if self.mark_arrival {
+            self.tell(now, pkt, obs)
         } else {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
+            Some(pkt)
+        };
+        if let Some(pkt) = pkt {
+            self.buffer.fifo.push(now, pkt);
         }
     }
 

@@ -28,8 +28,8 @@
 //! |---|---|---|
 //! | `gain` | 1 | 0.001 |
 //! | `tolerance` | 1 | 1.2 |
-//! | `accumulate` | (1) moves `m_fair` each `tupdate` | off: at each arrival (1) once, from `shadow / flow_count`, with `Q_old` as the last sample found it |
-//! | `random` | samples are drawn, each replaces one drawn | off: each `sample`-th arrival, it replaces the oldest |
+//! | `accumulate` | (1) moves `m_fair` each `tupdate` | off: at each arrival (1) once, from `shadow / flow_count`, with `Q_old` as the last sample found it, in numbers without a sign |
+//! | `random` | samples are drawn, each replaces one drawn | off: each `sample`-th arrival that finds room, it replaces the oldest |
 //! | `table` | 2000 bins | 100 bins |
 //! | a flow alone | as any | never dropped |
 //!
@@ -41,14 +41,17 @@
 //! | 2000 entries; `sample` such that they are 1.2 s of the link | AFQ's at 10 Gbit/s; the sources name none |
 //! | `m_i` and `Q` in packets | as AFQ; another implementation counts bytes |
 //! | `m_fair` from 1 to `shadow`, at first `shadow` | keeps (2) meaningful |
-//! | AFQ: signed, from 0 to `shadow` | the module wraps below 0 |
+//!
+//! # Numbers without a sign
+//!
+//! AFQ's `m_fair` is huge if (1) is below 0, or if one of `Q` and `Q_old` is below the target and the other is not.
+//! It drops nothing then. Two flows lose that way whatever control they had above `limit / 5 + 10000` packets.
 //!
 //! # Differences from AFQ
 //!
 //! | here | module | effect |
 //! |---|---|---|
 //! | real numbers | whole numbers | thresholds one sample apart |
-//! | an arrival that finds no room may be sampled | unknown | which flow's share grows while the buffer is full |
 
 use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
@@ -59,8 +62,7 @@ use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
     "the sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and 2000 \
-     samples are the values of the AFQ module, sampling is scaled to the link, and the unsigned arithmetic of the \
-     module is replaced by signed arithmetic",
+     samples are the values of the AFQ module, and sampling is scaled to the link",
 );
 
 parameters! {
@@ -192,7 +194,7 @@ impl<P: Packet> Afd<P> {
                 alpha: params.alpha,
                 beta: params.beta,
                 target: params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from),
-                least: if params.accumulate { 1.0 } else { 0.0 },
+                least: 1.0,
                 most,
                 value: most,
                 old: 0.0,
@@ -221,7 +223,8 @@ impl<P: Packet> Afd<P> {
         }
         let backlog = as_f64(self.fifo.backlog().packets);
         let flows = self.shadow.flows();
-        (flows > 1).then(|| self.fair.moved(self.fair.most / f64::from(flows), backlog))
+        let start = (flows > 1).then(|| self.fair.most / f64::from(flows))?;
+        self.fair.moved_unsigned(start, backlog)
     }
 
     /// The numbers behind a signal to a flow.
@@ -252,6 +255,10 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
     const TIMED: bool = true;
 
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let full = self.fifo.backlog().packets >= self.params.limit;
+        if full && !self.params.random {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
         let bin = self.shadow.bin(&pkt.flow());
         self.sample(bin);
         let probability = self.probability(self.shadow.count(bin));
@@ -262,7 +269,7 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         if signalled && !(self.params.ecn && pkt.ecn() != Ecn::NotEct) {
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }
-        if self.fifo.backlog().packets >= self.params.limit {
+        if full {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         if signalled && pkt.mark_ce() {

@@ -138,9 +138,20 @@ pub(crate) struct FairShare {
 impl FairShare {
     /// `start` moved by how far the backlog is, and was, from its target.
     pub(crate) fn moved(&self, start: f64, backlog: f64) -> f64 {
-        let moved =
-            start + self.alpha * (self.old - self.target) - self.beta * (backlog - self.target);
-        moved.clamp(self.least, self.most)
+        self.sum(start, backlog).clamp(self.least, self.most)
+    }
+
+    /// [`moved`](Self::moved) by a machine without signs: nothing where the result is huge.
+    ///
+    /// That is so below 0, and if one difference is below 0: divided by 10, it no longer wraps back.
+    pub(crate) fn moved_unsigned(&self, start: f64, backlog: f64) -> Option<f64> {
+        let sum = self.sum(start, backlog);
+        let one_below = (self.old < self.target) != (backlog < self.target);
+        (sum >= 0.0 && !one_below).then_some(sum.min(self.most))
+    }
+
+    fn sum(&self, start: f64, backlog: f64) -> f64 {
+        start + self.alpha * (self.old - self.target) - self.beta * (backlog - self.target)
     }
 
     /// A period has passed.

@@ -432,6 +432,32 @@ fn what_cannot_be_marked_is_dropped_once_a_flow_or_let_be() {
 }
 
 #[test]
+fn arrivals_are_marked_in_place_of_departures() {
+    let params = PredictParams {
+        mark_arrival: true,
+        ..unlimited()
+    };
+    let mut q = signalling(params, 4);
+    let mut seen = Recorder::default();
+    for (id, ecn) in [(100, Ecn::Ect0), (101, Ecn::NotEct), (102, Ecn::NotEct)] {
+        let pkt = TestPacket {
+            ecn,
+            flow: 9,
+            ..TestPacket::mtu(id)
+        };
+        q.enqueue(ms(1), pkt, &mut seen);
+    }
+    let ids = |seen: &[(Instant, TestPacket, DropReason)]| -> Vec<_> {
+        seen.iter().map(|(_, pkt, _)| pkt.id).collect()
+    };
+    assert_eq!(seen.marks.len(), 1, "{:?}", seen.marks);
+    assert_eq!(ids(&seen.drops), [101], "once a flow");
+    let left = std::iter::from_fn(|| q.dequeue(ms(2), &mut seen)).count();
+    assert_eq!(left, 8 + 2, "what waited is let be");
+    assert_eq!((seen.marks.len(), seen.drops.len()), (1, 1));
+}
+
+#[test]
 fn a_signal_ends_after_its_time() {
     let mut seen = Recorder::default();
     let mut q = signalling(unlimited(), 4);

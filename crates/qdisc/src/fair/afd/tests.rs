@@ -192,6 +192,51 @@ fn the_module_forgets_what_its_fair_share_was_and_remembers_the_backlog_of_the_l
 }
 
 #[test]
+fn numbers_without_a_sign_leave_no_fair_share() {
+    let (mut q, mut seen) = queue(&AfdParams {
+        limit: 100,
+        sample: RARELY,
+        beta: 100.0,
+        ..AfdParams::afq_kernel2012()
+    });
+    sampled(&mut q, &[1_500, 500]);
+    q.fair.old = 20.0;
+    let mut share_of = |old: f64, packets: usize| {
+        q.fair.old = old;
+        while q.backlog().packets < packets {
+            q.enqueue(Instant::ZERO, packet(0, 1, Ecn::NotEct), &mut seen);
+        }
+        q.fair_share()
+    };
+    // The target is 20. One of the two is below it; both are; none is; and 1000 - 100 * 11 is below 0.
+    assert_eq!(share_of(20.0, 0), None);
+    assert!(share_of(0.0, 0).is_some());
+    assert_eq!(share_of(19.0, 21), None);
+    assert!((share_of(20.0, 30).expect("1000 - 100 * 10") - 0.0).abs() < 1e-9);
+    assert_eq!(share_of(20.0, 31), None);
+}
+
+#[test]
+fn the_module_neither_counts_nor_samples_an_arrival_that_finds_no_room() {
+    let (mut q, mut seen) = queue(&AfdParams {
+        limit: 3,
+        sample: Some(4),
+        ..AfdParams::afq_kernel2012()
+    });
+    let bin = q.shadow.bin(&packet(0, 0, Ecn::NotEct).flow());
+    let mut arrive = |q: &mut Afd<TestPacket>| {
+        q.enqueue(Instant::ZERO, packet(0, 0, Ecn::NotEct), &mut seen);
+    };
+    for _ in 0..10 {
+        arrive(&mut q);
+    }
+    assert_eq!(q.shadow.count(bin), 0);
+    q.dequeue(Instant::ZERO, &mut Recorder::default());
+    arrive(&mut q);
+    assert_eq!(q.shadow.count(bin), 1, "the fourth that found room");
+}
+
+#[test]
 fn a_packet_that_may_be_marked_needs_room_too() {
     let (mut q, mut seen) = queue(&AfdParams {
         limit: 3,
