@@ -1136,6 +1136,9 @@ class Predict(Queue):
         Number of stretched round trips during which departing packets are marked. > 0 and at most
         10. Default: 1.
         Source: reconstruction.
+    mark_arrival
+        Mark packets as they arrive instead of as they depart. Default: off.
+        Source: Järvinen and Kojo 2016 (slides): no head drop is needed.
     stretch
         Add the queueing delay to the round trip of each look-back. Default: on.
         Source: Järvinen and Kojo 2016 (slides): look-back over a stretched round trip.
@@ -1180,6 +1183,7 @@ class Predict(Queue):
     dominance: float | None = None
     full: float | None = None
     mark: float | None = None
+    mark_arrival: bool | None = None
     stretch: bool | None = None
     compact: bool | None = None
     ecn: bool | None = None

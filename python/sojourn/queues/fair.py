@@ -738,8 +738,8 @@ class Afd(Queue):
 
     Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications.
     Reconstructed: the sources give no target backlog, shadow buffer size or sampling rate; a fifth
-    of the limit and 2000 samples are the values of the AFQ module, sampling is scaled to the link,
-    and the unsigned arithmetic of the module is replaced by signed arithmetic.
+    of the limit and 2000 samples are the values of the AFQ module, and sampling is scaled to the
+    link.
 
     Parameters
     ----------
@@ -812,8 +812,7 @@ class AfqKernel2012(Afd):
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
     sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and
-    2000 samples are the values of the AFQ module, sampling is scaled to the link, and the unsigned
-    arithmetic of the module is replaced by signed arithmetic.
+    2000 samples are the values of the AFQ module, and sampling is scaled to the link.
 
     Parameters
     ----------
