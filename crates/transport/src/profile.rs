@@ -152,8 +152,8 @@ pub(crate) enum RttRule {
     Ticks,
     /// Echoed timestamps, of 1 ms; none from SACK blocks.
     Timestamps,
-    /// Ticks of 10 ms; RFC 6298 with a least time-out of 200 ms; none from SACK blocks.
-    Ns2,
+    /// Send times in µs; none from SACK blocks.
+    NoSacks,
 }
 
 /// Which segments are lost.
@@ -326,7 +326,7 @@ const NS_2: SenderRules = SenderRules {
         unpaced: 0,
         credit: false,
     }),
-    rtt: RttRule::Ns2,
+    rtt: RttRule::NoSacks,
     detection: Detection::Sack1,
     probe: Probe::None,
     reduction: Reduction::Immediate,

@@ -112,22 +112,6 @@ impl RttEstimator {
         self.rto_ms = rto_ms.min(MAX_RTO_MS);
     }
 
-    /// The same by RFC 6298 section 2 with the constants of ns-2: ticks of 10 ms, and a least time-out of 200 ms.
-    pub(crate) fn sample_rfc6298(&mut self, m: u32) {
-        let m = m.clamp(1, MAX_SAMPLE);
-        let srtt8 = if let Some(srtt8) = self.srtt8 {
-            let srtt8 = srtt8.get();
-            self.mdev4 = self.mdev4 - (self.mdev4 >> 2) + m.abs_diff(srtt8 >> 3);
-            srtt8 - (srtt8 >> 3) + m
-        } else {
-            self.mdev4 = m << 1;
-            m << 3
-        };
-        self.srtt8 = NonZeroU32::new(srtt8);
-        let rto = ((srtt8 >> 3) + self.mdev4).max(200_000);
-        self.rto_ms = (10 * rto.div_ceil(10_000)).min(MAX_RTO_MS);
-    }
-
     /// Updates the deviation; returns 8 times the smoothed RTT.
     fn smooth(&mut self, srtt8: u32, m: u32) -> u32 {
         let srtt = srtt8 >> 3;

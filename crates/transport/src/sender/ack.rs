@@ -296,7 +296,7 @@ impl Sender {
         {
             self.rtt.sample_min(now, rtt);
         }
-        self.sample_rtt::<DEFAULT>(m);
+        self.rtt.sample(m, self.board.una(), self.board.next());
         self.timer.reset_backoff();
         ca_rtt
     }
@@ -318,12 +318,12 @@ impl Sender {
             u32::try_from(1_000 * ticks.max(1)).unwrap_or(MAX_MICROS)
         };
         let rule = self.rules().rtt;
-        if acked == 0 && matches!(rule, RttRule::Timestamps | RttRule::Ns2) {
+        if acked == 0 && matches!(rule, RttRule::Timestamps | RttRule::NoSacks) {
             found.rearm = false;
             return None;
         }
         Some(match rule {
-            RttRule::Micros | RttRule::Ns2 => (exact.0, Some(exact.1)),
+            RttRule::Micros | RttRule::NoSacks => (exact.0, Some(exact.1)),
             RttRule::Ticks => (in_ticks(exact.0), Some(in_ticks(exact.1))),
             RttRule::Timestamps => {
                 let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr);
@@ -331,15 +331,6 @@ impl Sender {
                 (1_000 * ms, Some(in_ticks(exact.1)))
             }
         })
-    }
-
-    /// Takes a sample of `m` µs.
-    pub(super) fn sample_rtt<const DEFAULT: bool>(&mut self, m: u32) {
-        if self.rules_of::<DEFAULT>().rtt == RttRule::Ns2 {
-            self.rtt.sample_rfc6298(m);
-        } else {
-            self.rtt.sample(m, self.board.una(), self.board.next());
-        }
     }
 
     fn note_reordering(&mut self, high_before: Option<u32>, found: &Findings) {

@@ -58,7 +58,8 @@ impl Sender {
 
     /// The handshake, a round trip of `rtt_micros`, is over.
     fn begin_with(&mut self, now: Instant, rtt_micros: u32) {
-        self.sample_rtt::<false>(rtt_micros);
+        self.rtt
+            .sample(rtt_micros, self.board.una(), self.board.next());
         self.rtt.sample_min(now, rtt_micros);
         self.start_model(now, rtt_micros);
         self.set_pacing_rate();

@@ -246,22 +246,6 @@ fn round_trips_are_measured_in_microseconds_ticks_or_by_timestamps() {
 }
 
 #[test]
-fn the_time_out_of_ns_2_has_its_minimum_as_a_whole_and_ticks_of_10_ms() {
-    let rto = |profile| {
-        let mut peer = Peer::of(profile);
-        for _ in 0..200 {
-            peer.sender.sample_rtt::<false>(100_100);
-        }
-        peer.sender.rto_ms()
-    };
-    assert_eq!(each(rto), [301, 301, 301, 301, 200]);
-    let mut peer = Peer::of(Ns2);
-    peer.sender.sample_rtt::<false>(400_000);
-    // RFC 6298: SRTT 137.5 ms, RTTVAR 112.5 ms.
-    assert_eq!(peer.sender.rto_ms(), 590);
-}
-
-#[test]
 fn only_newer_kernels_take_rtt_samples_from_sack_blocks() {
     let sampled = |profile| {
         let mut peer = Peer::of(profile);
