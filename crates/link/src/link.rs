@@ -29,6 +29,8 @@ pub struct Link<P> {
     pub awaited: bool,
     /// What [`Qdisc::packets_affect_timer`] returns for the queue.
     pub packets_affect_timer: bool,
+    /// The queue or one inside it asks for the pacing rates of senders.
+    pub paces_sockets: bool,
     /// The watcher records events.
     records_events: bool,
     /// [`Link::attend`] has something to do.
@@ -115,6 +117,7 @@ impl<P: Carried> Link<P> {
         };
         Self {
             packets_affect_timer: qdisc.packets_affect_timer(),
+            paces_sockets: config.qdisc.paces_sockets(),
             records_events: false,
             is_attended: qdisc.packets_affect_timer(),
             qdisc,

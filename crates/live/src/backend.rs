@@ -97,6 +97,10 @@ impl Backend for Live {
             if link.radio.is_some() {
                 missing(format!("links[{n}].medium"), "a wireless link".into());
             }
+            if link.qdisc.paces_sockets() {
+                let what = "pacing of a queue by the rates of sockets, which belong to other hosts";
+                missing(format!("links[{n}].qdisc"), what.into());
+            }
         }
         for (n, flow) in plan.config.flows.iter().enumerate() {
             if let Some((key, what)) = unsupported(flow, &controls) {

@@ -232,6 +232,13 @@ pub trait Observer<P> {
     /// call has this need not call it.
     fn on_decision(&mut self, _numbers: &dyn Fn() -> Vec<Statistic>) {}
 
+    /// The rate at which the sender of `pkt` paces now, for disciplines that pace by the sockets of their host; `None`: it
+    /// has none, or the environment does not know it. A discipline that calls it says so in
+    /// [`Params::paces_sockets`](crate::Params::paces_sockets).
+    fn pacing_rate(&self, _pkt: &P) -> Option<Rate> {
+        None
+    }
+
     /// `pkt` was discarded; its buffer is now the observer's to reuse.
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason);
 

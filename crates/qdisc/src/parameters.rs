@@ -292,6 +292,12 @@ pub trait Params: Parameters + Sized + 'static {
         Self::COMPARISON
     }
 
+    /// Whether it paces by the rates of the sockets that send, for which it asks
+    /// [`Observer::pacing_rate`](crate::Observer::pacing_rate).
+    fn paces_sockets(&self) -> bool {
+        false
+    }
+
     /// The size of its buffer with packets of `frame` bytes, if it signals congestion only when that is full.
     ///
     /// `None` for classful disciplines, whatever their leaves, and where each flow has a buffer.
@@ -337,6 +343,9 @@ pub trait Leaf: Nested + Clone + PartialEq + 'static {
     /// Its footprint, including the inner queues.
     fn footprint(&self) -> Footprint;
 
+    /// Whether this queue or one inside it paces by the rates of sockets.
+    fn paces_sockets(&self) -> bool;
+
     /// This queue and those inside it.
     fn provenance(&self) -> Vec<Provenance>;
 }
@@ -352,11 +361,18 @@ pub trait LeafList: fmt::Debug {
     /// The footprint of the queues of `classes` classes.
     fn footprint(&self, classes: u32) -> Footprint;
 
+    /// Whether one of the leaves paces by the rates of sockets.
+    fn paces_sockets(&self) -> bool;
+
     /// As [`Leaf::provenance`], of all leaves.
     fn provenance(&self) -> Vec<Provenance>;
 }
 
 impl<L: Leaf> LeafList for Vec<L> {
+    fn paces_sockets(&self) -> bool {
+        self.iter().any(Leaf::paces_sockets)
+    }
+
     fn depth(&self) -> usize {
         let below = |leaf: &L| leaf.leaves().map_or(0, |(leaves, _)| leaves.depth());
         self.iter().map(|leaf| 1 + below(leaf)).max().unwrap_or(0)

@@ -164,6 +164,15 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.unmanaged_buffer(frame),)* }
             }
 
+            /// Whether the queue or one inside it paces by the rates of the sockets that send.
+            pub fn paces_sockets(&self) -> bool {
+                match self {
+                    $(Self::$name(params) => {
+                        params.paces_sockets() || params.leaves().is_some_and(|(leaves, _)| leaves.paces_sockets())
+                    })*
+                }
+            }
+
             /// The queues inside it, as many as were given, and the number of classes.
             pub(crate) fn inner(&self) -> Option<(&dyn LeafList, u32)> {
                 match self { $(Self::$name(params) => params.leaves(),)* }
@@ -289,6 +298,10 @@ impl Leaf for QdiscSpec {
         self.footprint()
     }
 
+    fn paces_sockets(&self) -> bool {
+        self.paces_sockets()
+    }
+
     fn provenance(&self) -> Vec<Provenance> {
         self.provenance()
     }
@@ -328,7 +341,9 @@ impl QdiscSpec {
     pub fn delays_packets(&self) -> bool {
         let inner = self.inner();
         let has_leaves = inner.is_some_and(|(leaves, classes)| classes > 1 || leaves.depth() > 0);
-        has_leaves || matches!(self, Self::Cake(_) | Self::Fq(_) | Self::External(_))
+        has_leaves
+            || self.paces_sockets()
+            || matches!(self, Self::Cake(_) | Self::Fq(_) | Self::External(_))
     }
 
     /// Whether the queue itself has a periodic timer.

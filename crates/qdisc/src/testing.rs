@@ -11,7 +11,9 @@ mod tutorial;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
+use sojourn_net::{
+    Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, TcpHeader, Transport,
+};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic};
 
@@ -93,6 +95,8 @@ pub struct Recorder {
     pub drops: Vec<(Instant, TestPacket, DropReason)>,
     /// What was marked, when and why.
     pub marks: Vec<(Instant, TestPacket, MarkReason)>,
+    /// The pacing rate of the sender of each flow; none of the others.
+    pub rates: BTreeMap<u32, Rate>,
 }
 
 impl Recorder {
@@ -103,6 +107,10 @@ impl Recorder {
 }
 
 impl Observer<TestPacket> for Recorder {
+    fn pacing_rate(&self, pkt: &TestPacket) -> Option<Rate> {
+        self.rates.get(&pkt.flow).copied()
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: TestPacket, reason: DropReason) {
         self.drops.push((now, pkt, reason));
     }

@@ -439,7 +439,16 @@ const CHANGED: &[(&str, &str, &[&str])] = &[
         "fq",
         &["fq: maxrate: unlimited, not 1mbit: nopacing switches it off, as in the kernel"],
     ),
-    ("fq maxrate 1mbit nopacing pacing", "fq maxrate 1mbit", &[]),
+    (
+        "fq maxrate 1mbit nopacing pacing",
+        "fq maxrate 1mbit pacing",
+        &[],
+    ),
+    (
+        "fq pacing nopacing",
+        "fq",
+        &["fq: pacing: off, not on: as in tc, the last one counts"],
+    ),
     (
         "fq profile linux-6.12",
         "fq profile linux-6.12 bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \

@@ -1,13 +1,14 @@
 //! What is observed of a run: its links, the losses at the start of connections and datagrams, and packets in flight.
 
 use sojourn_link::{Events, LinkProbe, Taken, Watcher};
-use sojourn_net::{Duration, Instant, Packet as View};
+use sojourn_net::{Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
 use sojourn_records::{CaptureOutput, InitialLosses, Signal};
 use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
 use sojourn_transport::Flags;
 
 use crate::capture::Capture;
+use crate::host::Flow;
 use crate::packet::{Kind, Packet};
 
 /// What is observed at all links.
@@ -53,6 +54,7 @@ impl<'c> Observations<'c> {
             notes: &mut self.notes,
             link,
             class: None,
+            senders: None,
         }
     }
 }
@@ -64,6 +66,8 @@ pub(crate) struct Watch<'a, 'c> {
     link: u32,
     /// What the queue reports next is about a packet of this class.
     class: Option<ClassId>,
+    /// The flows, if the queue asks for pacing rates.
+    pub(crate) senders: Option<&'a [Flow]>,
 }
 
 impl Watch<'_, '_> {
@@ -101,6 +105,10 @@ impl Observer<Packet> for Watch<'_, '_> {
         if let Some(events) = &mut self.notes.events {
             events.on_decision(numbers);
         }
+    }
+
+    fn pacing_rate(&self, pkt: &Packet) -> Option<Rate> {
+        self.senders?[pkt.flow_number() as usize].pacing_rate(pkt.kind())
     }
 
     fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {

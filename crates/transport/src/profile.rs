@@ -137,6 +137,8 @@ pub(crate) struct Bursts {
 pub(crate) struct PacingRules {
     /// Windows per 100 round trips below half of the slow-start threshold, and above.
     pub(crate) percent: (u8, u8),
+    /// Of BBR, where a queue paces: it counts the TCP and IP headers of a segment.
+    pub(crate) with_headers: bool,
     /// Segments sent before pacing begins.
     pub(crate) unpaced: u8,
     /// A late departure shortens the next gap by half at most.
@@ -242,6 +244,7 @@ const LINUX: SenderRules = SenderRules {
         percent: (200, 120),
         unpaced: 10,
         credit: true,
+        with_headers: false,
     }),
     rtt: RttRule::Micros,
     detection: Detection::Rack,
@@ -267,6 +270,7 @@ const LINUX_4_19: SenderRules = SenderRules {
         percent: (200, 120),
         unpaced: 0,
         credit: false,
+        with_headers: true,
     }),
     reduction: Reduction::Prr(Bound::Repaired),
     cubic: CubicRules {
@@ -284,6 +288,7 @@ const LINUX_3_14: SenderRules = SenderRules {
         percent: (200, 200),
         unpaced: 10,
         credit: false,
+        with_headers: false,
     }),
     rtt: RttRule::Ticks,
     detection: Detection::Fack,
@@ -325,6 +330,7 @@ const NS_2: SenderRules = SenderRules {
         percent: (100, 100),
         unpaced: 0,
         credit: false,
+        with_headers: false,
     }),
     rtt: RttRule::NoSacks,
     detection: Detection::Sack1,

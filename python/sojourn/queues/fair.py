@@ -356,6 +356,9 @@ class Fq(Queue):
         If maxrate is at most this, space every packet instead of every quantum. A rate with its
         unit, such as ``"10mbit"``. Default: 550kbit.
         Source: net/sched/sch_fq.c: fq_sched_data.low_rate_threshold.
+    pacing
+        Pace each flow by the rate of its TCP socket, as on the host of the sender. Default: off.
+        Source: net/sched/sch_fq.c: fq_sched_data.rate_enable.
     bands
         Number of bands; profile linux-6.12. 3. Default: 3.
         Source: net/sched/sch_fq.c: FQ_BANDS.
@@ -383,6 +386,7 @@ class Fq(Queue):
     ce_threshold: str | None = None
     maxrate: str | None = None
     low_rate_threshold: str | None = None
+    pacing: bool | None = None
     bands: int | None = None
     priomap: Sequence[int] | None = None
     weights: Sequence[int] | None = None
@@ -429,6 +433,9 @@ class Cocoa(Queue):
         Longest time before a limit may shrink. A time with its unit, such as ``"5ms"``, 1ns to
         1000000s. Default: 1s.
         Source: Bachl, Zseby and Fabini 2019: maximum monitoring interval.
+    pacing
+        Pace each flow by the rate of its TCP socket, as on the host of the sender. Default: off.
+        Source: the authors' sch_cocoa.c: rate_enable.
     profile
         Paper or kernel module to follow. One of ``"paper"``, ``"linux"``. Default: paper.
         Source: Sojourn parameter.
@@ -445,6 +452,7 @@ class Cocoa(Queue):
     guard_interval: float | None = None
     max_increase: float | None = None
     max_monitoring_interval: str | None = None
+    pacing: bool | None = None
     profile: Literal["paper", "linux"] | None = None
 
 

@@ -34,7 +34,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
-use crate::fair::fq::{Scheduler, Turns};
+use crate::fair::fq::{Pace, Scheduler, Turns};
 use crate::parameters::{Kind, LinkFacts, Params, Profile, parameters};
 use crate::parts::round::FlowId;
 
@@ -69,6 +69,9 @@ parameters! {
         /// Longest time before a limit may shrink.
         pub max_monitoring_interval: Duration = Duration::from_secs(1) => time(1, LONGEST),
             "Bachl, Zseby and Fabini 2019: maximum monitoring interval";
+        /// Pace each flow by the rate of its TCP socket, as on the host of the sender.
+        pub pacing: bool = false => flag(),
+            "the authors' sch_cocoa.c: rate_enable";
         /// Paper or kernel module to follow.
         pub profile: Profile = Profile::Paper => profile(),
             "Sojourn parameter";
@@ -82,6 +85,7 @@ impl CocoaParams {
             initial_quantum: self.initial_quantum,
             refill_delay: self.refill_delay,
             orphan_mask: self.orphan_mask,
+            pacing: self.pacing,
         }
     }
 }
@@ -105,6 +109,10 @@ impl Params for CocoaParams {
         (self.quantum, self.initial_quantum) = (Some(quantum), Some(initial));
     }
 
+    fn paces_sockets(&self) -> bool {
+        self.pacing
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
         Cocoa::new(self, link.mtu, rng)
     }
@@ -115,6 +123,7 @@ impl Params for CocoaParams {
 pub struct Cocoa<P> {
     limit: usize,
     flow_limit: u32,
+    pacing: bool,
     law: Law,
     scheduler: Scheduler<P>,
     /// One for each flow that was ever seen.
@@ -128,6 +137,7 @@ impl<P: Packet> Cocoa<P> {
         Self {
             limit: params.limit,
             flow_limit: params.flow_limit,
+            pacing: params.pacing,
             law: Law {
                 guard_interval: Factor::new(params.guard_interval),
                 max_increase: Factor::new(params.max_increase),
@@ -146,6 +156,8 @@ impl<P: Packet> Cocoa<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Cocoa<P> {
+    const TIMED: bool = true;
+
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if self.scheduler.backlog().packets >= self.limit {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
@@ -177,9 +189,14 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
         self.scheduler.append(flow, now, pkt);
     }
 
-    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         let (flow, pkt, _) = self.scheduler.next(now)?;
         if let Some(flow) = flow {
+            if self.pacing
+                && let Some(pace) = Pace::of_socket(&pkt, obs, None, None)
+            {
+                self.scheduler.pace(flow, pace, pkt.size(), now);
+            }
             let left = self.scheduler.packets(flow);
             self.control(flow, now).departure(left, now);
         }
@@ -189,6 +206,19 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.scheduler.next_due()
+    }
+
+    fn packets_affect_timer(&self) -> bool {
+        self.pacing
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.scheduler.release(now);
     }
 
     /// With `limits`: the limit of each flow that was seen, by its place in the table.

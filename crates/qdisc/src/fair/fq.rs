@@ -2,15 +2,17 @@
 //!
 //! # Source
 //!
-//! Linux 6.1 and 6.12 `net/sched/sch_fq.c`, as they treat packets that are forwarded. What 6.7 added:
-//! commits 29f834aa326e (bands) and 49e7265fd098 (weights), tc-fq(8).
+//! Linux 6.1 and 6.12 `net/sched/sch_fq.c`, as they treat packets that are forwarded; with `pacing`
+//! Linux 4.19, as it treats packets of sockets on the same machine. What 6.7 added: commits
+//! 29f834aa326e (bands) and 49e7265fd098 (weights), tc-fq(8).
 //!
 //! # Algorithm
 //!
 //! Each flow has a FIFO of at most `flow_limit` packets. Flows are served by deficit round robin,
 //! flows of the *new* list before those of the *old* list. With `maxrate`, a flow that has used its
-//! credit is throttled until the larger of its packet and a quantum is sent at that rate. Packets
-//! of the router itself have strict priority, and only `limit` applies to them.
+//! credit is throttled until the larger of its packet and a quantum is sent at that rate; with `pacing`
+//! that is the pacing rate of its sender, where that is lower. Packets of the router itself have strict
+//! priority, and only `limit` applies to them.
 //!
 //! Profile `linux-6.12`: flows belong to three bands by priority, which share the link by weight,
 //! with a `limit` per band; a packet that finds no flow with packets is sent before all flows.
@@ -22,7 +24,9 @@
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash; the socket where the sender is local | which flows collide |
-//! | no pacing by socket, no `horizon` | the rate and the send times of local senders | none for what is forwarded |
+//! | with `pacing`, flows hashed too | a flow per socket | flows of different rates may share one |
+//! | a sender that paces itself still does | leaves it to the first `fq` | as with an `fq` at the sender |
+//! | no `horizon` | the send times of local senders | none for what is forwarded |
 //! | a paced packet leaves when it is due | up to 10 µs later (`timer_slack`) | below 10 µs |
 //! | no `buckets` | trees in which flows are found | none |
 //! | the delay of a refill in nanoseconds | in ticks of the kernel, 1 ms at HZ=1000 | a refill 1 ms sooner or later |
@@ -41,8 +45,8 @@ use crate::parameters::{
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
 use bands::{BANDS, BandParams, BandScheduler, Full, WEIGHTS};
-use scheduler::Pace;
-pub(crate) use scheduler::{Scheduler, Turns};
+use scheduler::LOW_RATE;
+pub(crate) use scheduler::{Pace, Scheduler, Turns};
 
 parameters! {
     /// Parameters of [`Fq`].
@@ -75,6 +79,9 @@ parameters! {
         /// If maxrate is at most this, space every packet instead of every quantum.
         pub low_rate_threshold: Option<Rate> = None => rate().unset("550kbit"),
             "net/sched/sch_fq.c: fq_sched_data.low_rate_threshold";
+        /// Pace each flow by the rate of its TCP socket, as on the host of the sender.
+        pub pacing: bool = false => flag(),
+            "net/sched/sch_fq.c: fq_sched_data.rate_enable";
         /// Number of bands; profile linux-6.12.
         pub bands: Option<u32> = None => count(3, 3).unset("3"),
             "net/sched/sch_fq.c: FQ_BANDS";
@@ -92,9 +99,6 @@ parameters! {
     }
 }
 
-/// What Linux takes if no `low_rate_threshold` is given.
-const LOW_RATE: u64 = 550_000;
-
 impl FqParams {
     const fn turns(&self) -> Turns {
         Turns {
@@ -102,6 +106,7 @@ impl FqParams {
             initial_quantum: self.initial_quantum,
             refill_delay: self.refill_delay,
             orphan_mask: self.orphan_mask,
+            pacing: self.pacing,
         }
     }
 }
@@ -146,14 +151,12 @@ impl Params for FqParams {
     }
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
-        // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
-        &[&[("pacing", &[]), ("nopacing", &[])]]
+        &[&[("nopacing", &[("pacing", "off")])]]
     }
 
-    /// Without pacing the kernel ignores `maxrate`, in any place.
+    /// With `nopacing` the kernel ignores `maxrate`, in any place.
     fn settle(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
-        let last = words.iter().rfind(|word| word.ends_with("pacing"));
-        if last != Some(&"nopacing") {
+        if self.pacing || !words.contains(&"nopacing") {
             return Ok(Vec::new());
         }
         let change = self.maxrate.take().map(|rate| {
@@ -183,6 +186,10 @@ impl Params for FqParams {
         ];
         let (key, _) = given.into_iter().find(|&(_, given)| given)?;
         (self.profile != Profile::Linux612).then(|| format!("{key} requires profile linux-6.12"))
+    }
+
+    fn paces_sockets(&self) -> bool {
+        self.pacing
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
@@ -216,13 +223,9 @@ enum Order<P> {
 impl<P: Packet> Fq<P> {
     /// An empty queue for packets of up to `mtu` bytes, link header included.
     pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
-        let pace = params.maxrate.map(|rate| Pace {
-            rate,
-            each: rate.bits_per_sec()
-                <= params
-                    .low_rate_threshold
-                    .map_or(LOW_RATE, Rate::bits_per_sec),
-        });
+        let pace = params
+            .maxrate
+            .map(|rate| Pace::new(rate, params.low_rate_threshold));
         Self {
             params: *params,
             pace,
@@ -234,7 +237,8 @@ impl<P: Packet> Fq<P> {
                     priomap: params.priomap,
                     weights: params.weights,
                 };
-                Order::Bands(Box::new(BandScheduler::new(&bands, pace, mtu, rng)))
+                let paces = params.pacing || pace.is_some();
+                Order::Bands(Box::new(BandScheduler::new(&bands, paces, mtu, rng)))
             } else {
                 Order::Flows(Scheduler::new(&params.turns(), mtu, rng))
             },
@@ -277,8 +281,21 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
         let Some(flow) = flow else {
             return Some(pkt);
         };
-        if let (Some(pace), Order::Flows(flows)) = (self.pace, &mut self.order) {
-            flows.pace(flow, pace, pkt.size(), now);
+        let pace = if self.params.pacing {
+            Pace::of_socket(
+                &pkt,
+                obs,
+                self.params.maxrate,
+                self.params.low_rate_threshold,
+            )
+        } else {
+            self.pace
+        };
+        if let Some(pace) = pace {
+            match &mut self.order {
+                Order::Flows(flows) => flows.pace(flow, pace, pkt.size(), now),
+                Order::Bands(bands) => bands.pace(flow, pace, pkt.size(), now),
+            }
         }
         let late = self
             .params

@@ -590,6 +590,10 @@ impl<P: Packet> Observer<P> for Uncounting<'_, P> {
         self.obs.on_decision(numbers);
     }
 
+    fn pacing_rate(&self, pkt: &P) -> Option<Rate> {
+        self.obs.pacing_rate(pkt)
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         self.uncount(&pkt.flow());
         self.obs.on_drop(now, pkt, reason);

@@ -45,6 +45,10 @@ impl<P: Packet> Observer<P> for InClass<'_, P> {
         self.obs.on_decision(numbers);
     }
 
+    fn pacing_rate(&self, pkt: &P) -> Option<Rate> {
+        self.obs.pacing_rate(pkt)
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         if let Some(id) = self.id {
             self.obs.on_class(id);

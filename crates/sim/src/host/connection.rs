@@ -45,6 +45,14 @@ impl Connection {
     }
 
     /// The connection if it is of TCP.
+    pub(super) const fn tcp(&self) -> Option<&TcpConnection> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp),
+            Self::Quic(_) => None,
+        }
+    }
+
+    /// The connection if it is of TCP, to change it.
     #[inline]
     pub(crate) fn tcp_mut(&mut self) -> Option<&mut TcpConnection> {
         match self {

@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use sojourn_apps::{Bulk, DatagramConfig};
 use sojourn_backend::kind_of;
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rng};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate, Rng};
 use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{SenderParams, quic as transport};
@@ -90,6 +90,12 @@ impl Flow {
             Source::Connection(connection) => Some(connection),
             _ => None,
         }
+    }
+
+    /// The pacing rate of the end that sends packets of `kind`, if it is of TCP.
+    pub(crate) fn pacing_rate(&self, kind: Kind) -> Option<Rate> {
+        let bytes = self.connection()?.tcp()?.sender_of(kind)?.pacing_rate()?;
+        Rate::from_bits_per_sec(bytes.get().saturating_mul(8))
     }
 
     /// Its connection if it is of TCP and its data flows one way: for the short path of such connections.

@@ -244,6 +244,15 @@ impl TcpConnection {
         }
     }
 
+    /// The sender of packets of `kind`.
+    pub(super) fn sender_of(&self, kind: Kind) -> Option<&Sender> {
+        match (kind, &self.request) {
+            (Kind::Data, _) => Some(&self.data.sender),
+            (Kind::Request, Some(request)) => Some(&request.direction.sender),
+            _ => None,
+        }
+    }
+
     fn sender(&mut self, side: Side) -> (&mut Sender, Kind) {
         match (side, &mut self.request) {
             (Side::Client, Some(request)) => (&mut request.direction.sender, Kind::Request),

@@ -154,7 +154,11 @@ impl World<'_> {
             }
         }
         let mut left = None;
-        let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
+        let mut watch = self.observed.watch(id);
+        if link.paces_sockets {
+            watch.senders = Some(&self.flows);
+        }
+        let again = link.turn(self.now, &mut watch, &mut left);
         link.awaited = again.is_some();
         if link.packets_affect_timer {
             self.follow_queue_timer(id);

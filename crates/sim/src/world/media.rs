@@ -42,6 +42,9 @@ impl World<'_> {
         };
         while self.media[m as usize].radios[radio].has_room() {
             let mut watch = self.observed.watch(id);
+            if self.links[n].paces_sockets {
+                watch.senders = Some(&self.flows);
+            }
             let Some(pkt) = self.links[n].dequeue(self.now, &mut watch) else {
                 break;
             };

@@ -42,6 +42,8 @@ mod state;
 mod timers;
 mod validate;
 
+use std::num::NonZeroU64;
+
 use sojourn_net::{Duration, Instant};
 
 use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
@@ -62,6 +64,9 @@ use state::timer::TailLossProbe;
 use state::timestamps::Timestamps;
 
 pub use params::{AfterIdle, OnCe, SenderParams};
+
+/// Bytes of the headers of IPv4 and TCP, with timestamps.
+const HEADERS: u64 = 52;
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +207,17 @@ impl Sender {
         } else {
             self.rules()
         }
+    }
+
+    /// The rate at which a queue may pace, whether or not this end paces itself, in bytes/s; `None` before the first.
+    pub fn pacing_rate(&self) -> Option<NonZeroU64> {
+        let rules = self.rules().pacing.as_ref()?;
+        let (rate, mss) = (self.pacing.rate(), u64::from(self.window.mss()));
+        NonZeroU64::new(if rules.with_headers && self.cc.is_model_based() {
+            rate.saturating_mul(mss + HEADERS) / mss
+        } else {
+            rate
+        })
     }
 
     /// Gives up at once.

@@ -204,6 +204,32 @@ fn pacing_is_at_2_and_1_2_windows_per_round_trip_or_2_or_1() {
 }
 
 #[test]
+fn queues_are_told_a_rate_with_headers_by_bbr_of_4_19_only() {
+    let told = |profile, cc: &str| {
+        let params = SenderParams {
+            profile,
+            cc: cc.parse().unwrap(),
+            ..SenderParams::default()
+        };
+        let peer = Peer::with(&params, Duration::from_millis(100), 1_000);
+        let own = peer.sender.pacing.rate();
+        peer.sender
+            .pacing_rate()
+            .map(|rate| (rate.get() * 1_448 + own / 2) / own)
+    };
+    assert_eq!(
+        [Linux, Linux419].map(|profile| told(profile, "bbr")),
+        [Some(1_448), Some(1_500)]
+    );
+    assert_eq!(
+        [Linux419, Linux314].map(|profile| told(profile, "cubic")),
+        [Some(1_448); 2]
+    );
+    // It has no pacing rate.
+    assert_eq!(told(Linux2634, "cubic"), None);
+}
+
+#[test]
 fn a_paced_ns_2_spreads_the_first_window_over_the_round_trip() {
     let departures = |profile| {
         let params = SenderParams {

@@ -289,3 +289,36 @@ fn the_limit_of_a_reno_flow_goes_the_way_of_the_paper() {
         }
     }
 }
+
+#[test]
+fn a_queue_with_pacing_follows_the_rate_of_the_socket_and_one_without_needs_no_timer() {
+    let sent = |pacing| {
+        let params = CocoaParams {
+            pacing,
+            initial_quantum: Some(Bytes(3_028)),
+            ..CocoaParams::default()
+        };
+        let mut q = Cocoa::new(&params, Bytes(1_514), Rng::new(1));
+        let mut seen = Recorder::default();
+        seen.rates.insert(0, Rate::mbit(10));
+        for id in 0..6 {
+            q.enqueue(ms(0), TestPacket::mtu(id), &mut seen);
+        }
+        assert_eq!(q.packets_affect_timer(), pacing);
+        let (mut now, mut sent) = (ms(0), Vec::new());
+        while q.backlog().packets > 0 {
+            if q.dequeue(now, &mut seen).is_some() {
+                sent.push(now.since(ms(0)).as_micros());
+            } else {
+                now = q.next_timer().expect("the flow waits");
+                q.on_timer(now);
+            }
+            if sent.len() == 3 {
+                seen.rates.insert(0, Rate::mbit(5));
+            }
+        }
+        sent
+    };
+    assert_eq!(sent(false), [0; 6]);
+    assert_eq!(sent(true), [0, 0, 2_422, 2_422, 7_267, 7_267]);
+}

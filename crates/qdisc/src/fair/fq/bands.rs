@@ -6,7 +6,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use super::scheduler::{Flow, Pace, Place, Throttled, Turns, signed};
+use super::scheduler::{Flow, Pace, Place, Throttled, Turns, is_pure_ack, signed};
 use crate::contract::{Backlog, Statistic};
 use crate::parts::pool::{List, Pool};
 use crate::parts::priority::{self, CONTROL, PRIOMAP};
@@ -71,7 +71,9 @@ pub(super) struct BandScheduler<P> {
     refill_delay: Duration,
     mask: u32,
     perturbation: u64,
-    pace: Option<Pace>,
+    /// Flows are paced, so packets do not overtake them.
+    paces: bool,
+    pacing: bool,
     /// The band of each DSCP, and that of the router's own packets.
     band_of: [u8; 64],
     control_band: u8,
@@ -95,7 +97,7 @@ pub(super) struct BandScheduler<P> {
 }
 
 impl<P: Packet> BandScheduler<P> {
-    pub(super) fn new(params: &BandParams, pace: Option<Pace>, mtu: Bytes, mut rng: Rng) -> Self {
+    pub(super) fn new(params: &BandParams, paces: bool, mtu: Bytes, mut rng: Rng) -> Self {
         let turns = params.turns;
         let (quantum, initial_quantum) = turns.quanta(mtu);
         let number = turns.orphan_mask as usize + 1;
@@ -110,7 +112,8 @@ impl<P: Packet> BandScheduler<P> {
             refill_delay: turns.refill_delay,
             mask: turns.orphan_mask,
             perturbation: rng.next_u64(),
-            pace,
+            paces,
+            pacing: turns.pacing,
             band_of: priority::bands(&priomap),
             control_band: priomap[CONTROL],
             pool: Pool::new(),
@@ -181,7 +184,7 @@ impl<P: Packet> BandScheduler<P> {
             return Err(Full::Queue);
         }
         // No packet of a flow waits, so none is overtaken.
-        if self.active == 0 && self.fast_path.packets() < FAST_PATH && self.pace.is_none() {
+        if self.active == 0 && self.fast_path.packets() < FAST_PATH && !self.paces {
             return Ok(Way::FastPath);
         }
         let flow = self.classify(pkt);
@@ -228,6 +231,11 @@ impl<P: Packet> BandScheduler<P> {
     fn push_old(&mut self, id: FlowId) {
         let band = &mut self.bands[usize::from(self.flow_bands[id.index()])];
         band.old.push(&mut self.links, id);
+    }
+
+    /// As [`Scheduler::pace`](super::Scheduler::pace).
+    pub(super) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
+        self.flows[id.index()].pace(pace, self.quantum, size, now);
     }
 
     /// When the next of the flows that wait apart is due, if no other can send.
@@ -300,7 +308,10 @@ impl<P: Packet> BandScheduler<P> {
                 self.push_old(id);
                 continue;
             }
-            if flow.due > now && flow.list.packets() > 0 {
+            if flow.due > now
+                && let Some((head, _)) = self.pool.oldest_mut(&flow.list)
+                && !(self.pacing && is_pure_ack(head))
+            {
                 list.pop(&self.links);
                 self.throttled.push(flow.due, id);
                 continue;
@@ -321,9 +332,6 @@ impl<P: Packet> BandScheduler<P> {
             self.backlog.remove(size);
             band.credit -= signed(size);
             flow.credit -= signed(size);
-            if let Some(pace) = self.pace {
-                flow.pace(pace, self.quantum, size, now);
-            }
             let own = usize::from(self.band(&pkt));
             self.bands[own].packets -= 1;
             return Some((Some(id), pkt, ready));

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng, TcpHeader, Transport};
 
-use crate::contract::{Backlog, Statistic};
+use crate::contract::{Backlog, Observer, Statistic};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, Round};
 
@@ -23,6 +23,8 @@ pub(crate) struct Turns {
     pub(crate) refill_delay: Duration,
     /// Bit mask on the hash of a flow.
     pub(crate) orphan_mask: u32,
+    /// Flows are paced by the rates of their sockets, except for ACKs without data.
+    pub(crate) pacing: bool,
 }
 
 impl Turns {
@@ -42,6 +44,39 @@ pub(crate) struct Pace {
     pub(super) each: bool,
 }
 
+/// What Linux takes if no `low_rate_threshold` is given.
+pub(super) const LOW_RATE: u64 = 550_000;
+
+impl Pace {
+    /// At `rate`; at most at `low`, every packet is paced.
+    pub(super) fn new(rate: Rate, low: Option<Rate>) -> Self {
+        Self {
+            rate,
+            each: rate.bits_per_sec() <= low.map_or(LOW_RATE, Rate::bits_per_sec),
+        }
+    }
+
+    /// The pacing after `pkt` by the rate of its socket, which may be at most `maxrate`.
+    pub(crate) fn of_socket<P: Packet>(
+        pkt: &P,
+        obs: &dyn Observer<P>,
+        maxrate: Option<Rate>,
+        low: Option<Rate>,
+    ) -> Option<Self> {
+        if is_pure_ack(pkt) {
+            return None;
+        }
+        let rates = obs.pacing_rate(pkt).into_iter().chain(maxrate);
+        rates.min().map(|rate| Self::new(rate, low))
+    }
+}
+
+/// Whether `pkt` is a TCP segment that only acknowledges.
+pub(super) fn is_pure_ack<P: Packet>(pkt: &P) -> bool {
+    const OTHERS: u16 = TcpHeader::SYN | TcpHeader::FIN | TcpHeader::RST;
+    matches!(pkt.transport(), Transport::Tcp(tcp) if tcp.payload == 0 && tcp.flags & OTHERS == 0)
+}
+
 /// The flow scheduler without the limits, which Cocoa sets differently.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler<P> {
@@ -49,6 +84,7 @@ pub(crate) struct Scheduler<P> {
     initial_credit: i64,
     refill_delay: Duration,
     mask: u32,
+    pacing: bool,
     perturbation: u64,
     pool: Pool<P>,
     backlog: Backlog,
@@ -157,6 +193,7 @@ impl<P: Packet> Scheduler<P> {
             quantum: signed(quantum),
             refill_delay: turns.refill_delay,
             mask: turns.orphan_mask,
+            pacing: turns.pacing,
             perturbation: rng.next_u64(),
             pool: Pool::new(),
             backlog: Backlog::default(),
@@ -304,7 +341,10 @@ impl<P: Packet> Scheduler<P> {
                 self.old.push(&mut self.links, id);
                 continue;
             }
-            if flow.due > now && flow.list.packets() > 0 {
+            if flow.due > now
+                && let Some((head, _)) = self.pool.oldest_mut(&flow.list)
+                && !(self.pacing && is_pure_ack(head))
+            {
                 list.pop(&self.links);
                 self.throttled.push(flow.due, id);
                 continue;

@@ -2,7 +2,7 @@ use super::scheduler::Flow;
 use super::*;
 use crate::parts::round::FlowId;
 use crate::testing::{Recorder, TestPacket};
-use sojourn_net::{Dscp, Ecn};
+use sojourn_net::{Dscp, Ecn, TcpHeader, Transport};
 
 const MTU: Bytes = Bytes(1_514);
 
@@ -406,4 +406,104 @@ fn no_timer_is_needed_while_another_flow_can_send() {
     q.on_timer(due);
     assert_eq!(q.next_timer(), None, "flow 1 may send");
     assert_eq!(q.dequeue(due, &mut seen).map(|pkt| pkt.flow), Some(1));
+}
+
+/// A queue that paces by sockets, with a first turn of one quantum.
+fn pacing(params: FqParams) -> FqParams {
+    FqParams {
+        pacing: true,
+        initial_quantum: Some(Bytes(3_028)),
+        ..params
+    }
+}
+
+/// A full-size segment of TCP, or an ACK without data.
+fn segment(id: u64, flow: u32, payload: u32) -> TestPacket {
+    TestPacket {
+        transport: Transport::Tcp(TcpHeader {
+            payload,
+            flags: TcpHeader::ACK,
+            ..TcpHeader::default()
+        }),
+        ..packet(id, flow, u64::from(payload) + 66)
+    }
+}
+
+/// When flow 1 sends 6 packets at 10 Mbit/s, of which the sender takes 5 Mbit/s from the third on; in microseconds.
+fn paced_by_socket(params: FqParams) -> Vec<u64> {
+    let (mut q, mut seen) = queue(params);
+    seen.rates.insert(1, Rate::mbit(10));
+    for id in 0..6 {
+        q.enqueue(at_ms(0), segment(id, 1, 1_448), &mut seen);
+    }
+    let mut now = at_ms(0);
+    let mut sent = Vec::new();
+    while q.backlog().packets > 0 {
+        if q.dequeue(now, &mut seen).is_some() {
+            sent.push(now.since(at_ms(0)).as_micros());
+        } else {
+            now = q.next_timer().expect("the flow waits");
+            q.on_timer(now);
+        }
+        if sent.len() == 3 {
+            seen.rates.insert(1, Rate::mbit(5));
+        }
+    }
+    sent
+}
+
+#[test]
+fn a_socket_paces_at_its_rate_when_a_packet_leaves_and_at_most_at_maxrate() {
+    for profile in [Profile::Linux, Profile::Linux612] {
+        let of = |maxrate| FqParams {
+            maxrate,
+            profile,
+            ..pacing(FqParams::default())
+        };
+        // A quantum of 3028 bytes takes 2422.4 us at 10 Mbit/s.
+        assert_eq!(
+            paced_by_socket(of(None)),
+            [0, 0, 2_422, 2_422, 7_267, 7_267]
+        );
+        let slower = Some(Rate::mbit(2));
+        assert_eq!(
+            paced_by_socket(of(slower)),
+            [0, 0, 12_112, 12_112, 24_224, 24_224]
+        );
+        let faster = Some(Rate::mbit(100));
+        assert_eq!(paced_by_socket(of(faster)), paced_by_socket(of(None)));
+        let off = FqParams {
+            pacing: false,
+            ..of(None)
+        };
+        assert_eq!(paced_by_socket(off), [0; 6]);
+    }
+}
+
+#[test]
+fn acks_and_flows_without_a_rate_are_not_paced_by_sockets() {
+    for profile in [Profile::Linux, Profile::Linux612] {
+        let (mut q, mut seen) = queue(FqParams {
+            profile,
+            ..pacing(FqParams::default())
+        });
+        seen.rates.insert(1, kbit(100));
+        // An ACK neither waits nor makes others wait; behind data it keeps its place.
+        q.enqueue(at_ms(0), segment(0, 1, 0), &mut seen);
+        q.enqueue(at_ms(0), segment(1, 1, 1_448), &mut seen);
+        q.enqueue(at_ms(0), segment(2, 1, 1_448), &mut seen);
+        q.enqueue(at_ms(0), segment(3, 1, 0), &mut seen);
+        for id in 10..30 {
+            q.enqueue(at_ms(0), segment(id, 2, 1_448), &mut seen);
+        }
+        let sent = std::iter::from_fn(|| q.dequeue(at_ms(0), &mut seen));
+        let sent: Vec<_> = sent.map(|pkt| pkt.id).collect();
+        assert_eq!(sent.iter().filter(|&&id| id < 10).count(), 2, "{sent:?}");
+        assert_eq!(sent.len(), 22);
+        // 1514 bytes take 121.12 ms.
+        let due = q.next_timer().expect("flow 1 waits");
+        assert_eq!(due.since(at_ms(0)).as_micros(), 121_120);
+        assert_eq!(q.dequeue(due, &mut seen).map(|pkt| pkt.id), Some(2));
+        assert_eq!(q.dequeue(due, &mut seen).map(|pkt| pkt.id), Some(3));
+    }
 }
