@@ -173,7 +173,9 @@ def _verdict(claim: Claim, measured: Measured, families: "_Families") -> Verdict
     elif claim.is_calibration:
         verdict = CALIBRATION
     elif weaker and full != {REPRODUCED}:
-        verdict = _worst({IN_DIRECTION, *weaker, *full & {UNDECIDED}})
+        # More runs may show that the claim itself holds, unless one condition is known to fail.
+        open_still = set() if NOT_REPRODUCED in full else full & {UNDECIDED}
+        verdict = _worst({IN_DIRECTION, *weaker, *open_still})
     else:
         verdict = _worst(full)
     return Verdict(claim, verdict, lines)

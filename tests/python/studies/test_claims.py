@@ -258,6 +258,10 @@ def test_a_weaker_form_replaces_the_general_rules_of_direction(tmp_path: Path) -
     assert verdict(tmp_path, text, a=middle, b=estimate(1.0, 2.5, 4.0)) == UNDECIDED
     assert verdict(tmp_path, text, a=estimate(0.5, 0.9, 1.2), b=high) == UNDECIDED
     assert verdict(tmp_path, text, a=middle) == NOT_RUN
+    # One condition fails: more runs cannot make the full form hold.
+    two = lines("a,at_most,,1,,", "c,at_most,,1,,", "a,direction:below,b,,,")
+    unclear = estimate(0.5, 0.9, 1.2)
+    assert verdict(tmp_path, two, a=middle, c=unclear, b=high) == IN_DIRECTION
     # A weaker form holds or not: it has no weaker form of its own.
     near = lines("a,at_most,,1,,", "a,direction:at_most,,1.9,,")
     assert verdict(tmp_path, near, a=estimate(1.99, 2.0, 2.01)) == NOT_REPRODUCED
