@@ -186,6 +186,7 @@ impl Params for PredictParams {
 
 /// A FIFO that marks in time for an exponential growth of the load to end at a full link.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct Predict<P> {
     limit: usize,
     slot: Duration,
