@@ -206,12 +206,20 @@ impl<P: Packet> Afd<P> {
 
     /// Samples an arrival of `bin` if it is its turn.
     fn sample(&mut self, bin: usize) {
-        if self.params.random {
-            if self.shadow.is_drawn(&mut self.rng) {
+        let sampled = if self.params.random {
+            let drawn = self.shadow.is_drawn(&mut self.rng);
+            if drawn {
                 self.shadow.replace_random(bin, &mut self.rng);
             }
-        } else if self.shadow.is_turn() {
-            self.shadow.replace_oldest(bin);
+            drawn
+        } else {
+            let turn = self.shadow.is_turn();
+            if turn {
+                self.shadow.replace_oldest(bin);
+            }
+            turn
+        };
+        if sampled && !self.params.accumulate {
             self.fair.old = as_f64(self.fifo.backlog().packets);
         }
     }
