@@ -35,6 +35,8 @@ def write(study: Study, record: Record | None) -> str:
     """Write the README of a study: the answer, the figures, the text, and the folded claims."""
     title, introduction, rest = _about(study.folder / ABOUT)
     answer = [] if record is None else [Paragraph(Styled(wording.answer(record)))]
+    if record is not None and record.get("outdated"):
+        answer.append(Paragraph(f"These are the numbers of older runs. {record['outdated']}"))
     head: list[Block] = []
     if study.description.reconstruction:
         text = f" {' '.join(study.description.reconstruction.split())}"
@@ -93,7 +95,6 @@ def _verdicts(record: Record) -> Section:
             * (record["scale"] != "full")
         ),
         f"The runs are of Sojourn {', '.join(record['builds'])}.",
-        record.get("outdated", ""),
         wording.counts(record),
         wording.distances(record["claims"]),
     ]
@@ -142,6 +143,8 @@ def overview(studies: Sequence[tuple[Study, Record | None]], folder: str) -> str
             counts["claims"] = sum(record["totals"].values())
             sums.update(counts)
         scale = "not run" if record is None else record["scale"]
+        if record is not None and record.get("outdated"):
+            scale += ", outdated"
         about: Text = [name, f" ({year})" if year else "", note]
         rows.append([about, *_counts(counts, known=record is not None), scale])
     rows.append(["total", *_counts(sums, known=True), ""])

@@ -327,7 +327,9 @@ def test_a_readme_names_the_builds_of_its_runs_and_what_has_changed(tmp_path: Pa
     study = studies.load(write(tmp_path / "small"))
     old = of_claims(3, "Fig. {0}") | {"outdated": "Pings were periodic."}
     page = " ".join(readme.write(study, old).split())
-    assert "The runs are of Sojourn 0.1.0 (0123456789ab). Pings were periodic. " in page
+    assert "The runs are of Sojourn 0.1.0 (0123456789ab). " in page
+    assert "These are the numbers of older runs. Pings were periodic. " in page
+    assert "full, outdated |" in readme.overview([(study, old)], "")
 
 
 def test_long_tables_are_divided_by_source(tmp_path: Path) -> None:
