@@ -116,7 +116,8 @@ def searched(
             }
         lines = [line for one in judged(search.claims, measured) for line in one.lines]
         distances = [distance(line) for line in lines]
-        about = {"values": dict(point.values), "distance": sum(distances) / len(distances)}
+        mean = sum(distances) / len(distances)
+        about = {"values": dict(point.values), "distance": mean if math.isfinite(mean) else None}
         found.append({**about, "compared": [record.rounded(line.compared) for line in lines]})
     return {
         "claims": list(search.plan.claims),
@@ -126,8 +127,13 @@ def searched(
         "set": dict(search.plan.set),
         "replications": next(iter(search.scenarios.values())).checked.replications,
         "conditions": [_condition(line) for claim in search.claims for line in claim.lines],
-        "points": sorted(found, key=lambda one: one["distance"]),
+        "points": sorted(found, key=_by_distance),
     }
+
+
+def _by_distance(point: Mapping[str, Any]) -> float:
+    """Order a combination that cannot be compared, such as one that measured 0, last."""
+    return math.inf if point["distance"] is None else point["distance"]
 
 
 def _condition(line: Line) -> str:

@@ -58,6 +58,8 @@ TIE = 0.001
 CLOSE, FAR = 0.10, 0.25
 # More runs than this are not proposed.
 _MOST_RUNS = 10_000
+# Student's t at 95 % is never below that of a normal distribution.
+_NORMAL = 1.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +223,11 @@ class _Compared:
         now = max(self.high - self.mean, self.mean - self.low)
         if half <= 0.0 or not math.isfinite(now):
             return None
-        runs = math.ceil(self.runs * (now / half) ** 2)
-        return max(runs, self.runs + 1) if runs <= _MOST_RUNS else None
+        spread = now * math.sqrt(self.runs) / student.quantile(self.runs - 1)
+        runs = max(math.ceil((_NORMAL * spread / half) ** 2), self.runs + 1)
+        while runs <= _MOST_RUNS and student.quantile(runs - 1) * spread > half * math.sqrt(runs):
+            runs += 1
+        return runs if runs <= _MOST_RUNS else None
 
 
 def _judged(line: Line, measured: Measured, families: "_Families") -> Judged:
@@ -267,7 +272,7 @@ def _equals(line: Line, compared: _Compared, *, order: bool | None) -> tuple[str
     if len(answers) == 1 and None not in answers:
         return (IN_DIRECTION if answers.pop() else NOT_REPRODUCED), None
     limits = [value + sign * part * abs(value) for sign in (-1, 1) for part in (CLOSE, FAR)]
-    return UNDECIDED, compared.runs_to_tell([*limits, 1.0])
+    return UNDECIDED, compared.runs_to_tell([*limits, *[1.0] * (line.reference is not None)])
 
 
 def _in_direction(line: Line, compared: _Compared, part: float) -> bool | None:
@@ -294,6 +299,13 @@ def _bounded(line: Line, compared: _Compared) -> tuple[str, int | None]:
     below, above, far_below, far_above = ends
     is_least = line.relation == "at_least"
     holds = compared.within(*((below, math.inf) if is_least else (-math.inf, above)))
+    if line.weaker:
+        # A weaker form has none of its own.
+        far_below, far_above = below, above
+    elif line.reference is not None:
+        # A ratio must be on its side of 1.
+        far_below = max(far_below, min(below, 1.0 - TIE))
+        far_above = min(far_above, max(above, 1.0 + TIE))
     near = compared.within(*((far_below, math.inf) if is_least else (-math.inf, far_above)))
     if holds:
         return REPRODUCED, None

@@ -1,13 +1,14 @@
 """Words and numbers for recorded verdicts: in terminals, READMEs and pages."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from sojourn.result.formatting import counted as counted_runs
 from sojourn.studies.claims import INTERVALS
 from sojourn.studies.verdicts import (
+    CALIBRATION,
     IN_DIRECTION,
     JUDGED,
     NOT_REPRODUCED,
@@ -199,7 +200,7 @@ def closeness(claims: Iterable[Mapping[str, Any]]) -> Counter[str]:
     Pairs are those of a condition that states an order, and arms with published values of the same
     metric that differ by more than the tolerances.
     """
-    lines = [line for claim in claims for line in claim["lines"] if not line["weaker"]]
+    lines = [line for line in _counted(claims) if not line["weaker"]]
     off = _distances(lines)
     orders = [
         (line["mean"] > line["reference_mean"]) == (line["relation"] == "above")
@@ -218,6 +219,13 @@ def closeness(claims: Iterable[Mapping[str, Any]]) -> Counter[str]:
                 orders.append((one["value"] > other["value"]) == (one["mean"] > other["mean"]))
     close = sum(share <= CLOSE + ROUNDING for share in off)
     return Counter(numbers=len(off), close=close, pairs=len(orders), kept=sum(orders))
+
+
+def _counted(claims: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the conditions of the claims that did not serve for calibration."""
+    for claim in claims:
+        if claim.get("verdict") != CALIBRATION:
+            yield from claim["lines"]
 
 
 def _distances(lines: Iterable[Mapping[str, Any]]) -> list[float]:
@@ -281,7 +289,7 @@ def distances(claims: Iterable[Mapping[str, Any]]) -> str:
     >>> distances([{"lines": [{**line, "relation": "above"}]}])
     ''
     """
-    off = _distances(line for claim in claims for line in claim["lines"])
+    off = _distances(_counted(claims))
     if not off:
         return ""
     met = [sum(one <= share + ROUNDING for one in off) for share in SHARES]

@@ -151,6 +151,8 @@ def lines(*conditions: str) -> str:
         # The ratio is on the other side of 1 than the work's, though near.
         ("near,equals,a,0.95,1%,", NOT_REPRODUCED),
         ("near,equals,a,1.05,1%,", IN_DIRECTION),
+        # At least as much as another: there is no weaker form below it.
+        ("a,at_least,near,,,", NOT_REPRODUCED),
         # The tolerance includes 1: no side.
         ("near,equals,a,0.97,0.05,", REPRODUCED),
         ("a,at_least,,2.8,,", REPRODUCED),
@@ -215,11 +217,11 @@ def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
     ("condition", "runs"),
     [
         # ±0.0994 of three runs; the limit of 10 % is 2.97, at 0.03 of the mean.
-        ("a,equals,,3.3,0.05,", 33),
+        ("a,equals,,3.3,0.05,", 10),
         # To be 10 % wide instead of 41 %.
-        ("wide,equals,,3.0,0.05,", 52),
+        ("wide,equals,,3.0,0.05,", 14),
         ("a,equals,,3.0,0.05,,5", 5),
-        ("a,at_least,,3.05,,", 14),
+        ("a,at_least,,3.05,,", 6),
         ("wide,above,a,,,", None),
         ("d,at_most,,5,,", None),
         ("a,at_most,,3.2,,", None),
@@ -263,6 +265,8 @@ def test_a_weaker_form_replaces_the_general_rules_of_direction(tmp_path: Path) -
     unclear = estimate(0.5, 0.9, 1.2)
     assert verdict(tmp_path, two, a=middle, c=unclear, b=high) == IN_DIRECTION
     # A weaker form holds or not: it has no weaker form of its own.
+    short = lines("a,at_most,,1,,", "a,direction:at_most,,1.9,,")
+    assert verdict(tmp_path, short, a=estimate(2.0, 2.05, 2.1)) == NOT_REPRODUCED
     near = lines("a,at_most,,1,,", "a,direction:at_most,,1.9,,")
     assert verdict(tmp_path, near, a=estimate(1.99, 2.0, 2.01)) == NOT_REPRODUCED
 

@@ -300,7 +300,7 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
         let late = self
             .params
             .ce_threshold
-            .is_some_and(|threshold| now.since(ready) > threshold);
+            .is_some_and(|threshold| now.saturating_since(ready) > threshold);
         if late && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::CeThreshold);
         }

@@ -204,8 +204,8 @@ fn pacing_is_at_2_and_1_2_windows_per_round_trip_or_2_or_1() {
 }
 
 #[test]
-fn queues_are_told_a_rate_with_headers_by_bbr_of_4_19_only() {
-    let told = |profile, cc: &str| {
+fn only_bbr_of_4_19_counts_headers_in_the_rate_for_queues() {
+    let rate_for_queues = |profile, cc: &str| {
         let params = SenderParams {
             profile,
             cc: cc.parse().unwrap(),
@@ -218,15 +218,15 @@ fn queues_are_told_a_rate_with_headers_by_bbr_of_4_19_only() {
             .map(|rate| (rate.get() * 1_448 + own / 2) / own)
     };
     assert_eq!(
-        [Linux, Linux419].map(|profile| told(profile, "bbr")),
+        [Linux, Linux419].map(|profile| rate_for_queues(profile, "bbr")),
         [Some(1_448), Some(1_500)]
     );
     assert_eq!(
-        [Linux419, Linux314].map(|profile| told(profile, "cubic")),
+        [Linux419, Linux314].map(|profile| rate_for_queues(profile, "cubic")),
         [Some(1_448); 2]
     );
     // It has no pacing rate.
-    assert_eq!(told(Linux2634, "cubic"), None);
+    assert_eq!(rate_for_queues(Linux2634, "cubic"), None);
 }
 
 #[test]

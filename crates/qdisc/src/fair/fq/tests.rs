@@ -507,3 +507,20 @@ fn acks_and_flows_without_a_rate_are_not_paced_by_sockets() {
         assert_eq!(q.dequeue(due, &mut seen).map(|pkt| pkt.id), Some(3));
     }
 }
+
+#[test]
+fn an_ack_of_a_flow_that_is_not_due_is_not_late() {
+    for profile in [Profile::Linux, Profile::Linux612] {
+        let (mut q, mut seen) = queue(FqParams {
+            profile,
+            ce_threshold: Some(Duration::from_millis(1)),
+            ..pacing(FqParams::default())
+        });
+        seen.rates.insert(1, kbit(100));
+        q.enqueue(at_ms(0), segment(0, 1, 1_448), &mut seen);
+        q.enqueue(at_ms(0), segment(1, 1, 0), &mut seen);
+        let sent = std::iter::from_fn(|| q.dequeue(at_ms(0), &mut seen));
+        assert_eq!(sent.map(|pkt| pkt.id).collect::<Vec<_>>(), [0, 1]);
+        assert!(seen.marks.is_empty());
+    }
+}
