@@ -6,9 +6,8 @@ from itertools import combinations
 from typing import Any
 
 from sojourn.result.formatting import counted as counted_runs
-from sojourn.studies.claims import INTERVALS
+from sojourn.studies.claims import CALIBRATION, INTERVALS
 from sojourn.studies.verdicts import (
-    CALIBRATION,
     IN_DIRECTION,
     JUDGED,
     NOT_REPRODUCED,
