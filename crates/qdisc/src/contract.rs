@@ -234,7 +234,7 @@ pub trait Observer<P> {
 
     /// The rate at which the sender of `pkt` paces now, for disciplines that pace by the sockets of their host; `None`: it
     /// has none, or the environment does not know it. A discipline that calls it says so in
-    /// [`Params::paces_sockets`](crate::Params::paces_sockets).
+    /// `Params::paces_sockets`.
     fn pacing_rate(&self, _pkt: &P) -> Option<Rate> {
         None
     }
