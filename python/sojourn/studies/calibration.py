@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sojourn import _core, files
+from sojourn import _core
 from sojourn.errors import invalid_file
 from sojourn.execute.run import run
 from sojourn.scenario import Scenario
@@ -31,7 +31,6 @@ FILE = "calibration.json"
 # Combinations that are printed and shown, the nearest first.
 SHOWN = 5
 _COMPARED = ("equals", "at_least", "at_most")
-_MAX_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +41,8 @@ class Search:
     plan: Calibration
     claims: list[Claim]
     scenarios: Mapping[str, Scenario]
+    # Digests of the scenarios as the study states them.
+    stated: Mapping[str, str]
     points: Points
 
     @property
@@ -75,7 +76,10 @@ def _prepared(
         for key, one in every.items()
     }
     place = points(space(parameters(plan.space)), next(iter(scenarios.values())))
-    return Search(name=name, plan=plan, claims=claims, scenarios=scenarios, points=place)
+    stated = {key: study.digest(key, scale) for key in scenarios}
+    return Search(
+        name=name, plan=plan, claims=claims, scenarios=scenarios, stated=stated, points=place
+    )
 
 
 def _claims(study: Study, name: str, plan: Calibration) -> list[Claim]:
@@ -123,6 +127,7 @@ def searched(
         "claims": list(search.plan.claims),
         "digest": digest(search.claims),
         "builds": list(builds),
+        "scenarios": dict(search.stated),
         "space": {path: list(values) for path, values in search.plan.space.items()},
         "set": dict(search.plan.set),
         "replications": next(iter(search.scenarios.values())).checked.replications,
@@ -171,18 +176,23 @@ def disagreements(study: Study, found: Mapping[str, Any]) -> list[str]:
             stale.append(f"claims of calibration {name} have changed since it was run")
         elif one["space"] != {path: list(values) for path, values in plans[name].space.items()}:
             stale.append(f"the space of calibration {name} has changed since it was run")
+        elif (one["set"], one["replications"]) != (
+            dict(plans[name].set),
+            plans[name].replications,
+        ):
+            stale.append(f"calibration {name} was run with other changes or replications")
+        else:
+            stale += [
+                f"scenario {key} has changed since calibration {name} was run"
+                for key, digest_then in one.get("scenarios", {}).items()
+                if digest_then != study.digest(key, found["scale"])
+            ]
     return stale
 
 
 def load(file: Path) -> dict[str, Any] | None:
     """Read a recorded search; None if there is none."""
-    try:
-        found: dict[str, Any] = files.read_json(file, _MAX_BYTES)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise invalid_file(file, f"cannot read calibration: {error}") from None
-    return found
+    return record.load(file, "calibration")
 
 
 def is_record(found: Any) -> bool:

@@ -244,14 +244,14 @@ _MAX_BYTES = 1 << 25
 Record = Mapping[str, Any]
 
 
-def load(file: Path) -> dict[str, Any] | None:
-    """Read recorded verdicts; None if there are none."""
+def load(file: Path, what: str = "verdicts") -> dict[str, Any] | None:
+    """Read recorded verdicts, or what else a study records; None if there are none."""
     try:
         found: dict[str, Any] = files.read_json(file, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise invalid_file(file, f"cannot read verdicts: {error}") from None
+        raise invalid_file(file, f"cannot read {what}: {error}") from None
     return found
 
 

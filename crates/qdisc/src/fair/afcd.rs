@@ -348,7 +348,6 @@ impl Shares {
                     alpha: params.alpha,
                     beta: params.beta,
                     target,
-                    least: 1.0,
                     most,
                     value: most,
                     old: 0.0,

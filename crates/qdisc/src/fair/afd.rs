@@ -194,7 +194,6 @@ impl<P: Packet> Afd<P> {
                 alpha: params.alpha,
                 beta: params.beta,
                 target: params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from),
-                least: 1.0,
                 most,
                 value: most,
                 old: 0.0,
@@ -204,24 +203,20 @@ impl<P: Packet> Afd<P> {
         }
     }
 
-    /// Samples an arrival of `bin` if it is its turn.
-    fn sample(&mut self, bin: usize) {
-        let sampled = if self.params.random {
-            let drawn = self.shadow.is_drawn(&mut self.rng);
-            if drawn {
-                self.shadow.replace_random(bin, &mut self.rng);
-            }
-            drawn
+    /// Samples an arrival of `bin` if it is its turn; says whether it was.
+    fn sample(&mut self, bin: usize) -> bool {
+        let random = self.params.random;
+        let sampled = if random {
+            self.shadow.is_drawn(&mut self.rng)
         } else {
-            let turn = self.shadow.is_turn();
-            if turn {
-                self.shadow.replace_oldest(bin);
-            }
-            turn
+            self.shadow.is_turn()
         };
-        if sampled && !self.params.accumulate {
-            self.fair.old = as_f64(self.fifo.backlog().packets);
+        if sampled && random {
+            self.shadow.replace_random(bin, &mut self.rng);
+        } else if sampled {
+            self.shadow.replace_oldest(bin);
         }
+        sampled
     }
 
     /// `m_fair`; nothing if no flow has more.
@@ -268,7 +263,7 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         let bin = self.shadow.bin(&pkt.flow());
-        self.sample(bin);
+        let sampled = self.sample(bin);
         let probability = self.probability(self.shadow.count(bin));
         let signalled = probability > 0.0 && self.rng.uniform() < probability;
         if signalled {
@@ -282,6 +277,10 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         }
         if signalled && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
+        }
+        // As AFQ: after the drop, and not for a flow alone.
+        if sampled && !self.params.accumulate && self.shadow.flows() > 1 {
+            self.fair.old = as_f64(self.fifo.backlog().packets);
         }
         self.fifo.push(now, pkt);
     }

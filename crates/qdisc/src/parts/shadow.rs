@@ -120,6 +120,9 @@ pub(crate) fn sample_for(rate: Option<Rate>, shadow: u32) -> u32 {
     u32::try_from((bits + a_sample / 2) / a_sample).map_or(u32::MAX, |sample| sample.max(1))
 }
 
+/// The smallest `m_fair`, one sample.
+const LEAST: f64 = 1.0;
+
 /// `m_fair`, in samples, steered by the backlog: equation (1) of the AFCD paper, AFD's law.
 #[derive(Clone, Debug)]
 pub(crate) struct FairShare {
@@ -127,7 +130,6 @@ pub(crate) struct FairShare {
     pub(crate) beta: f64,
     /// `Q_target`, in packets.
     pub(crate) target: f64,
-    pub(crate) least: f64,
     /// The largest value: all samples.
     pub(crate) most: f64,
     pub(crate) value: f64,
@@ -138,7 +140,7 @@ pub(crate) struct FairShare {
 impl FairShare {
     /// `start` moved by how far the backlog is, and was, from its target.
     pub(crate) fn moved(&self, start: f64, backlog: f64) -> f64 {
-        self.sum(start, backlog).clamp(self.least, self.most)
+        self.sum(start, backlog).clamp(LEAST, self.most)
     }
 
     /// [`moved`](Self::moved) by a machine without signs: nothing where the result is huge.
@@ -163,7 +165,7 @@ impl FairShare {
 
     /// Starts anew from `value`.
     pub(crate) fn restart(&mut self, value: f64) {
-        self.value = value.clamp(self.least, self.most);
+        self.value = value.clamp(LEAST, self.most);
     }
 }
 
