@@ -30,6 +30,15 @@ from sojourn.sweeps.space import Points, points, space
 FILE = "calibration.json"
 # Combinations that are printed and shown, the nearest first.
 SHOWN = 5
+# What a recorded search belongs to.
+_PARTS = {
+    "claims": "its claims have",
+    "digest": "claims.csv has",
+    "scenarios": "the scenarios have",
+    "space": "its space has",
+    "set": "its changes have",
+    "replications": "its replications have",
+}
 _COMPARED = ("equals", "at_least", "at_most")
 
 
@@ -124,15 +133,22 @@ def searched(
         about = {"values": dict(point.values), "distance": mean if math.isfinite(mean) else None}
         found.append({**about, "compared": [record.rounded(line.compared) for line in lines]})
     return {
+        **identity(search),
+        "builds": list(builds),
+        "conditions": [_condition(line) for claim in search.claims for line in claim.lines],
+        "points": sorted(found, key=_by_distance),
+    }
+
+
+def identity(search: Search) -> dict[str, Any]:
+    """Record what a search belongs to."""
+    return {
         "claims": list(search.plan.claims),
         "digest": digest(search.claims),
-        "builds": list(builds),
         "scenarios": dict(search.stated),
         "space": {path: list(values) for path, values in search.plan.space.items()},
         "set": dict(search.plan.set),
         "replications": next(iter(search.scenarios.values())).checked.replications,
-        "conditions": [_condition(line) for claim in search.claims for line in claim.lines],
-        "points": sorted(found, key=_by_distance),
     }
 
 
@@ -172,21 +188,13 @@ def disagreements(study: Study, found: Mapping[str, Any]) -> list[str]:
     for name, one in found["searches"].items():
         if name not in plans:
             stale.append(f"calibration {name} is no longer in {FILE_OF_STUDY}")
-        elif one["digest"] != digest(_claims(study, name, plans[name])):
-            stale.append(f"claims of calibration {name} have changed since it was run")
-        elif one["space"] != {path: list(values) for path, values in plans[name].space.items()}:
-            stale.append(f"the space of calibration {name} has changed since it was run")
-        elif (one["set"], one["replications"]) != (
-            dict(plans[name].set),
-            plans[name].replications,
-        ):
-            stale.append(f"calibration {name} was run with other changes or replications")
-        else:
-            stale += [
-                f"scenario {key} has changed since calibration {name} was run"
-                for key, digest_then in one.get("scenarios", {}).items()
-                if digest_then != study.digest(key, found["scale"])
-            ]
+            continue
+        now = identity(_prepared(study, name, plans[name], found["scale"], None))
+        stale += [
+            f"calibration {name}: {_PARTS[part]} changed since it was run"
+            for part, value in now.items()
+            if one[part] != value
+        ]
     return stale
 
 

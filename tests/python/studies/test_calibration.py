@@ -86,20 +86,30 @@ def test_an_invalid_search_is_reported(
 def test_a_recorded_search_belongs_to_its_claims_and_its_space(tmp_path: Path) -> None:
     study = searching(tmp_path / "one")
     (search,) = calibration.prepared(study, "quick")
-    space = {path: list(values) for path, values in search.plan.space.items()}
-    about = {"digest": calibration.digest(search.claims), "space": space}
-    found = {"searches": {"buffer": about}}
+    about = calibration.identity(search)
+    found = {"scale": "quick", "searches": {"buffer": about}}
     assert calibration.disagreements(study, found) == []
     claimed = studies.load(
         write(tmp_path / "two", description=STUDY, claims=CLAIMS.replace(",24,", ",25,"))
     )
-    assert calibration.disagreements(claimed, found) == [
-        "claims of calibration buffer have changed since it was run"
-    ]
-    wider = searching(tmp_path / "three", SEARCH.replace("80, 20", "80, 40, 20"))
-    assert calibration.disagreements(wider, found) == [
-        "the space of calibration buffer has changed since it was run"
-    ]
+    changed = "calibration buffer: {} changed since it was run"
+    assert calibration.disagreements(claimed, found) == [changed.format("claims.csv has")]
+    for name, before, after, part in [
+        ("three", "80, 20", "80, 40, 20", "its space has"),
+        (
+            "four",
+            "[calibration.buffer]\n",
+            "[calibration.buffer]\nreplications = 2\n",
+            "its replications have",
+        ),
+    ]:
+        other = searching(tmp_path / name, SEARCH.replace(before, after))
+        assert calibration.disagreements(other, found) == [changed.format(part)]
+    scenario = study.folder / "two.toml"
+    text = scenario.read_text(encoding="utf-8")
+    scenario.write_text(text.replace("duration", "seed = 9\nduration", 1), encoding="utf-8")
+    assert calibration.disagreements(study, found) == [changed.format("the scenarios have")]
+    scenario.write_text(text, encoding="utf-8")
     assert calibration.disagreements(study, {"searches": {"rate": about}}) == [
         "calibration buffer has not been run",
         "calibration rate is no longer in study.toml",
