@@ -95,7 +95,10 @@ For every claim that is not reproduced: the cause, or what was tried.
 def write(name: str, folder: Path) -> Path:
     """Write a study to start from into a new directory; return the directory."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name) or name == "all":
-        rule = "not a name of a study; expected letters, digits, - and _, such as smith2024"
+        rule = (
+            "not a name for a study; expected lower-case letters, digits, - and _, such as "
+            "smith2024, and not all"
+        )
         raise ArgumentError("new", name, rule)
     place = folder / name
     try:
