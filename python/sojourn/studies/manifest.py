@@ -222,11 +222,20 @@ def load(file: Path) -> Description:
         raise invalid_file(file, f"cannot read study: {problem}") from None
     except ArgumentError as error:
         raise _core.ResultError(str(error)) from None
+    _check(description, file)
+    return description
+
+
+def _check(description: Description, file: Path) -> None:
+    """Check what depends on more than one key."""
     for name, sweep in description.sweep.items():
         lengths = {len(values) for values in sweep.set.values()}
         if sweep.axis not in sweep.set or len(lengths) != 1:
             rule = f"set needs a list for {sweep.axis} and lists of equal length"
             raise invalid_file(file, f"sweep {name}: {rule}")
+    for preset in description.preset:
+        if not preset.arms and not preset.scenarios:
+            raise invalid_file(file, f'preset "{preset.label}": expected arms or scenarios')
     for figure in description.figure:
         for panel in figure.panel:
             if panel.sweep and panel.sweep not in description.sweep:
@@ -234,4 +243,3 @@ def load(file: Path) -> Description:
             if not {len(panel.x_range), len(panel.y_range)} <= {0, 2}:
                 rule = "x_range and y_range need two numbers each"
                 raise invalid_file(file, f"figure {figure.name}: {rule}")
-    return description

@@ -157,7 +157,7 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["cmpare"], [r'^sojourn: unknown command "cmpare"; did you mean "compare"\?$']),
         (["qdiscs", "kodel"], ["kodel", "codel"]),
         (["reproduce", "nothing"], ["nothing", "residential"]),
-        (["reproduce", "--new", "../x"], ["--new ../x: not a name for a study; expected lower-case letters"]),
+        (["reproduce", "--new", "../x"], ["--new ../x: not a name for a study; expected lower"]),
         (["reproduce", "--new", ""], ["--new.*: not a name for a study"]),
         (["reproduce", "all", "--calibrate"], ["--calibrate requires a single study"]),
         (["reproduce", "predict", "--calibrate"], [r"predict has no \[calibration.NAME\]"]),

@@ -82,6 +82,7 @@ def test_every_study_names_arms_and_groups_that_exist(name: str) -> None:
             "arms = { codel = 3 }",
             ": preset[0].arms: expected texts, not a value of type int (line {line})",
         ),
+        ('arms = { codel = "pfifo" }', "", ': preset "no AQM": expected arms or scenarios'),
         (
             'claims = ["B"]',
             'claims = "B"',
