@@ -359,23 +359,20 @@ impl<P: Packet> Predict<P> {
 
     /// The next packet, marked if a signal is due.
     fn tell_next(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        if now >= self.mark_until || self.mark_arrival {
+            return self.buffer.fifo.pop_stamped().map(|(pkt, _)| pkt);
+        }
         // Each turn removes a packet, so the loop ends with the queue.
         loop {
             let (pkt, _) = self.buffer.fifo.pop_stamped()?;
-            if self.mark_arrival {
-                return Some(pkt);
-            }
             if let Some(pkt) = self.tell(now, pkt, obs) {
                 return Some(pkt);
             }
         }
     }
 
-    /// The packet, marked if a signal is due; nothing if it is dropped for it.
+    /// The packet, marked if it can be; nothing if it is dropped instead.
     fn tell(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) -> Option<P> {
-        if now >= self.mark_until {
-            return Some(pkt);
-        }
         if self.ecn && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
             return Some(pkt);
@@ -385,6 +382,14 @@ impl<P: Packet> Predict<P> {
         }
         obs.on_drop(now, pkt, DropReason::Aqm);
         None
+    }
+
+    /// Appends a packet that arrives during a signal, marked.
+    #[cold]
+    fn append_marked(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if let Some(pkt) = self.tell(now, pkt, obs) {
+            self.buffer.fifo.push(now, pkt);
+        }
     }
 }
 
@@ -397,14 +402,10 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
         if self.backlog().packets >= self.limit {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
-        let pkt = if self.mark_arrival {
-            self.tell(now, pkt, obs)
-        } else {
-            Some(pkt)
-        };
-        if let Some(pkt) = pkt {
-            self.buffer.fifo.push(now, pkt);
+        if self.mark_arrival && now < self.mark_until {
+            return self.append_marked(now, pkt, obs);
         }
+        self.buffer.fifo.push(now, pkt);
     }
 
     #[inline]

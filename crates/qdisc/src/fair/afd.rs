@@ -205,18 +205,26 @@ impl<P: Packet> Afd<P> {
 
     /// Samples an arrival of `bin` if it is its turn; says whether it was.
     fn sample(&mut self, bin: usize) -> bool {
-        let random = self.params.random;
-        let sampled = if random {
-            self.shadow.is_drawn(&mut self.rng)
-        } else {
-            self.shadow.is_turn()
-        };
-        if sampled && random {
-            self.shadow.replace_random(bin, &mut self.rng);
-        } else if sampled {
+        if self.params.random {
+            let drawn = self.shadow.is_drawn(&mut self.rng);
+            if drawn {
+                self.shadow.replace_random(bin, &mut self.rng);
+            }
+            return drawn;
+        }
+        let turn = self.shadow.is_turn();
+        if turn {
             self.shadow.replace_oldest(bin);
         }
-        sampled
+        turn
+    }
+
+    /// As AFQ: after the drop of a sampled arrival, and not for a flow alone.
+    #[cold]
+    fn sample_backlog(&mut self) {
+        if !self.params.accumulate && self.shadow.flows() > 1 {
+            self.fair.old = as_f64(self.fifo.backlog().packets);
+        }
     }
 
     /// `m_fair`; nothing if no flow has more.
@@ -278,9 +286,8 @@ impl<P: Packet> Qdisc<P> for Afd<P> {
         if signalled && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
         }
-        // As AFQ: after the drop, and not for a flow alone.
-        if sampled && !self.params.accumulate && self.shadow.flows() > 1 {
-            self.fair.old = as_f64(self.fifo.backlog().packets);
+        if sampled {
+            self.sample_backlog();
         }
         self.fifo.push(now, pkt);
     }
