@@ -193,7 +193,7 @@ def disagreements(study: Study, found: Mapping[str, Any]) -> list[str]:
         stale += [
             f"calibration {name}: {_PARTS[part]} changed since it was run"
             for part, value in now.items()
-            if one[part] != value
+            if one.get(part) != value
         ]
     return stale
 
