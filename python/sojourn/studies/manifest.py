@@ -184,6 +184,10 @@ class Description(Plan):
     reconstruction: Annotated[
         str, Key(help="Which part of the study is a reconstruction; shown with the verdicts.")
     ] = ""
+    own: Annotated[
+        Sequence[str],
+        Key(help="The queues of the work itself, without presets; calibration excludes them."),
+    ] = ()
     quick: Quick = field(default_factory=dict)
     scenario: Annotated[
         Mapping[str, QuickScenario], Key(help="Further changes of quick runs, per scenario.")

@@ -17,7 +17,7 @@ from sojourn.errors import invalid_file
 from sojourn.scenario import Arm, Scenario
 from sojourn.scenario.paths import overridden
 from sojourn.studies import claims, manifest
-from sojourn.studies.claims import Claim
+from sojourn.studies.claims import Claim, Subject
 from sojourn.studies.manifest import ARMS, Assumption, Changes, Description, Figure, Variant
 from sojourn.studies.verdicts import substituted
 
@@ -113,18 +113,38 @@ class Study:
         return file, changes
 
     def check_arms(self, scenarios: Mapping[str, Scenario]) -> None:
-        """Check that scenarios have the arms that claims name."""
+        """Check that scenarios have the arms that claims name, and calibration only baselines."""
         for claim in self.claims:
-            for one in claim.subjects:
-                if one.scenario not in scenarios:
-                    continue
-                arms = scenarios[one.scenario].checked.arms
-                if one.arm not in arms:
-                    raise invalid_file(
-                        self.folder / claims.FILE,
-                        f'claim {claim.name}: no arm "{one.arm}" in '
-                        f"{one.scenario}; expected one of {', '.join(arms)}",
-                    )
+            for line in claim.lines:
+                # A search does without weaker forms.
+                is_searched = claim.is_calibration and not line.weaker
+                for one in (line.subject, line.reference):
+                    if one is not None and one.scenario in scenarios:
+                        self._check_arm(
+                            claim.name, one, scenarios[one.scenario], searched=is_searched
+                        )
+
+    def _check_arm(self, claim: str, one: Subject, scenario: Scenario, *, searched: bool) -> None:
+        arms = scenario.checked.arms
+        if one.arm not in arms:
+            rule = f'no arm "{one.arm}" in {one.scenario}; expected one of {", ".join(arms)}'
+        elif searched and (own := self._own_queue(scenario, one.arm)):
+            rule = (
+                f"arm {one.arm} of {one.scenario} has {own}, a queue of the work itself; expected "
+                f"only baselines in a claim for calibration"
+            )
+        else:
+            return
+        raise invalid_file(self.folder / claims.FILE, f"claim {claim}: {rule}")
+
+    def _own_queue(self, scenario: Scenario, arm: str) -> str | None:
+        """Return the queue of the work itself that an arm has; None for a baseline."""
+        changes = {one.name: one.set for one in scenario.arms}.get(arm, {})
+        alone = overridden(scenario.replace(arms=[]), dict(changes))  # type: ignore[arg-type]
+        links = json.loads(alone.checked.to_json())["links"].values()
+        queues = [link["qdisc"] for link in links if "qdisc" in link]
+        words = {word for queue in queues for word in queue.split()}
+        return next((name for name in self.description.own if name in words), None)
 
     def variants(self, scenarios: Mapping[str, Scenario]) -> Iterator[Varied]:
         """Build the scenarios that vary the assumptions."""

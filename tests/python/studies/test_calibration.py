@@ -12,7 +12,7 @@ from sojourn.studies import study as studies
 from sojourn.studies.claims import Line
 from sojourn.studies.verdicts import Estimate, Judged
 from support.shell import Command
-from support.studied import DESCRIPTION, write
+from support.studied import DESCRIPTION, SCENARIO, write
 
 # The limit with which a full FIFO at 10 Mbit/s holds a packet for 24 ms is 20.
 CLAIMS = """A,Fig. 1,figure,x,two,pfifo,,sojourn_down_ms_p95,equals,,24,5%,reading,,calibration
@@ -81,6 +81,30 @@ def test_an_invalid_search_is_reported(
 ) -> None:
     with pytest.raises(sj.SojournError, match=expected):
         calibration.prepared(searching(tmp_path / "small", SEARCH.replace(before, after)), "quick")
+
+
+def test_the_own_queue_of_a_work_is_no_baseline(tmp_path: Path) -> None:
+    # A preset of FLOQ, beside which the claims have baselines.
+    scenario = SCENARIO.replace('qdisc" = "codel"', 'qdisc" = "floq_share"')
+    about = DESCRIPTION.replace("\n[citation]", 'own = ["floq"]\n\n[citation]')
+    line = "A,x,figure,x,two,{},,jain,{},,,{}\nA,,,,two,pfifo,,jain,direction:below,codel,,,,,\n"
+    place = f"{tmp_path}/{{}}/claims.csv: claim A: arm codel of two has floq, a queue of the work"
+    for name, arm, relation, use, refused in [
+        ("own", "codel", "equals,,1,5%", "calibration", True),
+        ("beside", "pfifo", "at_most,codel,1,", "calibration", True),
+        ("baseline", "pfifo", "equals,,1,5%", "calibration", False),
+        ("counts", "codel", "equals,,1,5%", "", False),
+    ]:
+        text = line.format(arm, relation, use)
+        folder = write(tmp_path / name, description=about, claims=text, scenario=scenario)
+        study = studies.load(folder)
+        built = study.scenarios(["two"], "quick")
+        if not refused:
+            study.check_arms(built)
+            continue
+        with pytest.raises(sj.ResultError) as raised:
+            study.check_arms(built)
+        assert str(raised.value).startswith(place.format(name))
 
 
 def test_a_recorded_search_belongs_to_its_claims_and_its_space(tmp_path: Path) -> None:
