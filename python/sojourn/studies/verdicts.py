@@ -164,19 +164,19 @@ def _verdict(claim: Claim, measured: Measured, families: "_Families") -> Verdict
         return Verdict(claim, claim.uncounted, [])
     lines = [_judged(line, measured, families) for line in claim.lines]
     full = {one.verdict for one in lines if not one.line.weaker}
-    # A weaker form has none of its own.
-    weaker = {
-        NOT_REPRODUCED if one.verdict == IN_DIRECTION else one.verdict
-        for one in lines
-        if one.line.weaker
-    }
+    weaker = {one.verdict for one in lines if one.line.weaker}
     if NOT_RUN in full | weaker:
         verdict = NOT_RUN
     elif claim.is_calibration:
         verdict = CALIBRATION
     elif weaker and full != {REPRODUCED}:
         # More runs may show that the claim itself holds, unless one condition is known to fail.
-        open_still = set() if NOT_REPRODUCED in full else full & {UNDECIDED}
+        alone = {
+            _judged(replace(line, weaker=True), measured, families).verdict
+            for line in claim.lines
+            if not line.weaker
+        }
+        open_still = set() if NOT_REPRODUCED in alone else {UNDECIDED}
         verdict = _worst({IN_DIRECTION, *weaker, *open_still})
     else:
         verdict = _worst(full)
@@ -263,6 +263,9 @@ def _equals(line: Line, compared: _Compared, *, order: bool | None) -> tuple[str
         if half <= allowed:
             return REPRODUCED, None
         return UNDECIDED, compared.runs_for(allowed) if line.runs != 1 else None
+    if line.weaker:
+        # A weaker form has none of its own.
+        return NOT_REPRODUCED, None
     if line.reference is not None:
         order = _side(line) is not None
     answers = {

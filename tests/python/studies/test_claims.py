@@ -137,6 +137,11 @@ def lines(*conditions: str) -> str:
         ("a,equals,,3.3,0.05,", UNDECIDED),
         # It meets the value, but is 40 % wide on each side.
         ("wide,equals,,3.0,0.05,", UNDECIDED),
+        # The same within 25 %; but far off it is decided, however wide.
+        ("within,equals,,3.0,0.05,", UNDECIDED),
+        ("far,equals,,3.0,0.05,", NOT_REPRODUCED),
+        ("far,equals,,3.0,0.05,,1", NOT_REPRODUCED),
+        ("far,equals,a,1.0,0.05,", NOT_REPRODUCED),
         # The reading error is as wide.
         ("wide,equals,,3.0,1.5,", REPRODUCED),
         # Fewer runs than the work; one run of the work.
@@ -200,6 +205,8 @@ def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
         "a": estimate(2.96, 3.0, 3.04),
         "b": estimate(5.92, 6.0, 6.08),
         "wide": estimate(2.5, 3.0, 3.5),
+        "within": estimate(2.8, 3.0, 3.2),
+        "far": estimate(23.0, 25.0, 27.0),
         "d": estimate(4.0),
         "near": estimate(2.97, 3.01, 3.05),
         "tie": estimate(2.9585, 2.9985, 3.0385),
@@ -269,6 +276,11 @@ def test_a_weaker_form_replaces_the_general_rules_of_direction(tmp_path: Path) -
     assert verdict(tmp_path, short, a=estimate(2.0, 2.05, 2.1)) == NOT_REPRODUCED
     near = lines("a,at_most,,1,,", "a,direction:at_most,,1.9,,")
     assert verdict(tmp_path, near, a=estimate(1.99, 2.0, 2.01)) == NOT_REPRODUCED
+    # The interval contains the limit of 10 %, but not the value: the claim itself fails.
+    off = lines("a,equals,,3,0.05,", "a,direction:at_least,,2,,")
+    assert verdict(tmp_path, off, a=estimate(3.2, 3.3, 3.4)) == IN_DIRECTION
+    equal = lines("a,at_most,,1,,", "a,direction:equals,,3,0.05,")
+    assert verdict(tmp_path, equal, a=estimate(3.2, 3.3, 3.4)) == NOT_REPRODUCED
 
 
 RANKS = (
