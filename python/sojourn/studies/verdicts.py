@@ -27,8 +27,9 @@ condition                  holds if                     holds in its weaker form
 A condition is undecided if its interval contains the number that separates two verdicts, or if it
 meets a value but is more than :data:`CLOSE` of it wide on a side, or rests on fewer runs than the
 work. A single run has no interval. A value from one published run is compared with the interval in
-which one more run would fall, which may be :data:`FAR` wide. Differences below :data:`TIE` are
-none.
+which one more run would fall. It may be :data:`STEPS` times the tolerance, which is the reading
+error, wide on a side: parts of the value mean nothing for a time, whose origin is arbitrary, or for
+an index near 1. Differences below :data:`TIE` are none.
 """
 
 import math
@@ -56,6 +57,8 @@ VERDICTS = (*JUDGED, NOT_CHECKABLE, DEFINITIONAL, CALIBRATION, NOT_RUN)
 TIE = 0.001
 # Distances from a published value, in parts of it, that count as close and as far.
 CLOSE, FAR = 0.10, 0.25
+# Half the width of an interval for one published run, in reading errors, at most.
+STEPS = 10
 # More runs than this are not proposed.
 _MOST_RUNS = 10_000
 # Student's t at 95 % is never below that of a normal distribution.
@@ -256,7 +259,7 @@ def _equals(line: Line, compared: _Compared, *, order: bool | None) -> tuple[str
     """Judge a value; `order` says whether the arms have the published order, if that is known."""
     value, tolerance = line.value or 0.0, line.tolerance or 0.0
     if compared.within(value - tolerance, value + tolerance) is not False:
-        allowed = max((FAR if line.runs == 1 else CLOSE) * abs(value), tolerance)
+        allowed = STEPS * tolerance if line.runs == 1 else max(CLOSE * abs(value), tolerance)
         half = max(compared.high - compared.mean, compared.mean - compared.low)
         if compared.runs < (line.runs or 1):
             return UNDECIDED, line.runs

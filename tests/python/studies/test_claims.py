@@ -147,8 +147,12 @@ def lines(*conditions: str) -> str:
         # Fewer runs than the work; one run of the work.
         ("a,equals,,3.0,0.05,,5", UNDECIDED),
         ("a,equals,,3.0,0.05,,3", REPRODUCED),
-        ("a,equals,,3.18,0.01,,1", REPRODUCED),
-        ("a,equals,,3.18,0.01,,", IN_DIRECTION),
+        ("a,equals,,3.18,0.02,,1", REPRODUCED),
+        ("a,equals,,3.18,0.02,,", IN_DIRECTION),
+        # One more run falls within ±0.199 or, if late, within the same of a larger number.
+        ("a,equals,,3.18,0.019,,1", UNDECIDED),
+        ("late,equals,,103.18,0.02,,1", REPRODUCED),
+        ("late,equals,,103.18,0.019,,1", UNDECIDED),
         ("wide,equals,,3.0,0.05,,1", UNDECIDED),
         ("a,equals,b,0.5,1%,", REPRODUCED),
         ("a,equals,b,0.6,1%,", IN_DIRECTION),
@@ -205,6 +209,7 @@ def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
         "a": estimate(2.96, 3.0, 3.04),
         "b": estimate(5.92, 6.0, 6.08),
         "wide": estimate(2.5, 3.0, 3.5),
+        "late": estimate(102.96, 103.0, 103.04),
         "within": estimate(2.8, 3.0, 3.2),
         "far": estimate(23.0, 25.0, 27.0),
         "d": estimate(4.0),
