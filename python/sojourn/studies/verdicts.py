@@ -24,6 +24,8 @@ condition                  holds if                     holds in its weaker form
                            difference excludes 0
 =========================  ===========================  ==========================================
 
+A ratio of 0 to 0 is 1, since the two are equal; of another number to 0 it is infinite.
+
 A condition is undecided if its interval contains the number that separates two verdicts, or if it
 meets a value but is more than :data:`CLOSE` of it wide on a side, or rests on fewer runs than the
 work. A single run has no interval. A value from one published run is compared with the interval in
@@ -247,8 +249,6 @@ def _judged(line: Line, measured: Measured, families: "_Families") -> Judged:
         if other is None
         else _quotient(own, other, paired=_share_seeds(line))
     )
-    if compared is None:
-        return Judged(line, own, other, NOT_REPRODUCED)
     if line.relation == "equals":
         order = None if other else families.ordered(line, measured)
         return Judged(line, own, other, *_equals(line, compared, order=order))
@@ -348,19 +348,28 @@ def _difference(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
     return _Compared(min(own.n, other.n), mean, low - other_high, high - other_low)
 
 
-def _quotient(own: Estimate, other: Estimate, *, paired: bool) -> _Compared | None:
-    """Divide two means; None if the divisor is 0.
+def _quotient(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
+    """Divide two means.
 
     The interval is that of ``own - ratio * other``, in parts of `other` (the delta method).
     """
-    ratio = _ratio(own, other)
-    if ratio is None:
-        return None
-    scaled = _scaled(other, ratio)
-    between = _difference(own, scaled, paired=paired)
-    size = abs(other.mean or 0.0)
-    low, high = (ratio + end / size for end in (between.low, between.high))
+    if not other.mean:
+        return _over_zero(own, other, paired=paired)
+    ratio = (own.mean or 0.0) / other.mean
+    between = _difference(own, _scaled(other, ratio), paired=paired)
+    low, high = (ratio + end / abs(other.mean) for end in (between.low, between.high))
     return _Compared(between.runs, ratio, low, high)
+
+
+def _over_zero(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
+    """Divide by a mean of 0: 0 of 0 are equal, a ratio of 1, and other numbers infinitely more."""
+    between = _difference(own, other, paired=paired)
+    ratio = math.copysign(math.inf, between.mean) if between.mean else 1.0
+    is_zero = between.low == between.high == 0.0
+    is_other = not between.low <= 0.0 <= between.high and other.low == other.high
+    if is_zero or is_other:
+        return _Compared(between.runs, ratio, ratio, ratio)
+    return _Compared(between.runs, ratio, -math.inf, math.inf)
 
 
 def _scaled(estimate: Estimate, by: float) -> Estimate:
@@ -396,8 +405,11 @@ def _share_seeds(line: Line) -> bool:
 
 
 def _ratio(own: Estimate, other: Estimate) -> float | None:
-    if own.mean is None or not other.mean:
+    """Divide two means, as :func:`_quotient` does; None if the ratio is infinite or unknown."""
+    if own.mean is None or other.mean is None:
         return None
+    if not other.mean:
+        return None if own.mean else 1.0
     return own.mean / other.mean
 
 

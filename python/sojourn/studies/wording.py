@@ -100,8 +100,19 @@ def stated(line: Mapping[str, Any]) -> str:
 
 
 def found(line: Mapping[str, Any]) -> str:
-    """Write what was measured for a condition."""
-    if line["relation"] in INTERVALS:
+    """Write what was measured for a condition.
+
+    Examples
+    --------
+    >>> line = {"relation": "at_most", "reference": "s/pie:loss", "compared": 0.5, "mean": 0.25,
+    ...         "low": 0.125, "high": 0.375, "reference_mean": 0.0, "reference_low": 0.0,
+    ...         "reference_high": 0.0}
+    >>> found(line), found({**line, "compared": None})
+    ('0.5 ×', '0.25 ±0.12 and 0 ±0')
+    """
+    # A ratio to 0 has no number.
+    is_beside = line["reference"] and line["compared"] is None
+    if line["relation"] in INTERVALS or is_beside:
         return f"{_interval(line, '')} and {_interval(line, 'reference_')}"
     if line["reference"]:
         return f"{number(line['compared'])} ×"

@@ -199,7 +199,25 @@ def lines(*conditions: str) -> str:
         ("a,differs,b,,,", REPRODUCED),
         ("e,differs,a,,,", NOT_RUN),
         ("a,below,e,,,", NOT_RUN),
+        # More than 0 by any factor.
         ("a,at_most,zero,2,,", NOT_REPRODUCED),
+        ("a,at_least,zero,2,,", REPRODUCED),
+        ("a,equals,zero,1,1%,", NOT_REPRODUCED),
+        ("some,at_most,zero,2,,", UNDECIDED),
+        ("some,at_least,zero,2,,", UNDECIDED),
+        ("some,equals,zero,1,1%,", UNDECIDED),
+        ("a,at_least,around,2,,", UNDECIDED),
+        # Two that are 0 are equal.
+        ("zero,equals,none,1,1%,", REPRODUCED),
+        ("zero,equals,none,1.5,1%,", NOT_REPRODUCED),
+        ("zero,at_least,none,,,", REPRODUCED),
+        ("zero,at_most,none,,,", REPRODUCED),
+        ("zero,at_most,none,0.5,,", NOT_REPRODUCED),
+        ("zero,below,none,,,", NOT_REPRODUCED),
+        ("zero,differs,none,,,", NOT_REPRODUCED),
+        ("once,equals,none,1,1%,", UNDECIDED),
+        # 0 of another number is a ratio as any other.
+        ("zero,at_most,a,0.5,,", REPRODUCED),
         ("a,definitional,,,,reason", DEFINITIONAL),
         ("a,not_checkable,,,,reason", NOT_CHECKABLE),
     ],
@@ -220,7 +238,11 @@ def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
         "few": Estimate(3, 6.0, None, None),
         "lower": Estimate(10, 3.0, 2.0, 4.0),
         "long": Estimate(10, 3.0, 2.0, 5.5),
-        "zero": estimate(0.0, 0.0),
+        "zero": estimate(0.0, 0.0, 0.0),
+        "none": estimate(0.0, 0.0, 0.0),
+        "once": estimate(0.0),
+        "some": estimate(0.0, 0.0, 0.3),
+        "around": estimate(-1.0, 0.0, 1.0),
     }
     assert verdict(tmp_path, lines(condition), **measured) == expected
 
@@ -334,10 +356,10 @@ def test_claims_used_for_calibration_do_not_count(tmp_path: Path) -> None:
 
 
 def test_the_number_that_is_compared_is_the_mean_or_the_ratio(tmp_path: Path) -> None:
-    text = lines("a,equals,b,0.5,1%,", "a,at_least,,1,,")
+    text = lines("a,equals,b,0.5,1%,", "a,at_least,,1,,", "a,at_most,c,1,,", "c,at_most,c,1,,")
     measured = {subject("a"): estimate(3.0), subject("b"): estimate(6.0)}
-    (found,) = verdicts.judged(claims(tmp_path, text), measured)
-    assert [one.compared for one in found.lines] == [0.5, 3.0]
+    (found,) = verdicts.judged(claims(tmp_path, text), measured | {subject("c"): estimate(0.0)})
+    assert [one.compared for one in found.lines] == [0.5, 3.0, None, 1.0]
 
 
 def test_presets_put_other_arms_into_the_claims_that_name_them(tmp_path: Path) -> None:
