@@ -20,8 +20,6 @@ with group                                   metrics of :meth:`sojourn.Result.ta
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from math import comb
-from statistics import median
 
 import polars as pl
 
@@ -34,8 +32,6 @@ from sojourn.studies.verdicts import Estimate
 
 # Before the name of a metric: its median over the runs.
 MEDIAN = "median_"
-# Probability that the interval of a median does not contain it, at most.
-OUTSIDE = 0.05
 
 
 class Quantities:
@@ -63,7 +59,7 @@ class Quantities:
                 raise self._unknown(subject, f'group "{subject.group}"', groups)
         values = rows[metric].cast(pl.Float64).drop_nulls()
         if metric != subject.metric:
-            return _median(values.to_list())
+            return Estimate.of_median(values.to_list())
         return Estimate.of(values.to_list())
 
     @staticmethod
@@ -104,29 +100,6 @@ def _joined(keys: Sequence[str], table: pl.DataFrame, *others: pl.DataFrame) -> 
 def _measured_s(result: Result) -> float:
     checked = result.scenario.checked
     return checked.duration_s - checked.warmup_s
-
-
-def _median(values: list[float]) -> Estimate:
-    """Compute the median over runs, with the interval between two of the values.
-
-    The interval contains the median of the distribution with at least 95 % (David and Nagaraja,
-    Order Statistics, section 7.1); six runs are the fewest that have one.
-
-    Examples
-    --------
-    >>> _median([1.0, 2.0, 4.0])
-    Estimate(n=3, mean=2.0, low=None, high=None, values=())
-    >>> _median([float(value) for value in range(1, 11)])
-    Estimate(n=10, mean=5.5, low=2.0, high=9.0, values=())
-    """
-    if not values:
-        return Estimate(0, None, None, None)
-    n, ordered = len(values), sorted(values)
-    # Runs below the interval: the most for which both tails together have at most 5 %.
-    tails = (2 * sum(comb(n, k) for k in range(below + 1)) / 2**n for below in range(n))
-    below = sum(tail <= OUTSIDE for tail in tails)
-    ends = (ordered[below - 1], ordered[n - below]) if below else (None, None)
-    return Estimate(n, median(values), *ends)
 
 
 def _carried(measured_s: float) -> pl.Expr:

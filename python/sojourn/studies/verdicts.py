@@ -7,7 +7,7 @@ in their weaker form, *undecided* if more runs could change its verdict, *not re
 was not measured.
 
 A condition compares an interval in which Student's t has the mean, the ratio of two means or their
-difference with 95 %. Runs with the same seeds are paired.
+difference with 95 %, or that of the sign test for medians. Runs with the same seeds are paired.
 
 =========================  ===========================  ==========================================
 condition                  holds if                     holds in its weaker form if
@@ -39,7 +39,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import starmap
-from statistics import variance
+from math import comb
+from statistics import median, variance
 from typing import Self
 
 from sojourn.result import student
@@ -63,19 +64,22 @@ CLOSE, FAR = 0.10, 0.25
 STEPS = 10
 # More runs than this are not proposed.
 _MOST_RUNS = 10_000
+# Probability that the interval of a median does not contain it, at most.
+_OUTSIDE = 0.05
 # Student's t at 95 % is never below that of a normal distribution.
 _NORMAL = 1.95
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The mean of a metric over runs."""
+    """The mean or the median of a metric over runs."""
 
     n: int
     mean: float | None
     low: float | None
     high: float | None
     values: tuple[float, ...] = ()
+    is_median: bool = False
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
@@ -85,6 +89,30 @@ class Estimate:
             mean, low, high = student.mean_and_interval(values)
             return cls(n, mean, low, high, kept)
         return cls(n, values[0] if values else None, None, None, kept)
+
+    @classmethod
+    def of_median(cls, values: Sequence[float]) -> Self:
+        """Compute the median over runs, with the interval between two of the values.
+
+        The interval contains the median of the distribution with at least 95 % (David and Nagaraja,
+        Order Statistics, section 7.1); six runs are the fewest that have one.
+
+        Examples
+        --------
+        >>> one = Estimate.of_median([float(value) for value in range(1, 11)])
+        >>> one.mean, one.low, one.high
+        (5.5, 2.0, 9.0)
+        >>> Estimate.of_median([1.0, 2.0, 4.0]).low is None
+        True
+        """
+        if not values:
+            return cls(0, None, None, None, is_median=True)
+        n, ordered = len(values), sorted(values)
+        # Runs below the interval: the most for which both tails together have at most 5 %.
+        tails = (2 * sum(comb(n, k) for k in range(below + 1)) / 2**n for below in range(n))
+        below = sum(tail <= _OUTSIDE for tail in tails)
+        low, high = (ordered[below - 1], ordered[n - below]) if below else (None, None)
+        return cls(n, median(values), low, high, tuple(values), is_median=True)
 
 
 Measured = Mapping[Subject, Estimate]
@@ -335,17 +363,22 @@ def _beside(line: Line, own: Estimate, other: Estimate) -> tuple[str, int | None
 
 
 def _difference(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
-    """Subtract two means."""
-    mean = (own.mean or 0.0) - (other.mean or 0.0)
-    ends = [own.low, own.high, other.low, other.high]
-    if own.values and other.values:
+    """Subtract two means, or two medians."""
+    runs, mean = min(own.n, other.n), (own.mean or 0.0) - (other.mean or 0.0)
+    have_values = bool(own.values and other.values)
+    if have_values and not own.is_median and not other.is_median:
         half = _half(own.values, other.values, paired=paired)
-        return _Compared(min(own.n, other.n), mean, mean - half, mean + half)
+        return _Compared(runs, mean, mean - half, mean + half)
+    ends = [own.low, own.high, other.low, other.high]
     if None in ends:
-        return _Compared(min(own.n, other.n), mean, -math.inf, math.inf)
-    # Intervals of medians are not symmetric, and have no pairs.
+        return _Compared(runs, mean, -math.inf, math.inf)
+    if paired and have_values and own.is_median and other.is_median and own.n == other.n:
+        # The interval of the sign test. It may leave out the difference of the medians.
+        between = Estimate.of_median(_differences(own.values, other.values))
+        low, high = between.low or 0.0, between.high or 0.0
+        return _Compared(runs, mean, min(low, mean), max(high, mean))
     low, high, other_low, other_high = (end or 0.0 for end in ends)
-    return _Compared(min(own.n, other.n), mean, low - other_high, high - other_low)
+    return _Compared(runs, mean, low - other_high, high - other_low)
 
 
 def _quotient(own: Estimate, other: Estimate, *, paired: bool) -> _Compared:
@@ -376,7 +409,12 @@ def _scaled(estimate: Estimate, by: float) -> Estimate:
     ends = [None if end is None else end * by for end in (estimate.low, estimate.high)]
     low, high = ends if by >= 0.0 else reversed(ends)
     values = tuple(by * value for value in estimate.values)
-    return Estimate(estimate.n, (estimate.mean or 0.0) * by, low, high, values)
+    mean = (estimate.mean or 0.0) * by
+    return replace(estimate, mean=mean, low=low, high=high, values=values)
+
+
+def _differences(one: Sequence[float], two: Sequence[float]) -> list[float]:
+    return list(starmap(float.__sub__, zip(one, two, strict=True)))
 
 
 def _half(one: Sequence[float], two: Sequence[float], *, paired: bool) -> float:
@@ -387,8 +425,7 @@ def _half(one: Sequence[float], two: Sequence[float], *, paired: bool) -> float:
     if min(len(one), len(two)) == 1:
         return math.inf
     if paired and len(one) == len(two):
-        differences = list(starmap(float.__sub__, zip(one, two, strict=True)))
-        mean, low, _ = student.mean_and_interval(differences)
+        mean, low, _ = student.mean_and_interval(_differences(one, two))
         return mean - low
     parts = [variance(values) / len(values) for values in (one, two)]
     if not sum(parts):

@@ -185,7 +185,14 @@ def lines(*conditions: str) -> str:
         ("wide,differs,a,,,", UNDECIDED),
         # Another number of runs, so no pairs.
         ("b,above,two,,,", REPRODUCED),
-        # Medians have intervals, if there are enough runs, but no pairs.
+        # Medians of six runs or more have intervals; these differ by less than they are wide, ...
+        ("middle,above,shifted,,,", REPRODUCED),
+        ("middle,equals,shifted,1.1,1%,", REPRODUCED),
+        ("middle,at_least,shifted,1.05,,", REPRODUCED),
+        # ... which only pairs show.
+        ("middle,above,mixed,,,", UNDECIDED),
+        ("middle,above,t/shifted,,,", UNDECIDED),
+        # Estimates of older records have no values.
         ("few,above,lower,,,", UNDECIDED),
         ("median,above,lower,,,", REPRODUCED),
         ("lower,above,median,,,", NOT_REPRODUCED),
@@ -234,6 +241,10 @@ def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
         "near": estimate(2.97, 3.01, 3.05),
         "tie": estimate(2.9585, 2.9985, 3.0385),
         "two": estimate(2.9, 3.1),
+        "middle": Estimate.of_median([1.1 * value for value in range(10, 22)]),
+        "shifted": Estimate.of_median([float(value) for value in range(10, 22)]),
+        "mixed": Estimate.of_median([float(value) for value in reversed(range(10, 22))]),
+        "t/shifted": Estimate.of_median([float(value) for value in range(10, 22)]),
         "median": Estimate(10, 6.0, 5.0, 7.0),
         "few": Estimate(3, 6.0, None, None),
         "lower": Estimate(10, 3.0, 2.0, 4.0),
