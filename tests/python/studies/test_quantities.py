@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import polars as pl
 import pytest
 
 import sojourn as sj
@@ -273,6 +274,36 @@ def test_a_peak_is_that_of_the_mean_over_the_runs(
     # The middle of the sample interval that ends there.
     time = quantities.estimate(Subject("two", "codel", None, "backlog_down_packets_peak_s[5,9]"))
     assert time.mean == pytest.approx(number * 0.2 - 0.1)
+
+
+@pytest.mark.parametrize(
+    ("runs", "early", "expected"),
+    [
+        # The mean of all runs is largest at the late maximum.
+        (8, 3, (3.1, 1.1, 3.1)),
+        # Of every sample of the runs, at the early one.
+        (8, 8, (1.1, 1.1, 1.1)),
+        (5, 2, (3.1, None, None)),
+    ],
+)
+def test_the_time_of_a_peak_may_jump_from_one_maximum_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+    result: sj.Result,
+    runs: int,
+    early: int,
+    expected: tuple[float, float | None, float | None],
+) -> None:
+    found = pl.DataFrame(
+        [
+            {"arm": "codel", "replication": run, "t_s": t_s, "value": value}
+            for run in range(runs)
+            for t_s, value in ((1.2, 9.0 * (run < early)), (2.2, 1.0), (3.2, 9.0 * (run >= early)))
+        ]
+    )
+    monkeypatch.setattr(series, "samples", lambda *_, **__: found)
+    subject = Subject("two", "codel", None, "backlog_down_packets_peak_s[0,4]")
+    one = Quantities(result).estimate(subject)
+    assert (one.mean, one.low, one.high) == pytest.approx(expected)
 
 
 def test_the_time_of_the_largest_sample_is_that_of_each_run(
