@@ -1,4 +1,4 @@
-"""Read untrusted files, and write files atomically.
+"""Read untrusted files, and write files atomically or into new directories.
 
 A path may refer to a FIFO without a writer, an endless device, a file of any size, or a symbolic
 link to another file of the user.
@@ -8,11 +8,12 @@ import contextlib
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from sojourn import _core
+from sojourn.arguments import ArgumentError
 
 # Memory of the values of a text in JSON besides their letters. An object with one key takes 232
 # bytes, an item of a list or an object less than 100 (CPython 3.11 to 3.14).
@@ -70,3 +71,22 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """Write a file atomically, in parts; after an error in the body, it is as before."""
     with _core.Replacement(path) as temporary, temporary.open("wb") as stream:
         yield stream
+
+
+def write_new(place: Path, content: str | Mapping[str, str], argument: str) -> None:
+    """Write a new file, or the files of a new directory; `argument` gave its name."""
+    try:
+        if isinstance(content, str):
+            with place.open("x", encoding="utf-8") as stream:
+                stream.write(content)
+            return
+        place.mkdir(parents=True)
+        for name, text in content.items():
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8")
+    except FileExistsError:
+        rule = "{place} exists; expected another name"
+        raise ArgumentError(argument, place.stem, rule, place=place) from None
+    except OSError as error:
+        message = f"cannot write {place}: {error.strerror}"
+        raise _core.ResultError(message) from None

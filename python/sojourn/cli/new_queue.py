@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Annotated
 
-from sojourn import _core
+from sojourn import files
 from sojourn.arguments import Argument, ArgumentError
 from sojourn.cli.plans import command
 from sojourn.cli.process import say
@@ -189,15 +189,7 @@ def new_queue(
         rule = "the name of a module, which the file would hide; expected another, such as my_queue"
         raise ArgumentError("name", name, rule)
     file = Path(f"{name}.py")
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(TEMPLATE.format(name=cls))
-    except FileExistsError:
-        rule = "{file} exists; expected another name"
-        raise ArgumentError("name", name, rule, file=file) from None
-    except OSError as error:
-        message = f"cannot write {file}: {error.strerror}"
-        raise _core.ResultError(message) from None
+    files.write_new(file, TEMPLATE.format(name=cls), "name")
     say(f"wrote {file}")
     queue = f"./{file}:{cls}"
     return _next(
@@ -216,21 +208,10 @@ def _crate(name: str, cls: str, sojourn: str | None) -> int:
         raise ArgumentError("name", name, rule)
     start, end = {"darwin": ("lib", "dylib"), "win32": ("", "dll")}.get(sys.platform, ("lib", "so"))
     library = f"target/release/{start}{name}.{end}"
-    source, folder = _source(sojourn), Path(name)
-    try:
-        folder.mkdir()
-        (folder / "src").mkdir()
-        for file, template in CRATE.items():
-            words = {"name": name, "cls": cls, "sojourn": source, "library": library}
-            text = Template(template).substitute(words)
-            (folder / file).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        rule = "{folder} exists; expected another name"
-        raise ArgumentError("name", name, rule, folder=folder) from None
-    except OSError as error:
-        message = f"cannot write {folder}: {error.strerror}"
-        raise _core.ResultError(message) from None
-    say(f"wrote {folder}{os.sep}")
+    words = {"name": name, "cls": cls, "sojourn": _source(sojourn), "library": library}
+    texts = {file: Template(text).substitute(words) for file, text in CRATE.items()}
+    files.write_new(Path(name), texts, "name")
+    say(f"wrote {name}{os.sep}")
     return _next(
         {
             f"cd {name} && cargo build --release": "build the plug-in",

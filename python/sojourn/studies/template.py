@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from sojourn import _core
+from sojourn import files
 from sojourn.arguments import ArgumentError
 from sojourn.studies import claims, readme, study
 
@@ -101,14 +101,5 @@ def write(name: str, folder: Path) -> Path:
         )
         raise ArgumentError("new", name, rule)
     place = folder / name
-    try:
-        place.mkdir(parents=True)
-        for file, text in FILES.items():
-            (place / file).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        rule = "{place} exists; expected another name"
-        raise ArgumentError("new", name, rule, place=place) from None
-    except OSError as error:
-        message = f"cannot write {place}: {error.strerror}"
-        raise _core.ResultError(message) from None
+    files.write_new(place, FILES, "new")
     return place
