@@ -291,22 +291,39 @@ def _with_texts(record: Record, assumption: Assumption) -> dict[str, Any]:
     return {**record, "text": assumption.text, "variants": variants}
 
 
+# What a record is compared by, and what may have changed besides.
+PARTS, OTHER = ("claims", "scenarios", "presets", "assumptions"), "other"
+
+
 def disagreements(study: Study, record: Record) -> list[str]:
     """List the claims, scenarios, presets and assumptions that differ from the recorded ones.
 
-    A record of runs that take hours may say that it is outdated; then nothing is compared.
+    A record of runs that take hours may say by part what is outdated; the others are compared.
     """
-    if record.get("outdated"):
-        return []
+    found = [*_changed_claims(study, record), *_changed_runs(study, record)]
+    outdated, changed = record.get("outdated", {}), {part for part, _ in found}
+    named = (
+        f"its outdated {part} have not changed"
+        if part in PARTS
+        else f"unknown part {part} in outdated; expected {', '.join((*PARTS, OTHER))}"
+        for part in outdated
+        if part not in {OTHER, *changed}
+    )
+    return [*(text for part, text in found if part not in outdated), *named]
+
+
+def _changed_claims(study: Study, record: Record) -> Iterator[tuple[str, str]]:
+    """Name the claims that have changed, with their part."""
     judged = {claim["id"]: claim for claim in record["claims"]}
-    names = [claim.name for claim in study.claims]
-    found = [f"claim {name} is no longer in claims.csv" for name in judged if name not in names]
+    names = {claim.name for claim in study.claims}
+    for name in judged:
+        if name not in names:
+            yield "claims", f"claim {name} is no longer in claims.csv"
     for claim in study.claims:
         if claim.name not in judged:
-            found.append(f"claim {claim.name} was not judged")
+            yield "claims", f"claim {claim.name} was not judged"
         elif not _is_same(claim, judged[claim.name]["lines"]):
-            found.append(f"claim {claim.name} has changed since it was judged")
-    return [*found, *_changed_runs(study, record)]
+            yield "claims", f"claim {claim.name} has changed since it was judged"
 
 
 def _is_same(claim: Claim, lines: Sequence[Record]) -> bool:
@@ -317,25 +334,25 @@ def _is_same(claim: Claim, lines: Sequence[Record]) -> bool:
     )
 
 
-def _changed_runs(study: Study, record: Record) -> Iterator[str]:
-    """Name the declarations of runs that have changed."""
+def _changed_runs(study: Study, record: Record) -> Iterator[tuple[str, str]]:
+    """Name the declarations of runs that have changed, with their part."""
     scale = record["scale"]
     needed = study.needed(study.figures([]), study.claims)
     for name in needed:
         if record.get("scenarios", {}).get(name) != study.digest(name, scale):
-            yield f"scenario {name} has changed since the runs"
+            yield "scenarios", f"scenario {name} has changed since the runs"
     about = study.description
     if [(one.label, dict(one.arms), dict(one.scenarios)) for one in about.preset] != [
         (one["label"], one["arms"], one.get("scenarios", {})) for one in record["presets"]
     ]:
-        yield "presets have changed since the runs"
+        yield "presets", "presets have changed since the runs"
     if scale == "full":
         recorded = {one["name"]: one["variants"] for one in record["assumptions"]}
         for assumption in about.assumption:
             stated = [(one.label, dict(one.set)) for one in assumption.variant]
             found = [(one["label"], one.get("set")) for one in recorded.get(assumption.name, [])]
             if stated != found:
-                yield f"assumption {assumption.name} has changed since the runs"
+                yield "assumptions", f"assumption {assumption.name} has changed since the runs"
 
 
 def differences(before: Record, after: Record, *, partial: bool = False) -> list[str]:

@@ -319,10 +319,12 @@ def test_a_readme_says_how_far_from_the_published_numbers_the_results_are(
 
 def test_a_readme_names_the_builds_of_its_runs_and_what_has_changed(tmp_path: Path) -> None:
     study = studies.load(write(tmp_path / "small"))
-    old = of_claims(3, "Fig. {0}") | {"outdated": "Pings were periodic."}
+    old = of_claims(3, "Fig. {0}") | {
+        "outdated": {"other": "Pings were periodic.", "claims": "C2 is new."}
+    }
     page = " ".join(readme.write(study, old).split())
     assert "The runs are of Sojourn 0.1.0 (0123456789ab). " in page
-    assert "These are the numbers of older runs. Pings were periodic. " in page
+    assert "These are the numbers of older runs. Pings were periodic. C2 is new. " in page
     assert "full, outdated |" in readme.overview([(study, old)], "")
 
 

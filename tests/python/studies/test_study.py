@@ -290,6 +290,29 @@ def test_a_record_counts_conditions_with_and_without_calibration(tmp_path: Path)
     assert sum(counts["claims_with_calibration"].values()) == 4
 
 
+def test_an_outdated_record_is_compared_in_the_other_parts(tmp_path: Path) -> None:
+    before = studies.load(write(tmp_path / "one"))
+    scenarios = {name: before.digest(name, "full") for name in before.needed([], before.claims)}
+    found = recorded(before, two__codel=5.0, two__pfifo=20.0, **{"two--buffer-size-1__pfifo": 9.0})
+    found |= {"scenarios": scenarios | {"delay_40ms": before.digest("delay_40ms", "full")}}
+    assert record.disagreements(before, found) == []
+    claims = CLAIMS.replace("equals,,20,", "equals,,21,")
+    text = DESCRIPTION.replace('label = "no AQM"', 'label = "none"')
+    after = studies.load(write(tmp_path / "two", claims=claims, description=text))
+    claim, preset = "claim B has changed since it was judged", "presets have changed since the runs"
+    assert record.disagreements(after, found) == [claim, preset]
+    assert record.disagreements(after, found | {"outdated": {"claims": "x"}}) == [preset]
+    both = {"claims": "x", "presets": "y", "other": "z"}
+    assert record.disagreements(after, found | {"outdated": both}) == []
+    # The note itself is checked.
+    assert record.disagreements(after, found | {"outdated": both | {"scenarios": "s"}}) == [
+        "its outdated scenarios have not changed"
+    ]
+    assert record.disagreements(after, found | {"outdated": both | {"queues": "q"}}) == [
+        "unknown part queues in outdated; expected claims, scenarios, presets, assumptions, other"
+    ]
+
+
 def test_a_preset_may_replace_scenarios(tmp_path: Path) -> None:
     text = DESCRIPTION.replace('arms = { codel = "pfifo" }', 'scenarios = { two = "delay_40ms" }')
     study = studies.load(write(tmp_path / "one", description=text))
