@@ -158,6 +158,9 @@ def reproduce(
     if calibrate and study in (None, EVERY):
         message = "--calibrate requires a single study"
         raise _core.ScenarioError(message)
+    if calibrate and figure:
+        message = "--calibrate runs whole scenarios; expected no --figure"
+        raise _core.ScenarioError(message)
     if study is None:
         _list(folder)
         return 0

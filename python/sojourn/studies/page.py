@@ -119,7 +119,10 @@ def _claims(record: Record) -> list[Block]:
     ]
 
 
-_NOTE = "In direction: a weaker form of the claim holds, such as the same order of queues."
+_NOTE = (
+    "In direction: within 10 % of the published value, or within 25 % with the queues in the "
+    "published order; or the weaker form that the claim states holds."
+)
 
 
 def _figure(drawn: "Drawn") -> Markup:

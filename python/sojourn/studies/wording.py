@@ -187,13 +187,13 @@ def answer(record: Mapping[str, Any]) -> str:
     --------
     >>> line = {"relation": "equals", "weaker": False, "value": 2.0, "compared": 2.1}
     >>> answer({"claims": [{"lines": [line | {"reference": "x"}]}], "totals": {}})
-    '1 of 1 published numbers and ratios are met within 10 %.'
+    '1 of 1 stated or implied values are met within 10 %.'
     """
     found = closeness(record["claims"])
     clauses = []
     if found["numbers"]:
         clauses.append(
-            f"{found['close']} of {found['numbers']} published numbers and ratios are met within "
+            f"{found['close']} of {found['numbers']} stated or implied values are met within "
             f"{CLOSE:.0%}".replace("%", " %")
         )
     if found["pairs"]:
@@ -295,7 +295,7 @@ def distances(claims: Iterable[Mapping[str, Any]]) -> str:
     --------
     >>> line = {"relation": "equals", "weaker": False, "value": 2.0, "compared": 2.1}
     >>> distances([{"lines": [line, {**line, "compared": 3.0}]}])
-    'Of 2 published numbers and ratios, 1 is met within 5 %, 1 within 10 %, 1 within 25 %.'
+    'Of 2 stated or implied values, 1 is met within 5 %, 1 within 10 %, 1 within 25 %.'
     >>> distances([{"lines": [{**line, "relation": "above"}]}])
     ''
     """
@@ -308,7 +308,7 @@ def distances(claims: Iterable[Mapping[str, Any]]) -> str:
     rest = "".join(
         f", {number} within {share}" for number, share in zip(met[1:], others, strict=True)
     )
-    return f"Of {len(off)} published numbers and ratios, {met[0]} {verb} met within {first}{rest}."
+    return f"Of {len(off)} stated or implied values, {met[0]} {verb} met within {first}{rest}."
 
 
 def runs(replications: Iterable[int]) -> str:

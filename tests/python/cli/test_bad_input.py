@@ -160,6 +160,7 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["reproduce", "--new", "../x"], ["--new ../x: not a name for a study; expected lower"]),
         (["reproduce", "--new", ""], ["--new.*: not a name for a study"]),
         (["reproduce", "all", "--calibrate"], ["--calibrate requires a single study"]),
+        (["reproduce", "floq", "--calibrate", "--figure", "4"], ["expected no --figure"]),
         (["reproduce", "predict", "--calibrate"], [r"predict has no \[calibration.NAME\]"]),
     ],
 )
