@@ -85,6 +85,16 @@ def _prepared(
         for key, one in every.items()
     }
     place = points(space(parameters(plan.space)), next(iter(scenarios.values())))
+    for point in place:
+        for key, one in scenarios.items():
+            searched = changed(one, point.changes)
+            for arm in arms[key]:
+                if own := study.own_queue(searched, arm):
+                    rule = f"it sets {own}, a queue of the work itself, in arm {arm} of {key}"
+                    raise invalid_file(
+                        study.folder / FILE_OF_STUDY,
+                        f"calibration.{name}: {rule}; expected only baselines",
+                    )
     stated = {key: study.digest(key, scale) for key in scenarios}
     return Search(
         name=name, plan=plan, claims=claims, scenarios=scenarios, stated=stated, points=place

@@ -128,7 +128,7 @@ class Study:
         arms = scenario.checked.arms
         if one.arm not in arms:
             rule = f'no arm "{one.arm}" in {one.scenario}; expected one of {", ".join(arms)}'
-        elif searched and (own := self._own_queue(scenario, one.arm)):
+        elif searched and (own := self.own_queue(scenario, one.arm)):
             rule = (
                 f"arm {one.arm} of {one.scenario} has {own}, a queue of the work itself; expected "
                 f"only baselines in a claim for calibration"
@@ -137,7 +137,7 @@ class Study:
             return
         raise invalid_file(self.folder / claims.FILE, f"claim {claim}: {rule}")
 
-    def _own_queue(self, scenario: Scenario, arm: str) -> str | None:
+    def own_queue(self, scenario: Scenario, arm: str) -> str | None:
         """Return the queue of the work itself that an arm has; None for a baseline."""
         changes = {one.name: one.set for one in scenario.arms}.get(arm, {})
         alone = overridden(scenario.replace(arms=[]), dict(changes))  # type: ignore[arg-type]

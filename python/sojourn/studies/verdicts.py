@@ -287,7 +287,9 @@ def _equals(line: Line, compared: _Compared, *, order: bool | None) -> tuple[str
     """Judge a value; `order` says whether the arms have the published order, if that is known."""
     value, tolerance = line.value or 0.0, line.tolerance or 0.0
     if compared.within(value - tolerance, value + tolerance) is not False:
-        allowed = STEPS * tolerance if line.runs == 1 else max(CLOSE * abs(value), tolerance)
+        allowed = max(CLOSE * abs(value), tolerance)
+        if line.runs == 1:
+            allowed = min(STEPS * tolerance, FAR * abs(value))
         half = max(compared.high - compared.mean, compared.mean - compared.low)
         if compared.runs < (line.runs or 1):
             return UNDECIDED, line.runs

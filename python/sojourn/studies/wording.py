@@ -25,9 +25,9 @@ SHARES = (0.05, 0.10, 0.25)
 CLOSE = 0.10
 ROUNDING = 1e-5
 LEGEND = (
-    "Measured values are means over runs ± half the width of their 95 % interval; × marks the "
-    "ratio of two means. Above, below and differs from require a significant difference (t test, "
-    "5 %)."
+    "Measured values are means or medians over runs ± half the width of their 95 % interval; × "
+    "marks the ratio of two. Above, below and differs from require a significant difference (5 %; "
+    "t test, of medians sign test)."
 )
 
 
@@ -213,7 +213,9 @@ def closeness(claims: Iterable[Mapping[str, Any]]) -> Counter[str]:
     lines = [line for line in _counted(claims) if not line["weaker"]]
     off = _distances(lines)
     orders = [
-        (line["mean"] > line["reference_mean"]) == (line["relation"] == "above")
+        (line["mean"] > line["reference_mean"])
+        if line["relation"] == "above"
+        else (line["mean"] < line["reference_mean"])
         for line in lines
         if line["relation"] in {"above", "below"}
         and None not in (line["mean"], line["reference_mean"])

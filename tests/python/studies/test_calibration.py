@@ -170,3 +170,13 @@ def test_a_study_to_start_from_passes(sojourn: Command, tmp_path: Path) -> None:
         done = sojourn("reproduce", "--new", name)
         assert (done.returncode, expected in done.stderr) == (2, True), done.stderr
     assert (tmp_path / "mine" / "claims.csv").read_bytes() == before
+
+
+def test_a_search_does_not_set_the_own_queue_of_a_work(tmp_path: Path) -> None:
+    about = DESCRIPTION.replace("\n[citation]", 'own = ["floq"]\n\n[citation]')
+    search = SEARCH.replace("set = {", 'set = { "links.down.qdisc" = "floq_share",').replace(
+        '"links.down.qdisc.limit" = [80, 20]\n', ""
+    )
+    folder = write(tmp_path / "set", description=about + search, claims=CLAIMS)
+    with pytest.raises(sj.ResultError, match=r"calibration\.buffer: it sets floq, a queue of the"):
+        calibration.prepared(studies.load(folder), "quick")
