@@ -111,8 +111,7 @@ def found(line: Mapping[str, Any]) -> str:
     ('0.5 ×', '0.25 ±0.12 and 0 ±0')
     """
     # A ratio to 0 has no number.
-    is_beside = line["reference"] and line["compared"] is None
-    if line["relation"] in INTERVALS or is_beside:
+    if line["relation"] in INTERVALS or (line["reference"] and line["compared"] is None):
         return f"{_interval(line, '')} and {_interval(line, 'reference_')}"
     if line["reference"]:
         return f"{number(line['compared'])} ×"
