@@ -29,9 +29,9 @@ A ratio of 0 to 0 is 1, since the two are equal; of another number to 0 it is in
 A condition is undecided if its interval contains the number that separates two verdicts, or if it
 meets a value but is more than :data:`CLOSE` of it wide on a side, or rests on fewer runs than the
 work. A single run has no interval. A value from one published run is compared with the interval in
-which one more run would fall. It may be :data:`STEPS` times the tolerance, which is the reading
-error, wide on a side: parts of the value mean nothing for a time, whose origin is arbitrary, or for
-an index near 1. Differences below :data:`TIE` are none.
+which one more run would fall. On a side, it may be :data:`STEPS` times the tolerance wide, which is
+the reading error, and at most :data:`FAR`: for a time, whose origin is arbitrary, or an index near
+1, a part of the value alone would allow too much. Differences below :data:`TIE` are none.
 """
 
 import math
