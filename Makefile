@@ -15,12 +15,14 @@ TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_e
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 # The columns of docs/validation/rfc7928.md.
 RFC_QUEUES := codel pie fq_codel cobalt red cake
+# The pages of docs/validation/rfc9743.md.
+RFC_CONTROLS := cubic reno prague bbr3
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -255,6 +257,12 @@ rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc79
 	@mkdir -p target
 	$(BIN)/sojourn rfc7928 $(RFC_QUEUES) --json --out target/rfc7928 > target/rfc7928.json
 	$(BIN)/python tools/rfc7928.py target/rfc7928.json
+
+rfc9743-update: setup ## Evaluate four controls and write docs/validation/rfc9743*.md: about 2 minutes of CPU time.
+	@mkdir -p target
+	$(BIN)/sojourn rfc9743 $(RFC_CONTROLS) --json --out target/rfc9743 > target/rfc9743.json
+	$(BIN)/sojourn cc-cases bbr3 bbr cubic --json --out target/cc-cases > target/cc-cases.json
+	$(BIN)/python tools/rfc9743.py target/rfc9743.json target/cc-cases.json
 
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }

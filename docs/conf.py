@@ -71,6 +71,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.search.adversary.Counterexample"),
     ("py:class", "sojourn.rfc7928_suite.discussion.Discussion"),
     ("py:class", "sojourn.rfc7928_suite.suite.Characterisation"),
+    ("py:class", "sojourn.control_suite.evaluation.Evaluation"),
 ]
 
 # Options such as --strict keep their two hyphens.

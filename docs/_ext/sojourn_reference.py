@@ -77,7 +77,7 @@ def _group(name: str) -> str:
         (("traffic", "application", "distribution"), "traffic"),
         (("sweeps",), "sweep"),
         (("search",), "search"),
-        (("advice", "rfc7928"), "advice"),
+        (("advice", "rfc7928", "control_suite"), "advice"),
         (("agreement",), "live"),
         (("result", "execute"), "result"),
         (("exchange",), "exchange"),

@@ -16,6 +16,7 @@ from sojourn._core import (
 from sojourn.advice.advice import Advice, advise
 from sojourn.agreement.agreement import Agreement, agree
 from sojourn.arguments.errors import ArgumentError
+from sojourn.control_suite.api import ControlReport, cc_cases, rfc9743
 from sojourn.controls import (
     Bbr,
     Bbr3,
@@ -145,6 +146,7 @@ __all__ = [
     "Cobalt",
     "Cocoa",
     "CongestionControl",
+    "ControlReport",
     "Cubic",
     "DamagedResultError",
     "Dash",
@@ -226,6 +228,7 @@ __all__ = [
     "adversary",
     "advise",
     "agree",
+    "cc_cases",
     "compare",
     "export",
     "gbit",
@@ -237,6 +240,7 @@ __all__ = [
     "read_flent",
     "read_mahimahi_log",
     "rfc7928",
+    "rfc9743",
     "run",
     "s",
     "sensitivity",

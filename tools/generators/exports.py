@@ -35,6 +35,7 @@ NAMES = {
     "arguments.errors": ["ArgumentError"],
     "advice.advice": ["Advice", "advise"],
     "agreement.agreement": ["Agreement", "agree"],
+    "control_suite.api": ["ControlReport", "cc_cases", "rfc9743"],
     "errors": ["QueueWarning"],
     "exchange.exporting": ["export"],
     "exchange.flent": ["read_flent"],

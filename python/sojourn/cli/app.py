@@ -35,6 +35,8 @@ COMMANDS = {
         ("sweep", "sweep", "sweep"),
         ("test", "test", "test"),
         ("rfc7928", "rfc7928", "rfc7928"),
+        ("rfc9743", "control_suite", "rfc9743"),
+        ("cc-cases", "control_suite", "cc_cases"),
     ),
     "Search": (
         ("tune", "search", "tune"),

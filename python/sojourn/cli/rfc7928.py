@@ -4,31 +4,29 @@ import json as js
 from pathlib import Path
 from typing import Annotated
 
-from sojourn import _core
 from sojourn.arguments import Argument
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
-from sojourn.cli import continued, process, session
+from sojourn.cli import session
 from sojourn.cli.expecting import FAILED
 from sojourn.cli.options import Change, Everything
 from sojourn.cli.plans import Given, command
 from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
+from sojourn.cli.suite_runs import RunsInterruptedError, SuiteRuns
 from sojourn.presentation.model import text_table
 from sojourn.presentation.terminal import print_note, print_table
 from sojourn.queues.base import texts
-from sojourn.result import Result, formatting
+from sojourn.result import formatting
 from sojourn.rfc7928_suite.api import (
-    PreparedSuite,
     Rfc7928Plan,
     Rfc7928Report,
     report_on,
     scenarios,
 )
 from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS
-from sojourn.rfc7928_suite.page import results
 from sojourn.rfc7928_suite.suite import NUMBERS
-from sojourn.scenario import Scenario
 from sojourn.scenario.paths import assignment
+from sojourn.suites.page import results
 
 OUT = Path("results/rfc7928")
 
@@ -72,7 +70,7 @@ def rfc7928(
     session.warn_of_bytes(*texts(plan.queues), *change)
     session.note_queues(*texts(plan.queues))
     planned = scenarios(plan, dict(assignment(text) for text in change))
-    run = _Runs(planned, jobs=plan.jobs, fresh=fresh)
+    run = SuiteRuns(planned.runs, jobs=plan.jobs, fresh=fresh)
     written: list[tuple[Rfc7928Report, Path]] = []
     interrupted = False
     with progress_bar(Work(runs=planned.runs)) as progress:
@@ -81,7 +79,7 @@ def rfc7928(
             for tested, built in planned.queues:
                 report = report_on(tested, built, planned, runner=run)
                 written.append((report, report.save(out)))
-        except _InterruptedError:
+        except RunsInterruptedError:
             interrupted = True
     reports = [report for report, _ in written]
     # After the progress bar, which would share a line with the first text.
@@ -91,63 +89,13 @@ def rfc7928(
                 _show(report, everything=everything)
         say(f"wrote report to {file}")
     if interrupted:
-        return _interrupted(run, reports, out)
+        return run.interrupted(len(reports), out)
     run.discard()
     with tolerated():
         if json:
             print(js.dumps([_document(report) for report in reports], indent=2))
     verdicts = {one.verdict for report in reports for _, one in report.characterisation.checked}
     return FAILED if check and verdicts & {"fail", "undecided"} else 0
-
-
-class _InterruptedError(Exception):
-    """The user interrupted the runs; finished runs are stored."""
-
-
-class _Runs:
-    """Runs scenarios, and keeps finished runs in the run store until all reports are written."""
-
-    def __init__(self, planned: PreparedSuite, *, jobs: int | None, fresh: bool) -> None:
-        self.progress: object | None = None
-        self.done = 0
-        self._total = planned.runs
-        self._jobs = jobs
-        self._fresh = fresh
-        self._invocations: list[_core.Invocation] = []
-
-    def __call__(self, scenario: Scenario) -> Result:
-        def advanced(finished: int, _total: int) -> None:
-            if callable(self.progress):
-                self.progress(self.done + finished, self._total)
-
-        execution = continued.run(
-            scenario,
-            jobs=self._jobs,
-            progress=advanced,
-            fresh=self._fresh,
-            max_memory=None,
-            announce=lambda _finished, _scenario: None,
-        )
-        self.done += execution.result.finished
-        if execution.invocation is not None:
-            execution.invocation.close()
-            self._invocations.append(execution.invocation)
-        if not execution.result.complete:
-            raise _InterruptedError
-        return execution.result
-
-    def discard(self) -> None:
-        """Remove the stored runs: all reports are written."""
-        for invocation in self._invocations:
-            invocation.discard()
-
-
-def _interrupted(run: _Runs, reports: list[Rfc7928Report], out: Path) -> int:
-    written = f"; {len(reports)} reports are in {out}" if reports else ""
-    say(
-        f"interrupted: {run.done} runs are stored{written}; to continue: {continued.continuation()}"
-    )
-    return process.exit_code()
 
 
 def _list() -> None:

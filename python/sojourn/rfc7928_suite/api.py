@@ -1,7 +1,6 @@
 """RFC 7928 from Python: characterise queues and write their reports."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -19,9 +18,13 @@ from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
 from sojourn.rfc7928_suite.definitions import DISCUSSIONS
 from sojourn.rfc7928_suite.discussion import Discussion, discuss
-from sojourn.rfc7928_suite.suite import Characterisation, Runner, cases, characterise, selected
-from sojourn.rfc7928_suite.topology import FULL, QUICK, Case, Form, QueueUnderTest
-from sojourn.scenario.paths import Value, overridden
+from sojourn.rfc7928_suite.suite import NUMBERS, Characterisation, cases, characterise
+from sojourn.rfc7928_suite.topology import FULL, QUICK, Form, QueueUnderTest
+from sojourn.scenario.paths import Value
+from sojourn.suites.case import Case, changed
+from sojourn.suites.measurement import Runner
+from sojourn.suites.page import drawn, file_name
+from sojourn.suites.selection import selected
 
 # Stands for all queues of the catalogue.
 ALL = "all"
@@ -65,7 +68,7 @@ def prepared(
     changes: Mapping[str, Value] | None = None,
 ) -> PreparedSuite:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
-    chosen = selected(numbers)
+    chosen = selected(numbers, NUMBERS)
     given = [" ".join(queue.split()) for queue in queues]
     for queue in given:
         if given.count(queue) > 1:
@@ -76,24 +79,8 @@ def prepared(
             tested.append(QueueUnderTest(queue, name))
     if not tested:
         raise ArgumentError("queues", rule="expected at least one queue, such as codel")
-    built = tuple((one, _changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
+    built = tuple((one, changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
     return PreparedSuite(form=form, numbers=tuple(chosen), queues=built)
-
-
-def _changed(built: dict[str, list[Case]], changes: Mapping[str, Value]) -> dict[str, list[Case]]:
-    """Change values of scenarios; errors name the number of the scenario."""
-    if not changes:
-        return built
-    found = {}
-    for number, several in built.items():
-        try:
-            found[number] = [
-                replace(case, scenario=overridden(case.scenario, changes)) for case in several
-            ]
-        except _core.ScenarioError as error:
-            message = f"scenario {number}: {error}"
-            raise _core.ScenarioError(message) from None
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +129,7 @@ class Rfc7928Report:
     @property
     def file_name(self) -> str:
         """File name of the report."""
-        return f"{re.sub('[^a-z0-9_.]+', '-', self.queue.lower()).strip('-.')}.html"
+        return file_name(self.queue)
 
     def save(self, folder: str | Path) -> Path:
         """Write the report as HTML into a directory, under the name of the queue.
@@ -174,7 +161,7 @@ def report_on(
     tested: QueueUnderTest, built: dict[str, list[Case]], planned: PreparedSuite, *, runner: Runner
 ) -> Rfc7928Report:
     """Run the scenarios of one queue."""
-    found = characterise(tested, planned.form, built, runner=runner, drawn=page.drawn)
+    found = characterise(tested, planned.form, built, runner=runner, drawn=drawn)
     tables = tuple(discuss(tested, number) for number in planned.numbers if number in DISCUSSIONS)
     return Rfc7928Report(characterisation=found, discussions=tables)
 

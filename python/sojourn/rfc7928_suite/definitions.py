@@ -1,21 +1,13 @@
-"""What ``suite.toml`` states: quotations from the RFC, scenarios, discussions and metrics."""
+"""What ``suite.toml`` states: quotations from the RFC, scenarios and discussions."""
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sojourn.result.catalogue import Metric, declared
+from sojourn.suites.definitions import Quotation, Topic
 
 Signal = Literal["signals", "marks"]
-
-
-@dataclass(frozen=True, slots=True)
-class Quotation:
-    """A passage of RFC 7928."""
-
-    section: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +17,6 @@ class Direction:
     quotation: Quotation
     expectation: str
     signal: Signal = "signals"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """A section that asks for a discussion."""
-
-    title: str
-    quotation: Quotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +44,6 @@ def _definition(table: dict[str, Any]) -> Definition:
     return Definition(**_quoted(table) | {"ours": ours, "directions": directions})
 
 
-def _metric(column: str, table: dict[str, Any]) -> Metric:
-    if "like" not in table:
-        return Metric(column=column, **table)
-    return replace(declared(*table.pop("like")), column=column, **table)
-
-
 # By section.
 DEFINITIONS = {number: _definition(table) for number, table in _TABLES["scenario"].items()}
 DISCUSSIONS = {number: Topic(**_quoted(table)) for number, table in _TABLES["discussion"].items()}
-METRICS = tuple(_metric(column, table) for column, table in _TABLES["metric"].items())

@@ -6,13 +6,10 @@ from functools import partial
 from typing import Any
 
 from sojourn.rfc7928_suite.topology import (
-    PROBE,
     RATE_MBIT,
     RTT_MS,
     SAMPLE_MS,
-    Case,
     Form,
-    Phases,
     QueueUnderTest,
     arms,
     bdp_packets,
@@ -25,6 +22,7 @@ from sojourn.rfc7928_suite.topology import (
     seconds,
 )
 from sojourn.scenario import Arm, Scenario
+from sojourn.suites.case import PROBE, Case, Phases
 from sojourn.traffic import Dash, Ping, Traffic, Udp, Voip, Web
 
 # Flows of a congestion level, per packet of the BDP and the buffer: RFC 7928 section 8.2.

@@ -2,56 +2,29 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import polars as pl
 
-from sojourn.arguments import ArgumentError
 from sojourn.execute.run import run as run_scenario
-from sojourn.expectations.expectation import expectation
-from sojourn.expectations.judging import Measured, judge
 from sojourn.presentation.figure import Figure
 from sojourn.presentation.model import Markup
 from sojourn.result import Result, metrics
 from sojourn.rfc7928_suite.definitions import (
     DEFINITIONS,
     DISCUSSIONS,
-    METRICS,
     Definition,
     Direction,
 )
-from sojourn.rfc7928_suite.measuring import WHOLE, acted, measure
 from sojourn.rfc7928_suite.scenarios import SCENARIOS
-from sojourn.rfc7928_suite.topology import DROP_TAIL, Case, Form, QueueUnderTest
-from sojourn.scenario import Scenario
+from sojourn.rfc7928_suite.topology import DROP_TAIL, Form, QueueUnderTest
+from sojourn.suites import measurement
+from sojourn.suites.case import Case
+from sojourn.suites.definitions import METRICS
+from sojourn.suites.measurement import Runner, Verdict
+from sojourn.suites.measuring import acted, measure
+from sojourn.suites.selection import in_order
 
-NUMBERS = tuple(
-    sorted([*DEFINITIONS, *DISCUSSIONS], key=lambda number: [int(one) for one in number.split(".")])
-)
-
-
-def selected(numbers: Sequence[str] | None) -> list[str]:
-    """Select scenarios and discussions; a section stands for all numbers below it.
-
-    Examples
-    --------
-    >>> selected(["8.2.6", "12"])
-    ['8.2.6.1', '8.2.6.2', '12']
-    """
-    if not numbers:
-        return list(NUMBERS)
-    wanted = set()
-    for number in numbers:
-        found = [one for one in NUMBERS if f"{one}.".startswith(f"{number}.")]
-        if not found:
-            expected = ", ".join(NUMBERS)
-            raise ArgumentError("section", number, f"unknown; expected one of {expected}")
-        wanted |= set(found)
-    return [number for number in NUMBERS if number in wanted]
-
-
-Verdict = Literal["pass", "fail", "undecided", "not applicable"]
-Runner = Callable[[Scenario], Result]
+NUMBERS = in_order([*DEFINITIONS, *DISCUSSIONS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +39,11 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """The result of a case, reduced to metrics."""
+class Measurement(measurement.Measurement):
+    """The result of a case, with the verdicts on it and the queues."""
 
-    case: Case
-    runs: pl.DataFrame
     checked: tuple[Checked, ...]
     specs: dict[str, str]
-    validity: tuple[str, tuple[str, ...]]
-
-    @property
-    def arms(self) -> list[str]:
-        """The arms, drop-tail first."""
-        return self.case.scenario.checked.arms
-
-    @property
-    def groups(self) -> list[str]:
-        """All traffic, the classes and the phases."""
-        return self.runs["group"].unique(maintain_order=True).to_list()
-
-    def summary(self) -> pl.DataFrame:
-        """Average every metric of every group over the runs of each arm."""
-        return metrics.summary(self.runs, METRICS)
 
     def difference(self) -> pl.DataFrame:
         """Average the paired difference of the queue from drop-tail."""
@@ -171,10 +127,7 @@ def _measurement(definition: Definition, case: Case, result: Result) -> Measurem
         runs=runs,
         checked=tuple(_checked(one, case, result, runs) for one in definition.directions),
         specs=dict(queues.select("arm", "qdisc").iter_rows()),
-        validity=(
-            result.validity.verdict,
-            tuple(finding.text for finding in result.validity.findings),
-        ),
+        validity=measurement.validity(result),
     )
 
 
@@ -194,18 +147,11 @@ def _checked(direction: Direction, case: Case, result: Result, runs: pl.DataFram
             text=text,
             measured=reason,
         )
-    measured = Measured(
-        runs=runs.filter(pl.col("group") == WHOLE).drop("group"),
-        capacities={},
-        groups=lambda: [runs],
-    )
-    (judgement,) = judge([expectation(text)], measured)
-    sides = (judgement.measured, judgement.required)
-    values = " against ".join("–" if value is None else f"{value:.4g}" for value in sides)
+    (judgement,) = measurement.judged(text, runs)
     return Checked(
         direction=direction,
         case=case.name,
         verdict=judgement.verdict,
         text=text,
-        measured=f"{values}; {judgement.reason}" if judgement.reason else values,
+        measured=measurement.values(judgement),
     )

@@ -8,6 +8,7 @@ from sojourn import _core
 from sojourn.queues import qdisc
 from sojourn.queues.queue_file import catalogued
 from sojourn.scenario import Arm, Link, Scenario
+from sojourn.suites.case import PROBE
 from sojourn.traffic import Ping, Tcp, Traffic
 
 # Name of the baseline arm of RFC 7928 section 1.2: drop-tail with a BDP-sized buffer.
@@ -22,7 +23,6 @@ PACKET_BYTES = 1500
 FRAME_BYTES = 1514
 # RFC 7928 section 2.7: goodput is measured every K * minRTT, with K = 10.
 SAMPLE_MS = 10 * RTT_MS
-PROBE = "probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +68,6 @@ FULL = Form(
     rtts_ms=_RTTS_MS,
     ecn_rtts_ms=_RTTS_MS,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phases:
-    """Phases that follow each other from the end of the warm-up and repeat."""
-
-    names: tuple[str, ...]
-    length_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One simulation of a scenario of the RFC, such as one RTT of section 6.2."""
-
-    name: str = ""
-    scenario: Scenario
-    classes: Mapping[str, str]
-    bottleneck: str = "down"
-    phases: Phases | None = None
-    categories: tuple[str, str] | None = None
-    against: tuple[str, str] | None = None
-    x: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

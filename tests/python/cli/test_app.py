@@ -463,6 +463,7 @@ ANSWERS = {
         r"Proposed: rtt=",
     ),
     "rfc7928": (["rfc7928", "codel", "--section", "5.1.1"], r"states 1 direction: 1 confirmed"),
+    "rfc9743": (["rfc9743", "reno", "--section", "5.2", "-s", "replications=2"], r"reno: of \d+"),
 }
 
 
@@ -476,7 +477,7 @@ def test_the_answer_comes_in_the_first_twelve_lines(
     words, answer = ANSWERS[command]
     few = ["--trials", "3"] if command == "tune" else ["--replications", "2"]
     code, seen = terminal(
-        [*words, *(few if command != "rfc7928" else [])],
+        [*words, *(few if not command.startswith("rfc") else [])],
         tmp_path,
         {"NO_COLOR": "1", "COLUMNS": f"{width}"},
     )

@@ -34,6 +34,7 @@ from sojourn.cli.live import LivePlan
 from sojourn.cli.search import SearchOutput
 from sojourn.cli.session import Output
 from sojourn.cli.spaces import Line
+from sojourn.control_suite.api import CcCasesPlan, Rfc9743Plan
 from sojourn.exchange.exporting import ExportPlan
 from sojourn.execute.compare import ComparePlan
 from sojourn.execute.run import RunPlan
@@ -80,6 +81,8 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "live": (LivePlan, LivePlan, "live", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),
     "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),
+    "cc_cases": (CcCasesPlan, sj.cc_cases, "cc-cases", None, {"controls": "bbr3"}),
+    "rfc9743": (Rfc9743Plan, sj.rfc9743, "rfc9743", None, {"controls": "cubic"}),
     "export": (
         ExportPlan,
         sj.export,

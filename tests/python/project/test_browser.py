@@ -46,6 +46,7 @@ SMALL = {
     ],
     "study": ["reproduce", "small", "--papers", "papers", "--out", "."],
     "rfc7928": ["rfc7928", "pie", "--section", "5.1", "--out", "."],
+    "rfc9743": ["rfc9743", "bbr3", "--section", "5.1.3", "--section", "6.2", "--out", "."],
 }
 # Commands with their defaults.
 WHOLE = {

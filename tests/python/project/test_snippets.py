@@ -149,7 +149,7 @@ def check(words: list[str], run: Run) -> None:
     if plain[:2] == ["reproduce", "all"] or plain[0] == "test":
         return
     # All scenarios take seconds in the quick form, and minutes in the full one.
-    if plain[0] == "rfc7928" and "--list" not in plain:
+    if plain[0] in {"rfc7928", "rfc9743", "cc-cases"} and "--list" not in plain:
         return
     if plain[0] == "reproduce" and len(plain) > 1 and plain[1] != "--new":
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain

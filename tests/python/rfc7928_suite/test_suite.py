@@ -11,23 +11,20 @@ import pytest
 
 import sojourn as sj
 from sojourn import _core
-from sojourn.rfc7928_suite import api, page
+from sojourn.rfc7928_suite import api
 from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS, QUOTATIONS
 from sojourn.rfc7928_suite.discussion import discuss, drop_times
-from sojourn.rfc7928_suite.measuring import measure
 from sojourn.rfc7928_suite.scenarios import HEAVY, MEDIUM, MILD, SCENARIOS
 from sojourn.rfc7928_suite.suite import (
     NUMBERS,
     cases,
     characterise,
-    selected,
 )
 from sojourn.rfc7928_suite.topology import (
     DROP_TAIL,
     FULL,
     QUICK,
     RATE_MBIT,
-    Case,
     Form,
     QueueUnderTest,
     bdp_packets,
@@ -35,6 +32,10 @@ from sojourn.rfc7928_suite.topology import (
     dumbbell,
     flows,
 )
+from sojourn.suites.case import Case
+from sojourn.suites.measuring import measure
+from sojourn.suites.page import results
+from sojourn.suites.selection import selected
 from support.shell import Command
 
 DATA = Path(__file__).parents[1] / "data"
@@ -272,7 +273,7 @@ def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> N
 def test_results_have_a_row_per_group_and_arm() -> None:
     tested = QueueUnderTest("codel")
     found = characterise(tested, SHORT, cases(tested, SHORT, ["9.1"], seed=1))
-    table = page.results(found.measurements["9.1"])
+    table = results(found.measurements["9.1"])
     assert list(map(str, table.columns))[:3] == ["traffic", "arm", "goodput [Mbit/s]"]
     groups = ["all", "voip down", "voip up", "web", "cbr", "video", "bulk"]
     assert [row[:2] for row in table.rows] == [
@@ -281,10 +282,10 @@ def test_results_have_a_row_per_group_and_arm() -> None:
 
 
 def test_a_section_stands_for_its_scenarios() -> None:
-    assert selected(["5.3", "12"]) == ["5.3.1", "5.3.2", "12"]
+    assert selected(["5.3", "12"], NUMBERS) == ["5.3.1", "5.3.2", "12"]
     # Section 1 is not section 11.
     with pytest.raises(sj.ScenarioError, match=r"section='1': unknown; expected one of 4"):
-        selected(["1"])
+        selected(["1"], NUMBERS)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The metrics of section 2 of RFC 7928, per run: all traffic, each class, each phase."""
+"""The metrics of suites, those of RFC 7928 section 2, per run: all traffic, classes, phases."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +10,8 @@ import polars as pl
 from sojourn import _core
 from sojourn.result import Result
 from sojourn.result.metrics import DROPS, KEYS
-from sojourn.rfc7928_suite.definitions import METRICS
-from sojourn.rfc7928_suite.topology import PROBE, Case
+from sojourn.suites.case import PROBE, Case
+from sojourn.suites.definitions import METRICS
 
 WHOLE = "all"
 _SCHEMA: dict[str, type[pl.DataType]] = {

@@ -1,0 +1,401 @@
+"""The suites on congestion controls from Python: RFC 9743, and the test cases of BBR's draft."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
+from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
+from sojourn.control_suite import page
+from sojourn.control_suite.bbr_cases import BUILDERS, CASES
+from sojourn.control_suite.definitions import BBR_CASES, RFC9743, Edition
+from sojourn.control_suite.evaluation import Builders, Evaluation, cases, evaluate
+from sojourn.control_suite.scenarios import SCENARIOS
+from sojourn.control_suite.topology import (
+    FULL,
+    QUICK,
+    STANDARDS,
+    ControlCase,
+    ControlUnderTest,
+    Form,
+)
+from sojourn.execute.run import run as run_scenario
+from sojourn.result import derived_files
+from sojourn.scenario.paths import Value
+from sojourn.suites.case import changed
+from sojourn.suites.measurement import Runner
+from sojourn.suites.page import file_name
+from sojourn.suites.selection import selected
+
+_CHECKED = {
+    "control": pl.String,
+    "number": pl.String,
+    "title": pl.String,
+    "level": pl.String,
+    "verdict": pl.String,
+    "case": pl.String,
+    "comparison": pl.String,
+    "expression": pl.String,
+    "standard": pl.String,
+    "measured": pl.Float64,
+    "bound": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "reason": pl.String,
+}
+_VERDICTS = {
+    "control": pl.String,
+    "number": pl.String,
+    "title": pl.String,
+    "level": pl.String,
+    "verdict": pl.String,
+    "comparison": pl.String,
+    "measured": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCriteria:
+    """The cases of some controls, all built and checked."""
+
+    edition: Edition
+    form: Form
+    numbers: tuple[str, ...]
+    controls: tuple[tuple[ControlUnderTest, dict[str, list[ControlCase]]], ...]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return sum(
+            case.scenario.runs
+            for _, built in self.controls
+            for several in built.values()
+            for case in several
+        )
+
+
+def prepared(
+    edition: Edition,
+    builders: Builders,
+    controls: Sequence[str],
+    numbers: str | Sequence[str] | None,
+    form: Form,
+    *,
+    against: Sequence[str] = STANDARDS,
+    seed: int = 1,
+    changes: Mapping[str, Value] | None = None,
+) -> PreparedCriteria:
+    """Build and check the cases of controls; `changes` apply to each of them."""
+    chosen = selected(numbers, list(edition.criteria), edition.argument)
+    given = [" ".join(control.split()) for control in controls]
+    if not given:
+        raise ArgumentError("controls", rule="expected at least one control, such as cubic")
+    found = []
+    for control in given:
+        if given.count(control) > 1:
+            raise ArgumentError("controls", control, "given twice; expected each control once")
+        with in_argument("controls", control):
+            _core.parse_cc(control)
+        with in_argument("against", ",".join(against)):
+            tested = ControlUnderTest(control, tuple(against))
+        built = cases(tested, form, builders, chosen, seed)
+        found.append((tested, changed(built, changes or {})))
+    return PreparedCriteria(
+        edition=edition, form=form, numbers=tuple(chosen), controls=tuple(found)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlReport:
+    """What the runs of a document's criteria show for one congestion control.
+
+    Parameters
+    ----------
+    evaluation
+        Metrics, verdicts and figures.
+    """
+
+    evaluation: Evaluation
+
+    @property
+    def control(self) -> str:
+        """The congestion control."""
+        return self.evaluation.tested.name
+
+    @property
+    def summary(self) -> str:
+        """One sentence: how many criteria are met."""
+        return page.summary(self.evaluation)
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row per run and group of traffic, with its metrics."""
+        return self.evaluation.runs()
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """One row per criterion: its verdict and the comparison that is closest to its bound."""
+        rows = []
+        for one in self.evaluation.outcomes:
+            decided = one.deciding
+            why = "" if decided is None else f"{decided.check.why}: {decided.case}"
+            numbers = one.reason if decided is None else decided.numbers
+            criterion = one.criterion
+            rows.append(
+                (
+                    self.control,
+                    one.number,
+                    criterion.title,
+                    criterion.level,
+                    one.verdict,
+                    why,
+                    numbers,
+                )
+            )
+        return pl.DataFrame(rows, schema=_VERDICTS, orient="row")
+
+    @property
+    def comparisons(self) -> pl.DataFrame:
+        """One row per comparison and case, with the interval that decided (`low` to `high`)."""
+        rows = []
+        for one in self.evaluation.outcomes:
+            for found in one.judged:
+                judged = found.judgement
+                rows.append(
+                    (
+                        self.control,
+                        one.number,
+                        one.criterion.title,
+                        one.criterion.level,
+                        found.verdict,
+                        found.case,
+                        found.check.why,
+                        judged.expectation.text,
+                        found.standard or None,
+                        judged.measured,
+                        judged.required,
+                        judged.low,
+                        judged.high,
+                        judged.reason,
+                    )
+                )
+        return pl.DataFrame(rows, schema=_CHECKED, orient="row")
+
+    @property
+    def file_name(self) -> str:
+        """File name of the report."""
+        return file_name(self.control)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the report as HTML into a directory, under the name of the control.
+
+        Parameters
+        ----------
+        folder
+            The directory, created if needed.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        ResultError
+            The file cannot be written, or exists and is not a report.
+        """
+        file = Path(folder) / self.file_name
+        build = f"{_core.version()} ({_core.commit()[:12]})"
+        text = page.html(self.evaluation, build)
+        with derived_files.claimed(file):
+            derived_files.write(file, text.encode(), None)
+        return file
+
+
+def report_on(
+    tested: ControlUnderTest,
+    built: Mapping[str, Sequence[ControlCase]],
+    planned: PreparedCriteria,
+    *,
+    runner: Runner,
+) -> ControlReport:
+    """Run the cases of one control."""
+    found = evaluate(
+        planned.edition,
+        tested,
+        planned.form,
+        planned.numbers,
+        built,
+        runner=runner,
+        drawn=page.drawn,
+    )
+    return ControlReport(evaluation=found)
+
+
+def _texts(controls: str | Sequence[str]) -> list[str]:
+    return [controls] if isinstance(controls, str) else list(controls)
+
+
+CONTROLS = Argument(
+    help="Congestion controls, quoted if they have parameters, such as 'cubic beta 0.8'.",
+    more="Of an object such as ``Cubic(beta=0.8)``, give its `spec`.",
+    expected="a list of congestion controls",
+    option="CONTROL",
+    completion="controls",
+)
+
+
+@dataclass(frozen=True)
+class Rfc9743Plan(Plan):
+    """The arguments of the evaluation by RFC 9743."""
+
+    controls: Annotated[str | Sequence[str], CONTROLS]
+    _: KW_ONLY
+    against: Annotated[
+        str | Sequence[str],
+        Argument(
+            help="Standard controls to compare with, separated by commas; also the other traffic.",
+            metavar="CONTROLS",
+            heading=SCENARIO,
+            completion="controls",
+        ),
+    ] = STANDARDS
+    section: Annotated[
+        str | Sequence[str] | None,
+        Argument(
+            help="Run only this criterion, such as 5.1.3, or all criteria of a section, such as 5.",
+            unset="all",
+            metavar="SECTION",
+            heading=SCENARIO,
+        ),
+    ] = None
+    full: Full = False
+    seed: OwnSeed = 1
+    jobs: Jobs = None
+    progress: Annotated[
+        Callable[[str], object] | None,
+        Argument(help="Called with the name of each control before its runs.", option=""),
+    ] = None
+
+    @property
+    def standards(self) -> list[str]:
+        """The standard controls, one by one."""
+        given = [self.against] if isinstance(self.against, str) else self.against
+        return [word.strip() for text in given for word in str(text).split(",") if word.strip()]
+
+
+def criteria(plan: Rfc9743Plan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
+    """Build and check the cases of RFC 9743; `changes` apply to each of them."""
+    return prepared(
+        RFC9743,
+        SCENARIOS,
+        _texts(plan.controls),
+        plan.section,
+        FULL if plan.full else QUICK,
+        against=plan.standards,
+        seed=plan.seed,
+        changes=changes,
+    )
+
+
+@takes(Rfc9743Plan)
+def rfc9743(plan: Rfc9743Plan) -> list[ControlReport]:
+    """Evaluate congestion controls by the criteria of RFC 9743 (BCP 133), sections 5 to 7.
+
+    Returns
+    -------
+    list of ControlReport
+        One report per control.
+
+    Raises
+    ------
+    ScenarioError
+        A control or a section is unknown.
+
+    Examples
+    --------
+    >>> (report,) = rfc9743("cubic", section="5.3")
+    >>> report.verdicts["verdict"].to_list()[0]
+    'not testable here'
+    """
+    planned = criteria(plan)
+    return _reports(planned, plan.progress, plan.jobs)
+
+
+@dataclass(frozen=True)
+class CcCasesPlan(Plan):
+    """The arguments of the test cases of BBR's draft."""
+
+    controls: Annotated[str | Sequence[str], CONTROLS]
+    _: KW_ONLY
+    case: Annotated[
+        str | Sequence[str] | None,
+        Argument(
+            help="Run only this case, such as A.10.",
+            unset="all",
+            metavar="CASE",
+            heading=SCENARIO,
+        ),
+    ] = None
+    seed: OwnSeed = 1
+    jobs: Jobs = None
+    progress: Annotated[
+        Callable[[str], object] | None,
+        Argument(help="Called with the name of each control before its runs.", option=""),
+    ] = None
+
+
+def bbr_cases(plan: CcCasesPlan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
+    """Build and check the test cases of BBR's draft; `changes` apply to each of them."""
+    return prepared(
+        BBR_CASES,
+        BUILDERS,
+        _texts(plan.controls),
+        plan.case,
+        CASES,
+        against=(),
+        seed=plan.seed,
+        changes=changes,
+    )
+
+
+@takes(CcCasesPlan)
+def cc_cases(plan: CcCasesPlan) -> list[ControlReport]:
+    """Run the example test cases of draft-ietf-ccwg-bbr-06, appendix A, on congestion controls.
+
+    The cases describe BBR version 3, seen from outside the sender. Other controls may be tried.
+
+    Returns
+    -------
+    list of ControlReport
+        One report per control.
+
+    Raises
+    ------
+    ScenarioError
+        A control or a case is unknown.
+
+    Examples
+    --------
+    >>> (report,) = cc_cases("bbr3", case="A.1")
+    >>> report.verdicts["verdict"].to_list()
+    ['pass']
+    """
+    return _reports(bbr_cases(plan), plan.progress, plan.jobs)
+
+
+def _reports(
+    planned: PreparedCriteria, progress: Callable[[str], object] | None, jobs: int | None
+) -> list[ControlReport]:
+    reports = []
+    for tested, built in planned.controls:
+        if progress is not None:
+            progress(tested.name)
+        reports.append(
+            report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=jobs))
+        )
+    return reports

@@ -1,0 +1,1 @@
+"""What test suites share: quotations, cases, metrics, selection of sections, tables and figures."""
