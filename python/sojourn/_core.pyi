@@ -336,6 +336,26 @@ class Outcome:
         the first of ``backend_names()``.
         """
 
+def is_capture(begin: bytes) -> bool:
+    """Whether a file that begins with these bytes is a packet capture."""
+
+@final
+class CaptureAnalysis:
+    """Analyses a packet capture, pcap or pcapng, that is read in parts."""
+
+    def __new__(cls) -> CaptureAnalysis: ...
+    def feed(self, part: bytes) -> None:
+        """Analyse the next part of the file."""
+
+    def finish(
+        self,
+    ) -> tuple[list[tuple[str, Table]], list[tuple[str, int]], list[str], int | None, bool]:
+        """End the analysis, and return what it found.
+
+        Tables by name, what was left out by cause, the names of the interfaces, the time of the
+        first packet in ns since 1970, and whether the file ends within a packet.
+        """
+
 @final
 class Capture:
     """A file for the packets of a run, in the format pcapng."""

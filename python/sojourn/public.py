@@ -30,8 +30,10 @@ from sojourn.controls import (
     Vegas,
 )
 from sojourn.errors import QueueWarning
+from sojourn.exchange.captures import read_capture
 from sojourn.exchange.exporting import export
 from sojourn.exchange.flent import read_flent
+from sojourn.exchange.har import read_har
 from sojourn.exchange.mahimahi import read_mahimahi_log
 from sojourn.execute.compare import compare
 from sojourn.execute.run import Interrupted, run
@@ -76,6 +78,7 @@ from sojourn.queues import (
 )
 from sojourn.queues.python_queue import PythonQueue
 from sojourn.result import Result
+from sojourn.result.qoo import Outcome, qoo
 from sojourn.result.validity import Finding, Severity, Validity
 from sojourn.rfc7928_suite.api import Rfc7928Report, rfc7928
 from sojourn.scenario import (
@@ -175,6 +178,7 @@ __all__ = [
     "Lognormal",
     "Nlred",
     "Ns2Red",
+    "Outcome",
     "Packet",
     "Page",
     "PageObject",
@@ -237,7 +241,10 @@ __all__ = [
     "ms",
     "parking_lot",
     "qdisc",
+    "qoo",
+    "read_capture",
     "read_flent",
+    "read_har",
     "read_mahimahi_log",
     "rfc7928",
     "rfc9743",

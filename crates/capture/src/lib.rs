@@ -1,4 +1,6 @@
-//! Packet captures: pcapng files, and real headers for simulated packets.
+//! Packet captures: pcapng files, real headers for simulated packets, and the analysis of captures.
+//!
+//! [`Analysis`] reads pcap and pcapng files of any program and finds connections, retransmissions and RTT samples.
 //!
 //! [`Writer`] appends blocks of the format pcapng (draft-ietf-opsawg-pcapng) to any
 //! [`std::io::Write`]. Each observation point is an interface of the capture, for example `down.enq` and
@@ -20,11 +22,15 @@
 //! tshark -r run.pcapng -Y 'frame.interface_name == "down.deq"' -w deq.pcapng
 //! ```
 
+pub mod analysis;
 mod endpoints;
+pub mod headers;
 mod numbers;
+pub mod reader;
 mod synth;
 mod writer;
 
+pub use analysis::Analysis;
 pub use endpoints::{Endpoints, SERVER_PORT, address};
 pub use numbers::{Connection, Role, WINDOW_SCALE};
 pub use synth::{AccurateEcn, Protocol, Synth, Tcp};

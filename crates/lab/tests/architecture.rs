@@ -101,6 +101,7 @@ const EDGES: [(&str, &[&str]); 19] = [
             "sojourn-plugin",
             "sojourn-qdisc",
             "sojourn-transport",
+            "sojourn-capture",
             "sojourn-backend",
             "sojourn-lab",
             "sojourn-sim",

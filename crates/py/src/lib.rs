@@ -3,6 +3,7 @@
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
 mod backends;
+mod captures;
 mod catalogue;
 mod errors;
 #[cfg_attr(not(target_os = "linux"), path = "not_live.rs")]
@@ -27,6 +28,7 @@ use pyo3::types::PyType;
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
     module.add_class::<backends::PyCapture>()?;
+    module.add_class::<captures::PyCaptureAnalysis>()?;
     module.add_class::<metrics::PyMeasurements>()?;
     module.add_class::<metrics::PyMeter>()?;
     module.add_class::<outcome::PyClaim>()?;
@@ -66,6 +68,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backends::check_backend, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
     module.add_function(wrap_pyfunction!(backends::check_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(captures::is_capture, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;

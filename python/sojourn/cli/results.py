@@ -261,6 +261,10 @@ def _beside(folder: Path, name: str) -> Path:
     return whole.with_name(f"{whole.name}-{name}")
 
 
+_BESIDE = (
+    "measured runs: from the warm-up of the simulated ones to the end of their load; – marks "
+    "values missing from a file"
+)
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
 
@@ -270,8 +274,10 @@ def import_(
     paths: Annotated[
         Sequence[Path],
         Argument(
-            help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
-            "plain or compressed with gzip or bzip2. Files with the same title form one arm.",
+            help="Packet captures (pcap, pcapng), JSON of iperf3 and irtt, data files of flent "
+            "(format versions 1 to 4) and logs of Mahimahi's mm-link, plain or compressed with "
+            "gzip or bzip2; files with the same title form one arm. Or a HAR file, whose pages are "
+            "printed for a scenario file.",
             option="FILE",
             least_items=1,
         ),
@@ -288,7 +294,7 @@ def import_(
     beside: Annotated[
         Path | None,
         Argument(
-            help="With --report: compare the measured runs with this saved result.",
+            help="Show the measured runs beside this saved result, also in the report.",
             metavar="DIR",
             heading=SELECTION,
         ),
@@ -306,12 +312,18 @@ def import_(
     report: ReportFile = None,
     json: Json = False,
 ) -> int:
-    """Read flent and Mahimahi measurements, and compare them with a saved result."""
-    if (beside is None) != (report is None):
-        message = "--beside and --report must be given together"
+    """Read measurements of other programs, and compare them with a saved result."""
+    if report is not None and beside is None:
+        message = "--report: needs --beside DIR, the saved result to compare with"
         raise ScenarioError(message)
+    if (pages := importing.pages(paths)) is not None:
+        if any(given is not None for given in (name, beside, out, report)):
+            message = "a HAR file describes pages: expected no other option; redirect the output"
+            raise ScenarioError(message)
+        print(js.dumps(pages) if json else pages)
+        return 0
     measurements = importing.measured(paths, name)
-    simulated = None if beside is None else Result.load(beside)
+    both = None if beside is None else Beside(Result.load(beside), measurements)
     with derived_files.claimed(report):
         if out is not None:
             exporting.written(products(measurements), out, force=force)
@@ -325,21 +337,25 @@ def import_(
                 "summary": summary.to_dicts(),
                 "runs": runs.to_dicts(),
                 "applications": of_applications.to_dicts(),
+                "flows": measurement.combined(measurements, "flows").to_dicts(),
                 "notes": notes,
             }
+            if both is not None:
+                found["beside"] = both.summary().to_dicts()
             print(js.dumps(found, indent=2))
         else:
             arms = list(dict.fromkeys(one.arm for one in measurements))
             shown = measured.view("measured runs", arms, runs, applications)
-            terminal.show(details(shown))
-            print(_NOTE)
+            terminal.show(details(shown) if both is None else details(measured.of_beside(both)))
+            print(_NOTE if both is None else _BESIDE)
+            terminal.show(measured.connections(measurements, both and both.simulated))
         for note in notes:
             say(f"note: {note}")
         if out is not None:
             count = formatting.counted(len(measurements), "measured run")
             say(f"wrote {count} to {out}")
-        if simulated is not None and report is not None:
-            measured.write(Beside(simulated, measurements), report)
+        if both is not None and report is not None:
+            measured.write(both, report)
             say(f"wrote report to {report}")
     return 0
 

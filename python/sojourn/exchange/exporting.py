@@ -14,7 +14,7 @@ import polars as pl
 from sojourn import _core, files
 from sojourn.arguments import Argument, OutputError, Plan, takes
 from sojourn.arguments.common import ARM, OUTPUT, REPLICATION, Force
-from sojourn.exchange import flent_writer, mahimahi, packets
+from sojourn.exchange import flent_writer, mahimahi, packets, qlog
 from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
 from sojourn.exchange.selection import Product, Selection
 from sojourn.result import Result
@@ -104,6 +104,11 @@ FORMATS: Mapping[str, Format] = {
         summary="the packets of a simulated run, which the same build executes again; record a "
         "live run with pcap",
         files=packets.captures,
+    ),
+    "qlog": Format(
+        summary="the TCP and QUIC connections of a simulated run, one log each, by executing it "
+        "again as for pcapng",
+        files=qlog.files,
     ),
 }
 

@@ -373,7 +373,7 @@ def _applications(
         delays = keys.get("owd_up") or keys.get("val", [])
         rows.append(
             {"flow": name, "group": name, "kind": "voip"}
-            | _call(delays, keys.get("seq", []), keys.get(LOST), begin, end)
+            | call(delays, keys.get("seq", []), keys.get(LOST), begin, end)
         )
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -446,7 +446,7 @@ def _quoted(names: Iterable[str]) -> str:
     return first_of(f'"{name}"' for name in names)
 
 
-def _call(
+def call(
     delays: Points, numbers: Points, lost: Points | None, begin: float, end: float
 ) -> dict[str, Any]:
     """Compute the columns of a call from its packets in the time from `begin` to `end`.

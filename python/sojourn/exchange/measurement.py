@@ -92,7 +92,8 @@ class Measurement:
         begin = self.begin(warmup_s)
         total = self.totals.get(name)
         frame = self.tables.get(name, pl.DataFrame()) if total is None else total(begin)
-        if name == "flows" and not frame.is_empty():
+        # Otherwise the totals of the flows have the goodput.
+        if name == "flows" and self.goodput and not frame.is_empty():
             means = [self._mean(flow, begin) for flow in frame["flow"]]
             frame = frame.with_columns(pl.Series("goodput_mbit_per_s", means, dtype=pl.Float64))
         keys = {"arm": pl.lit(self.arm), "replication": pl.lit(self.replication, pl.UInt32)}

@@ -18,6 +18,8 @@ from sojourn.errors import invalid_file
 MAX_FILE = 256 << 20
 MAX_CONTENT = 256 << 20
 MAX_JSON = 64 << 20
+# A capture of a minute at 1 Gbit/s has 0.5 GB with headers only, and 7.5 GB with payload.
+LARGEST = 16 << 30
 # A value of JSON takes up to 230 B as a Python object. The flent file of an hour has a million.
 MAX_VALUES = 3_000_000
 # Enough to determine the format of a file.
@@ -45,7 +47,7 @@ def content(path: str | Path, most: int) -> bytes:
 
 def beginning(path: str | Path) -> bytes:
     """Read the first bytes of the content of a file, as :func:`content` does."""
-    with _opened(path) as stream:
+    with _opened(path, LARGEST) as stream:
         return stream.read(BEGINNING)
 
 
@@ -70,14 +72,28 @@ def parts(path: str | Path) -> Iterator[bytes]:
             yield rest
 
 
+def chunks(path: str | Path) -> Iterator[bytes]:
+    """Read a large binary file in parts, plain or compressed."""
+    with _opened(path, LARGEST) as stream:
+        total = 0
+        while data := stream.read(PART):
+            total += len(data)
+            if total > LARGEST:
+                damaged(path, f"too large; expected at most {LARGEST} bytes of content")
+            yield data
+
+
 @contextlib.contextmanager
-def _opened(path: str | Path) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
-    """Open the content of a file of bounded size."""
+def _opened(
+    path: str | Path, most: int | None = None
+) -> Iterator[IO[bytes] | gzip.GzipFile | bz2.BZ2File]:
+    """Open the content of a file of bounded size, by default `MAX_FILE`."""
+    most = MAX_FILE if most is None else most
     try:
         with contextlib.ExitStack() as stack:
             file = stack.enter_context(files.opened(path))
-            if os.fstat(file.fileno()).st_size > MAX_FILE:
-                damaged(path, f"too large; expected at most {MAX_FILE} bytes")
+            if os.fstat(file.fileno()).st_size > most:
+                damaged(path, f"too large; expected at most {most} bytes")
             magic = file.read(len(BZIP2))
             file.seek(0)
             stream: IO[bytes] | gzip.GzipFile | bz2.BZ2File = file

@@ -1,26 +1,30 @@
 """The HTML page that shows measured runs beside a simulated result: means and figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from sojourn.exchange.measurement import OF_APPLICATIONS, Beside, notes
+from sojourn.exchange.measurement import OF_APPLICATIONS, Beside, Measurement, notes
 from sojourn.plot import reported
 from sojourn.presentation import html as writer
 from sojourn.presentation.model import (
+    Block,
     Document,
     Items,
     Legend,
     Paragraph,
     Section,
     Table,
+    Text,
     quiet,
     text_table,
 )
 from sojourn.report import page
 from sojourn.report.view import MEANS, Part, ResultView
-from sojourn.result import metrics
+from sojourn.result import Result, metrics
+from sojourn.result.formatting import counted
 from sojourn.result.metrics import metrics_of
 
 _NOTE = (
@@ -36,10 +40,24 @@ _NAMES = (
 )
 
 
+# Flows of a run that are listed.
+MOST_FLOWS = 20
+_COLUMNS = (
+    "arm",
+    "flow",
+    "data [kB]",
+    "goodput [Mbit/s]",
+    "retransmissions",
+    "RTT mean [ms]",
+    "RTT p95 [ms]",
+    "CE packets",
+)
+
+
 def html(beside: Beside) -> str:
     """Write a page about measured runs beside a simulated result."""
     name, warmup_s = beside.scenario.checked.name, beside.scenario.checked.warmup_s
-    shown = view(name, beside.arms, beside.table(), beside.table("application"))
+    shown = of_beside(beside)
     applications = [Section(str(one.name), [shown.means([one])]) for one in shown.applications]
     left_out = Items(list(notes(beside.measurements, warmup_s=warmup_s)), quiet=True)
     summary = [shown.means([shown.whole]), *quiet(f"{MEANS} {_NOTE}"), *applications]
@@ -62,9 +80,56 @@ def html(beside: Beside) -> str:
     return writer.page(document)
 
 
+def of_beside(beside: Beside) -> ResultView:
+    """Compute the means of measured and simulated runs."""
+    name = beside.scenario.checked.name
+    return view(name, beside.arms, beside.table(), beside.table("application"))
+
+
 def write(beside: Beside, path: str | Path) -> None:
     """Write the page to a file."""
     page.save(html(beside), path)
+
+
+def connections(
+    measurements: Sequence[Measurement], simulated: Result | None = None
+) -> list[Block]:
+    """List the largest flows of runs that state RTT and retransmissions of each.
+
+    Of a simulated result they are those of the first replication.
+    """
+    found = [
+        (one.arm, total(one.load_s)) for one in measurements if (total := one.totals.get("flows"))
+    ]
+    if found and simulated is not None:
+        first = simulated.flows.filter(pl.col("replication") == 0)
+        found = [(arm, first.filter(pl.col("arm") == arm)) for arm in simulated.arms] + found
+    rows: list[list[Text]] = []
+    for arm, every in found:
+        flows = every.filter(pl.col("delivered_bytes").is_not_null())
+        flows = flows.sort("delivered_bytes", descending=True, maintain_order=True)
+        rows += [[arm, *_flow(row)] for row in flows.head(MOST_FLOWS).iter_rows(named=True)]
+        if (more := flows.height - MOST_FLOWS) > 0:
+            rows.append([arm, f"and {counted(more, 'more flow')}", *[""] * (len(_COLUMNS) - 2)])
+    return [Table(_COLUMNS, rows, "flows", words=2, lead=2)] if rows else []
+
+
+def _flow(row: Mapping[str, Any]) -> list[Text]:
+    """Write what is known of a flow; – for what is not."""
+
+    def number(name: str, digits: int, scale: float = 1.0) -> str:
+        value = row.get(name)
+        return "–" if value is None else f"{value * scale:.{digits}f}"
+
+    return [
+        row["flow"],
+        number("delivered_bytes", 1, 1e-3),
+        number("goodput_mbit_per_s", 2),
+        number("retransmits", 0),
+        number("ack_rtt_ms_mean", 2),
+        number("ack_rtt_ms_p95", 2),
+        number("ce_packets", 0),
+    ]
 
 
 def view(

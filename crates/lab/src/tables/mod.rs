@@ -64,6 +64,11 @@ impl Table {
         Self { schema, batches }
     }
 
+    /// A table in one piece.
+    pub fn of(batch: RecordBatch) -> Self {
+        Self::new(batch.schema(), vec![batch])
+    }
+
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
