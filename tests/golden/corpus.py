@@ -99,7 +99,22 @@ def _as_measured(measured: Document) -> Document:
 def _flow(measured: Document, flow: Document, start: float) -> Document:
     way = _way(flow["dir"], flow["rtt"], start, flow["stop"])
     size = {} if flow["bytes"] is None else {"bytes": f"{flow['bytes']}b"}
-    return {"type": "tcp", "cc": flow["cc"], "ecn": measured.get("ecn", False), **size, **way}
+    sender = {"type": "tcp", "cc": flow["cc"], "ecn": measured.get("ecn", False)}
+    return sender | size | way | _receiver(measured)
+
+
+def _receiver(measured: Document) -> Document:
+    keys: Document = {}
+    if "rcvbuf" in measured:
+        # Linux reserves a segment.
+        keys["receive_window"] = f"{measured['rcvbuf'] - 1460}b"
+    if "rmem" in measured:
+        keys["receive_buffer"] = f"{measured['rmem']}b"
+    if "read_rate" in measured:
+        keys["read_rate"] = f"{measured['read_rate']}mbit"
+    if "pause" in measured:
+        keys["read_pause"] = [f"{time}s" for time in measured["pause"]]
+    return keys
 
 
 def _stream(measured: Document, stream: Document) -> Document:

@@ -15,7 +15,7 @@ use sojourn_net::{Dscp, Duration};
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-use sojourn_transport::{CcSpec, SenderParams};
+use sojourn_transport::{CcSpec, ReceiveBuffer, SenderParams};
 
 use crate::flows::MOST_FLOWS;
 use crate::run::{Ended, Options, Watcher, run};
@@ -231,6 +231,26 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "after_idle",
             params.after_idle != usual.after_idle,
             "another window after an idle period than the kernel's",
+        ),
+        (
+            "receive_window",
+            matches!(params.receiver.buffer, ReceiveBuffer::Fixed(_)),
+            "a receive window, which is a setting of the host's sockets",
+        ),
+        (
+            "receive_buffer",
+            matches!(params.receiver.buffer, ReceiveBuffer::Tuned(_)),
+            "a receive buffer, which is a setting of the host (net.ipv4.tcp_rmem)",
+        ),
+        (
+            "read_rate",
+            params.receiver.reader.rate.is_some(),
+            "a receiver that reads at a rate",
+        ),
+        (
+            "read_pause",
+            params.receiver.reader.pause.is_some(),
+            "a receiver that pauses",
         ),
         (
             "pacing",

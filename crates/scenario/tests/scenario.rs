@@ -9,7 +9,7 @@ use sojourn_scenario::plan::{
     Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
     LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic,
 };
-use sojourn_transport::{AfterIdle, OnCe, SenderProfile, SlowStart};
+use sojourn_transport::{AfterIdle, OnCe, ReceiveBuffer, SenderProfile, SlowStart};
 
 /// Uses every key.
 const FULL: &str = include_str!("full.toml");
@@ -112,6 +112,43 @@ fn the_profile_sets_the_initial_window_unless_it_is_given() {
         10
     );
     assert_eq!(window("profile = \"ns-2\"\n"), 10);
+}
+
+#[test]
+fn the_keys_of_a_receiver_reach_the_simulator() {
+    let receiver = |keys: &str| {
+        let text = format!(
+            "duration = \"10s\"\nrtt = \"20ms\"\nlinks = {{ up = \"unlimited\", down = {{ rate = \"1mbit\", qdisc = \"pfifo\" }} }}\n\
+             [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n{keys}"
+        );
+        let scenario = Scenario::from_toml(&text)?;
+        let again = Scenario::from_toml(&scenario.to_toml())?;
+        assert_eq!(again.to_toml(), scenario.to_toml());
+        match again.plan(0, 0).config.flows[0].traffic {
+            Traffic::Tcp { params, .. } => Ok(params.receiver),
+            _ => unreachable!("it is TCP"),
+        }
+    };
+    let rule = |keys| {
+        let error: sojourn_scenario::ScenarioError = receiver(keys).unwrap_err();
+        format!("{}: {}", error.path, error.rule)
+    };
+    assert!(receiver("").unwrap().is_usual());
+    let fixed = receiver("receive_window = \"65536b\"\nread_pause = [\"2s\", \"3s\"]").unwrap();
+    assert_eq!(fixed.buffer, ReceiveBuffer::Fixed(65_536));
+    let pause = (Duration::from_secs(2), Duration::from_secs(3));
+    assert_eq!(fixed.reader.pause, Some(pause));
+    let tuned = receiver("receive_buffer = \"8mb\"\nread_rate = \"2mbit\"").unwrap();
+    assert_eq!(tuned.buffer, ReceiveBuffer::Tuned(8 << 20));
+    assert_eq!(tuned.reader.rate, Some(Rate::mbit(2)));
+    assert_eq!(
+        rule("receive_window = \"64kb\"\nreceive_buffer = \"1mb\""),
+        "traffic[0].receive_buffer: not allowed with receive_window, which fixes the buffer; expected one of the two"
+    );
+    assert_eq!(
+        rule("cc = \"bbr\"\non_ce = \"abe\""),
+        "traffic[0].on_ce: \"abe\" is not supported by \"bbr\"; expected the control \"reno\" or \"cubic\""
+    );
 }
 
 #[test]

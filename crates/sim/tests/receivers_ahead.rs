@@ -12,7 +12,7 @@ use sojourn_scenario::plan::{
     Config, Distribution, FlowConfig, Hop, Jitter, LinkConfig, Order, Shaper, Traffic,
 };
 use sojourn_sim::run;
-use sojourn_transport::{CcKind, SenderParams};
+use sojourn_transport::{CcKind, Reader, ReceiveBuffer, ReceiverParams, SenderParams};
 
 const MANY: usize = 500;
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -94,6 +94,43 @@ fn on_boundaries(mut config: Config) -> Config {
     config.duration = MS(6_000);
     config.measure_from = MS(1_500);
     config
+}
+
+#[test]
+fn receivers_have_finite_buffers_and_read_slowly() {
+    let receivers = [
+        (ReceiveBuffer::Fixed(32_000), None, None),
+        (ReceiveBuffer::Tuned(200_000), None, None),
+        (ReceiveBuffer::Fixed(100_000), Some(Rate::mbit(1)), None),
+        (
+            ReceiveBuffer::Tuned(300_000),
+            None,
+            Some((MS(2_000), MS(3_500))),
+        ),
+    ];
+    let flows = (0..).zip(receivers).map(|(n, (buffer, rate, pause))| {
+        let receiver = ReceiverParams {
+            buffer,
+            reader: Reader { rate, pause },
+        };
+        FlowConfig {
+            traffic: Traffic::Tcp {
+                bytes: (n % 2 == 1).then_some(1_000_000),
+                params: SenderParams {
+                    receiver,
+                    ..SenderParams::default()
+                },
+            },
+            ..flow(n, MS(30 + 20 * n))
+        }
+    });
+    let records = agree(&config("pfifo limit 60", Rate::mbit(8), flows.collect()));
+    assert!(
+        records
+            .flows
+            .iter()
+            .all(|f| f.totals.received_packets > 100)
+    );
 }
 
 #[test]

@@ -10,4 +10,6 @@ pub struct Handshake {
     pub ecn: bool,
     /// The peer's latest timestamp (RFC 7323).
     pub peer_stamp: u32,
+    /// The receive window of the peer in bytes.
+    pub peer_window: u32,
 }

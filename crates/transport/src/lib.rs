@@ -38,6 +38,6 @@ pub use clock::Ticks;
 pub use handshake::Handshake;
 pub use limit::Limit;
 pub use profile::SenderProfile;
-pub use receiver::{Arrival, Receiver};
+pub use receiver::{Arrival, Reader, ReceiveBuffer, Receiver, ReceiverParams};
 pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment};
 pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};

@@ -7,8 +7,8 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, Receiver, SMALLEST_MSS, Segment, Sender,
-    SenderParams, SenderProfile, State, Ticks,
+    AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, ReceiveBuffer, Receiver, ReceiverParams,
+    SMALLEST_MSS, Segment, Sender, SenderParams, SenderProfile, State, Ticks,
 };
 
 /// A random transfer over a random network that loses up to `most` packets in a thousand.
@@ -60,10 +60,21 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
             accurate_ecn: seed.is_multiple_of(4),
-            on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
+            on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2, 3])).unwrap()],
             after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 1, 2, 3])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,
             mss: full,
+            receiver: [
+                ReceiveBuffer::Unlimited,
+                ReceiveBuffer::Fixed(16_384),
+                ReceiveBuffer::Fixed(100_000),
+                ReceiveBuffer::Tuned(65_536),
+                ReceiveBuffer::Tuned(1_000_000),
+            ]
+            .map(|buffer| ReceiverParams {
+                buffer,
+                ..ReceiverParams::default()
+            })[usize::try_from(pick(&[0, 0, 0, 1, 2, 3, 4])).unwrap()],
             seed,
         },
         writes,

@@ -16,6 +16,7 @@ fn every_control_begins_with_the_initial_window() {
             rtt_micros: 40_000,
             ecn: cc.needs_ecn(),
             peer_stamp: 7,
+            peer_window: 64_240,
         };
         sender.join(Instant::from_millis(40), &handshake);
         sender.write(Instant::from_millis(40), 1 << 20, &mut out);

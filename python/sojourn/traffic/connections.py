@@ -1,5 +1,6 @@
 """TCP and QUIC connections."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ from sojourn.traffic.distributions import SIZES, RandomSize, Size
 SlowStart = Literal["standard", "hystart", "hystart++"]
 Ecn = bool | Literal["accurate"]
 Profile = Literal["linux", "linux-4.19", "linux-3.14", "linux-2.6.34", "ns-2"]
-OnCe = Literal["reduce", "end-slow-start", "end-slow-start-only"]
+OnCe = Literal["reduce", "abe", "end-slow-start", "end-slow-start-only"]
 AfterIdle = Literal["decay", "restart", "keep", "validate"]
 QuicClient = Literal["receiver", "sender"]
 
@@ -35,7 +36,9 @@ class TcpSender(TrafficBlock):
     ecn
         Negotiate ECN (RFC 3168); ``"accurate"`` negotiates Accurate ECN (RFC 9768).
     on_ce
-        Response to an echo of CE: ``"reduce"``: as for a loss (RFC 3168); ``"end-slow-start"``:
+        Response to an echo of CE: ``"reduce"``: as for a loss (RFC 3168); ``"abe"``: in congestion
+        avoidance reduce the window to 0.8 with Reno or 0.85 with CUBIC (RFC 8511, only for these);
+        ``"end-slow-start"``:
         leave slow start without a reduction, and later reduce the window to 0.8 of its size
         (RFC 8511); or ``"end-slow-start-only"``.
     mss
@@ -49,6 +52,12 @@ class TcpSender(TrafficBlock):
     pacing
         Pace transmissions, as the queue ``fq`` at a Linux sender does: at two windows per round
         trip in slow start, later at 1.2. ``"bbr"`` and ``"bbr3"`` always pace.
+    receive_window
+        Largest receive window, such as ``"64kb"`` (65536 B), which does not tune itself: what Linux
+        announces with ``SO_RCVBUF`` of 1460 bytes more. By default the window has no limit.
+    receive_buffer
+        Largest receive buffer, such as ``"6mb"``, to which the kernel tunes it (the maximum of
+        ``tcp_rmem``); the window is at most half of it.
     """
 
     profile: Profile | None = None
@@ -60,6 +69,8 @@ class TcpSender(TrafficBlock):
     initial_window: int | None = None
     after_idle: AfterIdle | None = None
     pacing: bool | None = None
+    receive_window: Size | None = None
+    receive_buffer: Size | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,11 @@ class Tcp(TcpSender):
     bytes
         Bytes to transfer, or a distribution from which each connection draws them, such as
         :class:`Lognormal`; by default the transfer is endless.
+    read_rate
+        Rate at which the receiver reads, at most 16 KiB at a time; by default it always reads what
+        has arrived. Needs `receive_window` or `receive_buffer`, as `read_pause` does.
+    read_pause
+        From when to when of the run the receiver does not read.
 
     Examples
     --------
@@ -84,6 +100,8 @@ class Tcp(TcpSender):
     converted: ClassVar[Conversions] = {"bytes": SIZES}
 
     bytes: RandomSize | None = None
+    read_rate: str | None = None
+    read_pause: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

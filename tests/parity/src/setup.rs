@@ -4,7 +4,7 @@ use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
-use sojourn_transport::{CcKind, SenderParams};
+use sojourn_transport::{CcKind, Reader, ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::truth::{Direction, Flow, Scenario, Truth};
 
@@ -241,7 +241,26 @@ fn tcp(scenario: &Scenario, flow: &Flow) -> Result<Traffic, String> {
         params: SenderParams {
             cc: cc.into(),
             ecn: scenario.ecn,
+            receiver: receiver(scenario)?,
             ..SenderParams::default()
+        },
+    })
+}
+
+/// Linux doubles `SO_RCVBUF`, has half of that for data, and reserves a segment.
+fn receiver(scenario: &Scenario) -> Result<ReceiverParams, String> {
+    const RESERVED: u32 = 1_460;
+    Ok(ReceiverParams {
+        buffer: match (scenario.rcvbuf, scenario.rmem) {
+            (Some(size), _) => ReceiveBuffer::Fixed(size - RESERVED),
+            (None, Some(most)) => ReceiveBuffer::Tuned(most),
+            (None, None) => ReceiveBuffer::Unlimited,
+        },
+        reader: Reader {
+            rate: scenario.read_rate.map(mbit).transpose()?,
+            pause: scenario
+                .pause
+                .map(|(from, to)| (seconds(from), seconds(to))),
         },
     })
 }

@@ -93,6 +93,18 @@ pub(crate) struct Scenario {
     /// ECN was negotiated.
     #[serde(default)]
     pub(crate) ecn: bool,
+    /// `SO_RCVBUF` of the listener in bytes.
+    #[serde(default)]
+    pub(crate) rcvbuf: Option<u32>,
+    /// The maximum of `tcp_rmem` in bytes, if receivers are limited by it.
+    #[serde(default)]
+    pub(crate) rmem: Option<u32>,
+    /// The server reads at most 16 KiB at a time at this rate, in Mbit/s.
+    #[serde(default)]
+    pub(crate) read_rate: Option<f64>,
+    /// From when to when the server does not read, in seconds.
+    #[serde(default)]
+    pub(crate) pause: Option<(f64, f64)>,
     /// Base RTT in milliseconds, of pings and datagrams.
     pub(crate) rtt: f64,
     /// Seconds.
@@ -272,7 +284,7 @@ mod tests {
         let truth = Truth::load();
         let on = |kernel| truth.scenarios.iter().filter(move |s| s.kernel == kernel);
         let counts = ["6.1", "6.12", "6.18"].map(|kernel| on(kernel).count());
-        assert_eq!(counts, [208, 79, 33]);
+        assert_eq!(counts, [236, 79, 33]);
         assert_eq!(counts.iter().sum::<usize>(), truth.scenarios.len());
     }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use sojourn_apps::Amount;
-use sojourn_net::Rng;
+use sojourn_net::{Bytes, Duration, Rate, Rng};
 use sojourn_transport::{
-    AfterIdle, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart,
+    AfterIdle, CcSpec, MSS, OnCe, Reader, ReceiveBuffer, ReceiverParams, SMALLEST_MSS,
+    SenderParams, SenderProfile, SlowStart,
 };
 
 use super::block::{Source, TrafficProperties, TrafficType};
@@ -66,9 +67,46 @@ keys! {
     }
 }
 
+keys! {
+    /// When the receiving application reads.
+    #[derive(Clone, Debug)]
+    struct Reading {
+        /// Rate at which the receiver reads, at most 16 KiB at a time; by default it always reads what has arrived.
+        read_rate: Option<Rate> = Form::RATE;
+        /// From when to when of the run the receiver does not read.
+        read_pause: Option<Vec<Duration>> = Form::List(2, &Form::TIME);
+    }
+}
+
+impl Reading {
+    fn reader(&self, fields: &Fields<'_>) -> Result<Reader, ScenarioError> {
+        let fail = |rule: &str| match fields.get("read_pause") {
+            Some(place) => Err(place.fail(rule)),
+            None => Ok(None),
+        };
+        let pause = match self.read_pause.as_deref() {
+            None => None,
+            Some(&[from, to]) if from < to => Some((from, to)),
+            Some([_, _]) => fail("the end must be after the beginning")?,
+            Some(_) => fail("expected two times, such as [\"10s\", \"12s\"]")?,
+        };
+        Ok(Reader {
+            rate: self.read_rate,
+            pause,
+        })
+    }
+
+    fn of(reader: &Reader) -> Self {
+        Self {
+            read_rate: reader.rate,
+            read_pause: reader.pause.map(|(from, to)| vec![from, to]),
+        }
+    }
+}
+
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
-    keys: &[Transfer::KEYS, Params::KEYS],
+    keys: &[Transfer::KEYS, Reading::KEYS, Params::KEYS],
     properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
@@ -137,11 +175,36 @@ keys! {
         after_idle: AfterIdle = one_of::<AfterIdle>(), usual "decay";
         /// Pace segments over the round trip.
         pacing: bool = Form::Flag, usual "false";
+        /// Largest receive window, which does not tune itself; by default the window has no limit.
+        receive_window: Option<Bytes> = WINDOWS;
+        /// Largest receive buffer, to which the kernel tunes it; the window is at most half of it.
+        receive_buffer: Option<Bytes> = BUFFERS;
     }
 }
 
+/// A fixed receive window.
+const WINDOWS: Form = Form::Size(
+    ReceiveBuffer::WINDOWS.0 as u64,
+    ReceiveBuffer::WINDOWS.1 as u64,
+);
+/// The largest size of a receive buffer.
+const BUFFERS: Form = Form::Size(ReceiveBuffer::SIZES.0 as u64, ReceiveBuffer::SIZES.1 as u64);
+
 /// An initial window.
 pub(super) const WINDOW: Form = Form::Integer(1, MAX_INITIAL_WINDOW as i64);
+
+/// Refuses Alternative Backoff with ECN of a control for which RFC 8511 has no value.
+fn check_abe(fields: &Fields<'_>, params: &Params) -> Result<(), ScenarioError> {
+    let cc = params.cc.kind();
+    match fields.get("on_ce") {
+        Some(place) if params.on_ce == OnCe::Abe && cc.abe_percent().is_none() => {
+            Err(place.fail(format!(
+                "\"abe\" is not supported by \"{cc}\"; expected the control \"reno\" or \"cubic\""
+            )))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Refuses what a profile does not have.
 fn check_profile(fields: &Fields<'_>, params: &Params) -> Result<(), ScenarioError> {
@@ -170,14 +233,43 @@ fn check_profile(fields: &Fields<'_>, params: &Params) -> Result<(), ScenarioErr
     Ok(())
 }
 
+/// The receive buffer that the keys describe.
+fn read_buffer(fields: &Fields<'_>, params: &Params) -> Result<ReceiveBuffer, ScenarioError> {
+    let bytes = |size: Bytes| u32::try_from(size.0).unwrap_or(u32::MAX);
+    let (window, buffer) = (params.receive_window, params.receive_buffer);
+    if let (Some(_), Some(_), Some(place)) = (window, buffer, fields.get("receive_buffer")) {
+        return Err(place.fail(
+            "not allowed with receive_window, which fixes the buffer; expected one of the two",
+        ));
+    }
+    let usual = SenderProfile::default();
+    if let Some(place) = fields
+        .get("receive_window")
+        .or_else(|| fields.get("receive_buffer"))
+        && params.profile != usual
+    {
+        let profile = params.profile;
+        return Err(place.fail(format!(
+            "not supported by the profile \"{profile}\"; expected the profile \"{usual}\""
+        )));
+    }
+    Ok(match (window, buffer) {
+        (Some(window), _) => ReceiveBuffer::Fixed(bytes(window)),
+        (None, Some(size)) => ReceiveBuffer::Tuned(bytes(size)),
+        (None, None) => ReceiveBuffer::Unlimited,
+    })
+}
+
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
     let mut params = Params::read(fields)?;
     check_slow_start_of(fields, params.cc, params.slow_start)?;
     check_profile(fields, &params)?;
+    check_abe(fields, &params)?;
     if fields.get("initial_window").is_none() {
         params.initial_window = params.profile.initial_window();
     }
+    let buffer = read_buffer(fields, &params)?;
     Ok(SenderParams {
         profile: params.profile,
         cc: params.cc,
@@ -189,6 +281,10 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         initial_window: params.initial_window,
         after_idle: params.after_idle,
         pacing: params.pacing,
+        receiver: ReceiverParams {
+            buffer,
+            ..ReceiverParams::default()
+        },
         ..SenderParams::default()
     })
 }
@@ -200,6 +296,12 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         (true, false) => EcnMode::Classic,
         (false, false) => EcnMode::Off,
     };
+    let size = |bytes: u32| Some(Bytes(bytes.into()));
+    let (receive_window, receive_buffer) = match params.receiver.buffer {
+        ReceiveBuffer::Unlimited => (None, None),
+        ReceiveBuffer::Fixed(window) => (size(window), None),
+        ReceiveBuffer::Tuned(most) => (None, size(most)),
+    };
     let keys = Params {
         profile: params.profile,
         cc: params.cc,
@@ -210,14 +312,27 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         initial_window: params.initial_window,
         after_idle: params.after_idle,
         pacing: params.pacing,
+        receive_window,
+        receive_buffer,
     };
     keys.write(fields);
 }
 
 impl Tcp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let params = read_params(fields)?;
+        let mut params = read_params(fields)?;
         check_hystartpp(fields, params.cc, params.slow_start())?;
+        params.receiver.reader = Reading::read(fields)?.reader(fields)?;
+        if params.receiver.buffer == ReceiveBuffer::Unlimited
+            && !params.receiver.reader.is_immediate()
+        {
+            let key = ["read_rate", "read_pause"];
+            if let Some(place) = key.iter().find_map(|key| fields.get(key)) {
+                return Err(place.fail(
+                    "needs a buffer of a finite size; set receive_window, or receive_buffer = \"6mb\" as Linux has it",
+                ));
+            }
+        }
         Ok(Self {
             transfer: Transfer::read(fields)?,
             params,
@@ -228,6 +343,7 @@ impl Tcp {
 impl Source for Tcp {
     fn write(&self, fields: &mut Table) {
         write_params(self.params, fields);
+        Reading::of(&self.params.receiver.reader).write(fields);
         self.transfer.write(fields);
     }
 

@@ -31,7 +31,15 @@ keys! {
 pub(super) const EXCHANGE: &[&[Key]] = &[Requests::KEYS, tcp::Params::KEYS];
 
 /// Keys that QUIC connections do not have.
-pub(super) const OF_TCP: [&str; 5] = ["profile", "on_ce", "after_idle", "pacing", "mss"];
+pub(super) const OF_TCP: [&str; 7] = [
+    "profile",
+    "on_ce",
+    "after_idle",
+    "pacing",
+    "mss",
+    "receive_window",
+    "receive_buffer",
+];
 
 /// Reads the connections and requests of an application. Settings that QUIC does not have are
 /// refused beside it.

@@ -358,7 +358,9 @@ impl TcpConnection {
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         match (&self.request, self.data.sender.state()) {
-            (None, state) => matches!(state, State::Done | State::Aborted),
+            // The application may read what is acknowledged later.
+            (None, State::Done) => self.data.receiver.finished(),
+            (None, state) => state == State::Aborted,
             (Some(_), State::Aborted) => true,
             (Some(request), state) => match request.direction.sender.state() {
                 State::Aborted => true,

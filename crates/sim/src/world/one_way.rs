@@ -147,6 +147,11 @@ impl World<'_> {
         if is_due {
             receiver.on_timer(at, &mut self.outbox.segments);
         }
+        if one_way.tcp.has_event(Kind::Data) {
+            self.after_last_data(id, at);
+            self.flows[id as usize].release(self.now);
+            return None;
+        }
         let timer = one_way.advance_receiver(self.now);
         if is_due {
             let template = flow.template(Kind::Ack);

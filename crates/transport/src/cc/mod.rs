@@ -309,6 +309,15 @@ impl Controller {
         dispatch!(self, cc => window cc.on_timeout(timeout), model cc.on_timeout());
     }
 
+    /// [`CcKind::abe_percent`].
+    pub(crate) const fn abe_percent(&self) -> Option<u32> {
+        match self {
+            Self::Reno(_) => CcKind::Reno.abe_percent(),
+            Self::Cubic(_) => CcKind::Cubic.abe_percent(),
+            _ => None,
+        }
+    }
+
     /// [`WindowBased::on_resume`].
     pub(crate) fn on_resume(&mut self, resume: &Resume) {
         dispatch!(self, cc => window cc.on_resume(resume), model ());

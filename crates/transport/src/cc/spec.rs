@@ -162,6 +162,16 @@ impl CcKind {
         !matches!(self.declaration().ecn, EcnNeed::Optional)
     }
 
+    /// What Alternative Backoff with ECN leaves of the window at a mark, in per cent; `None`: RFC 8511 has no value for
+    /// it.
+    pub const fn abe_percent(self) -> Option<u32> {
+        match self {
+            Self::Reno => Some(80),
+            Self::Cubic => Some(85),
+            _ => None,
+        }
+    }
+
     /// Whether it depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
     pub const fn needs_accurate_ecn(self) -> bool {
         matches!(self.declaration().ecn, EcnNeed::Accurate)

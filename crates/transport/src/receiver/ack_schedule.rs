@@ -159,6 +159,21 @@ impl AckSchedule {
         self.since_ack > u32::from(self.rcv_mss)
     }
 
+    /// The estimate of the peer's MSS.
+    pub(super) const fn rcv_mss(&self) -> u16 {
+        self.rcv_mss
+    }
+
+    /// Whether data has arrived since the last ACK.
+    pub(super) const fn is_scheduled(&self) -> bool {
+        self.since_ack > 0
+    }
+
+    /// Space becomes short: acknowledgements are no longer quick.
+    pub(super) const fn end_quick(&mut self) {
+        self.quick = 0;
+    }
+
     /// Whether quick ACKs are left or an immediate ACK is required.
     #[inline]
     pub(super) const fn is_immediate(&self) -> bool {

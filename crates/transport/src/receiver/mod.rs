@@ -15,10 +15,15 @@
 //! | `feedback` | ECN: what acknowledgements report of CE |
 //! | `out_of_order` | segments that wait for a hole to be filled, and SACK blocks |
 //! | `window` | how the advertised window grows |
+//! | `limited`, `buffer` | the same with a finite buffer or a slow application |
+//! | `params` | configuration |
 
 mod ack_schedule;
+mod buffer;
 mod feedback;
+mod limited;
 mod out_of_order;
+mod params;
 mod window;
 
 use std::cmp::Ordering;
@@ -32,10 +37,14 @@ use crate::profile::SenderProfile;
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, Segment};
 use crate::sender::SenderParams;
+use crate::sender::handshake::SYN_WINDOW;
 use ack_schedule::AckSchedule;
 use feedback::EcnFeedback;
+use limited::Limited;
 use out_of_order::OutOfOrder;
 use window::AdvertisedWindow;
+
+pub use params::{Reader, ReceiveBuffer, ReceiverParams};
 
 /// SYN-ACK retransmissions until a half-open connection is dropped.
 const MAX_SYN_ACK_RESENT: u8 = 5;
@@ -50,13 +59,15 @@ pub struct Arrival {
     pub more: bool,
 }
 
-/// The receiving end of a TCP connection; its application is always waiting to read.
+/// The receiving end of a TCP connection; unless it is limited, its application is always waiting to read.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ticks: Ticks,
     acks: AckSchedule,
     window: AdvertisedWindow,
     held: Option<Box<OutOfOrder>>,
+    /// Of a receiver in [`State::Limited`].
+    limited: Option<Box<Limited>>,
     feedback: EcnFeedback,
     /// Bytes delivered to the application.
     delivered: u64,
@@ -85,7 +96,10 @@ pub struct Receiver {
 enum State {
     Listen,
     SynReceived,
+    /// Established, without limits.
     Established,
+    /// Established, with a finite buffer or an application that does not always read.
+    Limited,
 }
 
 impl Receiver {
@@ -98,13 +112,18 @@ impl Receiver {
     /// reports marks as its controller requires, and sends ECN-capable acknowledgements to DCTCP
     /// and Prague.
     #[must_use]
-    pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
-        Self::with_feedback(
-            ticks,
-            params.mss,
-            params.profile,
-            EcnFeedback::answering(params),
-        )
+    pub fn answering(params: &SenderParams, ticks: Ticks) -> Self {
+        let limited = (!params.receiver.is_usual())
+            .then(|| Box::new(Limited::new(&params.receiver, params.mss)));
+        Self {
+            limited,
+            ..Self::with_feedback(
+                ticks,
+                params.mss,
+                params.profile,
+                EcnFeedback::answering(params),
+            )
+        }
     }
 
     const fn with_feedback(
@@ -118,6 +137,7 @@ impl Receiver {
             acks: AckSchedule::new(mss, ticks.at(Instant::ZERO), profile),
             window: AdvertisedWindow::new(mss),
             held: None,
+            limited: None,
             feedback,
             delivered: 0,
             first_unread: 0,
@@ -154,13 +174,18 @@ impl Receiver {
     }
 
     /// Whether everything up to the FIN has been delivered.
-    pub const fn finished(&self) -> bool {
-        self.fin_received
+    pub fn finished(&self) -> bool {
+        self.fin_received && self.has_read_all()
+    }
+
+    fn has_read_all(&self) -> bool {
+        let limited = self.limited.as_ref();
+        limited.is_none_or(|limited| limited.buffer.unread() == 0)
     }
 
     /// Whether the handshake is over.
     pub fn is_established(&self) -> bool {
-        self.state == State::Established
+        matches!(self.state, State::Established | State::Limited)
     }
 
     /// A segment from the peer arrived in `arrival`.
@@ -188,13 +213,19 @@ impl Receiver {
         if seg.flags.has(Flags::SYN) {
             self.feedback.on_syn(seg.flags, arrival.ce);
             self.on_syn(now, seg, out);
+            // A repeated SYN may be the last of a burst with data.
+            if self.state == State::Limited && !arrival.more {
+                self.read_limited(now, out);
+            }
             return;
         }
         if self.state == State::SynReceived {
             self.establish(now);
         }
-        if self.state == State::Listen {
-            return;
+        match self.state {
+            State::Listen => return,
+            State::Limited => return self.take_limited(now, seg, arrival, out),
+            State::SynReceived | State::Established => {}
         }
         if seg.len == 0 && !seg.flags.has(Flags::FIN) {
             // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
@@ -305,7 +336,7 @@ impl Receiver {
             }
             // The SYN-ACK was lost; the echo stays that of the first SYN seen.
             State::SynReceived => self.send_syn_ack(now, out),
-            State::Established => self.send_ack(now, out),
+            State::Established | State::Limited => self.send_ack(now, out),
         }
     }
 
@@ -314,7 +345,7 @@ impl Receiver {
         out.push(Segment {
             ts_val: self.ticks.stamp(now),
             ts_ecr: self.echo,
-            window: self.window.advertised(),
+            window: self.first_window(),
             flags: Flags::SYN | Flags::ACK | self.feedback.syn_ack_flags(),
             ..Segment::EMPTY
         });
@@ -323,8 +354,23 @@ impl Receiver {
         self.syn_acks = self.syn_acks.saturating_add(1);
     }
 
+    /// The window of the handshake.
+    fn first_window(&self) -> u32 {
+        match &self.limited {
+            Some(limited) => limited.buffer.first(),
+            None => self.window.advertised(),
+        }
+    }
+
+    fn established(&self) -> State {
+        match self.limited {
+            Some(_) => State::Limited,
+            None => State::Established,
+        }
+    }
+
     fn establish(&mut self, now: Instant) {
-        self.state = State::Established;
+        self.state = self.established();
         self.acks.set_timer(None);
         self.window.begin(now);
         if self.syn_acks == 1 {
@@ -346,12 +392,17 @@ impl Receiver {
             rtt_micros: rtt_micros.min(MAX_SAMPLE),
             ecn: self.feedback.is_on(),
             peer_stamp: seg.ts_val,
+            // Both ends have the same limits.
+            peer_window: match &self.limited {
+                Some(limited) => limited.buffer.first(),
+                None => SYN_WINDOW,
+            },
         }
     }
 
     /// Becomes the receiving half of an end whose sending half made the handshake.
     pub fn join(&mut self, now: Instant, handshake: &Handshake) {
-        self.state = State::Established;
+        self.state = self.established();
         self.feedback.join(handshake.ecn);
         self.echo = handshake.peer_stamp;
         self.window.begin(now);
@@ -452,11 +503,15 @@ impl Receiver {
 
     /// Writes an acknowledgement in its final place: a copy would wait for its fields.
     fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let window = match self.state {
+            State::Limited => self.offer_limited(),
+            _ => self.window.advertised(),
+        };
         out.push(Segment {
             ack: self.next,
             ts_val: self.ticks.stamp(now),
             ts_ecr: self.echo,
-            window: self.window.advertised(),
+            window,
             flags: Flags::ACK,
             ..Segment::EMPTY
         });
@@ -478,7 +533,14 @@ impl Receiver {
     /// When [`Receiver::on_timer`] is due; `None` if no timer runs.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
-        self.acks.due()
+        let due = self.acks.due();
+        match &self.limited {
+            None => due,
+            Some(limited) => match (due, limited.reads_at()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        }
     }
 
     /// The time returned by [`Receiver::next_timer`] has come.
@@ -502,6 +564,7 @@ impl Receiver {
                 self.acks.on_timer(now);
                 self.send_ack(now, out);
             }
+            State::Limited => self.on_limited_timer(now, out),
         }
     }
 }

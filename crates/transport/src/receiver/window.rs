@@ -128,25 +128,37 @@ impl AdvertisedWindow {
     }
 
     /// Raises the limit at the end of a round trip in which more arrived than in any before.
+    #[inline]
     pub(super) fn adjust(&mut self, now: Instant, delivered: u64) {
+        if let Some(wanted) = self.end_round(now, delivered) {
+            let wanted = u32::try_from(wanted.min(MAX)).unwrap_or(u32::MAX);
+            self.limit = self.limit.max(wanted);
+        }
+    }
+
+    /// The bytes of window that the connection needs, at the end of a round trip in which more arrived than in any
+    /// before.
+    #[inline]
+    pub(super) fn end_round(&mut self, now: Instant, delivered: u64) -> Option<u64> {
         let round = now.since(self.round_began).as_micros();
         if self
             .rtt8
             .is_none_or(|rtt8| round < u64::from(rtt8.get() >> 3))
         {
-            return;
+            return None;
         }
         let taken = delivered - self.delivered_then;
         let best = u64::from(self.best);
+        let mut needed = None;
         if taken > best {
             let mut wanted = 2 * taken + 16 * u64::from(self.mss + TIMESTAMPS);
             wanted += 2 * (wanted * (taken - best) / best);
-            let wanted = u32::try_from(wanted.min(MAX)).unwrap_or(u32::MAX);
-            self.limit = self.limit.max(wanted);
+            needed = Some(wanted);
             self.best = u32::try_from(taken).unwrap_or(u32::MAX);
         }
         self.round_began = now;
         self.delivered_then = delivered;
+        needed
     }
 }
 

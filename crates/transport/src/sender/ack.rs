@@ -120,7 +120,7 @@ impl Sender {
             self.set_pacing_rate_as::<DEFAULT>();
         }
         if self.timer.is(Kind::Persist) {
-            self.on_window_answer();
+            self.on_window_answer(now);
         }
         self.resend::<DEFAULT>(now, resend, out);
         self.send_new_as::<DEFAULT>(now, out);
@@ -444,9 +444,10 @@ impl Sender {
     /// An acknowledgement echoes CE while no segment is lost.
     pub(super) fn answer_echo(&mut self) {
         let on_ce = self.ecn.on_ce();
-        if on_ce == OnCe::Reduce {
-            self.enter_cwr();
-            return;
+        match on_ce {
+            OnCe::Reduce => return self.enter_cwr(),
+            OnCe::Abe => return self.back_off_by_less(),
+            OnCe::EndSlowStart | OnCe::EndSlowStartOnly => {}
         }
         // The echo repeats until the peer receives CWR, which no older segment carried.
         if self.ecn.is_answered(self.board.una()) {
@@ -454,12 +455,28 @@ impl Sender {
         }
         if self.window.in_slow_start() {
             self.window.end_slow_start();
-        } else if on_ce == OnCe::EndSlowStart && self.recovery.phase() < Phase::Cwr {
-            let gentle = u64::from(self.window.cwnd) * 4 / 5;
-            self.enter_cwr();
-            let gentle = u32::try_from(gentle).unwrap_or(u32::MAX).max(2);
-            self.window.ssthresh = Threshold::of_segments(gentle);
+        } else if on_ce == OnCe::EndSlowStart {
+            self.reduce_to_percent(80);
         }
         self.ecn.answer_through(self.board.next());
+    }
+
+    /// Alternative Backoff with ECN (RFC 8511 §3.1): `ssthresh = max(cwnd beta_ecn, 2)` in congestion avoidance.
+    fn back_off_by_less(&mut self) {
+        match self.cc.abe_percent() {
+            Some(percent) if !self.window.in_slow_start() => self.reduce_to_percent(percent),
+            _ => self.enter_cwr(),
+        }
+    }
+
+    /// Begins a reduction of the window to this share, unless one is in progress.
+    fn reduce_to_percent(&mut self, percent: u32) {
+        let left = u64::from(self.window.cwnd) * u64::from(percent) / 100;
+        let begins = self.recovery.phase() < Phase::Cwr;
+        self.enter_cwr();
+        if begins {
+            let left = u32::try_from(left).unwrap_or(u32::MAX).max(2);
+            self.window.ssthresh = Threshold::of_segments(left);
+        }
     }
 }

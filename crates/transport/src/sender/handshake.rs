@@ -7,8 +7,8 @@ use crate::clock::{MAX_MICROS, micros};
 use crate::handshake::Handshake;
 use crate::segment::{Flags, Segment};
 
-/// The receive window that a SYN advertises.
-const SYN_WINDOW: u32 = 64_240;
+/// The receive window that a SYN advertises, unless the receiver is limited.
+pub(crate) const SYN_WINDOW: u32 = 64_240;
 
 impl Sender {
     /// Sends the SYN.
@@ -84,6 +84,7 @@ impl Sender {
             rtt_micros: self.rtt.srtt_micros().map_or(1, |srtt| srtt.max(1)),
             ecn: self.ecn.is_on(),
             peer_stamp: self.timestamps.echo(),
+            peer_window: self.buffer.peer_window(),
         }
     }
 
@@ -94,7 +95,7 @@ impl Sender {
         self.usage.restart(now);
         self.ecn.join(handshake.ecn);
         self.timestamps.begin(handshake.peer_stamp);
-        self.buffer.set_peer_window(SYN_WINDOW);
+        self.buffer.set_peer_window(handshake.peer_window);
         self.begin_with(now, handshake.rtt_micros);
     }
 }

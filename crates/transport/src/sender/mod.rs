@@ -27,7 +27,7 @@
 //! | `model` | model-based controllers and their delivery-rate samples |
 
 mod ack;
-mod handshake;
+pub(crate) mod handshake;
 mod idle;
 mod limit;
 mod model;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::cc::{CcSpec, SlowStart};
 use crate::profile::SenderProfile;
+use crate::receiver::ReceiverParams;
 use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.
@@ -31,6 +32,8 @@ pub struct SenderParams {
     pub after_idle: AfterIdle,
     /// Pace transmissions, as `sch_fq` would. Controllers that set a pacing rate are always paced.
     pub pacing: bool,
+    /// The end that receives.
+    pub receiver: ReceiverParams,
     /// Seed of the controller's random numbers.
     pub seed: u64,
 }
@@ -83,6 +86,7 @@ impl Default for SenderParams {
             on_ce: OnCe::Reduce,
             after_idle: AfterIdle::Decay,
             pacing: false,
+            receiver: ReceiverParams::default(),
             seed: 0,
         }
     }
@@ -94,6 +98,9 @@ pub enum OnCe {
     /// The same as to a loss (RFC 3168).
     #[default]
     Reduce,
+    /// Alternative Backoff with ECN (RFC 8511): in congestion avoidance reduce the window by less than at a loss, to the
+    /// share that [`CcKind::abe_percent`](crate::CcKind::abe_percent) has; in slow start as [`OnCe::Reduce`].
+    Abe,
     /// End slow start at the current window; in congestion avoidance reduce it to 0.8 (RFC 8511).
     EndSlowStart,
     /// End slow start at the current window; ignore CE in congestion avoidance.
@@ -102,12 +109,18 @@ pub enum OnCe {
 
 impl OnCe {
     /// Every response.
-    pub const ALL: [Self; 3] = [Self::Reduce, Self::EndSlowStart, Self::EndSlowStartOnly];
+    pub const ALL: [Self; 4] = [
+        Self::Reduce,
+        Self::Abe,
+        Self::EndSlowStart,
+        Self::EndSlowStartOnly,
+    ];
 
     /// Its name in scenarios.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reduce => "reduce",
+            Self::Abe => "abe",
             Self::EndSlowStart => "end-slow-start",
             Self::EndSlowStartOnly => "end-slow-start-only",
         }

@@ -244,14 +244,16 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement arrived while the window was closed.
-    pub(super) fn on_window_answer(&mut self) {
+    /// An acknowledgement arrived while the window was closed. If it still is, the timer starts again.
+    pub(super) fn on_window_answer(&mut self, now: Instant) {
         self.timer.reset_timeouts();
         if self.buffer.may_send() || self.board.outstanding() > 0 {
             self.timer.reset_backoff();
             if self.timer.is(Kind::Persist) {
                 self.timer.cancel();
             }
+        } else if self.timer.is(Kind::Persist) {
+            self.timer.arm(now, Kind::Persist, self.current_rto_ms());
         }
     }
 

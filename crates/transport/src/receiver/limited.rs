@@ -1,0 +1,268 @@
+//! The receiving end of a connection with a finite buffer or an application that does not always read.
+//!
+//! It does what [`Receiver::on_any_segment`] does, in two steps that Linux has as well: the kernel takes a segment,
+//! and the application reads it. Connections without these limits do not come here.
+
+use std::cmp::Ordering;
+
+use sojourn_net::Instant;
+
+use super::buffer::Buffer;
+use super::params::{Reader, ReceiverParams};
+use super::{Arrival, Receiver};
+use crate::clock::before;
+use crate::segment::{Flags, Segment};
+
+/// The buffer and the application of a limited receiver.
+#[derive(Clone, Debug)]
+pub(super) struct Limited {
+    pub(super) buffer: Buffer,
+    reader: Reader,
+    /// When an application that reads at a rate may read again.
+    ready_at: Instant,
+    /// The application reads then, since something waits.
+    reads_at: Option<Instant>,
+}
+
+impl Limited {
+    pub(super) fn new(params: &ReceiverParams, mss: u16) -> Self {
+        Self {
+            buffer: Buffer::new(params, mss),
+            reader: params.reader,
+            ready_at: Instant::ZERO,
+            reads_at: None,
+        }
+    }
+
+    /// When the application reads what waits.
+    pub(super) const fn reads_at(&self) -> Option<Instant> {
+        self.reads_at
+    }
+
+    /// The first instant from `now` on at which the application may read.
+    fn may_read_at(&self, now: Instant) -> Instant {
+        let at = now.max(self.ready_at);
+        match self.reader.pause {
+            Some((from, to)) if at >= Instant::ZERO + from && at < Instant::ZERO + to => {
+                Instant::ZERO + to
+            }
+            _ => at,
+        }
+    }
+
+    /// The application reads at `now`; returns the bytes that it takes, 0 if it does not read yet.
+    fn read(&mut self, now: Instant) -> u64 {
+        let unread = self.buffer.unread();
+        self.reads_at = None;
+        if unread == 0 {
+            return 0;
+        }
+        let at = self.may_read_at(now);
+        if at > now {
+            self.reads_at = Some(at);
+            return 0;
+        }
+        let Some(rate) = self.reader.rate else {
+            self.buffer.take(unread);
+            return unread;
+        };
+        let bytes = unread.min(Reader::CHUNK);
+        self.buffer.take(bytes);
+        self.ready_at = now + rate.serialise(sojourn_net::Bytes(bytes));
+        if bytes < unread {
+            self.reads_at = Some(self.may_read_at(self.ready_at));
+        }
+        bytes
+    }
+}
+
+impl Receiver {
+    /// A segment without SYN arrived at a limited receiver.
+    pub(super) fn take_limited(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        arrival: Arrival,
+        out: &mut Vec<Segment>,
+    ) {
+        if seg.len == 0 && !seg.flags.has(Flags::FIN) {
+            // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
+            if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
+                self.send_ack(now, out);
+            }
+            // It may be the last of a burst with data.
+            if !arrival.more {
+                self.read_limited(now, out);
+            }
+            return;
+        }
+        self.received += 1;
+        self.window.measure_rtt(self.ticks.stamp(now), seg);
+        if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
+            self.echo = seg.ts_val;
+        }
+        self.read_waits = arrival.more;
+        self.note_ecn(now, seg, arrival.ce, out);
+        match seg.seq.cmp(&self.next) {
+            Ordering::Equal => self.queue_limited(now, seg),
+            Ordering::Less => {
+                let held = self.held.get_or_insert_default();
+                held.report_duplicate(seg.seq);
+                self.acks.on_duplicate();
+            }
+            Ordering::Greater => {
+                let held = self.held.get_or_insert_default();
+                let short = (seg.len != self.window.mss()).then_some(seg.len);
+                let far = held.add(seg.seq, short, seg.flags.has(Flags::FIN));
+                self.grow_limited(seg.len);
+                if far && self.acks.is_compressed() {
+                    self.send_ack(now, out);
+                }
+            }
+        }
+        self.schedule_limited(now, out);
+        if !arrival.more {
+            self.read_limited(now, out);
+        }
+    }
+
+    /// The next segment in order waits to be read, with those that it makes in order.
+    fn queue_limited(&mut self, now: Instant, seg: &Segment) {
+        let offered = self
+            .limited
+            .as_ref()
+            .map_or(0, |limited| limited.buffer.offered());
+        self.acks.on_data(self.ticks.at(now), seg, offered);
+        self.next += 1;
+        self.acks.add_received(seg.len.into());
+        self.fin_received |= seg.flags.has(Flags::FIN);
+        let mut bytes = u64::from(seg.len);
+        if let Some(limited) = &mut self.limited
+            && limited.buffer.unread() == 0
+        {
+            self.first_unread = self.delivered + bytes;
+        }
+        self.queue_bytes(bytes);
+        self.grow_limited(seg.len);
+        if let Some(held) = &mut self.held
+            && !held.is_empty()
+        {
+            let (next, released, fin) = held.release(self.next, self.window.mss());
+            self.next = next;
+            self.acks.add_received(released);
+            self.fin_received |= fin;
+            if held.is_empty() {
+                self.acks.require_immediate();
+            }
+            bytes = released.into();
+            self.queue_bytes(bytes);
+        }
+        if self.fin_received {
+            self.acks.require_immediate();
+        }
+    }
+
+    fn queue_bytes(&mut self, bytes: u64) {
+        if let Some(limited) = &mut self.limited {
+            limited.buffer.queue(bytes);
+        }
+    }
+
+    /// Bytes that wait above a hole.
+    fn held_bytes(&self) -> u64 {
+        u64::from(self.held_count()) * u64::from(self.window.mss())
+    }
+
+    fn grow_limited(&mut self, len: u16) {
+        let held = self.held_bytes();
+        if let Some(limited) = &mut self.limited
+            && limited.buffer.grow(len, held)
+        {
+            self.acks.ensure_quick(1);
+        }
+    }
+
+    /// Acknowledges now, or sets a timer to do so later. A second segment alone is acknowledged when it is read, unless
+    /// the window is as large as before although it waits.
+    fn schedule_limited(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let held = self.held_bytes();
+        let rcv_mss = self.acks.rcv_mss();
+        let second = self.acks.is_second() && {
+            let Some(limited) = &self.limited else {
+                return;
+            };
+            if limited.buffer.unread() > 0 && limited.buffer.select(rcv_mss, held).is_short {
+                self.acks.end_quick();
+            }
+            limited.buffer.holds(rcv_mss, held)
+        };
+        let due = second || self.acks.is_immediate() || {
+            let rtt_micros = self.window.rtt_micros();
+            if self.held.as_ref().is_some_and(|held| !held.is_empty()) {
+                self.acks.compress(now, self.next, rtt_micros)
+            } else {
+                self.acks.delay(self.ticks, now, rtt_micros)
+            }
+        };
+        if due {
+            self.send_ack(now, out);
+        }
+    }
+
+    /// The application reads if it may, and the kernel acknowledges what it has not yet, or announces the room that
+    /// this made.
+    pub(super) fn read_limited(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let Some(limited) = &mut self.limited else {
+            return;
+        };
+        let bytes = limited.read(now);
+        if bytes == 0 {
+            return;
+        }
+        self.delivered += bytes;
+        let limited_unread = limited.buffer.unread();
+        let copied = self.first_unread.min(self.delivered);
+        if let Some(wanted) = self.window.end_round(now, copied)
+            && let Some(limited) = &mut self.limited
+        {
+            limited.buffer.tune(wanted);
+        }
+        self.first_unread = self.delivered + limited_unread.min(self.window.mss().into());
+        let held = self.held_bytes();
+        let drained = self.acks.is_pushed() && limited_unread == 0 && held == 0;
+        let has_doubled = self
+            .limited
+            .as_ref()
+            .is_some_and(|limited| limited.buffer.has_doubled(self.acks.rcv_mss(), held));
+        if self.acks.is_scheduled() && (self.acks.is_second() || drained)
+            || has_doubled && !self.fin_received
+        {
+            self.send_ack(now, out);
+        }
+    }
+
+    /// The window of the next acknowledgement.
+    pub(super) fn offer_limited(&mut self) -> u32 {
+        let (held, rcv_mss) = (self.held_bytes(), self.acks.rcv_mss());
+        let Some(limited) = &mut self.limited else {
+            return self.window.advertised();
+        };
+        let offer = limited.buffer.offer(rcv_mss, held);
+        if offer.is_short {
+            self.acks.end_quick();
+        }
+        offer.window
+    }
+
+    /// The timer of a limited receiver expired.
+    pub(super) fn on_limited_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.acks.due().is_some_and(|at| at <= now) {
+            self.acks.on_timer(now);
+            self.send_ack(now, out);
+        }
+        let reads_at = self.limited.as_ref().and_then(|limited| limited.reads_at());
+        if reads_at.is_some_and(|at| at <= now) {
+            self.read_limited(now, out);
+        }
+    }
+}
