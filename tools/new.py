@@ -89,7 +89,7 @@ def register_control(text: str, name: str, title: str) -> str:
     item = r"^(?:pub(?:\([a-z]+\))? )?use ([a-z]\w*)::\w*\{?"
     export = f"pub use {name}::{{{title}, {title}Params}};\n"
     text = head + std + insert_sorted(uses, item, name, export)
-    line = f"    window {title}({title}Params, {title}; hystartpp: HyStartPlusPlusParams);\n"
+    line = f"    window {title}({title}Params, {title}; slow_start: SlowStartParams);\n"
     return insert_before(text, "}\n", line, after="controls! {\n")
 
 

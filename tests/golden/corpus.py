@@ -137,6 +137,8 @@ def _parity_link(measured: Document, direction: str, qdisc: str) -> Document:
         # What the kernel reads where tc 6.1 writes a probability of 1.
         text = text.replace("probability 1 ", "probability 0.6103515625 ")
     spec = {"qdisc": f"{text} profile linux"}
+    if direction == "up" and "loss" in measured:
+        spec["loss"] = f"{measured['loss']}%"
     if qdisc.startswith("root "):
         return spec | {"rate": "100gbit"}
     return spec | {"rate": f"{measured[f'rate_{direction}']}mbit", "burst": "htb"}

@@ -16,11 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SUITES = ("L1", "L4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "V", "W")
+SUITES = ("C1", "L1", "L4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "V", "W")
 SERIES = ("cwnd", "srtt_ms")
 """Diagnostic series, which are kept of the first repetition: nothing reads the others."""
 DCTCP = "net.ipv4.tcp_congestion_control=dctcp"
-"""The one setting a scenario may have: what the listener runs, which DCTCP needs at both ends."""
+"""What the listener runs, which DCTCP needs at both ends."""
+NO_OFFSET = "net.ipv4.tcp_timestamps=2"
+"""Timestamps without an offset per connection, with which TCP-LP computes delays."""
 STEP = 0.5
 """Spacing of the diagnostic series, in seconds."""
 
@@ -165,12 +167,14 @@ def repetition(run: dict[str, Any]) -> dict[str, Any]:
 def scenario(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what is kept of a scenario: its parameters and its repetitions."""
     first = runs[0]
-    params = {key: value for key, value in first["params"].items() if key not in ("ecn", "sysctl")}
+    kept_apart = ("ecn", "sysctl", "loss")
+    params = {key: value for key, value in first["params"].items() if key not in kept_apart}
     if any(run["params"] != first["params"] for run in runs):
         msg = f"{first['name']}: parameters differ between repetitions"
         raise ValueError(msg)
     ecn = bool(first["params"]["ecn"])
-    if first["params"]["sysctl"] not in ([], [DCTCP]):
+    loss = first["params"].get("loss", 0.0)
+    if first["params"]["sysctl"] not in ([], [DCTCP], [NO_OFFSET]):
         msg = f"{first['name']}: settings this file has no place for"
         raise ValueError(msg)
     bounds = {
@@ -184,6 +188,7 @@ def scenario(runs: list[dict[str, Any]]) -> dict[str, Any]:
         "label": first["label"],
         **params,
         **({"ecn": True} if ecn else {}),
+        **({"loss": loss} if loss else {}),
         "ping_stop": 16 if first["suite"] == "R6" else params["duration"],
         "drops_from": drops_from,
         "drops_to": drops_to,

@@ -113,6 +113,8 @@ def python_module(family: str, pages: list[list[Queue]]) -> list[str]:
         base = members[0]
         for queue in members:
             same = queue is not base and fields(queue) == fields(base)
+            for name, each in entry_classes(queue):
+                body += ["", "", *entry_class(queue, name, each)]
             body += ["", "", *python_class(queue, base["class"] if same else None)]
     body = aliases([queue for members in pages for queue in members]) + body
     text = "\n".join(body)
@@ -122,17 +124,47 @@ def python_module(family: str, pages: list[list[Queue]]) -> list[str]:
     names = ["ClassVar", "Literal"] if "Literal[" in text else ["ClassVar"]
     imports.append(f"from typing import {', '.join(names)}")
     head = [f'"""{FAMILIES[family]}', "", HEADER, '"""', "", *imports, ""]
-    leaf = ["Leaf"] if any("Leaf" in line for line in body) else []
-    return [*head, *imports_of("sojourn.queues.base", ["Queue", *leaf]), *body]
+    base = [name for name in ("Entry", "Leaf") if re.search(rf"\b{name}\b", text)]
+    return [*head, *imports_of("sojourn.queues.base", ["Queue", *base]), *body]
+
+
+def entry_classes(queue: Queue) -> Iterator[tuple[str, Parameter]]:
+    """Yield name and parameter of each list of entries of a queue."""
+    for each in queue["parameters"]:
+        if each["unit"] == "entries":
+            yield entry_name(queue, each), each
+
+
+def entry_name(queue: Queue, each: Parameter) -> str:
+    """Return the class of the entries of a list: the queue and the singular of the list."""
+    singular = re.sub(r"(?<=s)es$|(?<!s)s$", "", each["key"])
+    return f"{queue['class']}{singular.capitalize()}"
+
+
+def entry_class(queue: Queue, name: str, each: Parameter) -> list[str]:
+    """Return the class of the entries of a list."""
+    article = "An entry"
+    lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {name}(Entry):"]
+    lines += [f'    """{article} of ``{each["key"]}`` of :class:`{queue["class"]}`.', ""]
+    lines += [*parameter_section(each["parameters"]), '    """', ""]
+    return lines + [
+        f"    {own['key']}: {python_type(own, name)} | None = None" for own in each["parameters"]
+    ]
 
 
 def aliases(members: list[Queue]) -> list[str]:
     """Return a named type for each choice: the words do not fit into an annotation."""
     lines: list[str] = []
     choices: dict[str, list[str]] = {}
-    for each in (each for queue in members for each in queue["parameters"]):
+    owned = [(queue["class"], each) for queue in members for each in queue["parameters"]] + [
+        (name, own)
+        for queue in members
+        for name, each in entry_classes(queue)
+        for own in each["parameters"]
+    ]
+    for owner, each in owned:
         if each["unit"] == "choice":
-            words = choices.setdefault(python_type(each), each["choices"])
+            words = choices.setdefault(python_type(each, owner), each["choices"])
             if words != each["choices"]:
                 message = f"{each['key']}: two queues of a family have different choices"
                 raise SystemExit(message)
@@ -143,7 +175,7 @@ def aliases(members: list[Queue]) -> list[str]:
 
 def fields(queue: Queue) -> list[tuple[str, str]]:
     """Return name and type of each parameter."""
-    return [(each["key"], python_type(each)) for each in queue["parameters"]]
+    return [(each["key"], python_type(each, queue["class"])) for each in queue["parameters"]]
 
 
 def python_class(queue: Queue, base: str | None) -> list[str]:
@@ -164,14 +196,19 @@ def docstring(queue: Queue) -> list[str]:
     if queue["reconstruction"]:
         notes.append(f"Reconstructed: {queue['reconstruction']}.")
     lines += wrapped(" ".join(notes), "    ")
-    lines += ["", "    Parameters", "    ----------"]
-    for each in queue["parameters"]:
+    return [*lines, "", *parameter_section(queue["parameters"]), '    """']
+
+
+def parameter_section(parameters: list[Parameter]) -> list[str]:
+    """Return the section about the parameters of a class."""
+    lines = ["    Parameters", "    ----------"]
+    for each in parameters:
         lines.append(f"    {each['key']}")
         lines += wrapped(f"{each['meaning']}. {allowed(each)}", "        ")
         # A name that ends in an underscore, as in ns-2, would be a reference in reStructuredText.
         provenance = re.sub(r"\b(\w+_)(?!\w)", r"``\1``", each["provenance"])
         lines += wrapped(f"Source: {provenance}.", "        ")
-    return [*lines, '    """']
+    return lines
 
 
 def allowed(each: Parameter) -> str:
@@ -184,39 +221,47 @@ def allowed(each: Parameter) -> str:
             return f'A rate with its unit, such as ``"10mbit"``. {default}.'
         case "size":
             return f"Bytes, or a size with its unit, {each['range']}. {default}."
-        case "flag":
-            return f"{default}."
-        case "leaves" if each["max"] == 1:
-            return f"{default}."
-        case "leaves":
+        case "leaves" if each["max"] > 1:
             return f"One queue for all, or up to {each['max']} queues. {default}."
         case "choice" | "profile":
             words = ", ".join(f'``"{word}"``' for word in each["choices"])
             return f"One of {words}. {default}."
+        case "flag" | "leaves" | "entries":
+            return f"{default}."
+        case "masked" | "word":
+            return f"{each['range'][0].upper()}{each['range'][1:]}. {default}."
         case _:
             return f"{each['range'].capitalize()}. {default}."
 
 
-def python_type(each: Parameter) -> str:
-    """Return the annotation of a parameter, without ``None``."""
+PLAIN_TYPES = {
+    "time": "str",
+    "rate": "str",
+    "size": "int | str",
+    "packets": "int",
+    "count": "int",
+    "fraction": "float",
+    "weight": "float",
+    "percent": "float",
+    "flag": "bool",
+    "numbers": "Sequence[int]",
+    "masked": "str",
+    "word": "str | int",
+}
+
+
+def python_type(each: Parameter, owner: str | None) -> str:
+    """Return the annotation of a parameter of a class, without ``None``."""
     match each["unit"]:
-        case "time" | "rate":
-            return "str"
-        case "size":
-            return "int | str"
-        case "packets" | "count":
-            return "int"
-        case "fraction" | "weight" | "percent":
-            return "float"
-        case "flag":
-            return "bool"
-        case "numbers":
-            return "Sequence[int]"
+        case unit if unit in PLAIN_TYPES:
+            return PLAIN_TYPES[unit]
         case "choice":
             return "".join(word.capitalize() for word in each["key"].split("_"))
         case "profile":
             words = ", ".join(f'"{word}"' for word in each["choices"])
             return f"Literal[{words}]"
+        case "entries":
+            return f"Sequence[{entry_name({'class': owner}, each)}]"
         case "leaves":
             return "Leaf" if each["max"] == 1 else "Leaf | Sequence[Leaf]"
         case other:
@@ -227,7 +272,12 @@ def python_type(each: Parameter) -> str:
 def python_package(families: dict[str, dict[str, list[Queue]]]) -> list[str]:
     """Return the index of the package."""
     modules = {
-        family: [queue["class"] for members in pages.values() for queue in members]
+        family: [
+            name
+            for members in pages.values()
+            for queue in members
+            for name in (queue["class"], *(name for name, _ in entry_classes(queue)))
+        ]
         for family, pages in families.items()
     }
     modules["base"] = ["Queue", "Text", "qdisc"]
@@ -266,4 +316,8 @@ def parameter_table(queue: Queue) -> str:
     for each in queue["parameters"]:
         row = [f"`{each['key']}`", *(each[column] for column in columns)]
         lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |")
+    for each in queue["parameters"]:
+        if each["unit"] == "entries":
+            entry = {"parameters": each["parameters"]}
+            lines += ["", f"Keys of an entry of `{each['key']}`:", "", parameter_table(entry)]
     return "\n".join(lines)

@@ -158,16 +158,18 @@ def paths(definitions: dict[str, Schema]) -> list[str]:
 # Tables of keys
 
 
-def subsections(table: Schema, heading: str) -> list[str]:
-    """Return a section for each key whose value is a table."""
+def subsections(table: Schema, heading: str, outer: Schema | None = None) -> list[str]:
+    """Return a section for each key whose value is a table, unless `outer` has the same key."""
     lines: list[str] = []
+    known = {} if outer is None else outer["properties"]
     for key, value in table["properties"].items():
-        if inline_tables(value):
-            lines += ["", f"{heading} `{key}`", "", *tables(value, heading + "#")]
+        forms = inline_tables(value)
+        if forms and forms != inline_tables(known.get(key, {})):
+            lines += ["", f"{heading} `{key}`", "", *tables(value, heading + "#", table)]
     return lines
 
 
-def tables(value: Schema, heading: str) -> list[str]:
+def tables(value: Schema, heading: str, outer: Schema | None = None) -> list[str]:
     """Return the keys of each table that a value may be, and of the tables in them."""
     lines: list[str] = []
     forms = inline_tables(value)
@@ -176,7 +178,7 @@ def tables(value: Schema, heading: str) -> list[str]:
         markers = [each for each in form["properties"].values() if len(each.get("enum", [])) == 1]
         if len(forms) > 1:
             lines += ["", *(marker["description"] for marker in markers)]
-        lines += ["", *key_table(form), *subsections(form, heading)]
+        lines += ["", *key_table(form), *subsections(form, heading, outer)]
     return lines[1:]
 
 

@@ -3,7 +3,7 @@
 //! # Source
 //!
 //! Link types: the list of LINKTYPE values (draft-ietf-opsawg-pcaplinktype). VLAN tags: IEEE 802.1Q and 802.1ad.
-//! PPPoE: RFC 2516. IPv4: RFC 791. IPv6 and its extension headers: RFC 8200. TCP: RFC 9293.
+//! `PPPoE`: RFC 2516. IPv4: RFC 791. IPv6 and its extension headers: RFC 8200. TCP: RFC 9293.
 //!
 //! A packet may be cut after any byte. Lengths come from the IP header. A length of 0 there, of a packet whose
 //! segmentation was left to the network card, is that of the frame.
@@ -39,7 +39,7 @@ pub enum Transport {
         /// Bytes after the header.
         payload: u32,
     },
-    /// An ICMP or ICMPv6 echo.
+    /// An ICMP or `ICMPv6` echo.
     Echo {
         /// A request; otherwise a reply.
         is_request: bool,
@@ -173,7 +173,7 @@ fn ip_offset(link_type: u16, data: &[u8]) -> Result<(usize, Option<u32>), Unread
     })
 }
 
-/// The offset after an Ethernet type, VLAN tags and PPPoE.
+/// The offset after an Ethernet type, VLAN tags and `PPPoE`.
 fn after_type(data: &[u8], mut offset: usize) -> Result<usize, Unread> {
     let mut kind = u16_at(data, offset)?;
     while VLAN_TAGS.contains(&kind) {

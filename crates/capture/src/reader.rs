@@ -51,7 +51,7 @@ impl Resolution {
                 let divisor = 10_u128.checked_pow(u32::from(places) - 9);
                 divisor.map_or(0, |divisor| stamp / divisor)
             }
-            Self::Binary(places) => stamp * 1_000_000_000 >> places.min(127),
+            Self::Binary(places) => (stamp * 1_000_000_000) >> places.min(127),
         };
         i64::try_from(found).unwrap_or(i64::MAX)
     }
@@ -163,11 +163,11 @@ impl Reader {
                 let Some(magic) = bytes.first_chunk() else {
                     return Ok(None);
                 };
-                if pcapng::is_section(magic) {
+                if pcapng::is_section(*magic) {
                     self.format = Format::Pcapng(pcapng::Section::default());
                     return Ok(Some(0));
                 }
-                let Some((header, source)) = pcap::header(magic, bytes)? else {
+                let Some((header, source)) = pcap::header(*magic, bytes)? else {
                     return Ok(None);
                 };
                 self.format = Format::Pcap(header);
@@ -211,7 +211,7 @@ impl Reader {
 pub fn is_capture(begin: &[u8]) -> bool {
     begin
         .first_chunk()
-        .is_some_and(|magic| pcapng::is_section(magic) || pcap::Header::of(*magic).is_some())
+        .is_some_and(|magic| pcapng::is_section(*magic) || pcap::Header::of(*magic).is_some())
 }
 
 /// The byte order of a file.

@@ -370,6 +370,7 @@ impl fmt::Display for Comment<'_> {
             Verdict::Dropped(DropReason::Overlimit) => ("dropped", "overlimit"),
             Verdict::Dropped(DropReason::Aqm) => ("dropped", "aqm"),
             Verdict::Dropped(DropReason::AckFilter) => ("dropped", "ack_filter"),
+            Verdict::Dropped(DropReason::Replaced) => ("dropped", "replaced"),
             Verdict::Marked(MarkReason::Aqm) => ("marked CE", "aqm"),
             Verdict::Marked(MarkReason::CeThreshold) => ("marked CE", "ce_threshold"),
         };

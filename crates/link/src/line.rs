@@ -15,7 +15,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Instant, Rng};
-use sojourn_scenario::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+use sojourn_scenario::plan::{
+    Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
+};
 
 use crate::Carried;
 
@@ -28,8 +30,9 @@ pub struct Line<P> {
     /// Number of the link.
     pub link: u32,
     /// Mean delay of packets that are put on it from now on.
-    pub delay: Duration,
+    delay: Duration,
     losses: Losses,
+    drops: DropList,
     duplicate: f64,
     jitter: Option<Jitter>,
     loss_rng: Rng,
@@ -38,6 +41,27 @@ pub struct Line<P> {
     /// When the last packet that was put on it arrives.
     last: Instant,
     under_way: UnderWay<P>,
+}
+
+/// The packets that are lost by their number, from 1.
+#[derive(Debug)]
+struct DropList {
+    /// Those still to come, ascending.
+    numbers: VecDeque<u64>,
+    /// Packets so far.
+    count: u64,
+}
+
+impl DropList {
+    /// Whether the list names this packet.
+    fn strike(&mut self) -> bool {
+        self.count += 1;
+        let strikes = self.numbers.front() == Some(&self.count);
+        if strikes {
+            self.numbers.pop_front();
+        }
+        strikes
+    }
 }
 
 #[derive(Debug)]
@@ -79,10 +103,10 @@ impl<P: Carried> Line<P> {
         Self {
             link,
             delay,
-            losses: match config.loss {
-                Loss::None => Losses::None,
-                Loss::Random(p) => Losses::Random(p),
-                Loss::GilbertElliott(chain) => Losses::Chain { chain, bad: false },
+            losses: Losses::new(config.loss),
+            drops: DropList {
+                numbers: config.drops.clone().into(),
+                count: 0,
             },
             duplicate: config.duplicate,
             jitter: config.jitter,
@@ -90,21 +114,34 @@ impl<P: Carried> Line<P> {
             duplicate_rng: rng.fork("duplicate"),
             jitter_rng: rng.fork("jitter"),
             last: Instant::ZERO,
-            under_way: match config.jitter {
-                Some(Jitter {
-                    order: Order::Free, ..
-                }) => UnderWay::Any {
+            under_way: if is_free(config.jitter) {
+                UnderWay::Any {
                     heap: BinaryHeap::new(),
                     sent: 0,
-                },
-                _ => UnderWay::InOrder(VecDeque::new()),
+                }
+            } else {
+                UnderWay::InOrder(VecDeque::new())
             },
+        }
+    }
+
+    /// Changes what happens to packets that are put on the wire from now on; those under way arrive as decided before.
+    /// As in `netem`, a new chain of losses begins in its good state.
+    pub fn change(&mut self, change: &WireChange) {
+        self.delay = change.delay.unwrap_or(self.delay);
+        self.duplicate = change.duplicate.unwrap_or(self.duplicate);
+        if let Some(loss) = change.loss {
+            self.losses = Losses::new(loss);
+        }
+        if let Some(jitter) = change.jitter {
+            self.jitter = jitter;
+            self.under_way.set_order(is_free(jitter), &mut self.last);
         }
     }
 
     /// Puts a packet on the wire. Afterwards [`Line::next`] may be earlier than before.
     pub fn push(&mut self, now: Instant, pkt: P) -> Verdict {
-        if self.losses.strike(&mut self.loss_rng) {
+        if self.drops.strike() || self.losses.strike(&mut self.loss_rng) {
             return Verdict::Lost;
         }
         let twice = self.duplicate > 0.0 && self.duplicate_rng.uniform() < self.duplicate;
@@ -159,7 +196,55 @@ impl<P: Carried> Line<P> {
     }
 }
 
+/// Whether packets may overtake each other.
+const fn is_free(jitter: Option<Jitter>) -> bool {
+    matches!(
+        jitter,
+        Some(Jitter {
+            order: Order::Free,
+            ..
+        })
+    )
+}
+
+impl<P> UnderWay<P> {
+    /// Lets packets overtake each other from now on, or not. If not, none arrives before those under way: the latest of
+    /// them is the new `last`.
+    fn set_order(&mut self, is_free: bool, last: &mut Instant) {
+        let before = std::mem::replace(self, Self::InOrder(VecDeque::new()));
+        *self = match before {
+            Self::InOrder(ring) if is_free => {
+                let due = (0..).zip(ring);
+                let due = due.map(|(nth, (at, pkt))| Reverse(Due { at, nth, pkt }));
+                let heap: BinaryHeap<_> = due.collect();
+                let sent = heap.len() as u64;
+                Self::Any { heap, sent }
+            }
+            Self::Any { heap, .. } if !is_free => {
+                // In descending order of the reversed, which is ascending.
+                let mut due = heap.into_sorted_vec();
+                due.reverse();
+                let ring: VecDeque<_> = due
+                    .into_iter()
+                    .map(|Reverse(due)| (due.at, due.pkt))
+                    .collect();
+                *last = ring.back().map_or(*last, |&(at, _)| at.max(*last));
+                Self::InOrder(ring)
+            }
+            same => same,
+        };
+    }
+}
+
 impl Losses {
+    const fn new(loss: Loss) -> Self {
+        match loss {
+            Loss::None => Self::None,
+            Loss::Random(p) => Self::Random(p),
+            Loss::GilbertElliott(chain) => Self::Chain { chain, bad: false },
+        }
+    }
+
     /// Whether this packet is lost.
     fn strike(&mut self, rng: &mut Rng) -> bool {
         match self {
@@ -443,5 +528,99 @@ mod tests {
         assert!((1_400..1_600).contains(&numbers.len()), "{}", numbers.len());
         numbers.dedup();
         assert_eq!(numbers.len(), 1_000);
+    }
+
+    #[test]
+    fn packets_are_lost_by_their_number() {
+        let all = arrivals(&LineConfig {
+            drops: vec![1, 3, 1_000, 2_000],
+            ..LineConfig::PERFECT
+        });
+        let numbers = all.iter().map(|&(_, number)| number + 1);
+        assert!(numbers.eq((2..1_000).filter(|number| *number != 3)));
+    }
+
+    /// A wire of `config` with packets 0 to 99 on it, one per microsecond.
+    fn busy(config: &LineConfig) -> (Line<Numbered>, Instant) {
+        let mut line = Line::new(0, Duration::from_millis(10), config, &Rng::new(1));
+        let mut now = Instant::ZERO;
+        for number in 0..100 {
+            now += Duration::from_micros(1);
+            line.push(now, Numbered(number));
+        }
+        (line, now)
+    }
+
+    fn rest(line: &mut Line<Numbered>) -> Vec<(Instant, u32)> {
+        std::iter::from_fn(|| Some((line.next()?, line.pop()?.0))).collect()
+    }
+
+    #[test]
+    fn losses_and_duplicates_change_for_later_packets_only() {
+        let (mut line, now) = busy(&LineConfig::PERFECT);
+        line.change(&WireChange {
+            loss: Some(Loss::Random(1.0)),
+            ..WireChange::default()
+        });
+        assert_eq!(line.push(now, Numbered(100)), Verdict::Lost);
+        line.change(&WireChange {
+            loss: Some(Loss::None),
+            duplicate: Some(1.0),
+            ..WireChange::default()
+        });
+        assert_eq!(line.push(now, Numbered(101)), Verdict::Arrives(2));
+        line.change(&WireChange {
+            duplicate: Some(0.0),
+            delay: Some(Duration::from_millis(30)),
+            ..WireChange::default()
+        });
+        assert_eq!(line.push(now, Numbered(102)), Verdict::Arrives(1));
+        let all = rest(&mut line);
+        assert_eq!(all.len(), 103);
+        assert_eq!(all[102], (now + Duration::from_millis(30), 102));
+    }
+
+    #[test]
+    fn the_order_changes_with_packets_under_way() {
+        let jitter = |order| {
+            Some(Jitter {
+                spread: Duration::from_millis(5),
+                distribution: Distribution::Uniform,
+                order,
+            })
+        };
+        let change = |jitter| WireChange {
+            jitter: Some(jitter),
+            delay: Some(Duration::from_millis(1)),
+            ..WireChange::default()
+        };
+        // From kept to free: a later packet may overtake those under way.
+        let (mut line, now) = busy(&LineConfig::PERFECT);
+        line.change(&change(jitter(Order::Free)));
+        line.change(&WireChange {
+            jitter: Some(jitter(Order::Free)),
+            delay: Some(Duration::ZERO),
+            ..WireChange::default()
+        });
+        for number in 100..200 {
+            line.push(now, Numbered(number));
+        }
+        let all = rest(&mut line);
+        assert_eq!(all.len(), 200);
+        assert!(all.is_sorted_by_key(|&(at, _)| at));
+        assert!(all[0].1 >= 100, "{:?}", all[0]);
+        // From free to kept, and without jitter: none arrives before those under way.
+        let free = LineConfig {
+            jitter: jitter(Order::Free),
+            ..LineConfig::PERFECT
+        };
+        for next in [jitter(Order::Kept), None] {
+            let (mut line, now) = busy(&free);
+            line.change(&change(next));
+            line.push(now, Numbered(100));
+            let all = rest(&mut line);
+            assert!(all.is_sorted_by_key(|&(at, _)| at));
+            assert_eq!(all.last().map(|&(_, number)| number), Some(100));
+        }
     }
 }

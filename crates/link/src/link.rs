@@ -1,9 +1,9 @@
 //! A queue and the transmitter that drains it.
 
-use sojourn_net::{Bytes, Duration, Instant, Rate};
-use sojourn_qdisc::{AnyQdisc, Peek, Qdisc};
+use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
+use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QueueChange};
 use sojourn_records::{LinkCounters, LinkRecord};
-use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
+use sojourn_scenario::plan::{Encapsulation, LinkConfig, RateTrace, Shaper, share};
 
 use crate::probe::LinkProbe;
 use crate::transmitter::{Tbf, TraceStep, Traced};
@@ -45,6 +45,8 @@ pub struct Link<P> {
 #[derive(Debug)]
 struct Special {
     encapsulation: Encapsulation,
+    /// The rate over time, if it is not constant between changes.
+    rates: Option<RateTrace>,
     /// Since the warm-up ended.
     sending: Duration,
     /// Bytes charged for packets since then.
@@ -55,6 +57,7 @@ impl Special {
     fn of(config: &LinkConfig) -> Option<Self> {
         (!config.is_plain()).then_some(Self {
             encapsulation: config.encapsulation,
+            rates: config.rates.clone(),
             sending: Duration::ZERO,
             charged: Bytes::default(),
         })
@@ -62,9 +65,12 @@ impl Special {
 
     /// How long a packet that is sent now occupies a link of `rate`. Out of line: most links are plain.
     #[inline(never)]
-    fn time(&mut self, rate: Rate, size: Bytes) -> Duration {
+    fn time(&mut self, now: Instant, rate: Rate, size: Bytes) -> Duration {
         let charged = self.encapsulation.charged(size);
-        let time = rate.serialise(charged);
+        let time = match &self.rates {
+            Some(rates) => rates.finish(now, charged).since(now),
+            None => rate.serialise(charged),
+        };
         self.sending += time;
         self.charged += charged;
         time
@@ -152,7 +158,7 @@ impl<P: Carried> Link<P> {
             sending: *pkt,
             busy: true,
         };
-        now + self.time(size)
+        now + self.time(now, size)
     }
 
     /// The packet whose transmission on a serial link ends with the next turn.
@@ -432,9 +438,9 @@ impl<P: Carried> Link<P> {
 
     /// How long a packet that is sent now occupies the link; on average, if the link follows a trace.
     #[inline]
-    fn time(&mut self, size: Bytes) -> Duration {
+    fn time(&mut self, now: Instant, size: Bytes) -> Duration {
         if let Some(special) = &mut self.special {
-            return special.time(self.rate, size);
+            return special.time(now, self.rate, size);
         }
         if self.usual.0 != size {
             self.usual = (size, self.rate.serialise(size));
@@ -467,6 +473,36 @@ impl<P: Carried> Link<P> {
         self.awaited.then_some(at)
     }
 
+    /// Changes the queue, or replaces it by one that is built for a link of these `facts` with `rng`. The environment
+    /// then asks for the timer of the queue, and for a packet if the link is idle.
+    #[cold]
+    #[inline(never)]
+    pub fn change_queue(
+        &mut self,
+        now: Instant,
+        change: &QueueChange,
+        facts: (&LinkFacts, Rng),
+        watch: &mut impl Watcher<P>,
+    ) {
+        self.qdisc.apply(now, change, facts, watch);
+        self.packets_affect_timer = self.qdisc.packets_affect_timer();
+        self.paces_sockets = change.spec().paces_sockets();
+        self.is_attended = self.records_events || self.packets_affect_timer;
+        if self.records_events {
+            self.settle(now, None, watch);
+        }
+        if self.qdisc.backlog().packets == 0
+            && let Some(since) = self.held_since.take()
+        {
+            watch.on_held(now.saturating_since(since));
+        }
+    }
+
+    /// The rate at which it sends now.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// The warm-up is over.
     pub fn begin_measuring(&mut self, now: Instant) {
         self.held_since = self.held_since.map(|since| since.max(now));
@@ -486,7 +522,10 @@ impl<P: Carried> Link<P> {
                 traced.trace.offered(from, to),
                 to.since(from),
             ),
-            (Some(special), _) => special.sending,
+            (Some(special), _) => match &special.rates {
+                Some(rates) => share(special.charged, rates.offered(from, to), to.since(from)),
+                None => special.sending,
+            },
         }
     }
 
@@ -516,7 +555,7 @@ impl<P: Carried> Link<P> {
     )]
     fn take(&mut self, now: Instant, pkt: &P, watch: &mut impl Watcher<P>) -> Duration {
         let size = pkt.size();
-        let time = self.time(size);
+        let time = self.time(now, size);
         let others = self.qdisc.backlog().packets > 0;
         let taken = Taken {
             waited: now.since(pkt.stamp()),

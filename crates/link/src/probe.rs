@@ -20,6 +20,8 @@ pub struct LinkProbe {
     states: Vec<StateSample>,
     /// By class index; `None`: nothing was reported for that class.
     classes: Vec<Option<ClassRecord>>,
+    /// The classes of queues that were replaced.
+    earlier: Vec<ClassRecord>,
 }
 
 impl LinkProbe {
@@ -35,6 +37,7 @@ impl LinkProbe {
             series: Vec::with_capacity(samples),
             states: Vec::new(),
             classes: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -58,7 +61,14 @@ impl LinkProbe {
         if class.place >= self.classes.len() {
             self.classes.resize(class.place + 1, None);
         }
-        self.classes[class.place] = Some(ClassRecord::new(class));
+        let same = self.earlier.iter().position(|of| of.class == class);
+        let record = same.map(|place| self.earlier.remove(place));
+        self.classes[class.place] = Some(record.unwrap_or_else(|| ClassRecord::new(class)));
+    }
+
+    /// Another queue, whose classes may be others, takes the place of the queue.
+    pub fn on_replaced(&mut self) {
+        self.earlier.extend(self.classes.drain(..).flatten());
     }
 
     /// A packet of `class` was dequeued.
@@ -153,7 +163,7 @@ impl LinkProbe {
         self.sampled = LinkCounters::default();
         self.sojourn = Histogram::default();
         self.busy = Duration::ZERO;
-        for class in self.classes.iter_mut().flatten() {
+        for class in self.classes.iter_mut().flatten().chain(&mut self.earlier) {
             *class = ClassRecord::new(class.class);
         }
         self.interval
@@ -186,7 +196,9 @@ impl LinkProbe {
             sending,
             busy: self.busy,
             driver: None,
-            classes: self.classes.into_iter().flatten().collect(),
+            classes: (self.classes.into_iter().flatten())
+                .chain(self.earlier)
+                .collect(),
             statistics: queue.statistics(),
         }
     }
@@ -197,6 +209,7 @@ const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
         DropReason::Overlimit => counters.drops_overlimit += 1,
         DropReason::Aqm => counters.drops_aqm += 1,
         DropReason::AckFilter => counters.drops_ack_filter += 1,
+        DropReason::Replaced => counters.drops_replaced += 1,
     }
 }
 

@@ -10,8 +10,8 @@ use sojourn_link::{
     Carried, Direction, Events, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict,
     Wire,
 };
-use sojourn_net::{Bytes, Instant, Rng};
-use sojourn_qdisc::{LinkFacts, Qdisc};
+use sojourn_net::{Bytes, Instant, Rate, Rng};
+use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
 use sojourn_records::{Histogram, LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
 
@@ -80,7 +80,7 @@ impl<'c> Network<'c> {
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
         let rng = root.fork("link");
         let links: Vec<_> = (config.links.iter())
-            .map(|link| build(link, config.keep_events, &rng))
+            .map(|link| build(link, &config, &rng))
             .collect();
         let mut network = Self {
             now: Instant::ZERO,
@@ -303,7 +303,9 @@ impl<'c> Network<'c> {
     }
 
     fn on_change(&mut self, id: u32) {
-        let change = self.config.links[id as usize].changes[self.changed[id as usize]];
+        let config = Arc::clone(&self.config);
+        let n = self.changed[id as usize];
+        let change = &config.links[id as usize].changes[n];
         self.changed[id as usize] += 1;
         if let Some(rate) = change.rate {
             if let Some(at) = self.links[id as usize].change_rate(self.now, rate) {
@@ -311,12 +313,31 @@ impl<'c> Network<'c> {
             }
             self.follow_queue_timer(id);
         }
-        if let Some(delay) = change.delay {
-            for line in self.lines.iter_mut().filter(|line| line.link == id) {
-                line.delay = delay;
-            }
+        for line in self.lines.iter_mut().filter(|line| line.link == id) {
+            line.change(&change.wire);
+        }
+        if let Some(queue) = &change.queue {
+            self.change_queue(id, n, queue);
         }
         self.await_change(id);
+    }
+
+    /// Change number `n` of a link changes its queue.
+    fn change_queue(&mut self, id: u32, n: usize, change: &QueueChange) {
+        let config = &self.config.links[id as usize];
+        let link = &mut self.links[id as usize];
+        let facts = facts(&self.config, config, change.spec(), link.rate());
+        let rng = Rng::new(self.config.seed).fork("link").fork(&config.name);
+        let rng = rng.fork(&format!("change/{n}"));
+        let mut watch = self.observed.watch(id, &mut self.pool);
+        link.change_queue(self.now, change, (&facts, rng), &mut watch);
+        if let QueueChange::Replacement(_) = change {
+            self.observed.probes[id as usize].on_replaced();
+        }
+        if !link.awaited && link.qdisc.backlog().packets > 0 {
+            self.run_link(id);
+        }
+        self.follow_queue_timer(id);
     }
 
     fn begin_measuring(&mut self) {
@@ -382,14 +403,21 @@ impl<'c> Network<'c> {
     }
 }
 
-fn build(link: &LinkConfig, keep_events: bool, rng: &Rng) -> Link<Frame> {
-    let facts = LinkFacts {
+fn build(link: &LinkConfig, config: &Config, rng: &Rng) -> Link<Frame> {
+    let facts = facts(config, link, &link.qdisc, link.rate);
+    let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
+    Link::new(qdisc, link).recording(config.keep_events)
+}
+
+/// The properties of a link that sends at `rate`, for `queue`.
+fn facts(config: &Config, link: &LinkConfig, queue: &QdiscSpec, rate: Rate) -> LinkFacts {
+    LinkFacts {
         // The future capacity of a trace is unknown to the queue.
-        rate: link.trace.is_none().then_some(link.rate),
+        rate: (!link.follows_trace()).then_some(rate),
         mtu: FRAME,
         name: Some(link.name.as_str().into()),
-    };
-    Link::new(link.qdisc.build(&facts, rng.fork(&link.name)), link).recording(keep_events)
+        flows: config.flow_facts(queue),
+    }
 }
 
 /// The imperfect wires behind links, and the routing properties of each link.

@@ -192,6 +192,10 @@ impl Observer<Frame> for Watch<'_, '_> {
         }
     }
 
+    fn flow_of(&mut self, frame: &Frame) -> Option<u32> {
+        Some(frame.flow)
+    }
+
     fn on_drop(&mut self, now: Instant, frame: Frame, reason: DropReason) {
         self.probe.on_drop(self.class, reason);
         self.flows[frame.flow as usize].leave(now);

@@ -80,6 +80,11 @@ pub trait Packet {
     /// Whose packet it is; hashing and perturbation belong to the discipline.
     fn flow(&self) -> FlowKey;
 
+    /// Addresses and ports as in its headers, for filters; an IPv4 address fills the low 32 bits of a host.
+    fn headers(&self) -> FlowKey {
+        self.flow()
+    }
+
     /// Sets CE if the packet is ECN-capable; returns whether it is.
     fn mark_ce(&mut self) -> bool {
         let capable = self.ecn() != Ecn::NotEct;
@@ -203,6 +208,8 @@ impl Dscp {
     pub const EF: Self = Self(46);
     /// Admitted voice (RFC 5865).
     pub const VA: Self = Self(44);
+    /// Traffic that builds no queue (RFC 9956).
+    pub const NQB: Self = Self(45);
 
     /// The code point of this number; none above 63.
     pub const fn new(number: u8) -> Option<Self> {
@@ -223,7 +230,7 @@ impl Dscp {
 impl FromStr for Dscp {
     type Err = DscpError;
 
-    /// Reads `CS0` to `CS7`, `AF11` to `AF43`, `EF`, `VA`, `LE`, `BE` or a number up to 63.
+    /// Reads `CS0` to `CS7`, `AF11` to `AF43`, `EF`, `VA`, `NQB`, `LE`, `BE` or a number up to 63.
     fn from_str(text: &str) -> Result<Self, DscpError> {
         let named = |name: &str| text.eq_ignore_ascii_case(name);
         let group = text.get(..2).unwrap_or_default();
@@ -232,6 +239,7 @@ impl FromStr for Dscp {
             _ if named("LE") => Ok(Self::LE),
             _ if named("EF") => Ok(Self::EF),
             _ if named("VA") => Ok(Self::VA),
+            _ if named("NQB") => Ok(Self::NQB),
             [_, _, class @ b'0'..=b'7'] if group.eq_ignore_ascii_case("CS") => {
                 Ok(Self(8 * (class - b'0')))
             }
@@ -250,6 +258,7 @@ impl fmt::Display for Dscp {
         match (*self, class, rest) {
             (Self::LE, ..) => f.write_str("LE"),
             (Self::VA, ..) => f.write_str("VA"),
+            (Self::NQB, ..) => f.write_str("NQB"),
             (Self::EF, ..) => f.write_str("EF"),
             (_, class, 0) => write!(f, "CS{class}"),
             (_, 1..=4, 2 | 4 | 6) => write!(f, "AF{class}{}", rest / 2),
@@ -260,7 +269,7 @@ impl fmt::Display for Dscp {
 
 impl fmt::Display for DscpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected CS0 to CS7, AF11 to AF43, EF, VA, LE, BE or 0 to 63")
+        f.write_str("expected CS0 to CS7, AF11 to AF43, EF, VA, NQB, LE, BE or 0 to 63")
     }
 }
 
@@ -310,6 +319,7 @@ mod tests {
             ("AF43", 38),
             ("cs5", 40),
             ("EF", 46),
+            ("nqb", 45),
             ("BE", 0),
         ];
         for (name, number) in names {

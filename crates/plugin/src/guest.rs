@@ -218,7 +218,12 @@ fn declared(parameter: &Declared, profiles: &[Profile], start: Option<&str>) -> 
             let words: Vec<_> = profiles.iter().map(|profile| profile.word()).collect();
             (Code::Choice, 0, words.join(" "))
         }
-        Unit::Numbers | Unit::Ratios(_) | Unit::Leaves => {
+        Unit::Numbers
+        | Unit::Ratios(_)
+        | Unit::Masked
+        | Unit::Leaves
+        | Unit::Word(_)
+        | Unit::Entries(_) => {
             panic!(
                 "{}: plug-ins do not support parameters of this type",
                 parameter.key
@@ -407,6 +412,7 @@ unsafe extern "C" fn create<T: Params, K: Handled>(
             rate: Rate::from_bits_per_sec(link.rate),
             mtu: Bytes(link.mtu),
             name,
+            flows: None,
         };
         // SAFETY: the host passes a value for each parameter.
         let mut params = unsafe { read::<T>(values) };
@@ -611,7 +617,8 @@ impl<K: Handled> Observer<K> for Reporter {
 
     fn on_drop(&mut self, _now: Instant, pkt: K, reason: DropReason) {
         let reason = match reason {
-            DropReason::Overlimit => 0,
+            // No queue drops its own packets because it is replaced.
+            DropReason::Overlimit | DropReason::Replaced => 0,
             DropReason::Aqm => 1,
             DropReason::AckFilter => 2,
         };

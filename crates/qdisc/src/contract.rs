@@ -239,6 +239,12 @@ pub trait Observer<P> {
         None
     }
 
+    /// The number of the flow in the list of the environment ([`LinkFacts::flows`](crate::LinkFacts)) that `pkt` belongs
+    /// to, for filters by traffic; `None`: the environment does not know it.
+    fn flow_of(&mut self, _pkt: &P) -> Option<u32> {
+        None
+    }
+
     /// `pkt` was discarded; its buffer is now the observer's to reuse.
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason);
 
@@ -255,6 +261,8 @@ pub enum DropReason {
     Aqm,
     /// A later acknowledgement in the queue says the same and more.
     AckFilter,
+    /// The queue was replaced, or emptied by a change of its parameters.
+    Replaced,
 }
 
 /// Why a packet was marked.

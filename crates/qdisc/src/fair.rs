@@ -5,6 +5,7 @@
 pub(crate) mod afcd;
 pub(crate) mod afd;
 pub(crate) mod cake;
+pub(crate) mod cake_mq;
 pub(crate) mod cocoa;
 pub(crate) mod fq;
 pub(crate) mod fq_codel;

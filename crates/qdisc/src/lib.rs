@@ -5,6 +5,7 @@
 
 mod aqm;
 mod catalogue;
+mod change;
 mod classful;
 mod contract;
 mod external;
@@ -22,6 +23,11 @@ pub use aqm::red::RedDerived;
 #[cfg(feature = "json")]
 pub use catalogue::catalogue_json;
 pub use catalogue::{QdiscInfo, catalogue};
+pub use change::QueueChange;
+pub use classful::htb::{
+    Address as HtbAddress, Code as HtbDscp, HtbClass, HtbFilter, HtbLinkLayer, HtbProtocol,
+    Ports as HtbPorts,
+};
 pub use contract::{
     Backlog, ClassId, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic,
 };
@@ -30,8 +36,8 @@ pub use external::{
     RegisterError, Ticket, TicketQueue, fail, intern, is_external, origin_of, register,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
-pub use parameters::LinkFacts;
-pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics};
+pub use parameters::{Counter, Footprint, ParameterError, Profile, Retention, TcStatistics};
+pub use parameters::{FlowFacts, LinkFacts};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;
@@ -40,4 +46,4 @@ pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,
 };
-pub use sojourn_schema::{ParameterInfo, Unit, choice, parameters};
+pub use sojourn_schema::{Entries, ParameterInfo, Unit, Word, choice, parameters};

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Comparison, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 use sojourn_schema::Nested;
 
-use crate::contract::{DropReason, MarkReason, Qdisc};
+use crate::contract::{DropReason, MarkReason, Observer, Qdisc};
 
 pub use sojourn_schema::{
     Flaw, Parameter, ParameterError, ParameterInfo, Parameters, Scalar, Unit, Value, choice,
@@ -114,6 +114,7 @@ impl Counter {
             Self::Drops(DropReason::Overlimit) => "drops_overlimit",
             Self::Drops(DropReason::Aqm) => "drops_aqm",
             Self::Drops(DropReason::AckFilter) => "drops_ack_filter",
+            Self::Drops(DropReason::Replaced) => "drops_replaced",
             Self::Marks(MarkReason::Aqm) => "marks_aqm",
             Self::Marks(MarkReason::CeThreshold) => "marks_ce_threshold",
         }
@@ -320,6 +321,41 @@ pub trait Params: Parameters + Sized + 'static {
 
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+
+    /// What a queue does with its packets if these parameters change to `next` during a run, as by `tc qdisc change`.
+    ///
+    /// # Errors
+    /// The parameter that cannot change; without an implementation, none can.
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Err("the parameters of this queue cannot change during a run; expected another kind of queue".into())
+    }
+
+    /// Gives these parameters, to which they [may change](Params::change_to), to a `queue` on `link`.
+    fn change<P: Packet>(
+        &self,
+        _queue: &mut Self::Queue<P>,
+        _now: Instant,
+        _link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+    }
+}
+
+/// What a queue of Linux does with its packets when its parameters change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// It keeps them, but for those above a lower limit.
+    Keeps,
+    /// It drops all of them, and restarts.
+    Drops,
+}
+
+/// Refuses a change of the first parameter that is not the same before and after it.
+pub(crate) fn fixed(parameters: &[(&str, bool)]) -> Result<Retention, String> {
+    match parameters.iter().find(|(_, is_same)| !is_same) {
+        Some((key, _)) => Err(format!("{key} cannot change during a run")),
+        None => Ok(Retention::Keeps),
+    }
 }
 
 fn entry<T: Params>(kind: &Kind<T>) -> Entry {
@@ -348,6 +384,9 @@ pub trait Leaf: Nested + Clone + PartialEq + 'static {
 
     /// This queue and those inside it.
     fn provenance(&self) -> Vec<Provenance>;
+
+    /// The blocks of traffic that its filters and those inside it name; `None`: none asks for the flow of a packet.
+    fn flow_filters(&self) -> Option<Vec<String>>;
 }
 
 /// The leaves of one queue, whatever type stands for them.
@@ -366,6 +405,9 @@ pub trait LeafList: fmt::Debug {
 
     /// As [`Leaf::provenance`], of all leaves.
     fn provenance(&self) -> Vec<Provenance>;
+
+    /// As [`Leaf::flow_filters`], of all leaves.
+    fn flow_filters(&self) -> Option<Vec<String>>;
 }
 
 impl<L: Leaf> LeafList for Vec<L> {
@@ -408,6 +450,11 @@ impl<L: Leaf> LeafList for Vec<L> {
 
     fn provenance(&self) -> Vec<Provenance> {
         self.iter().flat_map(Leaf::provenance).collect()
+    }
+
+    fn flow_filters(&self) -> Option<Vec<String>> {
+        let each: Vec<_> = self.iter().filter_map(Leaf::flow_filters).collect();
+        (!each.is_empty()).then(|| each.concat())
     }
 }
 
@@ -481,6 +528,18 @@ pub struct LinkFacts {
     pub mtu: Bytes,
     /// Name of the link, if it has one.
     pub name: Option<Arc<str>>,
+    /// The flows of the run by number, if the queue [filters by them](crate::QdiscSpec::filters_flows) and the
+    /// environment knows them.
+    pub flows: Option<Arc<[FlowFacts]>>,
+}
+
+/// What filters of a queue may know of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowFacts {
+    /// The block of traffic it belongs to.
+    pub traffic: Arc<str>,
+    /// The number of its client, if it has one.
+    pub host: Option<u32>,
 }
 
 impl Default for LinkFacts {
@@ -489,6 +548,7 @@ impl Default for LinkFacts {
             rate: None,
             mtu: Bytes(1_514),
             name: None,
+            flows: None,
         }
     }
 }

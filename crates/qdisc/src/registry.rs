@@ -4,13 +4,13 @@ use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
-use crate::classful::{drr, prio};
+use crate::classful::{drr, htb, prio};
 use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
 use crate::fair::fq::FAST_PATH;
 use crate::fair::{fq_pie, sfb};
 use crate::parameters::{
     Entry, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile, Provenance,
-    Shorthand, TcWord, Unit, Value,
+    Retention, Shorthand, TcWord, Unit, Value,
 };
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
@@ -107,6 +107,16 @@ macro_rules! disciplines {
             }
         }
 
+        impl<P: Packet> AnyQdisc<P> {
+            /// Gives the queue other parameters of its kind.
+            pub(crate) fn change(&mut self, now: Instant, spec: &QdiscSpec, link: &LinkFacts, obs: &mut dyn Observer<P>) {
+                match (self, spec) {
+                    $((Self::$name(queue), QdiscSpec::$name(params)) => params.change(queue, now, link, obs),)*
+                    _ => debug_assert!(false, "a change keeps the kind"),
+                }
+            }
+        }
+
         impl QdiscSpec {
             /// Every name of every discipline.
             pub(crate) fn entries() -> Vec<Entry> {
@@ -199,6 +209,14 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.settle(shorthands),)* }
             }
 
+            /// What a queue with these parameters does with its packets if they change to `next`, of the same kind.
+            pub(crate) fn change_to(&self, next: &Self) -> Result<Retention, String> {
+                match (self, next) {
+                    $((Self::$name(params), Self::$name(next)) => params.change_to(next),)*
+                    _ => Ok(Retention::Drops),
+                }
+            }
+
             /// What two parameters say against each other.
             pub(crate) fn conflict(&self) -> Option<String> {
                 match self { $(Self::$name(params) => params.conflict(),)* }
@@ -240,6 +258,8 @@ disciplines! {
     Drr: registry { DrrParams => Drr },
     /// `prio`.
     Prio: registry { PrioParams => Prio },
+    /// `htb`.
+    Htb: registry { HtbParams => Htb },
     /// `pfifo_fast`.
     PfifoFast: classful::prio { PfifoFastParams => PfifoFast },
     /// `cocoa`.
@@ -248,6 +268,8 @@ disciplines! {
     Sfb: registry { SfbParams => Sfb },
     /// `cake`.
     Cake: fair::cake { CakeParams => Cake },
+    /// `cake_mq`.
+    CakeMq: fair::cake_mq { CakeMqParams => CakeMq },
     /// `cobalt`.
     Cobalt: aqm::cobalt { CobaltParams => Cobalt },
     /// `afcd`, as published or as the module of 2012.
@@ -278,6 +300,10 @@ pub type Drr<P> = drr::Drr<P, AnyQdisc<P>>;
 pub type PrioParams = prio::PrioParams<QdiscSpec>;
 /// Strict priority over any disciplines.
 pub type Prio<P> = prio::Prio<P, AnyQdisc<P>>;
+/// Parameters of [`Htb`], whose leaves can be any disciplines.
+pub type HtbParams = htb::HtbParams<QdiscSpec>;
+/// HTB over any disciplines.
+pub type Htb<P> = htb::Htb<P, AnyQdisc<P>>;
 
 impl Leaf for QdiscSpec {
     type Queue<P: Packet> = AnyQdisc<P>;
@@ -305,6 +331,10 @@ impl Leaf for QdiscSpec {
     fn provenance(&self) -> Vec<Provenance> {
         self.provenance()
     }
+
+    fn flow_filters(&self) -> Option<Vec<String>> {
+        self.flow_filters()
+    }
 }
 
 /// Parameters that set the size of a preallocated table.
@@ -328,6 +358,8 @@ const PREDICT: u64 = 1 << 16;
 const STATISTICS: u64 = 16;
 /// Those of CAKE: 20 for each of 8 tins.
 const CAKE_STATISTICS: u64 = 8 * 20 + STATISTICS;
+/// Those of each instance of `cake_mq`.
+const CAKE_MQ_STATISTICS: u64 = 8;
 /// Those of a class, beside the ones of its queue.
 const CLASS_STATISTICS: u64 = 5;
 /// Those of a queue outside this crate, whose number is unknown.
@@ -343,7 +375,26 @@ impl QdiscSpec {
         let has_leaves = inner.is_some_and(|(leaves, classes)| classes > 1 || leaves.depth() > 0);
         has_leaves
             || self.paces_sockets()
-            || matches!(self, Self::Cake(_) | Self::Fq(_) | Self::External(_))
+            || matches!(
+                self,
+                Self::Cake(_) | Self::CakeMq(_) | Self::Fq(_) | Self::External(_)
+            )
+    }
+
+    /// The blocks of traffic that filters of the queue, or of one inside it, name; `None`: no filter asks to which flow
+    /// a packet belongs.
+    pub fn flow_filters(&self) -> Option<Vec<String>> {
+        let own = match self {
+            Self::Htb(params) if params.filters_flows() => {
+                Some(params.traffic().map(str::to_owned).collect())
+            }
+            _ => None,
+        };
+        let inner = self.inner().and_then(|(leaves, _)| leaves.flow_filters());
+        match (own, inner) {
+            (Some(own), Some(inner)) => Some([own, inner].concat()),
+            (own, inner) => own.or(inner),
+        }
     }
 
     /// Whether the queue itself has a periodic timer.
@@ -367,6 +418,7 @@ impl QdiscSpec {
         let mut number = |key| spec.value(key).and_then(|value| value.whole());
         let slots = match self.kind() {
             "cake" => CAKE,
+            "cake_mq" => CAKE * number("queues").unwrap_or(1),
             "predict" => PREDICT,
             _ => TABLES.iter().filter_map(|key| number(key)).sum::<u64>() + 1,
         };
@@ -391,6 +443,9 @@ impl QdiscSpec {
             statistics: match self {
                 Self::DropTail(_) => 0,
                 Self::Cake(_) => CAKE_STATISTICS,
+                // Of classes with classes below them too, which have no queue.
+                Self::Htb(params) => 7 * params.classes.0.len() as u64 + STATISTICS,
+                Self::CakeMq(_) => CAKE_MQ_STATISTICS * number("queues").unwrap_or(1) + 1,
                 // A limit for each flow.
                 Self::Cocoa(_) => slots + STATISTICS,
                 Self::External(_) => EXTERNAL_STATISTICS,
@@ -401,8 +456,10 @@ impl QdiscSpec {
             && (classes > 1 || leaves.depth() > 0)
         {
             let leaves = leaves.footprint(classes);
+            let direct = number("direct_qlen").unwrap_or(0);
             return Footprint {
                 slots: own.slots.saturating_add(leaves.slots),
+                packets: leaves.packets.saturating_add(direct),
                 timers_per_s: own.timers_per_s.saturating_add(leaves.timers_per_s),
                 statistics: (own.statistics + CLASS_STATISTICS * u64::from(classes))
                     .saturating_add(leaves.statistics),
@@ -412,6 +469,11 @@ impl QdiscSpec {
         if crate::external::is_external(self.kind()) {
             return own;
         }
+        // Each instance has the buffer.
+        let buffers = match self {
+            Self::CakeMq(params) => u64::from(params.sharing.queues),
+            _ => 1,
+        };
         // Each band has the limit; the fast path of fq adds a few packets.
         let (bands, beside) = match self {
             Self::Fq(params) if params.profile == Profile::Linux612 => (3, u64::from(FAST_PATH)),
@@ -421,18 +483,21 @@ impl QdiscSpec {
         let entry = self.entry().map(|(entry, _)| entry);
         let mut parameters = entry.iter().flat_map(|entry| entry.parameters);
         let in_bytes = parameters.any(|p| p.key == "limit" && p.unit == Unit::Size);
-        let limit = number("limit");
+        let limit = number("limit").or_else(|| number("direct_qlen"));
         let memory = number("memory_limit").or_else(|| number("memlimit"));
         match (limit, in_bytes, memory) {
-            (Some(bytes), true, _) | (None, _, Some(bytes)) => Footprint { bytes, ..own },
+            (Some(bytes), true, _) | (None, _, Some(bytes)) => Footprint {
+                bytes: bytes.saturating_mul(buffers),
+                ..own
+            },
             (Some(packets), false, memory) => Footprint {
                 packets: packets.saturating_mul(bands).saturating_add(beside),
                 bytes: memory.unwrap_or(u64::MAX),
                 ..own
             },
             (None, _, None) => Footprint {
-                packets: DERIVED,
-                bytes: DERIVED * MTU,
+                packets: DERIVED * buffers,
+                bytes: DERIVED * MTU * buffers,
                 ..own
             },
         }
@@ -461,6 +526,8 @@ mod tests {
         assert_eq!((both.packets, both.bytes), (11, 1_000_000));
         assert_eq!(of("cake").bytes, DERIVED * MTU);
         assert_eq!(of("cake memlimit 1000000b").bytes, 1_000_000);
+        assert_eq!(of("cake_mq queues 3 memlimit 1000000b").bytes, 3_000_000);
+        assert_eq!(of("cake_mq queues 3").bytes, 3 * DERIVED * MTU);
     }
 
     #[test]

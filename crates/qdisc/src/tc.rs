@@ -19,7 +19,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use sojourn_net::{Duration, instead_of};
-use sojourn_schema::split_leaves;
+use sojourn_schema::{split_entries, split_leaves};
 
 use crate::external::PYTHON_PREFIX;
 use crate::parameters::domain::profile;
@@ -48,10 +48,17 @@ impl QdiscSpec {
         let Ok((_, notes)) = read(text) else {
             return Vec::new();
         };
-        // Of the leaves too, which begin behind the first `leaf`.
-        let leaves = text.split_once(" leaf ").map(|(_, leaves)| leaves);
-        let leaves = leaves.and_then(|text| split_leaves(text).ok());
-        let inner = leaves.into_iter().flatten().flat_map(Self::notes_on);
+        // Of the leaves too, which begin behind the first `leaf`, also in each entry of a list.
+        let entries = text.find('(').filter(|&at| !text[..at].contains(" leaf "));
+        let entries = entries.and_then(|at| split_entries(only_entries(&text[at..])).ok());
+        let parts = entries.unwrap_or_else(|| vec![text]);
+        let leaves = parts.into_iter().filter_map(|part| {
+            let (_, leaves) = part
+                .split_once("leaf ")
+                .filter(|(before, _)| ends_word(before))?;
+            split_leaves(leaves).ok()
+        });
+        let inner = leaves.flatten().flat_map(Self::notes_on);
         notes.into_iter().chain(inner).collect()
     }
 
@@ -64,39 +71,30 @@ impl QdiscSpec {
         kind: &str,
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
-        let mut draft = Draft::of(kind)?;
-        let mut pairs = pairs;
-        if let Self::External(spec) = &mut draft.spec
-            && spec.keep_words(|| {
-                let words = pairs.by_ref().map(|(key, value)| format!("{key} {value}"));
-                words.collect::<Vec<_>>().join(" ")
-            })
-        {
-            return Ok(draft.spec);
-        }
-        // Presets first: the parameters that they set may follow in any order of the keys.
-        let is_on = |value: &str| matches!(value, "true" | "on");
-        let (presets, others): (Vec<_>, Vec<_>) =
-            pairs.partition(|(key, value)| is_on(value) && draft.shorthand(key).is_some());
-        let profile = others.iter().find(|(key, _)| key == PROFILE.key);
-        draft.follow(profile.map(|(_, value)| value.as_str()));
-        for (key, value) in presets.into_iter().chain(others) {
-            if is_on(&value) && draft.take_alone(&key)? {
-                continue;
-            }
-            let (parameter, negated) = draft.parameter(&key)?;
-            if negated {
-                return Err(ParameterError::UnknownKey {
-                    kind: draft.kind.name,
-                    given: key,
-                    instead: format!("set {} = false", parameter.key),
-                });
-            }
-            if let Some(value) = draft.as_kernel(parameter, value)? {
-                draft.set(parameter, &value)?;
-            }
-        }
-        draft.finish().map(|(spec, _)| spec)
+        from_pairs(Draft::of(kind)?, pairs)
+    }
+
+    /// As [`QdiscSpec::reparsed`], of a kind and pairs of key and value.
+    pub(crate) fn reset_pairs(
+        &self,
+        name: &str,
+        pairs: impl Iterator<Item = (String, String)>,
+    ) -> Result<Option<Self>, ParameterError> {
+        let draft = self.draft_of(name)?;
+        draft.map(|draft| from_pairs(draft, pairs)).transpose()
+    }
+
+    /// A draft of these parameters; `None` if `name` is another kind.
+    fn draft_of(&self, name: &str) -> Result<Option<Draft>, ParameterError> {
+        let (kind, spec) = Self::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
+        Ok((spec.kind() == self.kind()).then(|| Draft::new(kind, self.clone())))
+    }
+
+    /// These parameters with those changed that a text names; `None` if the text names another kind.
+    pub(crate) fn reparsed(&self, text: &str) -> Result<Option<Self>, ParameterError> {
+        let draft = self.draft_of(text.split_whitespace().next().unwrap_or_default())?;
+        let read = draft.map(|draft| read_into(draft, text)).transpose()?;
+        Ok(read.map(|(spec, _)| spec))
     }
 
     /// The parameters by key, those that have a value, as text.
@@ -151,11 +149,72 @@ impl QdiscSpec {
     }
 }
 
+/// The entries at the beginning of a text.
+fn only_entries(text: &str) -> &str {
+    let mut depth = 0_u32;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            c if depth == 0 && !c.is_whitespace() => return &text[..at],
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Whether a word may begin after `text`.
+fn ends_word(text: &str) -> bool {
+    text.ends_with(char::is_whitespace) || text.is_empty()
+}
+
+/// Reads pairs into a draft of their kind.
+fn from_pairs(
+    mut draft: Draft,
+    mut pairs: impl Iterator<Item = (String, String)>,
+) -> Result<QdiscSpec, ParameterError> {
+    if let QdiscSpec::External(spec) = &mut draft.spec
+        && spec.keep_words(|| {
+            let words = pairs.by_ref().map(|(key, value)| format!("{key} {value}"));
+            words.collect::<Vec<_>>().join(" ")
+        })
+    {
+        return Ok(draft.spec);
+    }
+    // Presets first: the parameters that they set may follow in any order of the keys.
+    let is_on = |value: &str| matches!(value, "true" | "on");
+    let (presets, others): (Vec<_>, Vec<_>) =
+        pairs.partition(|(key, value)| is_on(value) && draft.shorthand(key).is_some());
+    let profile = others.iter().find(|(key, _)| key == PROFILE.key);
+    draft.follow(profile.map(|(_, value)| value.as_str()));
+    for (key, value) in presets.into_iter().chain(others) {
+        if is_on(&value) && draft.take_alone(&key)? {
+            continue;
+        }
+        let (parameter, negated) = draft.parameter(&key)?;
+        if negated {
+            return Err(ParameterError::UnknownKey {
+                kind: draft.kind.name,
+                given: key,
+                instead: format!("set {} = false", parameter.key),
+            });
+        }
+        if let Some(value) = draft.as_kernel(parameter, value)? {
+            draft.set(parameter, &value)?;
+        }
+    }
+    draft.finish().map(|(spec, _)| spec)
+}
+
 /// Reads a text, and what to note about it.
 fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
-    let mut words = text.split_whitespace().peekable();
-    let name = words.next().unwrap_or_default();
-    let mut draft = Draft::of(name)?;
+    let name = text.split_whitespace().next().unwrap_or_default();
+    read_into(Draft::of(name)?, text)
+}
+
+/// Reads a text into a draft of its kind.
+fn read_into(mut draft: Draft, text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
+    let mut words = text.split_whitespace().skip(1).peekable();
     draft.notes = Some(Vec::new());
     if let QdiscSpec::External(spec) = &mut draft.spec
         && spec.keep_words(|| words.by_ref().collect::<Vec<_>>().join(" "))
@@ -195,7 +254,16 @@ fn read(text: &str) -> Result<(QdiscSpec, Vec<String>), ParameterError> {
             continue;
         }
         let (parameter, negated) = draft.parameter(word)?;
-        if parameter.unit == Unit::Leaves {
+        if let Unit::Entries(_) = parameter.unit {
+            let mut entries = Vec::new();
+            let mut depth = 0;
+            while let Some(word) = words.next_if(|word| depth > 0 || word.starts_with('(')) {
+                depth += word.matches('(').count();
+                depth = depth.saturating_sub(word.matches(')').count());
+                entries.push(word);
+            }
+            draft.set(parameter, &entries.join(" "))?;
+        } else if parameter.unit == Unit::Leaves {
             let rest: Vec<_> = words.by_ref().collect();
             draft.set(parameter, &rest.join(" "))?;
         } else if parameter.unit == Unit::Numbers {
@@ -243,10 +311,6 @@ const KINDS_OF_TC: &[(&str, &str)] = &[
     (
         "tbf",
         "the link does this: set its rate, burst and bucket = \"tbf\", and name the queue inside",
-    ),
-    (
-        "htb",
-        "the link does this for one class: set its rate and burst = \"htb\", and name the queue of the class",
     ),
     (
         "hfsc",
@@ -391,7 +455,11 @@ struct Draft {
 impl Draft {
     fn of(name: &str) -> Result<Self, ParameterError> {
         let (kind, spec) = QdiscSpec::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
-        Ok(Self {
+        Ok(Self::new(kind, spec))
+    }
+
+    const fn new(kind: Entry, spec: QdiscSpec) -> Self {
+        Self {
             kind,
             spec,
             given: Vec::new(),
@@ -399,7 +467,7 @@ impl Draft {
             shorthands: Vec::new(),
             notes: None,
             dialect: None,
-        })
+        }
     }
 
     fn note(&mut self, text: &str) {

@@ -97,6 +97,16 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " classes 4 quantum 9000 leaf fq_codel limit 20 / bfifo limit 20000b / \
                  (prio leaf pie target 1ms limit 20)",
             ],
+            "htb" => &[
+                " direct_qlen 20",
+                " default b classes (name r rate 5mbit burst 1b cburst 1b) (name a parent r rate 1mbit ceil 4mbit \
+                 leaf codel limit 20 ecn) (name b parent r rate 4mbit ceil 5mbit prio 1 leaf pfifo limit 20) \
+                 filters (to a source_port 0-9)",
+                " default b classes (name r rate 5mbit ceil 4mbit) (name m parent r rate 1mbit ceil 3mbit) \
+                 (name a parent m rate 8kbit ceil 9mbit quantum 1b leaf fq_codel limit 20 flows 4) \
+                 (name b parent r rate 3mbit linklayer atm leaf cake bandwidth 2mbit) \
+                 filters (to a destination_port 1)",
+            ],
             "prio" => &[
                 "",
                 " leaf pfifo limit 20",
@@ -106,7 +116,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                  (prio leaf sfq limit 9 perturb 1s / pie target 1ms limit 20) / sfb limit 20 / \
                  red adaptive limit 60000 / codel limit 20 ecn",
             ],
-            "cake" => CAKE,
+            "cake" | "cake_mq" => CAKE,
             "predict" => &[
                 "",
                 " limit 20 rtt_max 50ms",
@@ -147,6 +157,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " memlimit 20000",
                 " target 1ms tupdate 1ms coupling_factor 3 step_thresh 500us classic_protection 50",
                 " limit 40 alpha 100 beta 1000 nodrop_on_overload",
+                " limit 40 nqb",
             ],
             "pfifo" | "pfifo_head_drop" => &["", " limit 20", " limit 20 ce_threshold 2ms"],
             _ => &["", " limit 20"],

@@ -80,7 +80,7 @@ impl Setting {
             link: LinkFacts {
                 rate: rate.map(|bits| Rate::from_bits_per_sec(bits).unwrap()),
                 mtu: Bytes(json["mtu"].as_u64().unwrap()),
-                name: None,
+                ..LinkFacts::default()
             },
         }
     }
@@ -122,7 +122,12 @@ fn replay(name: &str) {
     let mut queue = vector.setting.queue(1);
     let mut signals = Recorder::default();
     let shapes = vector.setting.link.rate.is_none();
+    // Events of a tree change the modes of its classes, which it counts, even if nothing may leave.
+    let polls = matches!(queue, AnyQdisc::Htb(_));
     for (nth, &(at, event)) in vector.events.iter().enumerate() {
+        if polls {
+            poll(&mut queue, at, &mut signals);
+        }
         tell(&mut queue, at);
         match event {
             Event::Arrival(packet) => queue.enqueue(at, packet, &mut signals),
@@ -163,18 +168,46 @@ fn replay(name: &str) {
 fn compare_counters(name: &str, kernel: &Value, ours: &[Statistic]) -> usize {
     let mut compared = 0;
     for statistic in ours {
-        let Number::Count(count) = statistic.value else {
-            continue;
-        };
         let printed = match statistic.part {
             None => &kernel[statistic.name],
             Some((list, place)) => &kernel[list][place][statistic.name],
         };
-        let printed = printed.as_u64().unwrap_or(0);
-        assert_eq!(count, printed, "{name}: {statistic:?}");
+        // The recording has the counters of the classes of a tree, not those of their queues.
+        let of_leaf = matches!(statistic.part, Some(("classes", _))) && printed.is_null();
+        match statistic.value {
+            _ if of_leaf => continue,
+            // The kernel leaves out what the queue of a class drops when it is dequeued.
+            Number::Count(count) if statistic.part.is_some() && statistic.name == "drops" => {
+                let printed = printed.as_u64().unwrap_or(0);
+                assert!(count >= printed, "{name}: {statistic:?}, {printed}");
+            }
+            Number::Count(count) => {
+                let printed = printed.as_u64().unwrap_or(0);
+                assert_eq!(count, printed, "{name}: {statistic:?}");
+            }
+            Number::Real(value) if statistic.name.ends_with("tokens") => {
+                let printed = printed.as_f64().unwrap();
+                assert!(
+                    (value - printed).abs() < 0.5,
+                    "{name}: {statistic:?}, {printed}"
+                );
+            }
+            _ => continue,
+        }
         compared += 1;
     }
     compared
+}
+
+/// Asks a queue at its timers long before `now`, as the kernel does: nothing leaves.
+fn poll(queue: &mut AnyQdisc<TestPacket>, now: Instant, signals: &mut Recorder) {
+    // The clock of the recording has a grain of 256 ns.
+    const GRAIN: Duration = Duration::from_nanos(1_000);
+    while let Some(due) = queue.next_timer().filter(|&due| due + GRAIN < now) {
+        queue.on_timer(due);
+        let early = queue.dequeue(due, signals).map(|pkt| pkt.id);
+        assert_eq!(early, None, "at {due:?}");
+    }
 }
 
 /// Lets the timers run that are due by `now`.
@@ -370,6 +403,8 @@ fn fq_codel_serves_flows_in_the_same_order_as_the_kernel() {
     replay("fq_codel_ecn");
     replay("fq_codel_limit");
     replay("fq_codel_sparse");
+    replay("fq_codel_ce_selector");
+    replay("fq_codel_ce_dscp");
 }
 
 #[test]
@@ -391,4 +426,12 @@ fn cake_signals_and_serves_as_the_kernel() {
     replay("cake_diffserv4");
     replay("cake_shaper");
     replay("cake_overhead");
+}
+
+#[test]
+fn htb_shapes_and_borrows_as_the_kernel() {
+    replay("htb_borrow");
+    replay("htb_prio");
+    replay("htb_tree");
+    replay("htb_cells");
 }

@@ -16,6 +16,10 @@ fn refusal(text: &str) -> String {
     QdiscSpec::parse(text).unwrap_err().to_string()
 }
 
+/// Entries of `htb`.
+const CLASSES: &str = "(name a rate 8mbit) (name b rate 1mbit prio 3)";
+const FILTERS: &str = "(to a dscp EF)";
+
 /// A text that sets some parameters of some discipline to allowed values.
 fn texts() -> impl Strategy<Value = String> {
     let kinds = select(catalogue());
@@ -38,6 +42,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Weight => format!(" {key} {}", of(&["0", "0.2", "1", "1.25"])),
                 Unit::Percent => format!(" {key} {}", of(&["0.5", "12.5%", "50%"])),
                 Unit::Numbers => format!(" {key} {}", of(&[EVEN_AND_ODD, ALL_FIRST, WEIGHTS])),
+                Unit::Masked => format!(" {key} {}", of(&["0x1/0x3", "80/252", "0/0"])),
                 Unit::Flag => format!(" {}{key}", of(&["", "no"])),
                 Unit::Profile => {
                     let profile = kind.profiles[choice.index(kind.profiles.len())];
@@ -46,6 +51,8 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Choice(words) => format!(" {}{}", of(&["", &format!("{key} ")]), of(words)),
                 // All that follows would be theirs; their tests read them back.
                 Unit::Leaves => continue,
+                Unit::Word(_) => format!(" {key} {}", of(&["a", "b"])),
+                Unit::Entries(_) => format!(" {key} {}", of(&[CLASSES, FILTERS])),
                 unit => panic!("{key}: no value of {unit:?} here"),
             };
             text.push_str(&word);
@@ -223,6 +230,21 @@ fn a_line_of_tc_is_read_as_tc_does() {
             &["cake: bandwidth: unlimited, not 1mbit: as in tc, the last one counts"],
         ),
         ("cake regional rtt 50ms", "cake rtt 50ms", no_notes),
+        (
+            "fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3",
+            "fq_codel ce_threshold 1ms ce_threshold_selector 1/3",
+            no_notes,
+        ),
+        (
+            "fq_codel ce_threshold_selector 0x1/0x3",
+            "fq_codel",
+            &["fq_codel: ce_threshold_selector has no effect without ce_threshold"],
+        ),
+        (
+            "fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x0",
+            "fq_codel ce_threshold 1ms",
+            &["fq_codel: ce_threshold_selector has no effect with a mask of 0"],
+        ),
         ("codel ecn ecn target 5ms target 5ms", "codel ecn", no_notes),
         (
             "fq_codel target 5000 interval 100000",
@@ -579,12 +601,16 @@ fn words_of_tc_that_are_not_modelled_are_refused_by_name() {
             "cake: autorate-ingress is not modelled: it changes the rate of the shaper; give the bandwidth",
         ),
         (
-            "sfq redflowlimit 100000",
-            "sfq: redflowlimit is not modelled: RED within the slots",
+            "fq_codel ce_threshold 1ms ce_threshold_selector 0x1",
+            "fq_codel: ce_threshold_selector \"0x1\" is not VALUE/MASK; expected VALUE/MASK, two bytes such as 0x1/0x3",
         ),
         (
-            "fq_codel ce_threshold_selector 0x1/0x3",
-            "fq_codel: ce_threshold_selector is not modelled: ce_threshold applies to all packets",
+            "dualpi2 qp_latency_threshold 2ms",
+            "dualpi2: qp_latency_threshold requires queue_protection",
+        ),
+        (
+            "sfq redflowlimit 100000",
+            "sfq: redflowlimit is not modelled: RED within the slots",
         ),
         (
             "cake ackfilter",
@@ -607,7 +633,6 @@ fn words_of_tc_that_are_not_modelled_are_refused_by_name() {
     }
     for (kind, key) in [
         ("tbf", "rate, burst"),
-        ("htb", "burst = \"htb\""),
         ("hfsc", "rate and burst"),
         ("netem", "delay, jitter, loss, duplicate"),
         ("ets", "prio"),
@@ -863,10 +888,13 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
         Unit::Packets | Unit::Count(_) => &["3", "2", "16", "700", "100"],
         Unit::Fraction | Unit::Weight | Unit::Percent => &["0.25", "1.5", "3", "25%"],
         Unit::Numbers => &[EVEN_AND_ODD, WEIGHTS],
+        Unit::Masked => &["0x1/0x3"],
         Unit::Flag => &["on", "off"],
         Unit::Profile => &["linux", "linux-3.14", "linux-6.12", "rfc"],
         Unit::Choice(words) => words,
         Unit::Leaves => &["sfq limit 9 depth 127 flows 128 divisor 1024"],
+        Unit::Word(_) => &["a"],
+        Unit::Entries(_) => &[CLASSES, FILTERS],
         unit => panic!("no value of {unit:?} here"),
     };
     let others = texts.iter().filter(|&&text| text != default);
@@ -874,7 +902,8 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
 }
 
 /// What some parameters need beside them.
-const COMPANY: &str = "; ecn; profile rfc; profile linux; profile linux-6.12; limit 60000 min 2000";
+const COMPANY: &str = "; ecn; profile rfc; profile linux; profile linux-6.12; limit 60000 min 2000; \
+                       queue_protection; ce_threshold 1ms; classes (name a rate 8mbit)";
 
 #[test]
 fn every_parameter_can_be_set_and_is_read_back() {

@@ -288,6 +288,7 @@ fn the_footprint_bounds_the_number_of_statistics() {
         "cocoa flow_limit 5 orphan_mask 63",
         "prio leaf codel / dualpi2 / floq",
         "drr classes 9 leaf fq_pie",
+        "htb default c classes (name a rate 1mbit) (name b parent a rate 1mbit leaf fq_pie) (name c rate 9mbit leaf cake)",
         "drr classes 3 leaf cake / cocoa",
         "red min 3000 max 9000 limit 60000 leaf cobalt",
         "sfb leaf predict",

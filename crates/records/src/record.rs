@@ -343,6 +343,8 @@ counters! {
         drops_aqm,
         /// ACKs that an ACK filter dropped because a later one made them redundant.
         drops_ack_filter,
+        /// Packets that waited in a queue when it was replaced, or emptied by a change of its parameters.
+        drops_replaced,
         /// Packets CE-marked by the AQM.
         marks_aqm,
         /// Packets CE-marked because their sojourn time exceeded `ce_threshold`.

@@ -14,7 +14,9 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         duration: spec.run.duration,
         measure_from: spec.run.warmup,
         sample: spec.run.sample,
-        links: spec.links.real.iter().map(Link::config).collect(),
+        links: (spec.links.real.iter())
+            .map(|link| link.config(spec.run.duration))
+            .collect(),
         flows: Vec::new(),
         keep_events: spec.run.keep_events,
         sample_state: spec.run.sample_state,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sojourn_net::{Bytes, Comparison, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
 use sojourn_transport::{CcKind, quic};
 
 use crate::plan::{Config, FULL_FRAME, FlowConfig, Hop, LinkConfig, RadioConfig, Traffic};
@@ -75,12 +76,13 @@ fn by_arm(arms: &[(&str, Config)], found: impl Fn(&Config) -> Vec<String>) -> Ve
 
 /// Queues whose shaper is faster than their link.
 fn excess_shapers(config: &Config) -> Vec<String> {
-    let steady = |link: &&LinkConfig| link.trace.is_none() && link.radio.is_none();
+    let steady = |link: &&LinkConfig| !link.follows_trace() && link.radio.is_none();
     let links = config.links.iter().filter(steady);
     let found = links.filter_map(|link| {
         let changes = link.changes.iter().filter_map(|change| change.rate);
         let rate = changes.fold(link.rate, Ord::max);
-        let shaper = link.qdisc.shaper_rate().filter(|shaper| *shaper > rate)?;
+        let shapers = link.queues().filter_map(QdiscSpec::shaper_rate);
+        let shaper = shapers.max().filter(|shaper| *shaper > rate)?;
         Some(format!(
             "the shaper of the queue of link {} ({shaper}) is faster than the link ({rate}) and has no effect.",
             link.name
@@ -91,16 +93,17 @@ fn excess_shapers(config: &Config) -> Vec<String> {
 
 /// Queues whose results depend on a rate that the link does not have.
 fn unknown_rates(config: &Config) -> Vec<String> {
-    let varies = |link: &LinkConfig| match (&link.trace, &link.radio) {
-        (Some(_), _) => Some("follows a capacity trace"),
-        (None, Some(_)) => Some("is wireless"),
-        (None, None) => None,
+    let varies = |link: &LinkConfig| match (link.follows_trace(), &link.radio) {
+        (true, _) => Some("follows a capacity trace"),
+        (false, Some(_)) => Some("is wireless"),
+        (false, None) => None,
     };
     let found = config.links.iter().filter_map(|link| {
-        let (varies, assumed) = (varies(link)?, link.qdisc.assumed_rate()?);
+        let varies = varies(link)?;
+        let assuming = |queue: &QdiscSpec| Some((queue.kind(), queue.assumed_rate()?));
+        let (kind, assumed) = link.queues().find_map(assuming)?;
         Some(format!(
-            "the queue {} of link {} assumes a rate of {assumed}, but the link {varies}; set its bandwidth.",
-            link.qdisc.kind(),
+            "the queue {kind} of link {} assumes a rate of {assumed}, but the link {varies}; set its bandwidth.",
             link.name
         ))
     });
@@ -112,7 +115,7 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
     let mut models = BTreeSet::new();
     for (_, config) in arms {
         for link in &config.links {
-            let queues = link.qdisc.provenance().into_iter();
+            let queues = link.queues().flat_map(QdiscSpec::provenance);
             models.extend(queues.map(|queue| {
                 let kind = match queue.reconstruction {
                     Some(_) => format!("queue {} (a reconstruction)", queue.name),
@@ -290,8 +293,31 @@ fn fills_buffers(flow: &FlowConfig, config: &Config) -> bool {
         Traffic::Quic { params, .. } => params.cc.kind(),
         Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => return false,
     };
-    let loss_based = matches!(control, CcKind::Cubic | CcKind::Reno | CcKind::HighSpeed);
-    loss_based && is_endless(flow, config)
+    is_loss_based(control) && is_endless(flow, config)
+}
+
+const fn is_loss_based(control: CcKind) -> bool {
+    match control {
+        CcKind::Reno
+        | CcKind::Cubic
+        | CcKind::HighSpeed
+        | CcKind::Westwood
+        | CcKind::HTcp
+        | CcKind::Scalable
+        | CcKind::Veno
+        | CcKind::Illinois
+        | CcKind::Bic
+        | CcKind::Hybla => true,
+        CcKind::Dctcp
+        | CcKind::Prague
+        | CcKind::Bbr
+        | CcKind::Bbr3
+        | CcKind::Vegas
+        | CcKind::Ledbat
+        | CcKind::Yeah
+        | CcKind::Lp
+        | CcKind::Copa => false,
+    }
 }
 
 fn links(way: &[Hop]) -> impl Iterator<Item = usize> {
@@ -311,7 +337,10 @@ fn slowest(flow: &FlowConfig, config: &Config) -> impl Iterator<Item = usize> {
 /// How long link `link` takes to empty a buffer full of packets like `frame`; zero if its queue keeps it shorter.
 fn full_buffer(link: usize, config: &Config, frame: Bytes) -> Duration {
     let link = &config.links[link];
-    let buffer = link.qdisc.unmanaged_buffer(frame);
+    let buffers = link
+        .queues()
+        .filter_map(|queue| queue.unmanaged_buffer(frame));
+    let buffer = buffers.max();
     let steady = buffer.filter(|_| link.radio.is_none());
     steady.map_or(Duration::ZERO, |bytes| {
         link.rate.serialise(bytes).min(LONGEST_FILL)

@@ -140,8 +140,10 @@ fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {
 fn is_whole(key: &str, table: &Table) -> bool {
     let marks = ["kind", "distribution", "model", "gaps_ms"];
     let given = |name, mark| key.ends_with(name) && table.contains_key(mark);
+    let traces = [".rate_trace", ".delay_trace", ".loss_trace"];
     given(".jitter", "spread")
         || given(".medium", "type")
+        || traces.iter().any(|name| key.ends_with(name))
         || marks.iter().any(|&mark| table.contains_key(mark))
 }
 

@@ -3,29 +3,62 @@
 //! A path may refer to a FIFO without a writer, an endless device, or a file of any size.
 //! Only regular files are read, and at most a given number of bytes.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use lzma_rs::xz_decompress;
 
 /// Maximum size of a trace in bytes: ten million times of ten digits.
 pub(crate) const MAX_TRACE: u64 = 120_000_000;
 
-/// Reads a regular file of at most `cap` bytes as text.
+/// Reads a regular file of at most `cap` bytes as text; one that ends in `.gz` or `.xz` is decompressed first.
 pub(crate) fn read_text(path: &Path, cap: u64) -> Result<String, String> {
-    let failed = |error: io::Error| match error.raw_os_error() {
-        Some(_) => error.to_string(),
-        None => "not valid UTF-8".to_owned(),
-    };
+    let failed = |error: io::Error| error.to_string();
     let file = open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Err("not a regular file".to_owned());
     }
-    let mut text = String::new();
+    let mut bytes = Capped {
+        bytes: Vec::new(),
+        cap,
+    };
     // The size of the metadata may be 0, as under /proc, or grow.
-    let read = file.take(cap + 1).read_to_string(&mut text);
-    match read.map_err(failed)? as u64 {
-        size if size > cap => Err(format!("too large; expected at most {cap} bytes")),
-        _ => Ok(text),
+    let mut file = file.take(cap + 1);
+    let read = match path.extension().and_then(OsStr::to_str) {
+        Some("gz") => io::copy(&mut MultiGzDecoder::new(file), &mut bytes).map(drop),
+        Some("xz") => {
+            xz_decompress(&mut BufReader::new(file), &mut bytes).map_err(|error| match error {
+                lzma_rs::error::Error::IoError(error) => error,
+                _ => io::Error::new(io::ErrorKind::InvalidData, "not a valid xz file"),
+            })
+        }
+        _ => io::copy(&mut file, &mut bytes).map(drop),
+    };
+    read.map_err(failed)?;
+    String::from_utf8(bytes.bytes).map_err(|_| "not valid UTF-8".to_owned())
+}
+
+/// Takes at most `cap` bytes.
+struct Capped {
+    bytes: Vec<u8>,
+    cap: u64,
+}
+
+impl Write for Capped {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if (self.bytes.len() + more.len()) as u64 > self.cap {
+            let message = format!("too large; expected at most {} bytes", self.cap);
+            return Err(io::Error::other(message));
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -58,6 +91,32 @@ mod tests {
         assert_eq!(read_text(&file, 4).unwrap_err(), "not valid UTF-8");
         let refused = read_text(folder.path(), 4).unwrap_err();
         assert_eq!(refused, "not a regular file");
+    }
+
+    #[test]
+    fn a_compressed_file_is_decompressed_up_to_the_cap() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "1\n".repeat(500);
+        let gz = folder.path().join("trace.gz");
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        std::fs::write(&gz, encoder.finish().unwrap()).unwrap();
+        let xz = folder.path().join("trace.xz");
+        let mut compressed = Vec::new();
+        lzma_rs::xz_compress(&mut text.as_bytes(), &mut compressed).unwrap();
+        std::fs::write(&xz, compressed).unwrap();
+        for path in [&gz, &xz] {
+            assert_eq!(
+                read_text(path, 5_000).as_ref(),
+                Ok(&text),
+                "{}",
+                path.display()
+            );
+        }
+        let bomb = read_text(&gz, 999).unwrap_err();
+        assert_eq!(bomb, "too large; expected at most 999 bytes");
+        std::fs::write(&xz, "text").unwrap();
+        assert!(read_text(&xz, 999).is_err());
     }
 
     #[test]

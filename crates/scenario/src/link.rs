@@ -1,8 +1,13 @@
 //! Links: decoding and encoding `links.<name>`, and conversion to the plan.
 
+mod change;
 mod line;
 mod medium;
+mod series;
+mod series_file;
 mod trace;
+
+use std::collections::BTreeMap;
 
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
@@ -11,13 +16,15 @@ use crate::declare::{KeyValue, Keys, Percent, keys, one_of, words};
 use crate::error::ScenarioError;
 use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::plan::{LinkConfig, Shaper, Trace};
+use crate::plan::{self, LinkConfig, RateTrace, Shaper, Trace, WireChange};
 use crate::value::{Node, Table, Value, size};
-use line::{Chain, Deviation, Jitter, Loss, MPU, Mpu, Overhead};
+use change::{Change, Changes};
+use line::{Chain, Deviation, DropList, Jitter, LAST_DROP, Loss, MPU, Mpu, Overhead};
 use medium::Medium;
+use series::{Delays, Rates, SeriesKeys, Shares};
+use trace::Traced;
 pub(crate) use trace::embed;
 pub use trace::trace_mean_rate;
-use trace::{Changes, Traced};
 
 keys! {
     /// The keys of a link.
@@ -27,10 +34,14 @@ keys! {
         rate: Option<Rate> = Form::RATE;
         /// Path of a Mahimahi capacity trace, relative to the scenario file; replaces rate.
         trace: Option<Traced> = Form::Either(&[Form::Def("text"), Form::Table(Traced::KEYS)]);
+        /// Path of a file with the rate over time, relative to the scenario file; replaces rate.
+        rate_trace: Option<Rates> = Form::Either(&[Form::Def("text"), Form::Table(SeriesKeys::KEYS)]);
         /// Queue of the link.
         qdisc: QdiscSpec = Form::QDISC, required "\"fq_codel\"";
         /// Propagation delay after the transmitter.
         delay: Duration = Form::TIME, default "0s";
+        /// Path of a file with the delay over time, relative to the scenario file; replaces delay.
+        delay_trace: Option<Delays> = Form::Either(&[Form::Def("text"), Form::Table(SeriesKeys::KEYS)]);
         /// Bytes added to each frame, or a link layer by its tc name.
         overhead: Option<Overhead> = Form::Def("overhead");
         /// Minimum size of a frame, overhead included.
@@ -43,12 +54,16 @@ keys! {
         bucket: Option<Bucket> = one_of::<Bucket>();
         /// Share of packets lost on the wire, or a Gilbert-Elliott model.
         loss: Option<Loss> = Form::Either(&[Form::PERCENT, Form::Table(Chain::KEYS)]);
+        /// Path of a file with the loss over time, relative to the scenario file; replaces loss.
+        loss_trace: Option<Shares> = Form::Either(&[Form::Def("text"), Form::Table(SeriesKeys::KEYS)]);
+        /// Numbers of packets that the wire loses, counted from 1 in the order in which the link sends them.
+        drop: Option<DropList> = Form::List(1, &Form::Integer(1, LAST_DROP));
         /// Share of packets duplicated on the wire.
         duplicate: Percent = Form::PERCENT, usual "0%";
         /// Jitter: variation of the propagation delay.
         jitter: Option<Jitter> = Form::Either(&[Form::POSITIVE_TIME, Form::Table(Deviation::KEYS)]);
-        /// Changes of rate and delay during the run.
-        changes: Option<Changes> = Form::List(1, &Form::Table(trace::Change::KEYS));
+        /// Changes during the run: of the rate, the wire or the queue.
+        changes: Option<Changes> = Form::List(1, &Form::Table(Change::KEYS));
         /// Makes the link wireless; links whose medium has the same name share it.
         medium: Option<Medium> = Form::Table(Medium::KEYS);
     }
@@ -204,12 +219,16 @@ impl Link {
         let fields = place.fields(LinkKeys::KEYS)?;
         check_pace(&fields)?;
         let mut keys = LinkKeys::read(&fields)?;
+        check_traces(&fields, &keys)?;
         let usual = Overhead::usual(keys.trace.is_some());
         keys.overhead.get_or_insert(usual);
         if let (Some(place), None) = (fields.get("bucket"), &keys.burst) {
             return Err(place.fail("needs the size of the bucket; set burst"));
         }
         keys.bucket = keys.bucket.filter(|bucket| *bucket != Bucket::Htb);
+        if let (Some(place), Some(changes)) = (fields.get("changes"), &keys.changes) {
+            changes.check(&place, &keys.qdisc)?;
+        }
         if let Some(traced) = &mut keys.trace {
             traced.file.get_or_insert_default();
         }
@@ -217,15 +236,25 @@ impl Link {
         Ok(Self { name, keys })
     }
 
-    /// The times of its trace, which the link holds in memory.
+    /// The times of its traces, which the link holds in memory.
     pub(crate) fn opportunities(&self) -> usize {
-        let trace = self.keys.trace.as_ref();
-        trace.map_or(0, |traced| traced.gaps_ms.times_ms().len())
+        let keys = &self.keys;
+        let series = [
+            keys.rate_trace.as_ref().map(|trace| &trace.points),
+            keys.delay_trace.as_ref().map(|trace| &trace.points),
+            keys.loss_trace.as_ref().map(|trace| &trace.points),
+        ];
+        let points = series
+            .into_iter()
+            .flatten()
+            .map(|points| points.points.len());
+        let trace = keys.trace.as_ref();
+        trace.map_or(0, |traced| traced.gaps_ms.times_ms().len()) + points.sum::<usize>()
     }
 
     /// Whether a packet takes no time on its wire.
     pub(crate) fn is_immediate(&self) -> bool {
-        self.keys.delay == Duration::ZERO
+        self.keys.delay == Duration::ZERO && self.keys.delay_trace.is_none()
     }
 
     /// Its canonical table.
@@ -235,15 +264,29 @@ impl Link {
         Value::Table(fields).into()
     }
 
-    /// The link in a plan.
-    pub(crate) fn config(&self) -> LinkConfig {
+    /// The queues that it has during the run.
+    pub(crate) fn queues(&self) -> Vec<QdiscSpec> {
+        self.config(Duration::ZERO).queues().cloned().collect()
+    }
+
+    /// The link in the plan of a run that ends at `end`.
+    pub(crate) fn config(&self, end: Duration) -> LinkConfig {
         let keys = &self.keys;
         let trace = keys.trace.as_ref().map(|traced| traced.gaps_ms.clone());
+        let rates = keys
+            .rate_trace
+            .as_ref()
+            .and_then(|rates| rates.config().ok());
         let mean = || trace.as_ref().map(Trace::mean_rate);
+        let mean = || mean().or_else(|| rates.as_ref().map(RateTrace::mean_rate));
         let rate = keys.rate.or_else(mean);
         let rate = rate.expect("a link has a rate or a trace");
-        let changes = keys.changes.iter().flat_map(|changes| &changes.0);
-        LinkConfig {
+        let changes = keys
+            .changes
+            .as_ref()
+            .map(|changes| changes.configs(&keys.qdisc));
+        let changes = changes.and_then(Result::ok).unwrap_or_default();
+        let mut config = LinkConfig {
             shaper: match (keys.burst.map(|burst| burst.bytes(rate)), keys.bucket) {
                 (None, _) => Shaper::Serial,
                 (Some(burst), Some(Bucket::Tbf)) => Shaper::Tbf { burst },
@@ -252,24 +295,92 @@ impl Link {
             encapsulation: keys.encapsulation(),
             delay: keys.delay,
             line: keys.line(),
-            changes: changes.map(trace::Change::config).collect(),
+            changes,
             radio: keys.medium.as_ref().map(Medium::config),
             trace,
+            rates,
             ..LinkConfig::new(self.name.clone(), rate, keys.qdisc.clone())
+        };
+        if keys.delay_trace.is_some() || keys.loss_trace.is_some() {
+            self.follow_traces(&mut config, end);
         }
+        config
     }
+
+    /// Adds the points of traces to the changes of the link.
+    fn follow_traces(&self, config: &mut LinkConfig, end: Duration) {
+        let changes = std::mem::take(&mut config.changes);
+        let mut by_time: BTreeMap<_, _> = changes.into_iter().map(|c| (c.at, c)).collect();
+        let delays = self.keys.delay_trace.iter();
+        for (at, nanos) in delays.flat_map(|trace| trace.points.until(end)) {
+            wire(&mut by_time, at).delay = Some(Duration::from_nanos(nanos));
+        }
+        let losses = self.keys.loss_trace.iter();
+        for (at, value) in losses.flat_map(|trace| trace.points.until(end)) {
+            let loss = Loss::Random(Shares::share(value));
+            wire(&mut by_time, at).loss = Some(loss.config());
+        }
+        // What holds from the beginning is no change.
+        if let Some(first) = by_time.remove(&Duration::ZERO) {
+            config.delay = first.wire.delay.unwrap_or(config.delay);
+            config.line.loss = first.wire.loss.unwrap_or(config.line.loss);
+        }
+        config.changes = by_time.into_values().collect();
+    }
+}
+
+/// What changes on the wire at a time.
+fn wire(by_time: &mut BTreeMap<Duration, plan::Change>, at: Duration) -> &mut WireChange {
+    let change = plan::Change {
+        at,
+        ..plan::Change::default()
+    };
+    &mut by_time.entry(at).or_insert(change).wire
 }
 
 /// Requires a rate, or a trace and nothing that is for rates only.
 fn check_pace(fields: &Fields<'_>) -> Result<(), ScenarioError> {
-    if fields.get("trace").is_none() {
+    let traces = ["trace", "rate_trace"];
+    let Some(trace) = traces.into_iter().find(|key| fields.get(key).is_some()) else {
         return fields.need("rate", "\"10mbit\"").map(drop);
-    }
-    let beside = ["rate", "burst", "bucket"];
-    match beside.iter().find_map(|key| Some((key, fields.get(key)?))) {
+    };
+    alone(fields, trace, &["rate", "burst", "bucket", "rate_trace"])
+}
+
+/// Refuses the keys that `trace` replaces.
+fn alone(fields: &Fields<'_>, trace: &str, replaced: &[&str]) -> Result<(), ScenarioError> {
+    let beside = replaced.iter().filter(|key| **key != trace);
+    match beside
+        .into_iter()
+        .find_map(|key| Some((key, fields.get(key)?)))
+    {
         Some((key, place)) => Err(place.fail(format!(
-            "cannot be combined with trace; remove {key} or trace"
+            "cannot be combined with {trace}; remove {key} or {trace}"
         ))),
         None => Ok(()),
+    }
+}
+
+/// Refuses what a trace replaces, and a rate trace without capacity.
+fn check_traces(fields: &Fields<'_>, keys: &LinkKeys) -> Result<(), ScenarioError> {
+    let traces = [
+        ("delay_trace", "delay", keys.delay_trace.is_some()),
+        ("loss_trace", "loss", keys.loss_trace.is_some()),
+    ];
+    for (trace, replaced, _) in traces.into_iter().filter(|(.., is_given)| *is_given) {
+        // A canonical scenario writes the delay, even if it is zero.
+        if replaced != "delay" || keys.delay > Duration::ZERO {
+            alone(fields, trace, &[replaced])?;
+        }
+        if let Some(place) = fields.get("changes") {
+            for change in place.list()? {
+                let fields = change.fields(Change::KEYS)?;
+                alone(&fields, trace, &[replaced])?;
+            }
+        }
+    }
+    match (fields.get("rate_trace"), &keys.rate_trace) {
+        (Some(place), Some(rates)) => rates.config().map(drop).map_err(|rule| place.fail(rule)),
+        _ => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use sojourn_apps::{ApplicationConfig, Demand, Opportunity, Volume};
 use sojourn_net::{Bytes, Duration};
+use sojourn_qdisc::QdiscSpec;
 use sojourn_transport::{CcSpec, MSS, quic};
 
 use crate::plan::{
@@ -329,9 +330,10 @@ impl Config {
         let hosts = load.packets.saturating_mul(EVENTS_OF_HOSTS);
         let clocks = samples.saturating_add(4 * self.flows.len() as u64);
         let links = self.links.iter().zip(&load.links).map(|(link, load)| {
-            let timed = u64::from(link.qdisc.delays_packets());
+            let timed = u64::from(link.queues().any(QdiscSpec::delays_packets));
             let leaving = link.events_per_packet(Bytes(load.largest));
-            let timers = u128::from(link.qdisc.footprint().timers_per_s)
+            let timers = link.queues().map(|queue| queue.footprint().timers_per_s);
+            let timers = u128::from(timers.max().unwrap_or(0))
                 * u128::from(self.duration.as_nanos())
                 / 1_000_000_000;
             let timers = u64::try_from(timers).unwrap_or(u64::MAX);
@@ -350,7 +352,8 @@ impl Config {
         }
         let rows = self.links.iter().map(|link| {
             let radio = link.radio.as_ref().map_or(0, |_| RADIO_STATISTICS);
-            link.qdisc.footprint().statistics.saturating_add(radio)
+            let queues = link.queues().map(|queue| queue.footprint().statistics);
+            queues.max().unwrap_or(0).saturating_add(radio)
         });
         let samples = self.duration.as_nanos() / self.sample.as_nanos().max(1);
         rows.fold(0, u64::saturating_add).saturating_mul(samples)

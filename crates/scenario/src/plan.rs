@@ -3,6 +3,7 @@
 mod line;
 mod links;
 mod program;
+mod rates;
 mod trace;
 
 use std::fmt;
@@ -10,13 +11,17 @@ use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
 use sojourn_net::{Bytes, Dscp, Duration};
+use sojourn_qdisc::{FlowFacts, QdiscSpec, QueueChange};
 use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
-pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+use crate::error::instead_of;
+
+pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange};
 pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
 pub use links::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use program::Program;
+pub use rates::RateTrace;
 pub use trace::{Trace, share};
 
 /// A run, and what the scenario knows of its flows beyond what is needed to run them.
@@ -172,6 +177,16 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// The flows as the filters of `queue` see them; `None`: none of its filters asks for them.
+    pub fn flow_facts(&self, queue: &QdiscSpec) -> Option<Arc<[FlowFacts]>> {
+        queue.flow_filters()?;
+        let facts = self.flows.iter().map(|flow| FlowFacts {
+            traffic: flow.name.as_str().into(),
+            host: flow.client.map(|client| client.number.into()),
+        });
+        Some(facts.collect())
+    }
+
     /// Checks everything a run relies on.
     ///
     /// # Errors
@@ -212,6 +227,15 @@ impl Config {
             if let Some((key, rule)) = link.fault() {
                 return fail(&format!("links[{n}].{key}"), &rule);
             }
+            if let Some(rule) = self.unknown_traffic(&link.qdisc) {
+                return fail(&format!("links[{n}].qdisc"), &rule);
+            }
+            for (m, change) in link.changes.iter().enumerate() {
+                let queue = change.queue.as_deref().map(QueueChange::spec);
+                if let Some(rule) = queue.and_then(|queue| self.unknown_traffic(queue)) {
+                    return fail(&format!("links[{n}].changes[{m}].qdisc"), &rule);
+                }
+            }
             if let Some(late) = link.changes.iter().position(|c| c.at >= self.duration) {
                 let place = format!("links[{n}].changes[{late}].at");
                 return fail(&place, "must be before the end of the run");
@@ -222,6 +246,26 @@ impl Config {
             self.check_length(n, flow)?;
         }
         Ok(())
+    }
+
+    /// What is wrong with the traffic that filters of a queue name.
+    fn unknown_traffic(&self, queue: &QdiscSpec) -> Option<String> {
+        let flows = || self.flows.iter().map(|flow| flow.name.as_str());
+        let is_known = |name: &String| {
+            let mut rests = flows().filter_map(|flow| flow.strip_prefix(name.as_str()));
+            rests.any(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let unknown = queue
+            .flow_filters()?
+            .into_iter()
+            .find(|name| !is_known(name))?;
+        let blocks = flows().map(|flow| flow.split('/').next().unwrap_or_default());
+        let mut blocks: Vec<_> = blocks.collect();
+        blocks.dedup();
+        let instead = instead_of(&unknown, &blocks);
+        Some(format!(
+            "a filter names unknown traffic \"{unknown}\"; {instead}"
+        ))
     }
 
     fn check_flow(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {

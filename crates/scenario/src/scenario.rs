@@ -243,7 +243,8 @@ impl Scenario {
     /// What nobody published of the queues in it and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
-        let queues = links.flat_map(|link| link.keys.qdisc.provenance());
+        let queues = links.flat_map(super::link::Link::queues);
+        let queues = queues.flat_map(|queue| queue.provenance());
         let all: BTreeSet<_> = queues
             .filter_map(|queue| Some(format!("{}: {}", queue.name, queue.reconstruction?)))
             .collect();
@@ -260,7 +261,8 @@ impl Scenario {
     /// Names of the queues from outside Sojourn, sorted.
     pub fn external_queues(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
-        let texts: Vec<_> = links.map(|link| link.keys.qdisc.to_string()).collect();
+        let queues = links.flat_map(super::link::Link::queues);
+        let texts: Vec<_> = queues.map(|queue| queue.to_string()).collect();
         // A leaf of a classful queue may be one, in parentheses even.
         let words = texts
             .iter()

@@ -62,8 +62,8 @@ fn definitions() -> Map<String, Value> {
 /// A link has a rate or follows a trace.
 fn link() -> Map<String, Value> {
     let mut link = table(link::LinkKeys::KEYS);
-    let rules = json!([{ "required": ["rate"] }, { "required": ["trace"] }]);
-    link.insert("oneOf".to_owned(), rules);
+    let rules = ["rate", "trace", "rate_trace"].map(|key| json!({ "required": [key] }));
+    link.insert("oneOf".to_owned(), rules.to_vec().into());
     link
 }
 
@@ -260,7 +260,7 @@ fn unit_definitions() -> Map<String, Value> {
             "dscp",
             any_of(vec![
                 text(
-                    r"CS[0-7]|AF[1-4][1-3]|EF|VA|LE|BE|\d|[1-5]\d|6[0-3]",
+                    r"CS[0-7]|AF[1-4][1-3]|EF|VA|NQB|LE|BE|\d|[1-5]\d|6[0-3]",
                     &["CS0", "EF", "AF42", "LE"],
                     "A DSCP, by name or number.",
                 ),
@@ -345,9 +345,17 @@ fn queue_definitions() -> Map<String, Value> {
     let tables = queues
         .iter()
         .map(|queue| (table_name(queue.name), queue_table(queue)));
-    std::iter::once(("qdisc".to_owned(), qdisc))
-        .chain(tables)
-        .collect()
+    let change = json!({
+        "description": "A queue whose parameters change, or that replaces another one: as for a link.",
+        "$ref": "#/$defs/qdisc",
+    });
+    [
+        ("qdisc".to_owned(), qdisc),
+        ("qdisc_change".to_owned(), change),
+    ]
+    .into_iter()
+    .chain(tables)
+    .collect()
 }
 
 fn table_name(queue: &str) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use sojourn_qdisc::QdiscSpec;
+use sojourn_qdisc::{QdiscSpec, QueueChange};
 use sojourn_transport::CcSpec;
 
 use crate::error::ScenarioError;
@@ -103,14 +103,8 @@ pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
     match &place.node.value {
         Value::Text(text) => text.parse(),
         Value::Table(_) => {
-            let fields = place.open_table()?;
-            let kind = fields.need("kind", "\"fq_codel\"")?.text()?;
-            let pairs: Vec<_> = fields
-                .all()
-                .filter(|(key, _)| *key != "kind")
-                .map(|(key, place)| Ok((key.clone(), queue_setting(&place)?)))
-                .collect::<Result<_, _>>()?;
-            QdiscSpec::from_pairs(kind, pairs.into_iter())
+            let (kind, pairs) = kind_and_pairs(place)?;
+            QdiscSpec::from_pairs(&kind, pairs.into_iter())
         }
         _ => {
             return Err(place.fail(format!(
@@ -120,6 +114,32 @@ pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
         }
     }
     .map_err(|e| place.fail(e.to_string()))
+}
+
+/// The change of the queue `before` that is described as a queue is.
+pub(crate) fn changed_qdisc(
+    before: &QdiscSpec,
+    place: &Place<'_>,
+) -> Result<QueueChange, ScenarioError> {
+    match &place.node.value {
+        Value::Text(text) => before.changed_by(text),
+        Value::Table(_) => {
+            let (kind, pairs) = kind_and_pairs(place)?;
+            before.changed_by_pairs(&kind, pairs.into_iter())
+        }
+        // The same error.
+        _ => return qdisc(place).map(QueueChange::Replacement),
+    }
+    .map_err(|e| place.fail(e.to_string()))
+}
+
+/// The kind and the parameters of a queue as a table.
+fn kind_and_pairs(place: &Place<'_>) -> Result<(String, Vec<(String, String)>), ScenarioError> {
+    let fields = place.open_table()?;
+    let kind = fields.need("kind", "\"fq_codel\"")?.text()?.to_owned();
+    let pairs = fields.all().filter(|(key, _)| *key != "kind");
+    let pairs = pairs.map(|(key, place)| Ok((key.clone(), queue_setting(&place)?)));
+    Ok((kind, pairs.collect::<Result<_, _>>()?))
 }
 
 /// The value of a queue's parameter as text.
@@ -134,6 +154,11 @@ fn queue_setting(place: &Place<'_>) -> Result<String, ScenarioError> {
                 .collect::<Result<Vec<_>, _>>()?;
             Ok(numbers.join(" "))
         }
+        Value::List(values) if values.iter().all(is_entry) => {
+            let entries = place.list()?;
+            let entries: Result<Vec<_>, _> = entries.iter().map(entry).collect();
+            Ok(entries?.join(" "))
+        }
         Value::List(_) => {
             let queues = place
                 .list()?
@@ -144,6 +169,42 @@ fn queue_setting(place: &Place<'_>) -> Result<String, ScenarioError> {
         }
         _ => place.setting(),
     }
+}
+
+/// Whether a value is an entry of a list, such as a class of `htb`, not a queue.
+fn is_entry(node: &Node) -> bool {
+    matches!(&node.value, Value::Table(table) if !table.contains_key("kind"))
+}
+
+/// An entry of a list as text; its queue comes last.
+fn entry(place: &Place<'_>) -> Result<String, ScenarioError> {
+    const LEAF: &str = "leaf";
+    let fields = place.open_table()?;
+    let (mut words, mut leaf) = (Vec::new(), None);
+    for (key, place) in fields.all() {
+        if key == LEAF {
+            leaf = Some(format!("{key} {}", part(&place)?));
+        } else {
+            words.push(format!("{key} {}", entry_setting(&place)?));
+        }
+    }
+    words.extend(leaf);
+    Ok(format!("({})", words.join(" ")))
+}
+
+/// The value of a key of an entry as one word.
+fn entry_setting(place: &Place<'_>) -> Result<String, ScenarioError> {
+    let text = place.setting()?;
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        // A space may stand before a unit.
+        return Ok(text.split_whitespace().collect());
+    }
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || matches!(c, '(' | ')')) {
+        return Err(place.fail(format!(
+            "\"{text}\" is empty or contains a space or a parenthesis; expected one word"
+        )));
+    }
+    Ok(text)
 }
 
 /// A queue inside another, as text.
@@ -240,6 +301,28 @@ mod tests {
         ] {
             assert_eq!(with("cubic", key, &value), Err(error.to_owned()));
         }
+    }
+
+    #[test]
+    fn entries_of_a_list_are_tables() {
+        let of = |json: &str| {
+            let node = Node::from_json(json).unwrap();
+            qdisc(&Place::root(&node))
+                .map(|spec| spec.to_string())
+                .map_err(|e| e.rule)
+        };
+        let table = r#"{"kind": "htb", "default": "b", "classes": [
+            {"name": "r", "rate": "10mbit"},
+            {"name": "a", "parent": "r", "rate": "1mbit", "prio": 0, "leaf": {"kind": "prio", "leaf": ["pfifo", "codel"]}},
+            {"leaf": "codel target 7ms", "name": "b", "parent": "r", "rate": "9 mbit", "prio": 3}],
+            "filters": [{"to": "a", "dscp": 46}]}"#;
+        let text = "htb default b classes (name r rate 10mbit) (name a parent r rate 1mbit leaf (prio leaf pfifo / codel)) \
+                    (name b parent r rate 9mbit prio 3 leaf codel target 7ms) filters (to a dscp EF)";
+        let spec = text.parse::<QdiscSpec>().unwrap().to_string();
+        assert_eq!(of(table), Ok(spec));
+        let wrong = of(r#"{"kind": "htb", "classes": [{"name": "a b", "rate": "1mbit"}]}"#);
+        let rule = "\"a b\" is empty or contains a space or a parenthesis; expected one word";
+        assert_eq!(wrong, Err(rule.to_owned()));
     }
 
     #[test]

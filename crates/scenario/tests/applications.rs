@@ -251,7 +251,7 @@ fn an_older_name_of_a_key_is_read_in_arms_and_changes() {
 }
 
 #[test]
-fn constants_of_hystart_plus_plus_need_it() {
+fn constants_of_slow_start_need_their_heuristic() {
     let page = "type = \"web\"\npage = \"small\"\n";
     let request = "type = \"request\"\nbytes = \"1kb\"\n";
     let cubic = "cc = \"cubic hystartpp_l 3\"";
@@ -282,6 +282,19 @@ fn constants_of_hystart_plus_plus_need_it() {
         (format!("{request}{cubic}\ntransport = \"quic\""), None),
         (format!("{page}{cubic}"), Some("hystart")),
         (format!("{page}{cubic}\nhttp = \"3\""), None),
+        (
+            "type = \"tcp\"\ncc = \"reno search_bins 5\"\nslow_start = \"search\"".to_owned(),
+            None,
+        ),
+        (
+            "type = \"tcp\"\ncc = \"reno saved_cwnd 50\"\nslow_start = \"careful-resume\"\npacing = true".to_owned(),
+            None,
+        ),
+        (
+            format!("{request}cc = \"cubic saved_cwnd 50\"\nslow_start = \"careful-resume\"\ntransport = \"quic\""),
+            None,
+        ),
+        (format!("{page}{cubic}\nslow_start = \"search\""), Some("search")),
     ] {
         let read = Scenario::from_toml(&scenario(&traffic));
         let Some(used) = used else {
@@ -295,6 +308,35 @@ fn constants_of_hystart_plus_plus_need_it() {
         );
         assert_eq!(error.rule, rule, "{traffic}");
     }
+    for (traffic, rule) in [
+        (
+            "type = \"quic\"\nslow_start = \"careful-resume\"",
+            "\"careful-resume\" needs the window of an earlier connection; expected cc such as \"cubic saved_cwnd 400 \
+             saved_rtt 50ms\"",
+        ),
+        (
+            "type = \"tcp\"\ncc = \"reno saved_cwnd 400\"\nslow_start = \"careful-resume\"",
+            "\"careful-resume\" needs pacing; expected pacing = true",
+        ),
+        (
+            "type = \"tcp\"\nslow_start = \"rapid-start\"",
+            "\"rapid-start\" is for QUIC only",
+        ),
+        (
+            "type = \"request\"\nbytes = \"1kb\"\nslow_start = \"rapid-start\"",
+            "\"rapid-start\" is for QUIC only",
+        ),
+    ] {
+        let error = Scenario::from_toml(&scenario(traffic)).unwrap_err();
+        assert_eq!(error.path, "traffic[0].slow_start");
+        assert_eq!(error.rule, rule);
+    }
+    let unused = scenario("type = \"quic\"\ncc = \"cubic search_thresh 0.35\"");
+    let error = Scenario::from_toml(&unused).unwrap_err();
+    assert_eq!(
+        error.rule,
+        "search_thresh has no effect with slow_start \"hystart++\"; expected slow_start \"search\""
+    );
 }
 
 #[test]

@@ -145,7 +145,9 @@ fn a_wrong_parameter_is_refused_at_its_path() {
             "true",
             "reno: unknown parameter \"fast_convergence\"; expected one of alpha, beta, \
              hystartpp_min_rtt_thresh, hystartpp_max_rtt_thresh, hystartpp_min_rtt_divisor, hystartpp_n_rtt_sample, \
-             hystartpp_css_growth_divisor, hystartpp_css_rounds, hystartpp_l, hystartpp_l_paced (traffic[1])",
+             hystartpp_css_growth_divisor, hystartpp_css_rounds, hystartpp_l, hystartpp_l_paced, search_window_factor, \
+             search_bins, search_extra_bins, search_thresh, search_drain, saved_cwnd, saved_rtt, rapid_rtt_increase, \
+             rapid_rtt_factor (traffic[1])",
         ),
         (
             "traffic.a.cc.beta.x",

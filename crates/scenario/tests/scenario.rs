@@ -7,7 +7,7 @@ use sojourn_qdisc::Framing;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::plan::{
     Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
-    LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic,
+    LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic, WireChange,
 };
 use sojourn_transport::{AfterIdle, OnCe, ReceiveBuffer, SenderProfile, SlowStart};
 
@@ -178,12 +178,17 @@ fn every_key_reaches_the_simulator() {
             distribution: Distribution::Normal,
             order: Order::Free,
         }),
+        drops: Vec::new(),
     };
     assert_eq!(config.links[2].line, line);
     let change = |secs, rate, delay| Change {
         at: Duration::from_secs(secs),
         rate,
-        delay,
+        wire: WireChange {
+            delay,
+            ..WireChange::default()
+        },
+        ..Change::default()
     };
     let later = Some(Duration::from_millis(30));
     assert_eq!(

@@ -161,6 +161,11 @@ pub const fn decimal(places: u32, min: u64, max: u64) -> Domain {
     Domain::new(Unit::Decimal(places), min, max)
 }
 
+/// A byte and a mask, such as `0x1/0x3`, kept as 256 times the byte plus the mask.
+pub const fn masked() -> Domain {
+    Domain::new(Unit::Masked, 0, 0xFFFF)
+}
+
 /// On or off.
 pub const fn flag() -> Domain {
     Domain::new(Unit::Flag, 0, 1)
@@ -174,6 +179,16 @@ pub const fn profile() -> Domain {
 /// One of a few words.
 pub const fn choice(words: &'static [&'static str]) -> Domain {
     Domain::new(Unit::Choice(words), 0, 0)
+}
+
+/// A text without spaces and parentheses, described by `what`.
+pub const fn word(what: &'static str) -> Domain {
+    Domain::new(Unit::Word(what), 0, 0)
+}
+
+/// Up to `max` entries with these parameters.
+pub const fn entries(parameters: &'static [Parameter], max: u64) -> Domain {
+    Domain::new(Unit::Entries(parameters), 0, max)
 }
 
 /// Up to `max` specifications inside.

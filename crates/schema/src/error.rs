@@ -53,6 +53,17 @@ pub enum ParameterError {
         /// Why.
         error: Box<ParameterError>,
     },
+    /// An entry of a list was refused.
+    Entry {
+        /// The kind.
+        kind: &'static str,
+        /// The parameter that is the list.
+        key: &'static str,
+        /// Which of its entries, from 1.
+        number: usize,
+        /// Why, and what is accepted.
+        why: String,
+    },
     /// Values contradict each other.
     Conflict {
         /// The kind.
@@ -97,6 +108,12 @@ impl fmt::Display for ParameterError {
                 number,
                 error,
             } => write!(f, "{kind}: leaf {number}: {error}"),
+            Self::Entry {
+                kind,
+                key,
+                number,
+                why,
+            } => write!(f, "{kind}: {key} {number}: {why}"),
             Self::Conflict { kind, why } => write!(f, "{kind}: {why}"),
         }
     }
@@ -111,6 +128,8 @@ pub enum Flaw {
     Value(String),
     /// The leaf of this number is wrong.
     Leaf(usize, Box<ParameterError>),
+    /// The entry of this number is wrong; why, and what is accepted.
+    Entry(usize, String),
 }
 
 impl Flaw {
@@ -132,6 +151,12 @@ impl Flaw {
                 kind,
                 number,
                 error,
+            },
+            Self::Entry(number, why) => ParameterError::Entry {
+                kind,
+                key,
+                number,
+                why,
             },
         }
     }

@@ -7,11 +7,12 @@ use crate::{ParameterInfo, Unit};
 /// What a flag may be in a table.
 const SWITCHES: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
 
-/// The entry of a parameter: `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
-/// `provenance`. `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
+/// The entry of a parameter: `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning`,
+/// `provenance` and, of a list of entries, `parameters`. `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 pub fn entry(info: &ParameterInfo) -> Value {
     let choices = Some(&info.choices).filter(|choices| !choices.is_empty());
-    json!({
+    let parameters: Vec<_> = info.entry.iter().map(entry).collect();
+    let mut entry = json!({
         "key": info.key,
         "unit": info.unit.name(),
         "default": info.default,
@@ -22,7 +23,11 @@ pub fn entry(info: &ParameterInfo) -> Value {
         "choices": choices,
         "meaning": info.meaning,
         "provenance": info.provenance,
-    })
+    });
+    if !parameters.is_empty() {
+        entry["parameters"] = parameters.into();
+    }
+    entry
 }
 
 /// A kept value in nanoseconds or as a plain number.
@@ -76,6 +81,10 @@ fn values(info: &ParameterInfo) -> Value {
         Unit::Percent => or_text("number", r"^[-+.\d].*%?$"),
         Unit::Ratio(_) => or_text("number", r"^[-+.\d].*(/\d+)?$"),
         Unit::Ratios(_) => json!({ "type": "string", "pattern": r"^[-+.\d/,]+$" }),
+        Unit::Masked => {
+            let byte = r"(0x[\da-fA-F]{1,2}|\d{1,3})";
+            json!({ "type": "string", "pattern": format!("^{byte}/{byte}$") })
+        }
         Unit::Numbers => any_of(vec![
             json!({ "type": "array", "items": { "type": "integer" } }),
             json!({ "type": "string", "pattern": r"^[\d ,]+$" }),
@@ -90,6 +99,23 @@ fn values(info: &ParameterInfo) -> Value {
             json!({ "type": "array", "items": reference("qdisc"), "minItems": 1 }),
             json!({ "type": "string" }),
         ]),
+        Unit::Word(_) => json!({ "type": ["string", "integer"] }),
+        Unit::Entries(_) => {
+            let properties = info
+                .entry
+                .iter()
+                .map(|info| (info.key.to_owned(), schema(info)));
+            let properties: serde_json::Map<_, _> = properties.collect();
+            let entry = json!({
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": false,
+            });
+            any_of(vec![
+                json!({ "type": "array", "items": entry, "minItems": 1 }),
+                json!({ "type": "string" }),
+            ])
+        }
     }
 }
 

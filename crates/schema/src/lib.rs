@@ -29,17 +29,17 @@
 
 mod declare;
 pub mod domain;
+mod entries;
 mod error;
 #[cfg(feature = "json")]
 pub mod json;
 mod nested;
 mod parameter;
-mod unit;
 mod value;
 
 pub use declare::Parameters;
+pub use entries::{Entries, Word, split_entries};
 pub use error::{Flaw, ParameterError};
 pub use nested::{Nested, split_leaves};
-pub use parameter::{Parameter, ParameterInfo, Value};
-pub use unit::{Unit, gcd, time_text};
+pub use parameter::{Parameter, ParameterInfo, Unit, Value, gcd, time_text};
 pub use value::Scalar;

@@ -13,9 +13,9 @@ use crate::{Flaw, Parameter, ParameterError, Unit, Value};
 const MAX_CLASSFUL: usize = 64;
 
 /// A specification that can stand inside another one.
-pub trait Nested: FromStr<Err = ParameterError> + fmt::Display + fmt::Debug {}
+pub trait Nested: FromStr<Err = ParameterError> + fmt::Display + fmt::Debug + Clone {}
 
-impl<T: FromStr<Err = ParameterError> + fmt::Display + fmt::Debug> Nested for T {}
+impl<T: FromStr<Err = ParameterError> + fmt::Display + fmt::Debug + Clone> Nested for T {}
 
 impl<L: Nested> Value for Vec<L> {
     fn text(&self, _unit: Unit) -> Option<String> {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     /// A specification that is any text without `!`.
-    #[derive(Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq)]
     struct Word(String);
 
     impl FromStr for Word {
@@ -143,6 +143,7 @@ mod tests {
             let flaw = match parse::<Word>(wrong, 2) {
                 Err(Flaw::Value(flaw)) => flaw,
                 Err(Flaw::Leaf(number, error)) => format!("{number}: {error}"),
+                Err(Flaw::Entry(number, why)) => format!("{number}: {why}"),
                 Ok(leaves) => panic!("{wrong}: {leaves:?}"),
             };
             assert!(flaw.contains(why), "{wrong}: {flaw}");

@@ -1,8 +1,12 @@
 //! One parameter: its key, unit and range, and how its values are checked.
 
+mod unit;
+
 use std::fmt;
 
-use crate::{Flaw, Unit};
+use crate::Flaw;
+
+pub use unit::{Unit, gcd, time_text};
 
 /// The type of a parameter: it decides how its values are read and written.
 pub trait Value: fmt::Debug {
@@ -22,10 +26,15 @@ pub trait Value: fmt::Debug {
     fn whole(&self) -> Option<u64> {
         None
     }
+
+    /// The parameters of one of its entries, if it is a list of them.
+    fn entry(&self) -> Vec<ParameterInfo> {
+        Vec::new()
+    }
 }
 
 /// One parameter of a queue or a congestion control.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// The name in a specification.
     pub key: &'static str,
@@ -75,10 +84,16 @@ impl Parameter {
             Unit::CountOrOff(_) => format!("off or {} to {max}", min.max(1)),
             Unit::Numbers => format!("numbers from {min} to {max}"),
             Unit::Ratios(_) => format!("{} to {} each", text(min), text(max)),
+            Unit::Masked => "VALUE/MASK, two bytes such as 0x1/0x3".into(),
             Unit::Flag => "on or off".into(),
             Unit::Choice(words) => words.join(", "),
             Unit::Profile => "the name of a profile".into(),
             Unit::Leaves => "queues separated by /".into(),
+            Unit::Word(what) => what.into(),
+            Unit::Entries(parameters) => {
+                let keys: Vec<_> = parameters.iter().map(|parameter| parameter.key).collect();
+                format!("entries in parentheses with {}", keys.join(", "))
+            }
             _ => format!("{} to {}", text(min), text(max)),
         }
     }
@@ -153,6 +168,8 @@ pub struct ParameterInfo {
     pub meaning: &'static str,
     /// The RFC section, kernel symbol or paper that it comes from.
     pub provenance: &'static str,
+    /// The parameters of each entry, if the value is a list of them.
+    pub entry: Vec<ParameterInfo>,
 }
 
 impl ParameterInfo {
@@ -170,6 +187,7 @@ impl ParameterInfo {
             choices: parameter.choices().to_vec(),
             meaning: parameter.meaning,
             provenance: parameter.provenance,
+            entry: value.map_or_else(Vec::new, Value::entry),
         }
     }
 }

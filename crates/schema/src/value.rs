@@ -259,7 +259,7 @@ mod tests {
         match parameter.set(value, text) {
             Ok(()) => Ok(parameter.text(value).unwrap_or_default()),
             Err(Flaw::Value(flaw)) => Err(flaw),
-            Err(flaw @ Flaw::Leaf(..)) => panic!("{flaw:?}"),
+            Err(flaw @ (Flaw::Leaf(..) | Flaw::Entry(..))) => panic!("{flaw:?}"),
         }
     }
 

@@ -1,7 +1,9 @@
 //! A simulated packet.
 
+use std::net::SocketAddrV4;
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
+use sojourn_capture::Endpoints;
 use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
 use sojourn_scenario::plan::Client;
@@ -400,6 +402,24 @@ impl View for Packet {
             destination,
             ports: self.flow_number(),
             protocol,
+        }
+    }
+
+    /// As in captures, except that the ports of clients of applications number their slots, not their connections.
+    fn headers(&self) -> FlowKey {
+        let key = self.flow();
+        let Some(ends) = Endpoints::of(&key, self.is_quic()) else {
+            return key;
+        };
+        let of = |socket: SocketAddrV4| u64::from(socket.ip().to_bits());
+        let echo = key.protocol == 1;
+        let [source, destination] =
+            [ends.source, ends.destination].map(|ends| u32::from(ends.port()));
+        FlowKey {
+            source: of(ends.source),
+            destination: of(ends.destination),
+            ports: if echo { 0 } else { source << 16 | destination },
+            protocol: key.protocol,
         }
     }
 }

@@ -111,6 +111,10 @@ impl Observer<Packet> for Watch<'_, '_> {
         self.senders?[pkt.flow_number() as usize].pacing_rate(pkt.kind())
     }
 
+    fn flow_of(&mut self, pkt: &Packet) -> Option<u32> {
+        Some(self.notes.starts.flow_of(pkt.flow_number()))
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {
         debug_assert!(pkt.size().0 > 0, "a packet has a size");
         self.probe.on_drop(self.class, reason);

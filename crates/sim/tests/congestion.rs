@@ -164,14 +164,17 @@ fn ledbat_adds_a_tenth_of_a_second_and_yields() {
 
 #[test]
 fn an_early_way_out_of_slow_start_costs_fewer_packets() {
-    use SlowStart::{HyStart, HyStartPlusPlus, Standard};
+    use SlowStart::{HyStart, HyStartPlusPlus, Search, Standard};
     println!("\n# slow_start\n| control | `slow_start` | packets lost |\n|---|---|---|");
     for (cc, slow_start, expected) in [
         (CcKind::Cubic, Standard, 1_155.0),
         (CcKind::Cubic, HyStart, 41.0),
         (CcKind::Cubic, HyStartPlusPlus, 712.0),
+        // SEARCH needs a longer queue to end slow start.
+        (CcKind::Cubic, Search, 1_155.0),
         (CcKind::Reno, Standard, 822.0),
         (CcKind::Reno, HyStartPlusPlus, 562.0),
+        (CcKind::Reno, Search, 822.0),
     ] {
         let seen = Dumbbell {
             mbit: 100,
@@ -251,6 +254,118 @@ fn bbr_shares_with_its_kind_and_with_cubic() {
         near(shares([cc, cc]), with_its_kind);
         // A queue of 1.5 BDP leaves CUBIC its living.
         near(shares([cc, CcKind::Cubic]), with_cubic);
+    }
+}
+
+/// A fluid model: a sender that doubles until the acknowledgements come at the rate of the link, then sends at twice
+/// that rate, checks SEARCH's 0.26 when the RTT is 2.63 times its minimum. Then 5.3 bandwidth-delay products (BDP) are in
+/// flight, 4.3 of them in the queue.
+#[test]
+fn search_ends_slow_start_with_4_3_bdp_in_the_queue() {
+    println!("\n# search\n| FIFO, BDP | packets lost |\n|---|---|");
+    let lost = |qdisc, bdp| {
+        let seen = Dumbbell {
+            mbit: 100,
+            rtt_ms: 50,
+            qdisc,
+            seconds: 5,
+            warm_up: 0,
+            flows: vec![tcp(SenderParams {
+                slow_start: Some(SlowStart::Search),
+                ..SenderParams::default()
+            })],
+        }
+        .seen();
+        println!("| {bdp} | {} |", seen.drops);
+        seen.drops
+    };
+    // One is 413 packets of 1514 B.
+    assert!(lost("pfifo limit 826", 2) > 0);
+    assert!(lost("pfifo limit 1239", 3) > 0);
+    assert_eq!(lost("pfifo limit 2065", 5), 0);
+    assert_eq!(lost("pfifo limit 4130", 10), 0);
+}
+
+#[test]
+fn copa_keeps_five_quarters_of_one_over_delta_queued() {
+    println!(
+        "\n# copa\n| `copa` | flows | goodput, Mbit/s | segments queued | 1.25 / `delta` of each flow | least share |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let seen = |parameters: &str, flows: u32, paper: f64| {
+        let params = SenderParams {
+            cc: format!("copa {parameters}").parse().unwrap(),
+            ..SenderParams::default()
+        };
+        let seen = Dumbbell {
+            mbit: 24,
+            rtt_ms: 50,
+            qdisc: "pfifo limit 1000",
+            seconds: 60,
+            warm_up: 20,
+            flows: (0..flows).map(|_| tcp(params)).collect(),
+        }
+        .seen();
+        let goodput: f64 = seen.goodputs.iter().sum();
+        // A packet of 1514 B takes 505 µs.
+        let queued = seen.sojourn_ms / 0.505;
+        let least = seen.goodputs.iter().copied().fold(f64::INFINITY, f64::min);
+        let share = least / goodput * f64::from(flows);
+        println!(
+            "| `{parameters}` | {flows} | {goodput:.1} | {queued:.1} | {paper} | {share:.2} |"
+        );
+        (goodput, queued, share)
+    };
+    for (parameters, flows, paper) in [
+        ("competitive off", 1, 2.5),
+        ("competitive off delta 0.1", 1, 12.5),
+        ("competitive off", 2, 5.0),
+        ("competitive off", 8, 20.0),
+    ] {
+        let (goodput, queued, share) = seen(parameters, flows, paper);
+        assert!(goodput > 22.5 && share > 0.9, "{goodput} {share}");
+        // Acknowledgements of two segments release bursts of a few.
+        assert!(
+            (0.7 * paper..1.3 * paper + 2.0).contains(&queued),
+            "{queued}"
+        );
+    }
+    // With other Copa flows, the queue is not nearly empty often enough: they stay in competitive mode.
+    assert!(seen("competitive on", 1, 2.5).1 < 8.0);
+    for flows in [2, 8] {
+        let (goodput, _, share) = seen("competitive on", flows, 2.5 * f64::from(flows));
+        assert!(goodput > 22.5 && share > 0.6, "{goodput} {share}");
+    }
+}
+
+#[test]
+fn copa_competes_with_cubic_in_a_large_buffer() {
+    println!("\n# copa_share\n| `copa` | queue | share beside `cubic` | mean sojourn time, ms |");
+    println!("|---|---|---|---|");
+    for competitive in ["on", "off"] {
+        for qdisc in ["pfifo limit 100", "pfifo limit 400"] {
+            let copa = format!("copa competitive {competitive}");
+            let seen = Dumbbell {
+                mbit: 24,
+                rtt_ms: 50,
+                qdisc,
+                seconds: 120,
+                warm_up: 20,
+                flows: vec![
+                    tcp(SenderParams {
+                        cc: copa.parse().unwrap(),
+                        ..SenderParams::default()
+                    }),
+                    plain(CcKind::Cubic),
+                ],
+            }
+            .seen();
+            let share = seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1]);
+            println!(
+                "| `{copa}` | {qdisc} | {share:.2} | {:.1} |",
+                seen.sojourn_ms
+            );
+        }
     }
 }
 

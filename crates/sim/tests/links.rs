@@ -8,7 +8,7 @@ use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_records::{Records, Signal};
 use sojourn_scenario::plan::{
     Change, Config, Distribution, Encapsulation, FlowConfig, Hop, Jitter, LineConfig, LinkConfig,
-    Loss, Order, Shaper, Trace, Traffic,
+    Loss, Order, Shaper, Trace, Traffic, WireChange,
 };
 use sojourn_sim::run;
 use sojourn_transport::SenderParams;
@@ -153,6 +153,7 @@ fn a_connection_survives_a_wire_that_loses_doubles_and_reorders() {
                     distribution: Distribution::Pareto,
                     order: Order::Free,
                 }),
+                drops: Vec::new(),
             },
             ..link("bad", 10)
         },
@@ -182,7 +183,11 @@ fn a_link_changes_at_the_configured_times() {
         let change = |secs, rate, delay| Change {
             at: Duration::from_secs(secs),
             rate,
-            delay,
+            wire: WireChange {
+                delay,
+                ..WireChange::default()
+            },
+            ..Change::default()
         };
         let changes = vec![
             change(5, Some(Rate::mbit(2)), None),

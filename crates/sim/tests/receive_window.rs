@@ -1,5 +1,6 @@
 //! Receivers with a finite buffer, and applications that do not always read.
 
+#![expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sojourn_net::{Dscp, Duration, Rate};

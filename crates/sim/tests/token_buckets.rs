@@ -162,7 +162,7 @@ fn a_packet_that_waits_for_tokens_in_its_queue_leaves_earlier_at_a_higher_rate()
     config.links[0].changes = vec![Change {
         at: MS.times(20),
         rate: Some(Rate::mbit(1)),
-        delay: None,
+        ..Change::default()
     }];
     let records = records(&config);
     let mut samples = records.flows[0].series.iter();

@@ -165,3 +165,74 @@ fn cubic_follows_its_curve_after_a_single_loss() {
         assert!((c - 0.4).abs() < 0.004, "C {c}");
     }
 }
+
+/// The mean window of a control that grows by `growth` segments per round trip and gives up the part `given` of the
+/// window at each loss, one in `every`: the segments of a sawtooth between two losses are as many.
+fn sawtooth(every: u64, growth: f64, given: f64) -> f64 {
+    let mean = 1.0 - given / 2.0;
+    mean * (float(every) * growth / (given * mean)).sqrt()
+}
+
+/// The same of a control that grows by the part `growth` of the window per round trip.
+fn exponential(every: u64, growth: f64, given: f64) -> f64 {
+    let trips = -(1.0 - given).ln() / growth.ln_1p();
+    float(every) / trips
+}
+
+/// Without a queue: the delay stays at its minimum, as Veno, Illinois and `YeAH` have it on an empty path.
+#[test]
+fn controls_of_linux_follow_their_response_functions() {
+    head("response_linux");
+    for (every, episodes) in [(1_000, 2_000), (10_000, 500)] {
+        // A window of 100 segments grows by more than 1 %, as Reno's.
+        let large = every > 1_000;
+        let laws = [
+            ("Veno", CcKind::Veno, sawtooth(every, 1.0, 0.2)),
+            ("Illinois", CcKind::Illinois, sawtooth(every, 10.0, 0.125)),
+            // rho is 4; each second segment is acknowledged.
+            ("Hybla", CcKind::Hybla, sawtooth(every, 8.0, 0.5)),
+            (
+                "Scalable TCP",
+                CcKind::Scalable,
+                exponential(every, 0.01, 0.125),
+            ),
+            ("YeAH", CcKind::Yeah, exponential(every, 0.01, 0.125)),
+        ];
+        for (name, cc, formula) in laws {
+            if !large && matches!(cc, CcKind::Scalable | CcKind::Yeah) {
+                continue;
+            }
+            let measured = window(cc, Losses::Regular, every, episodes);
+            let share = compare(name, every, measured, formula);
+            assert!((share - 1.0).abs() < 0.1, "{name}, one in {every}: {share}");
+        }
+    }
+}
+
+/// A path with a queue: after a loss the window is what the path holds without it.
+#[test]
+fn westwood_empties_the_queue_after_a_loss() {
+    let mut path = Path::new(CcKind::Westwood, RTT, Rate::mbit(10));
+    // The first loss ends slow start, in which the measured bandwidth lags behind.
+    while path.now.as_nanos() < 13_000_000_000 {
+        path.step(&mut |n| n == 200 || n == 7_000);
+    }
+    // 10 Mbit/s of packets of 1514 B hold 84 segments in 100 ms and the time of one.
+    let (cwnd, threshold) = (path.sender.cwnd(), path.sender.ssthresh());
+    assert!((75..=120).contains(&cwnd), "{cwnd}");
+    assert!(
+        threshold.is_some_and(|n| (75..=86).contains(&n)),
+        "{threshold:?}"
+    );
+}
+
+#[test]
+fn hybla_begins_with_the_round_trip_over_25_ms() {
+    for (ms, segments) in [(20, 1), (100, 4), (550, 22)] {
+        let mut path = Path::new(CcKind::Hybla, Duration::from_millis(ms), Rate::mbit(10_000));
+        while path.offered() == 0 {
+            path.step(&mut |_| false);
+        }
+        assert_eq!(path.sender.cwnd(), segments, "{ms} ms");
+    }
+}

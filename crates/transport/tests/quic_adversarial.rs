@@ -223,10 +223,10 @@ fn an_outage_of_seconds_is_persistent_congestion() {
         assert_eq!(connection.server.counters().persistent, 1, "{cc}");
         let mut windows = connection.windows.iter();
         let after = windows.find(|w| w.0 > Instant::from_millis(3_000));
-        // kMinimumWindow; BBR's own is twice that. Prague's grows with the acknowledgement that shows the outage.
+        // kMinimumWindow; BBR's own is twice that. Prague's and Copa's grow with the acknowledgement that shows the outage.
         let least = match cc {
             CcKind::Bbr | CcKind::Bbr3 => 4,
-            CcKind::Prague => 3,
+            CcKind::Prague | CcKind::Copa => 3,
             _ => 2,
         };
         assert_eq!(after.unwrap().1, least, "{cc}");

@@ -276,7 +276,8 @@ def import_(
         Argument(
             help="Packet captures (pcap, pcapng), JSON of iperf3 and irtt, data files of flent "
             "(format versions 1 to 4) and logs of Mahimahi's mm-link, plain or compressed with "
-            "gzip or bzip2; files with the same title form one arm. Or a HAR file, whose pages are "
+            "gzip or bzip2; files with the same title form one arm. A script of tc commands, "
+            "network.json with ShapedDevices.csv of LibreQoS, and the pages of a HAR file are "
             "printed for a scenario file.",
             option="FILE",
             least_items=1,
@@ -316,11 +317,11 @@ def import_(
     if report is not None and beside is None:
         message = "--report: needs --beside DIR, the saved result to compare with"
         raise ScenarioError(message)
-    if (pages := importing.pages(paths)) is not None:
-        if any(given is not None for given in (name, beside, out, report)):
-            message = "a HAR file describes pages: expected no other option; redirect the output"
+    if (printed := importing.as_scenario(paths)) is not None:
+        if any((name, beside, out, report, json)):
+            message = f"{paths[0]}: is printed for a scenario file; expected no other option"
             raise ScenarioError(message)
-        print(js.dumps(pages) if json else pages)
+        _print_scenario(*printed)
         return 0
     measurements = importing.measured(paths, name)
     both = None if beside is None else Beside(Result.load(beside), measurements)
@@ -358,6 +359,12 @@ def import_(
             measured.write(both, report)
             say(f"wrote report to {report}")
     return 0
+
+
+def _print_scenario(text: str, notes: Sequence[str]) -> None:
+    print(text, end="" if text.endswith("\n") else "\n")
+    for note in notes:
+        say(f"note: {note}")
 
 
 def _show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:

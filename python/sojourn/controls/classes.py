@@ -49,6 +49,34 @@ class Reno(CongestionControl):
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
         growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
         if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
     """
 
     kind: ClassVar[str] = "reno"
@@ -63,6 +91,15 @@ class Reno(CongestionControl):
     hystartpp_css_rounds: int | None = None
     hystartpp_l: int | None = None
     hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +126,7 @@ class Cubic(CongestionControl):
         In the Reno-friendly region, count acknowledgements instead of acknowledged segments.
         Default: ``off``. Linux tcp_cubic before 4.0, ack_cnt.
     initial_ssthresh
-        Initial slow-start threshold, unless HyStart or HyStart++ is on, off or 1 to 1000000 in
+        Initial slow-start threshold, unless an exit heuristic is on, off or 1 to 1000000 in
         segments. Default: ``off``. Linux tcp_cubic, initial_ssthresh.
     hystart
         Exit slow start with HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
@@ -128,6 +165,34 @@ class Cubic(CongestionControl):
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
         growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
         if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
     """
 
     kind: ClassVar[str] = "cubic"
@@ -150,6 +215,15 @@ class Cubic(CongestionControl):
     hystartpp_css_rounds: int | None = None
     hystartpp_l: int | None = None
     hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +271,34 @@ class HighSpeed(CongestionControl):
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
         growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
         if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
     """
 
     kind: ClassVar[str] = "highspeed"
@@ -213,6 +315,15 @@ class HighSpeed(CongestionControl):
     hystartpp_css_rounds: int | None = None
     hystartpp_l: int | None = None
     hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +365,34 @@ class Dctcp(CongestionControl):
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
         growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
         if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
     """
 
     kind: ClassVar[str] = "dctcp"
@@ -268,6 +407,15 @@ class Dctcp(CongestionControl):
     hystartpp_css_rounds: int | None = None
     hystartpp_l: int | None = None
     hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -564,3 +712,679 @@ class Ledbat(CongestionControl):
     current_filter: int | None = None
     min_cwnd: int | None = None
     allowed_increase: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Westwood(CongestionControl):
+    """Reno that sets the window after a loss from the measured bandwidth.
+
+    Source: Grieco and Mascolo 2004; Linux 6.1 tcp_westwood.
+
+    Parameters
+    ----------
+    rtt_min
+        Shortest time over which the bandwidth is measured, 1ms to 10s. Default: ``50ms``. Linux
+        tcp_westwood, TCP_WESTWOOD_RTT_MIN.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "westwood"
+
+    rtt_min: str | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HTcp(CongestionControl):
+    """Grows faster the longer there was no congestion; reduces by the ratio of the RTTs.
+
+    Source: Leith and Shorten 2004; Linux 6.1 tcp_htcp.
+
+    Parameters
+    ----------
+    use_rtt_scaling
+        Grow by a number of segments per time rather than per round trip. Default: ``on``. Linux
+        tcp_htcp, use_rtt_scaling.
+    use_bandwidth_switch
+        Keep half of the window if the bandwidth has changed by more than a fifth since the last
+        reduction. Default: ``on``. Linux tcp_htcp, use_bandwidth_switch.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "htcp"
+
+    use_rtt_scaling: bool | None = None
+    use_bandwidth_switch: bool | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalable(CongestionControl):
+    """Grows and reduces in proportion to the window, for long fast paths.
+
+    Source: Kelly 2003; Linux 6.1 tcp_scalable.
+
+    Parameters
+    ----------
+    ai_cnt
+        Acknowledged segments per segment of growth in windows at least this large, 1 to 10000 in
+        segments. Default: ``100``. Linux tcp_scalable, TCP_SCALABLE_AI_CNT; Kelly 2003: a = 0.01.
+    md_scale
+        A reduction removes the window divided by 2 to this power, 1 to 10. Default: ``3``. Linux
+        tcp_scalable, TCP_SCALABLE_MD_SCALE; Kelly 2003: b = 0.125.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "scalable"
+
+    ai_cnt: int | None = None
+    md_scale: int | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Veno(CongestionControl):
+    """Reno that reduces less after losses without a queue, for wireless paths.
+
+    Source: Fu and Liew 2003; Linux 6.1 tcp_veno.
+
+    Parameters
+    ----------
+    beta
+        Number of queued segments from which a loss counts as congestion, 0 to 10000 in segments.
+        Default: ``3``. Linux tcp_veno, beta; Fu and Liew 2003: 3.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "veno"
+
+    beta: int | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Illinois(CongestionControl):
+    """Grows faster and reduces less the shorter the queueing delay is.
+
+    Source: Liu, Başar and Srikant 2008; Linux 6.1 tcp_illinois.
+
+    Parameters
+    ----------
+    win_thresh
+        Window from which growth and reduction follow the delay, 0 to 1000000 in segments. Default:
+        ``15``. Linux tcp_illinois, win_thresh.
+    theta
+        Rounds with a small delay before growth is at its maximum again, 0 to 255 in rounds.
+        Default: ``5``. Linux tcp_illinois, theta; Liu et al. 2008: 5.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "illinois"
+
+    win_thresh: int | None = None
+    theta: int | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bic(CongestionControl):
+    """Binary search for the window at which losses occurred; the predecessor of CUBIC.
+
+    Source: Xu, Harfoush and Rhee 2004; Linux 6.1 tcp_bic.
+
+    Parameters
+    ----------
+    fast_convergence
+        Reduce the window further when it is below the last maximum. Default: ``on``. Linux tcp_bic,
+        fast_convergence.
+    max_increment
+        Largest growth per round trip, 1 to 65535 in segments. Default: ``16``. Linux tcp_bic,
+        max_increment.
+    low_window
+        Window up to which the control behaves like Reno, 0 to 65535 in segments. Default: ``14``.
+        Linux tcp_bic, low_window.
+    beta
+        Fraction of the window kept after a reduction, 1/1024 to 1023/1024. Default: ``819/1024``.
+        Linux tcp_bic, beta.
+    initial_ssthresh
+        Initial slow-start threshold, off or 1 to 1000000 in segments. Default: ``off``. Linux
+        tcp_bic, initial_ssthresh.
+    smooth_part
+        Four times the round trips per segment of growth close to the last maximum, 1 to 10000.
+        Default: ``20``. Linux tcp_bic, smooth_part.
+    hystartpp_min_rtt_thresh
+        With slow_start hystart++: minimum RTT increase that starts conservative slow start, 0ms to
+        10s. Default: ``4ms``. RFC 9406 section 4.3, MIN_RTT_THRESH.
+    hystartpp_max_rtt_thresh
+        With slow_start hystart++: RTT increase that always starts conservative slow start, 0ms to
+        10s. Default: ``16ms``. RFC 9406 section 4.3, MAX_RTT_THRESH.
+    hystartpp_min_rtt_divisor
+        With slow_start hystart++: between the two thresholds, the RTT divided by this is the
+        threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
+    hystartpp_n_rtt_sample
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+    hystartpp_css_growth_divisor
+        With slow_start hystart++: factor by which conservative slow start is slower than slow
+        start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
+    hystartpp_css_rounds
+        With slow_start hystart++: duration of conservative slow start, 1 to 1000 in rounds.
+        Default: ``5``. RFC 9406 section 4.3, CSS_ROUNDS.
+    hystartpp_l
+        With slow_start hystart++ and without pacing: maximum number of segments per ACK that count
+        for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
+    hystartpp_l_paced
+        With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
+    search_window_factor
+        With slow_start search: length of the window of deliveries, in initial RTTs, 1 to 100.
+        Default: ``3.5``. draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR.
+    search_bins
+        With slow_start search: number of bins per window, 1 to 100 in bins. Default: ``10``.
+        draft-chung-ccwg-search-09, W.
+    search_extra_bins
+        With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look
+        at longer RTTs, 1 to 200 in bins. Default: ``15``. draft-chung-ccwg-search-09, EXTRA_BINS.
+    search_thresh
+        With slow_start search: fraction of the sent data that is missing among the deliveries when
+        slow start ends, 0.01 to 1. Default: ``0.26``. draft-chung-ccwg-search-09, THRESH.
+    search_drain
+        With slow_start search: lower the window to the deliveries of an initial RTT when slow start
+        ends. Default: ``on``. draft-chung-ccwg-search-09 section 3.2, drain phase.
+    saved_cwnd
+        With slow_start careful-resume: window of an earlier connection; the connection starts with
+        half of it, off or 1 to 1000000 in segments. Default: ``off``. RFC 9959 section 3.1,
+        saved_cwnd.
+    saved_rtt
+        With slow_start careful-resume: smallest RTT of that connection, 1us to 60s. Default:
+        ``100ms``. RFC 9959 section 3.1, saved_rtt.
+    rapid_rtt_increase
+        With slow_start rapid-start: RTT increase up to which the queue counts as empty, 0ms to 10s.
+        Default: ``4ms``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    rapid_rtt_factor
+        With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as
+        empty, 1 to 100. Default: ``1.1``. draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh.
+    """
+
+    kind: ClassVar[str] = "bic"
+
+    fast_convergence: bool | None = None
+    max_increment: int | None = None
+    low_window: int | None = None
+    beta: Ratio | None = None
+    initial_ssthresh: int | None = None
+    smooth_part: int | None = None
+    hystartpp_min_rtt_thresh: str | None = None
+    hystartpp_max_rtt_thresh: str | None = None
+    hystartpp_min_rtt_divisor: int | None = None
+    hystartpp_n_rtt_sample: int | None = None
+    hystartpp_css_growth_divisor: int | None = None
+    hystartpp_css_rounds: int | None = None
+    hystartpp_l: int | None = None
+    hystartpp_l_paced: int | None = None
+    search_window_factor: float | None = None
+    search_bins: int | None = None
+    search_extra_bins: int | None = None
+    search_thresh: float | None = None
+    search_drain: bool | None = None
+    saved_cwnd: int | None = None
+    saved_rtt: str | None = None
+    rapid_rtt_increase: str | None = None
+    rapid_rtt_factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hybla(CongestionControl):
+    """Reno that grows on long paths as fast as on short ones, for satellites.
+
+    Source: Caini and Firrincieli 2004; Linux 6.1 tcp_hybla.
+
+    Parameters
+    ----------
+    rtt0
+        Round-trip time of the path whose growth is imitated, 1ms to 10s. Default: ``25ms``. Linux
+        tcp_hybla, rtt0; Caini and Firrincieli 2004: 25 ms.
+    """
+
+    kind: ClassVar[str] = "hybla"
+
+    rtt0: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yeah(CongestionControl):
+    """Scalable TCP that keeps the queue short, and Reno beside other flows.
+
+    Source: Baiocchi, Castellani and Vacirca 2007; Linux 6.1 tcp_yeah.
+
+    Parameters
+    ----------
+    alpha
+        Number of queued segments above which the window is reduced early, 0 to 10000 in segments.
+        Default: ``80``. Linux tcp_yeah, TCP_YEAH_ALPHA; Baiocchi et al. 2007: 80.
+    gamma
+        An early reduction removes the queued segments divided by this, 1 to 255. Default: ``1``.
+        Linux tcp_yeah, TCP_YEAH_GAMMA; Baiocchi et al. 2007: 1.
+    delta
+        A loss removes at least the window divided by 2 to this power, 1 to 10. Default: ``3``.
+        Linux tcp_yeah, TCP_YEAH_DELTA.
+    epsilon
+        An early reduction removes at most the window divided by 2 to this power, 1 to 10. Default:
+        ``1``. Linux tcp_yeah, TCP_YEAH_EPSILON.
+    phy
+        The minimum RTT divided by this is the queueing delay above which the control is in slow
+        mode, 1 to 255. Default: ``8``. Linux tcp_yeah, TCP_YEAH_PHY; Baiocchi et al. 2007: 8.
+    rho
+        Rounds in slow mode from which a loss halves the window, 0 to 255 in rounds. Default:
+        ``16``. Linux tcp_yeah, TCP_YEAH_RHO.
+    zeta
+        Rounds in fast mode after which the control assumes that it is alone, 0 to 255 in rounds.
+        Default: ``50``. Linux tcp_yeah, TCP_YEAH_ZETA.
+    """
+
+    kind: ClassVar[str] = "yeah"
+
+    alpha: int | None = None
+    gamma: int | None = None
+    delta: int | None = None
+    epsilon: int | None = None
+    phy: int | None = None
+    rho: int | None = None
+    zeta: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lp(CongestionControl):
+    """Scavenger that yields as soon as the one-way delay rises.
+
+    Source: Kuzmanovic and Knightly 2006; Linux 6.1 tcp_lp.
+
+    Parameters
+    ----------
+    threshold
+        Part of the range of delays above which the delay indicates congestion, in percent, 0 to
+        100. Default: ``15``. Linux tcp_lp; Kuzmanovic and Knightly 2006: delta = 0.15.
+    inference
+        Round trips after an indication in which the window does not grow, 1 to 100 in round trips.
+        Default: ``3``. Linux tcp_lp; Kuzmanovic and Knightly 2006: itt = 3.
+    """
+
+    kind: ClassVar[str] = "lp"
+
+    threshold: int | None = None
+    inference: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copa(CongestionControl):
+    """Sends at a rate of 1/delta segments per queueing delay; competes by loss if it must.
+
+    Source: Arun and Balakrishnan 2018.
+
+    Parameters
+    ----------
+    delta
+        Weight of delay against throughput: a flow keeps about 1/delta segments queued, 0.001 to
+        100. Default: ``0.5``. NSDI 2018 paper, section 2.2: 0.5.
+    competitive
+        Switch to competitive mode beside flows that fill the queue. Default: ``on``. NSDI 2018
+        paper, section 2.2.
+    rtt_min_window
+        Time over which the smallest RTT counts as the RTT of the path, 100ms to 1000s. Default:
+        ``10s``. NSDI 2018 paper, section 2: 10 s.
+    nearly_empty
+        Fraction of the RTT's variation up to which the queue counts as nearly empty, 0 to 1.
+        Default: ``0.1``. NSDI 2018 paper, section 2.2: 10 %.
+    empty_rtts
+        Number of RTTs without a nearly empty queue after which competitive mode starts, 1 to 1000
+        in RTTs. Default: ``5``. NSDI 2018 paper, section 2.2: 5.
+    """
+
+    kind: ClassVar[str] = "copa"
+
+    delta: float | None = None
+    competitive: bool | None = None
+    rtt_min_window: str | None = None
+    nearly_empty: float | None = None
+    empty_rtts: int | None = None

@@ -392,7 +392,7 @@ def _queues(run: FlentRun) -> pl.DataFrame:
     # flent has one count of drops.
     schema = {"t_s": pl.Float64, "link": pl.String} | dict.fromkeys(OF_QUEUES.values(), pl.Int64)
     frame = pl.DataFrame(list(rows.values()), schema=schema)
-    none = ("drops_aqm", "drops_ack_filter", "marks_ce_threshold")
+    none = ("drops_aqm", "drops_ack_filter", "drops_replaced", "marks_ce_threshold")
     return frame.with_columns(pl.lit(0).alias(name) for name in none)
 
 
@@ -401,6 +401,7 @@ def _links(series: pl.DataFrame, begin: float) -> pl.DataFrame:
         "drops_overlimit",
         "drops_aqm",
         "drops_ack_filter",
+        "drops_replaced",
         "marks_aqm",
         "marks_ce_threshold",
     )

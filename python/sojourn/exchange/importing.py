@@ -8,7 +8,16 @@ from pathlib import Path
 
 from sojourn import _core, files
 from sojourn.errors import invalid_file
-from sojourn.exchange import captures, flent_runs, har, iperf3, irtt, mahimahi
+from sojourn.exchange import (
+    captures,
+    flent_runs,
+    har,
+    iperf3,
+    irtt,
+    libreqos,
+    mahimahi,
+    tc_script,
+)
 from sojourn.exchange.measurement import Measurement, numbered
 from sojourn.exchange.untrusted import PART, beginning, damaged
 
@@ -24,34 +33,57 @@ READERS: Mapping[str, Reader] = {
 # Signs of events in a log of Mahimahi.
 SIGNS = {b"#", b"+", b"-", b"d"}
 EXPECTED = (
-    "expected a packet capture, JSON of iperf3 or irtt, a data file of flent, a log of mm-link or "
-    "a HAR file"
+    "expected a packet capture, JSON of iperf3 or irtt, a data file of flent, a log of mm-link, "
+    "a script of tc commands or a HAR file"
 )
 # How the JSON of programs other than flent begins.
 JSON = {
     "iperf3": re.compile(rb'\{\s*"start"\s*:\s*\{'),
     "irtt": re.compile(rb'\{\s*"version"\s*:\s*\{'),
 }
-
-
 # How a HAR file begins: it describes pages, and is not a measured run.
 HAR = re.compile(rb'\{\s*"log"\s*:\s*\{')
-
-
-def pages(paths: Sequence[str | Path]) -> str | None:
-    """Write the pages of HAR files for a scenario file; None if the files are measurements."""
-    found = [HAR.match(beginning(path).lstrip(b"\xef\xbb\xbf \t\r\n")) for path in paths]
-    if not any(found):
-        return None
-    if not all(found) or len(paths) > 1:
-        message = f"{paths[0]}: a HAR file describes pages; import it alone"
-        raise _core.ScenarioError(message)
-    return har.toml(paths[0])
+# Much more than the script of any router.
+_MOST_SCRIPT = 1_000_000
 
 
 def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measurement]:
     """Read files of other programs as measured runs."""
     return numbered([_read(path, arm) for path in paths])
+
+
+def as_scenario(paths: Sequence[str | Path]) -> tuple[str, Sequence[str]] | None:
+    """Return a configuration as a scenario file, and notes; None: the files are something else."""
+    if libreqos.are_files(paths):
+        return libreqos.scenario(paths)
+    if (pages := _pages(paths)) is not None:
+        return pages, ()
+    if len(paths) != 1 or Path(paths[0]).is_dir():
+        return None
+    try:
+        text = files.head(paths[0], _MOST_SCRIPT).decode(errors="replace")
+    except OSError:
+        # The reader of the other formats says why.
+        return None
+    if not tc_script.is_script(text):
+        return None
+    script = tc_script.of_text(text, f"{paths[0]}")
+    return tc_script.scenario(script, Path(paths[0]).stem), script.notes
+
+
+def _pages(paths: Sequence[str | Path]) -> str | None:
+    """Return the pages of a HAR file for a scenario file; None: the files are something else."""
+    files_of_pages = [path for path in paths if not Path(path).is_dir() and _is_har(path)]
+    if not files_of_pages:
+        return None
+    if len(paths) > 1:
+        message = f"{files_of_pages[0]}: a HAR file describes pages; import it alone"
+        raise _core.ScenarioError(message)
+    return har.toml(files_of_pages[0])
+
+
+def _is_har(path: str | Path) -> bool:
+    return HAR.match(beginning(path).lstrip(b"\xef\xbb\xbf \t\r\n")) is not None
 
 
 def _read(path: str | Path, arm: str | None) -> Measurement:

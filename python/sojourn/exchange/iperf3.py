@@ -1,4 +1,4 @@
-"""JSON of iperf3 (``iperf3 --json``) as measured runs: goodput, RTT, windows and retransmissions.
+"""JSON of iperf3 as measured runs: goodput, RTT, windows and retransmissions.
 
 The fields are those that iperf 3.12 writes and its manual describes.
 """
@@ -58,7 +58,7 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
     start, end = _object(document, "start"), _object(document, "end")
     streams = _streams(document, start, end)
     if not streams:
-        damaged(path, "no stream with an interval; expected the output of iperf3 --json")
+        damaged(path, "no stream with an interval; expected the JSON of iperf3")
     segment = number(start.get("tcp_mss_default")) or number(start.get("tcp_mss")) or 0.0
     samples = {one.flow: _samples(one) for one in streams}
     ends = [sample.end_s for of in samples.values() for sample in of]

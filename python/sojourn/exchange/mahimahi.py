@@ -304,6 +304,7 @@ def _links(log: LinkLog, begin: float, end: float) -> pl.DataFrame:
             "drops_overlimit": [since.filter(event="drop")["packets"].sum()],
             "drops_aqm": [0],
             "drops_ack_filter": [0],
+            "drops_replaced": [0],
             "sojourn_ms_mean": [delays.mean()],
             **{
                 f"sojourn_ms_p{percent}": [delays.quantile(percent / 100, "linear")]
@@ -359,5 +360,6 @@ def _series(log: LinkLog) -> pl.DataFrame:
             sent_bytes=pl.col("sent_bytes") + (ETHERNET - TUN) * pl.col("sent_packets"),
             drops_aqm=pl.lit(0),
             drops_ack_filter=pl.lit(0),
+            drops_replaced=pl.lit(0),
         )
     )

@@ -129,7 +129,7 @@ def _records(
     yield _record(header)
     details = {key: flow[key] for key in ("kind", "cc", "rtt_ms") if flow[key] is not None}
     yield _record(_event(0.0, "simulation:scenario", {"name": checked.name, "details": details}))
-    segment = int(packets["payload"].max() or 0)  # type: ignore[call-overload]
+    segment = max(packets["payload"].drop_nulls().to_list(), default=0)
     wire = _Wire(sender=sender, connected_s=flow["connected_s"])
     events = heapq.merge(
         wire.events(packets), _metrics(series, segment), key=lambda one: one["time"]
@@ -258,6 +258,6 @@ def _metrics(series: pl.DataFrame, segment: int) -> Iterator[Event]:
         slow = threshold is None or window < threshold
         new = "slow_start" if slow else "congestion_avoidance"
         if new != phase:
-            old = {} if phase is None else {"old": phase}
+            old: dict[str, str] = {} if phase is None else {"old": phase}
             yield _event(row["t_s"], "quic:congestion_state_updated", old | {"new": new})
         phase = new

@@ -234,9 +234,11 @@ def _rate(link: str, table: Any, changes: Mapping[str, Any]) -> float | None:
         return None  # "unlimited"
     # A change of a table keeps the keys that it does not name.
     keys = {**table, **whole}
-    for key in ("rate", "changes", "trace", "medium"):
+    for key in ("rate", "changes", "trace", "rate_trace", "medium"):
         if f"links.{link}.{key}" in changes:
             keys[key] = changes[f"links.{link}.{key}"]
-    if "rate" not in keys or any(keys.get(key) for key in ("changes", "trace", "medium")):
+    if "rate" not in keys or any(
+        keys.get(key) for key in ("changes", "trace", "rate_trace", "medium")
+    ):
         return None
     return _core.parse_rate_bits_per_s(keys["rate"]) / 1e6

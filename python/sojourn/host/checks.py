@@ -25,6 +25,7 @@ OUTSIDE = {
     "prague": "use the kernel of github.com/L4STeam/linux",
     "bbr3": "simulation only; the kernel of github.com/google/bbr, branch v3, provides it as bbr",
     "ledbat": "simulation only",
+    "copa": "simulation only",
 }
 PURPOSES = {
     "iperf3": "for programs in scenarios",

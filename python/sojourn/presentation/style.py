@@ -50,7 +50,7 @@ QUEUES = {
             "codel cobalt",
             "fq_codel",
             "pie",
-            "cake sfq afcd",
+            "cake cake_mq sfq afcd",
             "fq_nocodel sfq_codel afq",
             "dualpi2 sfb predict",
             "red ared cocoa",

@@ -25,13 +25,14 @@ from sojourn.queues.aqm import (
     Red,
 )
 from sojourn.queues.base import Queue, Text, qdisc
-from sojourn.queues.classful import Drr, PfifoFast, Prio
+from sojourn.queues.classful import Drr, Htb, HtbClass, HtbFilter, PfifoFast, Prio
 from sojourn.queues.fair import (
     Afcd,
     AfcdKernel2012,
     Afd,
     AfqKernel2012,
     Cake,
+    CakeMq,
     Cocoa,
     Fq,
     FqCoDel,
@@ -51,6 +52,7 @@ __all__ = [
     "Bfifo",
     "Blue",
     "Cake",
+    "CakeMq",
     "Choke",
     "CoDel",
     "Cobalt",
@@ -66,6 +68,9 @@ __all__ = [
     "FqNoCoDel",
     "FqPie",
     "Hred",
+    "Htb",
+    "HtbClass",
+    "HtbFilter",
     "Nlred",
     "Ns2Red",
     "Pfifo",

@@ -686,6 +686,25 @@ class DualPi2(Queue):
         Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0). One of ``"l4s_ect"``,
         ``"any_ect"``. Default: l4s_ect.
         Source: RFC 9332 section 2.3; net/sched/sch_dualpi2.c: ecn_mask; iproute2 tc/q_dualpi2.c.
+    nqb
+        Packets with the DSCP of NQB (45) go to the L4S queue, whatever their ECN field. Default:
+        off.
+        Source: RFC 9956; RFC 9332 section 2.3 and 2.5.1.1.
+    queue_protection
+        Redirect packets of flows that build the L4S queue to the Classic queue. Default: off.
+        Source: RFC 9957 section 4: QPROTECT_ON.
+    qp_latency_threshold
+        Delay of the L4S queue below which queue protection redirects no packet. A time with its
+        unit, such as ``"5ms"``, 1us to 1000000s. Default: step_thresh + range.
+        Source: RFC 9957 section 4.1: CRITICALqL, MAXTH.
+    qp_queuing_score_threshold
+        Queuing score of a flow from which its packets are redirected at `qp_latency_threshold`. A
+        time with its unit, such as ``"5ms"``, 1us to 5s. Default: 4ms.
+        Source: RFC 9957 section 4.1: CRITICALqLSCORE.
+    qp_drain_rate_exponent
+        Rate at which queuing scores fall: 2 to the power of this, in bytes per 2^30 ns. 1 to 30.
+        Default: 19.
+        Source: RFC 9957 section 4.1: LG_AGING.
     classic_protection
         Share of the link for the Classic queue while both queues hold packets, in percent. > 0 and
         at most 100. Default: 6.25; linux: 10.
@@ -720,6 +739,11 @@ class DualPi2(Queue):
     min_qlen_step: int | None = None
     drop_early: DropEarly | None = None
     ecn_mask: EcnMask | None = None
+    nqb: bool | None = None
+    queue_protection: bool | None = None
+    qp_latency_threshold: str | None = None
+    qp_queuing_score_threshold: str | None = None
+    qp_drain_rate_exponent: int | None = None
     classic_protection: float | None = None
     tshift: str | None = None
     drop_on_overload: bool | None = None

@@ -64,6 +64,21 @@ class Queue(Brief, metaclass=_QueueClass):
         return self.spec
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of a list in a queue, such as a class of ``htb``.
+
+    Base class; use a subclass.
+    """
+
+    def __str__(self) -> str:
+        """Return the entry as text, in parentheses."""
+        words: list[str] = []
+        for field in fields(self):
+            words += _words(field.name, getattr(self, field.name), Queue in get_args(field.type))
+        return f"({' '.join(words)})"
+
+
 def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: FBT001
     """Write one parameter: a flag as its name alone, or with the prefix ``no``."""
     if value is None:
@@ -75,6 +90,8 @@ def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: 
         return [name, " / ".join(_part(name, leaf) for leaf in leaves)]
     if isinstance(value, str | int | float):
         return [name, word(name, value)]
+    if isinstance(value, Sequence) and value and all(isinstance(one, Entry) for one in value):
+        return [name, *(f"{one}" for one in value)]
     if not isinstance(value, Sequence):
         raise invalid(name, f"expected a string or a number, not {described(value)}{hint(value)}")
     return [name, *(word(name, cast("str | int", part)) for part in value)]
@@ -94,7 +111,7 @@ AnyQueue = str | Queue | type[Queue] | type[PythonQueue]
 Leaf = AnyQueue
 Queues = AnyQueue | Sequence[AnyQueue]
 
-_Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | None
+_Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | Sequence[Entry] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from sojourn.queues.base import Leaf, Queue
+from sojourn.queues.base import Entry, Leaf, Queue
+
+Linklayer = Literal[
+    "ethernet",
+    "atm",
+]
+
+Protocol = Literal[
+    "any",
+    "tcp",
+    "udp",
+    "icmp",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +76,156 @@ class Prio(Queue):
     bands: int | None = None
     priomap: Sequence[int] | None = None
     leaf: Leaf | Sequence[Leaf] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtbClass(Entry):
+    """An entry of ``classes`` of :class:`Htb`.
+
+    Parameters
+    ----------
+    name
+        Name of the class, such as voice or 1:10. A name without spaces. Default: required.
+        Source: net/sched/sch_htb.c: htb_class.common.classid.
+    parent
+        Class above it, from which it borrows. The name of a class. Default: none: a root class.
+        Source: net/sched/sch_htb.c: htb_class.parent.
+    rate
+        Rate that the class may always send at. A rate with its unit, such as ``"10mbit"``. Default:
+        required.
+        Source: net/sched/sch_htb.c: htb_class.rate.
+    ceil
+        Rate that the class may reach by borrowing. A rate with its unit, such as ``"10mbit"``.
+        Default: rate.
+        Source: net/sched/sch_htb.c: htb_class.ceil; default of iproute2 tc/q_htb.c.
+    burst
+        Bytes that an idle class may send at once within its rate. Bytes, or a size with its unit,
+        1b to 1073741824b. Default: 1600b and 1 ns at rate.
+        Source: net/sched/sch_htb.c: htb_class.buffer; default of iproute2 tc/q_htb.c.
+    cburst
+        Bytes that an idle class may send at once within its ceil. Bytes, or a size with its unit,
+        1b to 1073741824b. Default: 1600b and 1 ns at ceil.
+        Source: net/sched/sch_htb.c: htb_class.cbuffer; default of iproute2 tc/q_htb.c.
+    prio
+        Classes of a lower number are served first. 0 to 7. Default: 0.
+        Source: net/sched/sch_htb.c: htb_class.prio.
+    quantum
+        Bytes that the class sends per turn among those of its priority. Bytes, or a size with its
+        unit, 1b to 2147483647b. Default: rate / r2q, 1000b to 200000b.
+        Source: net/sched/sch_htb.c: htb_class.quantum.
+    overhead
+        Bytes added to each packet by the link layer. Bytes, or a size with its unit, 0b to 65535b.
+        Default: 0b.
+        Source: include/net/sch_generic.h: psched_ratecfg.overhead.
+    mpu
+        Size that smaller packets count as, once the overhead is added. Bytes, or a size with its
+        unit, 0b to 65535b. Default: 0b.
+        Source: include/net/sch_generic.h: psched_ratecfg.mpu.
+    linklayer
+        Link layer: atm counts cells of 53 bytes for 48. One of ``"ethernet"``, ``"atm"``. Default:
+        ethernet.
+        Source: include/net/sch_generic.h: psched_ratecfg.linklayer.
+    leaf
+        Queue of the class; a class with classes below it has none. Default: pfifo.
+        Source: net/sched/sch_htb.c: htb_class.leaf.q.
+    """
+
+    name: str | int | None = None
+    parent: str | int | None = None
+    rate: str | None = None
+    ceil: str | None = None
+    burst: int | str | None = None
+    cburst: int | str | None = None
+    prio: int | None = None
+    quantum: int | str | None = None
+    overhead: int | str | None = None
+    mpu: int | str | None = None
+    linklayer: Linklayer | None = None
+    leaf: Leaf | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HtbFilter(Entry):
+    """An entry of ``filters`` of :class:`Htb`.
+
+    Parameters
+    ----------
+    to
+        Class of the packets that match. The name of a class. Default: required.
+        Source: tc-u32(8): flowid; tc-flower(8): classid.
+    traffic
+        Name of a block of traffic. The name of a block of traffic. Default: any.
+        Source: Sojourn parameter; in Linux, a mark that a firewall sets.
+    host
+        Number of the subscriber-side host of the traffic. 0 to 65535. Default: any.
+        Source: Sojourn parameter; in Linux, an address of the host.
+    source
+        IPv4 source address, or a network such as 10.0.0.0/8. An IPv4 address, or one with a prefix
+        length. Default: any.
+        Source: tc-u32(8): match ip src; tc-flower(8): src_ip.
+    destination
+        IPv4 destination address, or a network. An IPv4 address, or one with a prefix length.
+        Default: any.
+        Source: tc-u32(8): match ip dst; tc-flower(8): dst_ip.
+    protocol
+        Protocol. One of ``"any"``, ``"tcp"``, ``"udp"``, ``"icmp"``. Default: any.
+        Source: tc-u32(8): match ip protocol; tc-flower(8): ip_proto.
+    source_port
+        Source port of TCP or UDP, or a range such as 5000-5999. A port or a range of ports.
+        Default: any.
+        Source: tc-u32(8): match ip sport; tc-flower(8): src_port.
+    destination_port
+        Destination port of TCP or UDP, or a range. A port or a range of ports. Default: any.
+        Source: tc-u32(8): match ip dport; tc-flower(8): dst_port.
+    dscp
+        DSCP. CS0 to CS7, AF11 to AF43, EF, VA, LE, BE or 0 to 63. Default: any.
+        Source: tc-u32(8): match ip dsfield; tc-flower(8): ip_tos.
+    """
+
+    to: str | int | None = None
+    traffic: str | int | None = None
+    host: int | None = None
+    source: str | int | None = None
+    destination: str | int | None = None
+    protocol: Protocol | None = None
+    source_port: str | int | None = None
+    destination_port: str | int | None = None
+    dscp: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Htb(Queue):
+    """Tree of classes with rates that borrow from each other, with any queue in each class.
+
+    Source: Linux 6.1 sch_htb; Devera, "HTB Linux queuing discipline manual" and "HTB theory", 2002.
+
+    Parameters
+    ----------
+    default
+        Class of packets that no filter matches; without one they are not shaped and sent first. The
+        name of a class. Default: none.
+        Source: net/sched/sch_htb.c: htb_sched.defcls.
+    r2q
+        Divisor of the rate of a class that gives its quantum. 1 to 4294967295. Default: 10.
+        Source: net/sched/sch_htb.c: htb_sched.rate2quantum; default of iproute2 tc/q_htb.c.
+    direct_qlen
+        Maximum number of packets that are not in a class. 0 to 100000000. Default: 1000.
+        Source: net/sched/sch_htb.c: htb_sched.direct_qlen, the tx_queue_len of the interface.
+    classes
+        Classes, each below its parent; their order is that of class ids. Default: none.
+        Source: net/sched/sch_htb.c: htb_sched.clhash.
+    filters
+        Filters in the order in which they are asked; the first that matches decides. Default: none.
+        Source: net/sched/sch_htb.c: htb_sched.filter_list.
+    """
+
+    kind: ClassVar[str] = "htb"
+
+    default: str | int | None = None
+    r2q: int | None = None
+    direct_qlen: int | None = None
+    classes: Sequence[HtbClass] | None = None
+    filters: Sequence[HtbFilter] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,10 @@ class FqCoDel(Queue):
         ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: RFC 8290 section 5.2.7: ce_threshold; include/net/codel.h:
         codel_params.ce_threshold.
+    ce_threshold_selector
+        Packets to which `ce_threshold` applies: those whose DSCP and ECN field, masked, equal this
+        value. VALUE/MASK, two bytes such as 0x1/0x3. Default: all packets.
+        Source: include/net/codel.h: codel_params.ce_threshold_selector, ce_threshold_mask.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: on.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
@@ -101,6 +105,7 @@ class FqCoDel(Queue):
     quantum: int | str | None = None
     drop_batch: int | None = None
     ce_threshold: str | None = None
+    ce_threshold_selector: str | None = None
     ecn: bool | None = None
     profile: Literal["linux", "rfc", "linux-3.14"] | None = None
 
@@ -146,6 +151,10 @@ class FqNoCoDel(FqCoDel):
         ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: RFC 8290 section 5.2.7: ce_threshold; include/net/codel.h:
         codel_params.ce_threshold.
+    ce_threshold_selector
+        Packets to which `ce_threshold` applies: those whose DSCP and ECN field, masked, equal this
+        value. VALUE/MASK, two bytes such as 0x1/0x3. Default: all packets.
+        Source: include/net/codel.h: codel_params.ce_threshold_selector, ce_threshold_mask.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
@@ -574,6 +583,85 @@ class Cake(Queue):
 
     kind: ClassVar[str] = "cake"
 
+    bandwidth: str | None = None
+    diffserv: Diffserv | None = None
+    flowmode: Flowmode | None = None
+    nat: bool | None = None
+    wash: bool | None = None
+    ack_filter: AckFilter | None = None
+    rtt: str | None = None
+    framing: Framing | None = None
+    overhead: int | str | None = None
+    mpu: int | str | None = None
+    memlimit: int | str | None = None
+    ingress: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CakeMq(Queue):
+    """A CAKE per transmit queue; the active ones share the rate.
+
+    Source: Linux 7.0 sch_cake; Köppeler and Høiland-Jørgensen 2025.
+
+    Parameters
+    ----------
+    queues
+        Number of instances: the transmit queues of the device. 1 to 64. Default: 4.
+        Source: net/sched/sch_cake.c: cake_mq_init, num_tx_queues; the default is an addition.
+    sync_time
+        Minimum time between two counts of the active instances. A time with its unit, such as
+        ``"5ms"``, 1us to 1s. Default: 200us.
+        Source: net/sched/sch_cake.c: cake_sched_config.sync_time.
+    bandwidth
+        Rate of the shaper. A rate with its unit, such as ``"10mbit"``. Default: unlimited.
+        Source: net/sched/sch_cake.c: cake_sched_data.rate_bps.
+    diffserv
+        How packets are sorted into tins by DSCP. One of ``"diffserv3"``, ``"diffserv4"``,
+        ``"diffserv8"``, ``"precedence"``, ``"besteffort"``. Default: diffserv3.
+        Source: net/sched/sch_cake.c: cake_init, CAKE_DIFFSERV_DIFFSERV3.
+    flowmode
+        Flows or hosts among which capacity is shared. One of ``"triple-isolate"``,
+        ``"dual-srchost"``, ``"dual-dsthost"``, ``"flows"``, ``"hosts"``, ``"srchost"``,
+        ``"dsthost"``, ``"flowblind"``. Default: triple-isolate.
+        Source: net/sched/sch_cake.c: cake_init, CAKE_FLOW_TRIPLE.
+    nat
+        Accepted without effect: the simulation does not translate addresses. Default: off.
+        Source: net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG.
+    wash
+        Clear the DSCP of packets. Default: off.
+        Source: net/sched/sch_cake.c: CAKE_FLAG_WASH.
+    ack_filter
+        Drop TCP ACKs that a later ACK makes redundant. One of ``"no-ack-filter"``,
+        ``"ack-filter"``, ``"ack-filter-aggressive"``. Default: no-ack-filter.
+        Source: include/uapi/linux/pkt_sched.h: CAKE_ACK_NONE.
+    rtt
+        Round-trip time that COBALT is tuned for. A time with its unit, such as ``"5ms"``, 1us to
+        4294967295us. Default: 100ms.
+        Source: net/sched/sch_cake.c: cake_sched_data.interval.
+    framing
+        Framing of the link layer. One of ``"noatm"``, ``"atm"``, ``"ptm"``. Default: noatm.
+        Source: include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE.
+    overhead
+        Bytes that the link adds to an IP packet; raw: the Ethernet frame counts, with its header of
+        14 bytes. Bytes, or a size with its unit, -64b to 256b. Default: raw.
+        Source: net/sched/sch_cake.c: cake_sched_data.rate_overhead.
+    mpu
+        Minimum size that a packet is accounted as. Bytes, or a size with its unit, 0b to 256b.
+        Default: 0b.
+        Source: net/sched/sch_cake.c: cake_sched_data.rate_mpu.
+    memlimit
+        Maximum kernel memory of the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Default: max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited.
+        Source: net/sched/sch_cake.c: cake_reconfigure, buffer_limit.
+    ingress
+        Count dropped packets as sent, for shaping downstream of a bottleneck. Default: off.
+        Source: net/sched/sch_cake.c: CAKE_FLAG_INGRESS.
+    """
+
+    kind: ClassVar[str] = "cake_mq"
+
+    queues: int | None = None
+    sync_time: str | None = None
     bandwidth: str | None = None
     diffserv: Diffserv | None = None
     flowmode: Flowmode | None = None

@@ -32,6 +32,9 @@ def _reason(facts: Row) -> Iterator[str]:
     if reason == "ack_filter":
         yield "a later acknowledgement in the queue makes it redundant"
         return
+    if reason == "replaced":
+        yield "a change of the link replaced or emptied the queue"
+        return
     if reason == "ce_threshold":
         yield from (f"{waited} > {key} {_spaced(value)}" for key, value in limits.items())
         return

@@ -64,7 +64,12 @@ def transactions(kind: str) -> str | None:
 
 KEYS = ("arm", "replication")
 # All packets that a queue dropped. Earlier results count those of ACK filters as drops of the AQM.
-DROPS = pl.col("drops_overlimit") + pl.col("drops_aqm") + pl.col("drops_ack_filter").fill_null(0)
+DROPS = (
+    pl.col("drops_overlimit")
+    + pl.col("drops_aqm")
+    + pl.col("drops_ack_filter").fill_null(0)
+    + pl.col("drops_replaced").fill_null(0)
+)
 
 LEVEL = 0.95
 # Tables from which the metrics of parts of runs are computed.

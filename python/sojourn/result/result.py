@@ -171,9 +171,10 @@ class Result(ResultTables):
         )
 
     def _drifts(self) -> list[stationarity.Drift]:
-        """Compare the halves of the measured time, unless the rate of a link changes in the run."""
+        """Compare the halves of the measured time, unless a link changes during the run."""
         links = [link for link in self.scenario.links.values() if isinstance(link, Link)]
-        if any(link.changes or link.trace for link in links):
+        varies = ("changes", "trace", "rate_trace", "delay_trace", "loss_trace")
+        if any(getattr(link, key) for link in links for key in varies):
             return []
         checked = self.scenario.checked
         return stationarity.drifts(

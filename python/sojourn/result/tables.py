@@ -150,6 +150,9 @@ class ResultTables(ABC):
         drops_ack_filter : int
             ACKs dropped by an ACK filter because a later one made them redundant; not in
             ``drops_aqm``.
+        drops_replaced : int
+            Packets dropped because their queue was replaced, or emptied by a change of its
+            parameters, during the run.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
@@ -236,6 +239,9 @@ class ResultTables(ABC):
         drops_ack_filter : int
             ACKs dropped by an ACK filter because a later one made them redundant; not in
             ``drops_aqm``.
+        drops_replaced : int
+            Packets dropped because their queue was replaced, or emptied by a change of its
+            parameters, during the run.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
@@ -336,7 +342,7 @@ class ResultTables(ABC):
         action : str
             Type of the event: drop, mark or loss.
         reason : str
-            Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.
+            Reason for the event: overlimit, aqm, ack_filter, replaced, ce_threshold or wire.
         sojourn_ms : float
             Time in the queue before the event, 0 if it was on arrival; null for a loss. Unit: ms.
         backlog_packets : int
@@ -475,6 +481,9 @@ class ResultTables(ABC):
         drops_ack_filter : int
             ACKs dropped by an ACK filter because a later one made them redundant; not in
             ``drops_aqm``.
+        drops_replaced : int
+            Packets dropped because their queue was replaced, or emptied by a change of its
+            parameters, during the run.
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int

@@ -84,6 +84,15 @@ def _dualpi2(typed: dict[str, Any]) -> dict[str, Any]:
     return {**{names.get(key, key): value for key, value in typed.items()}, **chosen}
 
 
+def _fq_codel(typed: dict[str, Any]) -> dict[str, Any]:
+    """Print the value and the mask of the selector apart, as numbers."""
+    selector = typed.pop("ce_threshold_selector", None)
+    if selector is not None:
+        value, mask = (int(byte, 0) for byte in selector.split("/"))
+        typed |= {"ce_threshold_selector": value, "ce_threshold_mask": mask}
+    return _without_off(typed)
+
+
 def _sfq(typed: dict[str, Any]) -> dict[str, Any]:
     """Print `perturb` in seconds, unlike other times."""
     if "perturb" in typed:
@@ -94,10 +103,11 @@ def _sfq(typed: dict[str, Any]) -> dict[str, Any]:
 _WRITTEN: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "red": _red,
     "choke": _red,
-    "cake": _cake,
+    **dict.fromkeys(("cake", "cake_mq"), _cake),
     "dualpi2": _dualpi2,
     "sfq": _sfq,
-    **dict.fromkeys(("bfifo", "codel", "fq_codel", "pie", "fq_pie"), _without_off),
+    "fq_codel": _fq_codel,
+    **dict.fromkeys(("bfifo", "codel", "pie", "fq_pie"), _without_off),
     "prio": lambda typed: {**typed, "multiqueue": False},
     "pfifo_fast": lambda typed: {**_PFIFO_FAST, **typed},
 }
@@ -124,7 +134,7 @@ _UNITS: dict[str, Callable[[str], Any]] = {
 
 _COUNTED = ("bytes", "packets", "drops")
 # Keys of a link that make its rate vary, so that the queue has no fixed rate.
-_VARYING = ("trace", "medium")
+_VARYING = ("trace", "rate_trace", "medium")
 
 
 def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, Any]]:
@@ -277,7 +287,7 @@ def _queue(
         "options": options(kind, values, declared["parameters"]),
         "bytes": total("sent_bytes"),
         "packets": total("sent_packets"),
-        "drops": total("drops_overlimit", "drops_aqm", "drops_ack_filter"),
+        "drops": total("drops_overlimit", "drops_aqm", "drops_ack_filter", "drops_replaced"),
         "overlimits": overlimits,
         "requeues": 0,
         "backlog": last("backlog_bytes"),

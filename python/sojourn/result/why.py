@@ -42,6 +42,7 @@ _REASONS = {
     "overlimit": " over its limit",
     "aqm": " by its AQM",
     "ack_filter": " by its ACK filter",
+    "replaced": " with its queue",
     "ce_threshold": " above ce_threshold",
     "wire": "",
 }

@@ -106,28 +106,48 @@ class Jitter(Table):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Table):
-    """A change of the rate or the delay of a link during the run.
+    """A change of a link during the run; at least one value besides the time.
 
     Parameters
     ----------
     at
         Time of the change, with its unit.
     rate, delay
-        The new rate and the new propagation delay, with units; at least one of them.
+        The new rate and the new propagation delay, with units.
+    loss
+        The new loss: a share of packets such as ``"1%"``, :class:`Bernoulli` or
+        :class:`GilbertElliott`; ``"0%"`` ends it.
+    duplicate
+        The new share of packets that arrive twice.
+    jitter
+        The new :class:`Jitter`, or a time for a uniform deviation; ``"0s"`` ends it.
+    qdisc
+        A string such as ``"codel target 10ms"``, or an object such as ``CoDel()``. Of the same
+        kind as the queue at that time, the parameters that it names change, and the queue keeps
+        its packets and state, as after ``tc qdisc change``; an object names those that it was
+        given. Another kind replaces the queue, whose packets are dropped.
 
     Examples
     --------
-    >>> Change(at="10s", rate="5mbit").rate
+    >>> Change(at="10s", rate="5mbit", qdisc="codel target 10ms").rate
     '5mbit'
     """
 
     at: str
     rate: str | None = None
     delay: str | None = None
+    loss: str | Bernoulli | GilbertElliott | Mapping[str, str] | None = None
+    duplicate: str | None = None
+    jitter: str | Jitter | Mapping[str, str] | None = None
+    qdisc: AnyQueue | None = None
 
     def __post_init__(self) -> None:
-        """Have the core check the change."""
-        _check("changes", [self.document()], "[0]")
+        """Have the core check the change, except what depends on the queue before it."""
+        checked = self.document()
+        if checked.pop("qdisc", None) is None or len(checked) > 1:
+            _check("changes", [checked], "[0]")
+        convert(self, "loss", GilbertElliott)
+        convert(self, "jitter", Jitter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +238,11 @@ class Link(Table):
     trace
         Instead of `rate`: the file of a Mahimahi capacity trace. Each line is a time in
         milliseconds at which 1504 B may leave. A scenario keeps the contents of the file.
+    rate_trace, delay_trace, loss_trace
+        Instead of `rate`, `delay` and `loss`: a file with the value over time, in Mbit/s, ms and
+        percent, or a mapping with ``file``, ``column`` and ``unit``. A scenario keeps the points.
+    drop
+        Numbers of packets that the wire loses, from 1 in the order in which the link sends them.
     burst
         Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
         size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
@@ -233,7 +258,7 @@ class Link(Table):
         :class:`Jitter` of the delay, or a time with its unit for a uniform deviation that keeps
         packets in order.
     changes
-        Later changes of rate and delay, each a :class:`Change`, in order of time.
+        Changes during the run, each a :class:`Change`, in order of time.
     medium
         A :class:`Wifi` medium that the link shares with others. `rate` is its PHY rate.
 
@@ -250,17 +275,21 @@ class Link(Table):
 
     rate: str | None = None
     trace: str | Path | Mapping[str, str] | None = None
+    rate_trace: str | Path | Mapping[str, str] | None = None
     qdisc: AnyQueue
     delay: str | None = None
+    delay_trace: str | Path | Mapping[str, str] | None = None
     overhead: str | int | None = None
     mpu: str | None = None
     framing: Framing | None = None
     burst: str | None = None
     bucket: Bucket | None = None
     loss: str | Bernoulli | GilbertElliott | Mapping[str, str] | None = None
+    loss_trace: str | Path | Mapping[str, str] | None = None
+    drop: Sequence[int] | None = None
     duplicate: str | None = None
     jitter: str | Jitter | Mapping[str, str] | None = None
-    changes: Sequence[Change | Mapping[str, str]] | None = None
+    changes: Sequence[Change | Mapping[str, Any]] | None = None
     medium: Wifi | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -276,9 +305,25 @@ class Link(Table):
         """The highest rate of the link, or the mean rate of its trace."""
         if isinstance(self.trace, Mapping):
             return float(_core.parse_trace_bits_per_s(self.trace["gaps_ms"]))
+        if isinstance(self.rate_trace, Mapping) and "points" in self.rate_trace:
+            return _mean_rate(self.rate_trace["points"], self.rate_trace["period"])
         later = [change.rate for change in self.changes or () if isinstance(change, Change)]
         rates = [rate for rate in (self.rate, *later) if rate is not None]
         return float(max((_core.parse_rate_bits_per_s(rate) for rate in rates), default=0))
+
+
+def _mean_rate(points: str, period: str) -> float:
+    """Return the mean of the rates of a trace, which may be zero, in bit/s."""
+    pairs = [point.split() for point in points.split(",")]
+    times = [_core.parse_time_s(at) for at in (*(at for at, _ in pairs), period)]
+    rates = [
+        0.0 if re.fullmatch(r"0[a-z]*", rate) else _core.parse_rate_bits_per_s(rate)
+        for _, rate in pairs
+    ]
+    bits = sum(
+        rate * (end - start) for rate, start, end in zip(rates, times[:-1], times[1:], strict=True)
+    )
+    return bits / times[-1]
 
 
 def _check(key: str, value: Any, below: str = "") -> None:

@@ -291,9 +291,9 @@ def _web(name: str, http: Http) -> list[Traffic]:
     return [Web(name=name, direction="down", page="large", http=http, think=think, **_BEGIN)]
 
 
-def _voip(_: Rates) -> list[Traffic]:
+def _voip(name: str, dscp: str | None = None) -> list[Traffic]:
     return [
-        Voip(name=f"voip {side}", direction=side, start=START, start_jitter="20ms")
+        Voip(name=f"{name} {side}", direction=side, dscp=dscp, start=START, start_jitter="20ms")
         for side in ("up", "down")
     ]
 
@@ -354,7 +354,8 @@ _LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
         Responsiveness(name=f"responsiveness {side}", direction=side, **_BEGIN)
         for side in ("down", "up")
     ],
-    "voip": _voip,
+    "voip": lambda _: _voip("voip"),
+    "voip_nqb": lambda _: _voip("voip_nqb", "NQB"),
     "sessions": _sessions,
     "incast": lambda _: [
         Incast(name="incast", direction="down", servers=32, bytes="32kb", think="1s", **_BEGIN)

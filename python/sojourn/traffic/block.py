@@ -36,7 +36,7 @@ class TrafficBlock(Table):
         Base round-trip time, to which the delays of links are added, or one for each flow, with
         units.
     dscp
-        DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+        DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"NQB"``, ``"LE"``, 0 to 63.
     host
         Client host that the flows belong to, 0 to 126, for queues that share capacity among hosts.
 

@@ -8,7 +8,7 @@ from sojourn.controls import CongestionControl
 from sojourn.traffic.block import Conversions, TrafficBlock
 from sojourn.traffic.distributions import SIZES, RandomSize, Size
 
-SlowStart = Literal["standard", "hystart", "hystart++"]
+SlowStart = Literal["standard", "hystart", "hystart++", "search", "careful-resume", "rapid-start"]
 Ecn = bool | Literal["accurate"]
 Profile = Literal["linux", "linux-4.19", "linux-3.14", "linux-2.6.34", "ns-2"]
 OnCe = Literal["reduce", "abe", "end-slow-start", "end-slow-start-only"]
@@ -31,8 +31,10 @@ class TcpSender(TrafficBlock):
         Congestion control, such as ``"cubic"``, with parameters as in ``"cubic beta 0.8"`` or
         ``Cubic(beta=0.8)``; ``sojourn ccs`` lists the controls.
     slow_start
-        Slow-start exit heuristic: ``"standard"`` (none), ``"hystart"`` (with ``"cubic"``) or
-        ``"hystart++"`` (RFC 9406). The default is that of Linux.
+        Slow-start exit heuristic: ``"standard"`` (none), ``"hystart"`` (with ``"cubic"``),
+        ``"hystart++"`` (RFC 9406), ``"search"`` (draft-chung-ccwg-search-09) or
+        ``"careful-resume"`` (RFC 9959; needs ``saved_cwnd`` of the control, and pacing). The
+        default is that of Linux.
     ecn
         Negotiate ECN (RFC 3168); ``"accurate"`` negotiates Accurate ECN (RFC 9768).
     on_ce
@@ -116,8 +118,8 @@ class Quic(TrafficBlock):
         Congestion control, with parameters as for :class:`Tcp`; ``"reno"`` is the NewReno of
         RFC 9002. ``sojourn ccs`` lists the controls.
     slow_start
-        Slow-start exit heuristic, as for :class:`Tcp`; by default ``"hystart++"`` with
-        ``"cubic"``.
+        Slow-start exit heuristic, as for :class:`Tcp`, or ``"rapid-start"``
+        (draft-kazuho-ccwg-rapid-start-02); by default ``"hystart++"`` with ``"cubic"``.
     bytes
         Bytes to transfer, or a distribution from which each connection draws them, as for
         :class:`Tcp`; by default the transfer is endless.

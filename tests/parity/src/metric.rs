@@ -7,8 +7,8 @@ use crate::truth::Direction::{self, Down, Up};
 use crate::truth::{Repetition, Scenario};
 
 use Metric::{
-    Completion, Drops, Goodput, Marks, OwdMean, OwdP95, PingLater, PingMean, PingP95, PingStart,
-    Share, SrttMean, SrttP95, TcpShare, UdpGoodput,
+    Completion, ControlShare, Drops, Goodput, Marks, OwdMean, OwdP95, PingLater, PingMean, PingP95,
+    PingStart, Share, SrttMean, SrttP95, TcpShare, UdpGoodput,
 };
 
 /// The flows of R3, by base RTT.
@@ -26,6 +26,8 @@ pub(crate) enum Metric {
     Goodput(Direction),
     /// Part of the goodput that one of the TCP flows gets, in per cent.
     Share(usize),
+    /// Part of the goodput that the first flow gets beside CUBIC, in per cent.
+    ControlShare,
     /// Part of the goodput that TCP gets beside datagrams, in per cent; the rest is theirs.
     TcpShare,
     /// Mean smoothed RTT, then mean over the flows of one direction, ms.
@@ -92,6 +94,15 @@ impl Metric {
                 Drops(Up),
             ],
             "R6" => &[Goodput(Up), Completion, PingStart, PingLater, Drops(Up)],
+            "C1" if scenario.flows.len() > 1 => &[
+                Goodput(Up),
+                ControlShare,
+                SrttMean(Up),
+                SrttP95,
+                PingMean,
+                PingP95,
+                Drops(Up),
+            ],
             "V" if scenario.udp.is_empty() => &[PingMean, PingP95],
             "V" => &[PingMean, UdpGoodput, OwdMean, OwdP95, Drops(Up)],
             _ if scenario.flows.is_empty() => &[UdpGoodput, OwdMean, OwdP95, Drops(Up)],
@@ -120,6 +131,7 @@ impl Metric {
             Goodput(Up) => "goodput",
             Goodput(Down) => "goodput down",
             Share(flow) => SHARES[flow].0,
+            ControlShare => "share beside cubic",
             TcpShare => "share tcp",
             SrttMean(Up) => "srtt mean",
             SrttMean(Down) => "srtt mean down",
@@ -145,6 +157,7 @@ impl Metric {
             Goodput(Up) => "goodput, Mbit/s",
             Goodput(Down) => "goodput down, Mbit/s",
             Share(flow) => SHARES[flow].1,
+            ControlShare => "share beside CUBIC, %",
             TcpShare => "share of TCP beside UDP, %",
             SrttMean(Up) => "mean smoothed RTT, ms",
             SrttMean(Down) => "mean smoothed RTT down, ms",
@@ -170,9 +183,8 @@ impl Metric {
             Goodput(_) | UdpGoodput => (0.03, 0.0),
             Completion => (0.05, 0.0),
             // A flow with a small share is not held to a part of it: 1 % of the link tells it apart.
-            Share(_) | TcpShare | SrttMean(_) | PingMean | PingStart | PingLater | OwdMean => {
-                (0.05, 1.0)
-            }
+            Share(_) | ControlShare | TcpShare | SrttMean(_) | PingMean | PingStart | PingLater
+            | OwdMean => (0.05, 1.0),
             SrttP95 | PingP95 | OwdP95 => (0.10, 2.0),
             Drops(_) | Marks(_) => (0.25, 5.0),
         };
@@ -193,6 +205,7 @@ impl Metric {
         match self {
             Goodput(way) => Some(endless(&rep.goodput, way).iter().sum()),
             Share(flow) => part_of(flow, &rep.goodput),
+            ControlShare => part_of(0, &rep.goodput),
             TcpShare => part_of(0, &[rep.goodput.iter().sum(), udp?.goodput_mbps]),
             SrttMean(way) => mean(&endless(&rep.srtt_mean_ms, way)),
             SrttP95 => mean(&endless(&rep.srtt_p95_ms, Up)),
@@ -231,6 +244,7 @@ impl Metric {
         match self {
             Goodput(way) => Some(goodputs(way).sum()),
             Share(flow) => part_of(flow, &goodputs(Up).collect::<Vec<_>>()),
+            ControlShare => part_of(0, &goodputs(Up).collect::<Vec<_>>()),
             TcpShare => {
                 let (stream, record) = udp()?;
                 let datagrams = goodput(record, scenario.warm, stream.stop);

@@ -321,7 +321,7 @@ mod tests {
         let mut cells = kernels(&truth, "6.1", "6.1");
         let many = |cell: &&mut Cell| cell.linux_runs == 10;
         for cell in cells.iter_mut().filter(many).take(5) {
-            cell.p_value = Some(5e-4);
+            cell.p_value = Some(2e-4);
         }
         let alone = Tests::of(cells.iter().filter(|cell| cell.linux_runs == 10));
         assert_eq!((alone.rejected, alone.low), (5, 5));

@@ -3,7 +3,9 @@
 use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
-use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_scenario::plan::{
+    Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Shaper, Traffic,
+};
 use sojourn_transport::{CcKind, Reader, ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::truth::{Direction, Flow, Scenario, Truth};
@@ -70,7 +72,10 @@ fn chance_matters(scenario: &Scenario) -> bool {
     ];
     // BBR draws the phase its cycle begins with.
     let lots = scenario.flows.iter().any(|f| f.cc == "bbr");
-    lots || scenario.flows.len() > 2 || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
+    let of_controls = scenario.suite == "C1" && (scenario.loss > 0.0 || scenario.flows.len() > 1);
+    lots || of_controls
+        || scenario.flows.len() > 2
+        || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
 }
 
 /// The simulation of one run.
@@ -164,8 +169,16 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
         (rate, Shaper::Bucket { burst })
     };
     let qdisc = QdiscSpec::parse(&spec).map_err(|e| format!("{spec}: {e}"))?;
+    let loss = match direction {
+        Direction::Up if scenario.loss > 0.0 => Loss::Random(scenario.loss / 100.0),
+        Direction::Up | Direction::Down => Loss::None,
+    };
     Ok(LinkConfig {
         shaper,
+        line: LineConfig {
+            loss,
+            ..LineConfig::PERFECT
+        },
         ..LinkConfig::new(direction.name().to_owned(), rate, qdisc)
     })
 }

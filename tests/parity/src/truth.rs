@@ -107,6 +107,9 @@ pub(crate) struct Scenario {
     pub(crate) pause: Option<(f64, f64)>,
     /// Base RTT in milliseconds, of pings and datagrams.
     pub(crate) rtt: f64,
+    /// Packets lost at random behind the bottleneck towards the server, in per cent.
+    #[serde(default)]
+    pub(crate) loss: f64,
     /// Seconds.
     pub(crate) duration: f64,
     /// When the steady window begins, in seconds.
@@ -284,7 +287,7 @@ mod tests {
         let truth = Truth::load();
         let on = |kernel| truth.scenarios.iter().filter(move |s| s.kernel == kernel);
         let counts = ["6.1", "6.12", "6.18"].map(|kernel| on(kernel).count());
-        assert_eq!(counts, [236, 79, 33]);
+        assert_eq!(counts, [272, 79, 33]);
         assert_eq!(counts.iter().sum::<usize>(), truth.scenarios.len());
     }
 

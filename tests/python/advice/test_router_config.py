@@ -293,6 +293,16 @@ def test_json_of_a_later_tc_has_the_classes_of_htb() -> None:
     assert found.notes == ()
 
 
+def test_json_has_the_value_and_the_mask_of_a_selector_apart() -> None:
+    text = """[{"kind":"tbf","handle":"1:","dev":"eth0","root":true,"refcnt":2,"options":{
+        "rate":1250000,"burst":5000,"lat":50000}},{"kind":"fq_codel","handle":"10:","dev":"eth0",
+        "parent":"1:","options":{"limit":10240,"flows":1024,"quantum":1514,"target":4999,
+        "ce_threshold":999,"ce_threshold_selector":1,"ce_threshold_mask":3,"interval":99999,
+        "memory_limit":33554432,"ecn":true,"drop_batch":64}}]"""
+    queue = present(text, "tc").up.queue
+    assert "ce_threshold 1ms ce_threshold_selector 0x1/0x3" in queue
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [

@@ -22,6 +22,9 @@ DIFFERENT = {
     "--metric": "of a table, of what is printed, or of an analysis",
     "--link": "the rates of a line, or the name of a link",
     "--list": "scenarios, or what can be drawn",
+    "--section": "of RFC 7928 or of RFC 9743",
+    "--check": "what a suite confirms",
+    "--against": "standard controls, or an arm",
     "--group": "classes of queues have metrics, and no series",
     "--max-memory": "of the runs, or of a result that a report loads",
 }

@@ -367,6 +367,7 @@ def test_a_function_without_a_plan_names_the_argument(
         "count": 1,
         "rate": "10mbit",
         "queues": {"a": sj.Pfifo()},
+        "outcome": object.__new__(sj.Outcome),
     }
     given = {key: valid.get(key) for key in others}
     is_several = signature.parameters[one.name].kind is SEVERAL

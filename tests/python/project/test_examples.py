@@ -39,7 +39,7 @@ def test_an_example_begins_with_what_it_shows_and_is_accepted(file: Path, sojour
     ],
 )
 def test_the_result_of_an_example_is_valid(file: Path) -> None:
-    scenario = sj.Scenario.from_toml(file.read_text(encoding="utf-8"))
+    scenario = sj.Scenario.from_file(file)
     result = sj.run(scenario)
     assert result.validity.verdict == "valid", result.validity.findings
 

@@ -33,6 +33,7 @@ QUEUES = (
     "pie",
     "fq_codel quantum 300b memory_limit 4mb noecn",
     "fq_codel limit 10240p ce_threshold 800us drop_batch 16",
+    "fq_codel ce_threshold 1ms ce_threshold_selector 0x1/0x3",
     "fq_nocodel",
     "fq_pie quantum 300 ecn_prob 5 ecn nodq_rate_estimator memory_limit 1mb",
     "sfq perturb 10s quantum 1514b headdrop",
@@ -103,8 +104,8 @@ def at_root(queue: str) -> str:
 
 
 def test_tc_accepts_the_line_of_every_queue() -> None:
-    known = {queue.split()[0] for queue in (*QUEUES, *NEWER)}
-    without = {"floq": "no such queue", "drr": "several commands"}
+    known = {queue.split()[0] for queue in (*QUEUES, *NEWER)} | {"cake_mq"}
+    without = {"floq": "no such queue", "drr": "several commands", "htb": "several commands"}
     for kind in {kind["name"] for kind in json.loads(_core.qdisc_catalogue())} - known:
         with pytest.raises(sj.ScenarioError, match=without.get(kind, "no such queue")):
             _core.tc_line(kind)

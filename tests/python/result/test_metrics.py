@@ -39,14 +39,14 @@ def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
 
 def links(busy: float, *, arms: tuple[str, ...] = ("a",), replications: int = 1) -> pl.DataFrame:
     rows = [
-        (arm, replication, "up", 7.0, None, 2, 2, 1, 4, 5, busy, 0.5)
+        (arm, replication, "up", 7.0, None, 2, 1, 1, 1, 4, 5, busy, 0.5)
         for arm in arms
         for replication in range(replications)
     ]
     columns = [
         "arm", "replication", "link", "sojourn_ms_p95", "driver_ms_p95", "drops_overlimit",
-        "drops_aqm", "drops_ack_filter", "marks_aqm", "marks_ce_threshold", "busy_share",
-        "utilisation",
+        "drops_aqm", "drops_ack_filter", "drops_replaced", "marks_aqm", "marks_ce_threshold",
+        "busy_share", "utilisation",
     ]  # fmt: skip
     frame = pl.DataFrame(rows, schema=columns, orient="row")
     return frame.with_columns(pl.col("driver_ms_p95").cast(pl.Float64))

@@ -197,6 +197,12 @@ def overloaded() -> dict[str, dict[str, Any]]:
     return {text: root_of(result, text) for text in texts}
 
 
+def test_a_selector_is_two_numbers() -> None:
+    parameters = [{"key": "ce_threshold_selector", "unit": "masked"}]
+    options = tc_stats.options("fq_codel", {"ce_threshold_selector": "0x50/0xfc"}, parameters)
+    assert options == {"ce_threshold_selector": 0x50, "ce_threshold_mask": 0xFC}
+
+
 def root_of(result: sj.Result, arm: str) -> dict[str, Any]:
     queues = tc_stats.queues(result, arm=arm)
     return next(queue for queue in queues if queue["dev"] == "up" and "root" in queue)

@@ -128,6 +128,25 @@ def test_users_of_an_application_are_served(name: str) -> None:
         assert served["transactions"][0] >= 1
 
 
+def test_a_call_marked_nqb_waits_less_than_cubic_in_dualpi2() -> None:
+    rates = presets.link_rates("20/20mbit")
+    scenario = presets.access_link(
+        rates=rates,
+        groups=presets.traffic("voip_nqb+tcp_2up_2down", rates),
+        queues={"nqb": sj.DualPi2(nqb=True), "plain": sj.DualPi2()},
+        rtt="20ms",
+        duration="25s",
+        warmup="5s",
+        replications=1,
+        seed=1,
+        name="nqb",
+    )
+    assert {group.dscp for group in scenario.traffic[:2]} == {"NQB"}
+    served = sj.run(scenario).table("application").filter(group="voip_nqb up")
+    delay = dict(served.select("arm", "mos_mean").iter_rows())
+    assert delay["nqb"] > delay["plain"]
+
+
 def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> None:
     texts = ["links.up.rate=2mbit", "traffic[0].count=3", "traffic.tcp down.cc=reno", "seed=5"]
     changed = overridden(scenario, dict(assignment(text) for text in texts))

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -104,6 +105,45 @@ def test_a_mistake_is_refused_at_construction_with_the_message_of_toml(
     said = toml_message(**toml)
     assert said.startswith(place)
     assert str(refused.value) == said.removeprefix(place)
+
+
+def test_a_change_may_have_every_part_of_a_link() -> None:
+    changes = [
+        sj.Change(at="1s", loss=sj.Bernoulli("2%"), duplicate="1%", jitter=sj.Jitter(spread="5ms")),
+        sj.Change(at="2s", loss="0%", jitter="0s", qdisc=sj.CoDel(target="10ms")),
+        sj.Change(at="3s", qdisc=sj.FqCoDel),
+    ]
+    link = sj.Link(rate="10mbit", qdisc="codel ecn", changes=changes)
+    scenario = sj.Scenario(
+        duration="4s", links={"up": link, "down": "unlimited"}, traffic=[sj.Ping(direction="up")]
+    )
+    document = json.loads(scenario.checked.to_json())["links"]["up"]["changes"]
+    assert document[0]["loss"] == "2%"
+    assert document[1]["jitter"] == "0s"
+    assert document[2]["qdisc"] == "fq_codel"
+    with pytest.raises(sj.ScenarioError, match=r"fq_codel: flows cannot change during a run"):
+        sj.Link(
+            rate="10mbit",
+            qdisc="fq_codel",
+            changes=[sj.Change(at="1s", qdisc=sj.FqCoDel(flows=9))],
+        )
+
+
+def test_a_link_follows_traces(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,mbit,ms\n0,5,20\n10,15,30\n", encoding="utf-8")
+    file = str(tmp_path / "t.csv")
+    link = sj.Link(
+        rate_trace=file, qdisc="codel", delay_trace={"file": file, "column": "ms"}, drop=[3, 7]
+    )
+    scenario = sj.Scenario(
+        duration="4s", links={"up": link, "down": "unlimited"}, traffic=[sj.Ping(direction="up")]
+    )
+    document = json.loads(scenario.checked.to_json())["links"]["up"]
+    assert document["rate_trace"]["points"] == "0s 5mbit, 10s 15mbit"
+    assert document["delay_trace"]["period"] == "20s"
+    assert document["drop"] == [3, 7]
+    again = sj.Link(rate_trace=document["rate_trace"], qdisc="codel")
+    assert again.bits_per_s == pytest.approx(10e6)
 
 
 def test_tables_become_objects() -> None:

@@ -11,6 +11,7 @@ MTU = 1514
 RATE_MBIT = 4
 MS = 1_000_000
 NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
+AF22 = 20 << 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Case:
     drain_ns: int = 5_000 * MS
     # More than one if the kernel draws random numbers.
     runs: int = 1
+    # What makes the queue, if it takes several commands; `tc` then is Sojourn's text for the same.
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -246,6 +249,29 @@ CASES = [
         "FQ-CoDel: the same kinds of flows, half of the packets can be marked.",
         "fq_codel",
         mixture(10, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in HEAVY_AND_SPARSE]),
+    ),
+    Case(
+        "fq_codel_ce_selector",
+        "FQ-CoDel that marks late packets with ECT(1) alone, as for L4S.",
+        "fq_codel ce_threshold 2ms ce_threshold_selector 0x1/0x3",
+        mixture(
+            42,
+            RATE_MBIT,
+            [with_tos(flow, (NOT_ECT, ECT_0, ECT_1, ECT_1)) for flow in HEAVY_AND_SPARSE],
+        ),
+    ),
+    Case(
+        "fq_codel_ce_dscp",
+        "FQ-CoDel that marks late packets of AF22 alone, whatever their ECN field.",
+        "fq_codel ce_threshold 2ms ce_threshold_selector 0x50/0xfc",
+        mixture(
+            43,
+            RATE_MBIT,
+            [
+                with_tos(flow, (ECT_0, AF22 | ECT_0, AF22 | ECT_1, AF22))
+                for flow in HEAVY_AND_SPARSE
+            ],
+        ),
     ),
     Case(
         "fq_codel_limit",

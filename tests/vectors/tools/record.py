@@ -13,15 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cases import CASES, CE, MTU, Case, Packet
+from trees import TREES
 
+ALL = [*CASES, *TREES]
 HERE = Path(__file__).resolve().parent
 LEAF = "10:"
 # Numbers in the row of an arrival; a departure has two.
@@ -29,6 +33,8 @@ ARRIVAL = 4
 # How long before the trace a queue is made; in each further run 1 ms more.
 QUEUE_AGE_NS = 3_000_000_000
 ATTEMPTS = 5
+# What is printed of a run.
+PRINTED = ("record", "counters", "text", "classes")
 LINE_LENGTH = 110
 # The clock of a kernel that travels in time has a grain of 256 ns, and a timer may be 500 ns late.
 CLOCK_GRAIN_NS = 1_000
@@ -36,7 +42,9 @@ CLOCK_GRAIN_NS = 1_000
 
 def init_script(case: Case, replay: Path, folder: Path, end_ns: int) -> str:
     """Set up client, router and server in a row; the queue is the router's."""
-    if case.rate_mbit is None:
+    if case.commands:
+        queue = " && ".join(case.commands)
+    elif case.rate_mbit is None:
         queue = f"tc qdisc add dev r1 root handle {LEAF} {case.tc}"
     else:
         shaper = f"rate {case.rate_mbit}mbit burst 1 cburst 1 quantum {MTU}"
@@ -50,6 +58,8 @@ def init_script(case: Case, replay: Path, folder: Path, end_ns: int) -> str:
     runs = "\n".join(run_script(replay, queue, end_ns, run) for run in range(case.runs))
     return f"""#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+# This kernel does not keep the upper halves of vector registers, on which printf of glibc relies.
+export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX2_Usable
 mount -t proc proc /proc; mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run; mkdir -p /run/netns
 cd {folder}; exec >log 2>&1
@@ -84,6 +94,8 @@ CAPTURE=$!
 ip netns exec c {replay} send trace $ORIGIN c0 || exit
 wait $CAPTURE || exit
 tc -j -s qdisc show dev r1 >counters.{run}
+tc -s qdisc show dev r1 >text.{run}
+tc -s class show dev r1 >classes.{run}
 tc qdisc del dev r1 root
 """
 
@@ -144,18 +156,18 @@ class Run:
     events: list[list[int]]
     drops: list[int]
     marks: list[int]
-    counters: dict[str, int]
+    counters: dict[str, Any]
     # What each packet that left had waited, in order of departure.
     delays_ns: list[int]
 
 
-def collect(case: Case, record: str, tc: str) -> Run:
+def collect(case: Case, printed: dict[str, str]) -> Run:
     """Read what happened; refuse what is not complete."""
     events: list[list[int]] = []
     arrivals: list[list[int]] = []
     left: dict[int, int] = {}
     delays_ns: list[int] = []
-    for line in record.splitlines():
+    for line in printed["record"].splitlines():
         sign, t_ns, number, tos = line.split()
         if sign == "+":
             if int(number) != len(arrivals):
@@ -171,8 +183,11 @@ def collect(case: Case, record: str, tc: str) -> Run:
         sys.exit(f"{case.name}: {len(arrivals)} of {len(case.packets)} packets arrived")
     drops = [number for number in range(len(arrivals)) if number not in left]
     marks = [n for n, tos in sorted(left.items()) if is_ce(tos) and not is_ce(arrivals[n][3])]
-    leaf = next(q for q in json.loads(tc) if q.get("handle") == LEAF)
-    counters = leaf_counters(leaf)
+    if case.commands:
+        counters = tree_counters(case, printed["text"], printed["classes"])
+    else:
+        leaf = next(q for q in json.loads(printed["counters"]) if q.get("handle") == LEAF)
+        counters = leaf_counters(leaf)
     if counters["drops"] != len(drops) or counters["packets"] != len(left):
         sys.exit(f"{case.name}: the kernel counted otherwise: {counters}, {len(drops)} drops")
     if counters["qlen"]:
@@ -190,7 +205,7 @@ def measure(kernel: Path, replay: Path, case: Case) -> tuple[dict[str, str], lis
     for _ in range(ATTEMPTS):
         files = boot(kernel, replay, case)
         runs = [
-            collect(case, files[f"record.{run}"], files[f"counters.{run}"])
+            collect(case, {name: files[f"{name}.{run}"] for name in PRINTED})
             for run in range(case.runs)
         ]
         if case.runs > 1 or any(run.events == runs[0].events for run in before):
@@ -228,6 +243,39 @@ def leaf_counters(leaf: dict[str, int]) -> dict[str, int]:
     """Give the counters of ``tc -j -s``, without what says how the queue was set up."""
     skipped = {"kind", "handle", "parent", "options", "dev", "root", "refcnt"}
     return {key: value for key, value in leaf.items() if key not in skipped}
+
+
+def tree_counters(case: Case, text: str, classes: str) -> dict[str, Any]:
+    """Give the counters of a tree and of its classes, in the order in which they were made.
+
+    The JSON that ``tc`` 6.1 prints of ``htb`` is not valid.
+    """
+    whole = text.partition(f"qdisc htb {LEAF}")[2].partition("\nqdisc ")[0]
+    direct = numbers(r"direct_packets_stat (\d+)", whole, ("direct_packets_stat",))
+    found = {
+        block.split()[0]: numbers(SENT, block, SENT_NAMES)
+        | numbers(
+            r"lended: (\d+) borrowed: (\d+) giants: (\d+)", block, ("lended", "borrowed", "giants")
+        )
+        | numbers(r"tokens: (-?\d+) ctokens: (-?\d+)", block, ("tokens", "ctokens"))
+        for block in classes.split("class htb ")[1:]
+    }
+    made = (words.split() for words in case.commands if " class add " in words)
+    names = [words[words.index("classid") + 1] for words in made]
+    return {**direct, **numbers(SENT, whole, SENT_NAMES), "classes": [found[n] for n in names]}
+
+
+# `tc` 6.1 does not always print the packets of the backlog of a class; a tree is empty at the end.
+SENT = r"Sent (\d+) bytes (\d+) pkt \(dropped (\d+), overlimits (\d+) requeues \d+\)\s+backlog (0)b"
+SENT_NAMES = ("bytes", "packets", "drops", "overlimits", "qlen")
+
+
+def numbers(pattern: str, text: str, names: tuple[str, ...]) -> dict[str, int]:
+    """Give the numbers of a pattern by name."""
+    found = re.search(pattern, text)
+    if found is None:
+        sys.exit(f"no {', '.join(names)} in: {text}")
+    return dict(zip(names, map(int, found.groups()), strict=True))
 
 
 def check_link(case: Case, events: list[list[int]], arrivals: list[list[int]]) -> None:
@@ -277,13 +325,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE.parent, help="where the vectors go")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is given")
     args = parser.parse_args()
-    unknown = set(args.names) - {case.name for case in CASES}
+    unknown = set(args.names) - {case.name for case in ALL}
     if unknown:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as build:
         replay = Path(build) / "replay"
         subprocess.run(["cc", "-O2", "-static", "-o", replay, HERE / "replay.c"], check=True)
-        for case in CASES:
+        for case in ALL:
             if args.names and case.name not in args.names:
                 continue
             files, runs = measure(args.kernel.resolve(), replay, case)
@@ -292,6 +340,7 @@ def main() -> None:
                 "name": case.name,
                 "about": case.about,
                 "qdisc": case.tc,
+                **({"commands": list(case.commands)} if case.commands else {}),
                 "setup": files["setup"].strip().splitlines()[-1].strip(),
                 "kernel": "Linux " + files["kernel"].strip(),
                 "mtu": MTU,

@@ -114,7 +114,8 @@ impl Side {
             // So that numbers before the first one are not negative.
             return (1 << 32) + number as u64;
         };
-        let [low, ..] = [next as u32];
+        #[expect(clippy::cast_possible_truncation, reason = "the low 32 bits")]
+        let low = next as u32;
         let distance = number.wrapping_sub(low).cast_signed();
         next.saturating_add_signed(distance as i64)
     }

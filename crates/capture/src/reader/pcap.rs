@@ -68,8 +68,8 @@ impl Header {
 }
 
 /// Reads the header of a file; `None`: more bytes are needed.
-pub(super) fn header(magic: &[u8; 4], bytes: &[u8]) -> Result<Option<(Header, Source)>, String> {
-    let Some(header) = Header::of(*magic) else {
+pub(super) fn header(magic: [u8; 4], bytes: &[u8]) -> Result<Option<(Header, Source)>, String> {
+    let Some(header) = Header::of(magic) else {
         return Err("not the begin of a pcap or pcapng file".to_owned());
     };
     let Some(field) = header.order.field(bytes, 20) else {

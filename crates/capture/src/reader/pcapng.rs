@@ -26,8 +26,8 @@ const FRAME: usize = 12;
 /// Bytes of a packet block before the packet.
 const PACKET: usize = 20;
 
-pub(super) fn is_section(magic: &[u8; 4]) -> bool {
-    u32::from_le_bytes(*magic) == SECTION_HEADER
+pub(super) fn is_section(magic: [u8; 4]) -> bool {
+    u32::from_le_bytes(magic) == SECTION_HEADER
 }
 
 /// The part of a file from one section header to the next.

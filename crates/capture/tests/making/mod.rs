@@ -124,7 +124,7 @@ pub(crate) fn ethernet(packet: &Packet, kind: u16) -> Packet {
     }
 }
 
-/// The IPv4 packet in an Ethernet frame with two VLAN tags and PPPoE.
+/// The IPv4 packet in an Ethernet frame with two VLAN tags and `PPPoE`.
 pub(crate) fn vlan(packet: &Packet) -> Packet {
     let tags = [0x88, 0xA8, 0, 5, 0x81, 0, 0, 6, 0x88, 0x64];
     let pppoe = [0x11, 0, 0, 1, 0, 0, 0, 0x21];

@@ -45,12 +45,13 @@ pub(super) const METRICS: &[ClassMetric] = &[
         "drops",
         "drops",
         (0, ""),
-        "Packets of the class dropped after *W*, by the AQM, an ACK filter or at a full buffer.",
+        "Packets of the class dropped after *W*, by the AQM, an ACK filter, at a full buffer or with a replaced queue.",
         |class| {
             Some(
                 class.row.drops_overlimit.unwrap_or_default()
                     + class.row.drops_aqm.unwrap_or_default()
-                    + class.row.drops_ack_filter.unwrap_or_default(),
+                    + class.row.drops_ack_filter.unwrap_or_default()
+                    + class.row.drops_replaced.unwrap_or_default(),
             )
         },
     ),
@@ -73,7 +74,7 @@ columns! {
     ClassRow {
         texts: link class;
         numbers: sent_bytes sojourn_ms_mean sojourn_ms_p95 sojourn_ms_p99 drops_overlimit drops_aqm
-            drops_ack_filter marks_aqm marks_ce_threshold;
+            drops_ack_filter drops_replaced marks_aqm marks_ce_threshold;
     }
 }
 

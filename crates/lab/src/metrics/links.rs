@@ -85,7 +85,7 @@ pub(super) const METRICS: &[LinkMetric] = &[
         "drops",
         "drops",
         (0, ""),
-        "Packets dropped at the link after *W*, by the AQM, an ACK filter or at a full buffer.",
+        "Packets dropped at the link after *W*, by the AQM, an ACK filter, at a full buffer or with a replaced queue.",
         |link| link.drops(),
     ),
     LinkMetric::new(
@@ -113,7 +113,7 @@ columns! {
     LinkRow {
         texts: link;
         numbers: sent_packets sent_bytes utilisation sojourn_ms_mean sojourn_ms_p50 sojourn_ms_p95 sojourn_ms_p99
-            sojourn_ms_max driver_ms_p95 drops_overlimit drops_aqm drops_ack_filter marks_aqm
+            sojourn_ms_max driver_ms_p95 drops_overlimit drops_aqm drops_ack_filter drops_replaced marks_aqm
             marks_ce_threshold;
     }
 }
@@ -129,7 +129,8 @@ impl Link<'_> {
     fn drops(&self) -> Option<f64> {
         // Earlier results count the drops of an ACK filter as drops of the AQM.
         let filtered = self.row.drops_ack_filter.unwrap_or_default();
-        Some(self.row.drops_overlimit? + self.row.drops_aqm? + filtered)
+        let replaced = self.row.drops_replaced.unwrap_or_default();
+        Some(self.row.drops_overlimit? + self.row.drops_aqm? + filtered + replaced)
     }
 }
 

@@ -110,13 +110,14 @@ pub(super) const METRICS: &[RunMetric] = &[
         "drops",
         "drops",
         (0, ""),
-        "Packets dropped at all links after *W*, by the AQM, an ACK filter or at a full buffer.",
+        "Packets dropped at all links after *W*, by the AQM, an ACK filter, at a full buffer or with a replaced queue.",
         Of::EveryRun,
         |run, _| {
             // Earlier results count the drops of an ACK filter as drops of the AQM.
             run.count(|link| {
                 let filtered = link.drops_ack_filter.unwrap_or_default();
-                Some(link.drops_overlimit? + link.drops_aqm? + filtered)
+                let replaced = link.drops_replaced.unwrap_or_default();
+                Some(link.drops_overlimit? + link.drops_aqm? + filtered + replaced)
             })
         },
     ),
@@ -201,7 +202,7 @@ columns! {
     /// A row of `links`.
     LinkRow {
         texts: link;
-        numbers: sojourn_ms_p95 driver_ms_p95 drops_overlimit drops_aqm drops_ack_filter marks_aqm
+        numbers: sojourn_ms_p95 driver_ms_p95 drops_overlimit drops_aqm drops_ack_filter drops_replaced marks_aqm
             marks_ce_threshold;
     }
 }

@@ -64,6 +64,12 @@ macro_rules! counters {
                 Get::Count(|row| $of(row).drops_ack_filter),
             ),
             Column::new(
+                "drops_replaced",
+                "",
+                "Packets dropped because their queue was replaced, or emptied by a change of its parameters, during the run.",
+                Get::Count(|row| $of(row).drops_replaced),
+            ),
+            Column::new(
                 "marks_aqm",
                 "",
                 "Packets CE-marked by the AQM.",
@@ -459,6 +465,12 @@ pub(super) fn class_columns<'a>() -> Vec<Column<ClassRow<'a>>> {
             "",
             "ACKs dropped by an ACK filter because a later one made them redundant; not in `drops_aqm`.",
             Get::Count(|row| row.record.totals.drops_ack_filter),
+        ),
+        Column::new(
+            "drops_replaced",
+            "",
+            "Packets dropped because their queue was replaced, or emptied by a change of its parameters, during the run.",
+            Get::Count(|row| row.record.totals.drops_replaced),
         ),
         Column::new(
             "marks_aqm",

@@ -163,7 +163,7 @@ pub(super) fn event_columns<'a>() -> Vec<Column<EventRow<'a>>> {
         Column::new(
             "reason",
             "",
-            "Reason for the event: overlimit, aqm, ack_filter, ce_threshold or wire.",
+            "Reason for the event: overlimit, aqm, ack_filter, replaced, ce_threshold or wire.",
             Get::Text(|row| signal_names(row.event.signal).1),
         ),
         Column::new(
@@ -239,6 +239,7 @@ const fn signal_names(signal: Signal) -> (&'static str, &'static str) {
         Signal::Drop(DropReason::Overlimit) => ("drop", "overlimit"),
         Signal::Drop(DropReason::Aqm) => ("drop", "aqm"),
         Signal::Drop(DropReason::AckFilter) => ("drop", "ack_filter"),
+        Signal::Drop(DropReason::Replaced) => ("drop", "replaced"),
         Signal::Mark(MarkReason::Aqm) => ("mark", "aqm"),
         Signal::Mark(MarkReason::CeThreshold) => ("mark", "ce_threshold"),
         Signal::Lost => ("loss", "wire"),

@@ -185,3 +185,53 @@ fn the_state_of_queues_is_sampled() {
     let names: Vec<_> = last.iter().map(|statistic| statistic.name).collect();
     assert_eq!(names, ["average", "max_prob", "overlimits", "prob"]);
 }
+
+#[test]
+fn a_replaced_queue_drops_its_packets_and_frees_their_buffers() {
+    let change = "changes = [{ at = \"20ms\", qdisc = \"codel\" }, { at = \"30ms\", qdisc = \"codel limit 1\" }]";
+    let mut network = network(&format!("{AT_10_MBIT}\n{change}"));
+    for id in 0..100 {
+        send(&mut network, Instant::ZERO, (id, 1_236, 0));
+    }
+    // They come after half the RTT. One per millisecond, and the one in transmission.
+    assert_eq!(arrivals(&mut network, Instant::from_millis(100)).len(), 11);
+    assert_eq!(network.pool.used(), 0, "every buffer is free again");
+    let (links, _) = network.finish(Instant::from_millis(1_000));
+    assert_eq!(links[0].totals.drops_replaced, 89);
+}
+
+#[test]
+fn the_wire_changes_at_its_times() {
+    let change = "changes = [{ at = \"100ms\", loss = \"100%\" }, \
+                  { at = \"200ms\", loss = \"0%\", duplicate = \"100%\" }, \
+                  { at = \"300ms\", duplicate = \"0%\", jitter = { spread = \"5ms\", order = \"free\" }, delay = \"20ms\" }]";
+    let mut network = network(&format!("{AT_10_MBIT}\n{change}"));
+    let mut ids = Vec::new();
+    for (id, at) in [(0, 50), (1, 150), (2, 250), (3, 350)] {
+        let until = Instant::from_millis(at);
+        ids.extend(arrivals(&mut network, until));
+        send(&mut network, until, (id, 1_236, 0));
+    }
+    ids.extend(arrivals(&mut network, Instant::from_millis(1_000)));
+    let of: Vec<_> = ids.iter().map(|(id, _)| *id).collect();
+    assert_eq!(of, [0, 2, 2, 3]);
+    let late = ids[3].1.as_nanos() / 1_000_000;
+    assert!((376..=386).contains(&late), "{late} ms");
+}
+
+#[test]
+fn traces_of_rate_and_delay_are_followed() {
+    let down = "qdisc = \"pfifo\"\nrate_trace = { points = \"0s 10mbit, 100ms 0bit, 200ms 100mbit\", period = \"1s\" }\n\
+                delay_trace = { points = \"0s 0ms, 150ms 30ms\", period = \"1s\" }";
+    let mut network = network(down);
+    send(&mut network, Instant::from_millis(50), (1, 1_236, 0));
+    let first = arrivals(&mut network, Instant::from_millis(100));
+    assert_eq!(first, [(1, Instant::from_millis(61))]);
+    // 1,250 B at 100 Mbit/s take 100 us after the outage; half the RTT lies before the link.
+    send(&mut network, Instant::from_millis(150), (2, 1_236, 0));
+    let second = arrivals(&mut network, Instant::from_millis(1_000));
+    assert_eq!(
+        second,
+        [(2, Instant::from_millis(230) + Duration::from_micros(100))]
+    );
+}

@@ -25,7 +25,7 @@
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Kind, LINUX, LinkFacts, Params, parameters};
+use crate::parameters::{Kind, LINUX, LinkFacts, Params, Retention, parameters};
 use crate::parts::fifo::Fifo;
 
 parameters! {
@@ -72,6 +72,23 @@ impl Params for CobaltParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cobalt<P> {
         Cobalt::new(self, link.rate, link.mtu, rng)
     }
+
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Keeps)
+    }
+
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Cobalt<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.limit = self.limit;
+        queue.ecn = self.ecn;
+        queue.law = Law::new(self, link.rate, link.mtu);
+        queue.fifo.shrink(now, self.limit, obs);
+    }
 }
 
 /// A FIFO governed by COBALT.
@@ -91,13 +108,7 @@ impl<P: Packet> Cobalt<P> {
         Self {
             limit: params.limit,
             ecn: params.ecn,
-            law: Law {
-                target: params.target,
-                interval: params.interval,
-                mtu_time: rate.map_or(Duration::ZERO, |rate| rate.serialise(mtu)),
-                increment: q32(params.increment),
-                decrement: q32(params.decrement),
-            },
+            law: Law::new(params, rate, mtu),
             fifo: Fifo::new(),
             control: Control::default(),
             rng,
@@ -176,6 +187,18 @@ pub(crate) struct Law {
     /// Of 2^32, as is `decrement`.
     pub(crate) increment: u32,
     pub(crate) decrement: u32,
+}
+
+impl Law {
+    fn new(params: &CobaltParams, rate: Option<Rate>, mtu: Bytes) -> Self {
+        Self {
+            target: params.target,
+            interval: params.interval,
+            mtu_time: rate.map_or(Duration::ZERO, |rate| rate.serialise(mtu)),
+            increment: q32(params.increment),
+            decrement: q32(params.decrement),
+        }
+    }
 }
 
 /// The state of both laws, apart from the buffer, so that CAKE can keep one per flow; the names are

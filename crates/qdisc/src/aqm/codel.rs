@@ -40,7 +40,9 @@ mod control;
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
-use crate::parameters::{Counter, Kind, LinkFacts, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{
+    Counter, Kind, LinkFacts, Params, Profile, Retention, TcStatistics, fixed, parameters,
+};
 use crate::parts::fifo::Fifo;
 
 pub(crate) use control::{Control, Law, Popped, Signals, Source, div_sqrt};
@@ -74,6 +76,23 @@ impl Params for CodelParams {
 
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Codel<P> {
         Codel::new(self, link.mtu)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("profile", self.profile == next.profile)])
+    }
+
+    /// As in Linux, the oldest packets above a lower limit are dropped.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Codel<P>,
+        now: Instant,
+        _link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.limit = self.limit;
+        queue.law = Law::new(self);
+        queue.fifo.fifo.shrink(now, self.limit, obs);
     }
 }
 

@@ -21,7 +21,9 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc};
 use crate::parameters::domain::size;
-use crate::parameters::{Flaw, Kind, LINUX, LinkFacts, Parameter, Params, Unit, Value, parameters};
+use crate::parameters::{
+    Flaw, Kind, LINUX, LinkFacts, Parameter, Params, Retention, Unit, Value, parameters,
+};
 use crate::parts::fifo::Fifo;
 
 parameters! {
@@ -152,6 +154,21 @@ impl Params for DropTailParams {
 
     fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> DropTail<P> {
         DropTail::new(*self)
+    }
+
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Keeps)
+    }
+
+    /// As in Linux, packets above a lower limit stay.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut DropTail<P>,
+        _now: Instant,
+        _link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! # Source
 //!
-//! RFC 9332, Appendix A with the edge cases of A.2; Linux 6.18 `net/sched/sch_dualpi2.c` (merged in
-//! 6.17) and iproute2 `tc/q_dualpi2.c`.
+//! RFC 9332, Appendix A with the edge cases of A.2; RFC 9956 (NQB); RFC 9957 (queue protection); Linux 6.18
+//! `net/sched/sch_dualpi2.c` (merged in 6.17) and iproute2 `tc/q_dualpi2.c`.
 //!
 //! # Algorithm
 //!
-//! ECT(1) and CE go to the L queue, with `any_ect` also ECT(0), the rest to the C queue. Every `tupdate` a controller moves the
-//! base probability by the longer of the two waiting times, and what leaves is signalled by it:
+//! ECT(1) and CE go to the L queue, with `any_ect` also ECT(0), with `nqb` also packets with the DSCP of NQB, the
+//! rest to the C queue; queue protection sends some packets of the L queue to the C queue. Every `tupdate` a
+//! controller moves the base probability by the longer of the two waiting times, and what leaves is signalled by it:
 //!
 //! ```text
 //! p += alpha (delay - target) + beta (delay - delay_old)
@@ -33,6 +34,8 @@
 //! | C's share in the round robin | 1/16 | 10 % |
 //! | scheduler | that, or a time-shifted FIFO | that |
 //! | overload | `k p >= 1` | `k p > 1` |
+//! | NQB that is not L4S | signalled as Classic; with queue protection, Not-ECT passes | passes, as class 3 of the kernel |
+//! | ECT(1) in C, after a sanction | marked with k p | with p^2 |
 //! | buffer | 250 ms of the link | 10000 packets, 2 MTU of kernel memory each |
 //!
 //! # Differences from the RFC (profile `rfc`)
@@ -48,24 +51,27 @@
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | the length of a packet decides how much of `memlimit` it takes | its origin too | none for forwarded full packets |
-//! | no filters, no threshold in packets | has them | none at the defaults |
+//! | `nqb` | a filter on DSCP 45 that selects class 3 | none |
+//! | no other filters, no threshold in packets | has them | none at the defaults |
 //! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
 
 mod linux;
 mod params;
+mod protection;
 mod rfc;
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Comparison, Duration, Ecn, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Dscp, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LinkFacts, OVERLIMITS, Params, Profile, Shorthand, TcStatistics, TcWord,
+    Kind, LinkFacts, OVERLIMITS, Params, Profile, Retention, Shorthand, TcStatistics, TcWord, fixed,
 };
 use crate::parts::fifo::Fifo;
 use crate::parts::memory::Memory;
 use linux::Linux;
+use protection::Protection;
 use rfc::Rfc;
 
 pub use params::{DropEarly, DualPi2Params, EcnMask};
@@ -110,6 +116,22 @@ impl Params for DualPi2Params {
         if self.tshift.is_some() && self.classic_protection.is_some() {
             return Some("tshift and classic_protection are mutually exclusive".into());
         }
+        if !self.queue_protection {
+            let parts = [
+                ("qp_latency_threshold", self.qp_latency_threshold.is_some()),
+                (
+                    "qp_queuing_score_threshold",
+                    self.qp_queuing_score_threshold.is_some(),
+                ),
+                (
+                    "qp_drain_rate_exponent",
+                    self.qp_drain_rate_exponent.is_some(),
+                ),
+            ];
+            if let Some((key, _)) = parts.into_iter().find(|&(_, given)| given) {
+                return Some(format!("{key} requires queue_protection"));
+            }
+        }
         if self.profile == Profile::Rfc {
             let linux = [
                 ("min_qlen_step", self.min_qlen_step.is_some()),
@@ -131,9 +153,12 @@ impl Params for DualPi2Params {
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
 
     fn comparison(&self) -> Comparison {
-        // The kernel that was measured had neither option.
+        // The kernel that was measured had none of the options.
         if self.drop_early == DropEarly::Enqueue || self.min_qlen_step.is_some_and(|n| n > 0) {
             return Comparison::Partial("Linux 6.18, without drop_enqueue and min_qlen_step");
+        }
+        if self.profile == Profile::Linux && (self.nqb || self.queue_protection) {
+            return Comparison::Partial("Linux 6.18, without nqb and queue_protection");
         }
         self.profile.compared_with("Linux 6.18")
     }
@@ -144,6 +169,65 @@ impl Params for DualPi2Params {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> DualPi2<P> {
         DualPi2::new(self, link.rate, link.mtu, rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            (
+                "queue_protection",
+                self.queue_protection == next.queue_protection,
+            ),
+            (
+                "qp_latency_threshold",
+                self.qp_latency_threshold == next.qp_latency_threshold,
+            ),
+            (
+                "qp_queuing_score_threshold",
+                self.qp_queuing_score_threshold == next.qp_queuing_score_threshold,
+            ),
+            (
+                "qp_drain_rate_exponent",
+                self.qp_drain_rate_exponent == next.qp_drain_rate_exponent,
+            ),
+        ])
+    }
+
+    /// As in Linux after 6.18, the oldest packets of C, and then of L, are dropped until the rest is below a lower limit.
+    /// (6.18 fails if C has too few.) A new `tupdate` follows the next update.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut DualPi2<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let fresh = DualPi2::<P>::new(self, link.rate, link.mtu, queue.rng.clone());
+        (queue.limit, queue.memlimit) = (fresh.limit, fresh.memlimit);
+        (queue.tupdate, queue.ecn_mask) = (fresh.tupdate, fresh.ecn_mask);
+        queue.nqb = fresh.nqb;
+        queue.min_qlen_step = fresh.min_qlen_step;
+        if !queue.scheduler.has_same_shares(&fresh.scheduler) {
+            queue.scheduler = fresh.scheduler;
+        }
+        match (&mut queue.law, &fresh.law) {
+            (Law::Rfc(law), Law::Rfc(next)) => law.change(next),
+            (Law::Linux(law), Law::Linux(next)) => law.change(next),
+            _ => debug_assert!(false, "the profile stays"),
+        }
+        while queue.backlog().packets > queue.limit || queue.memory.used() > queue.memlimit.0 {
+            let (band, oldest) = match queue.classic.pop_stamped() {
+                None => (Band::L4s, queue.l4s.pop_stamped()),
+                oldest => (Band::Classic, oldest),
+            };
+            let Some((pkt, _)) = oldest else { break };
+            if band == Band::L4s {
+                queue.steps.pop_front();
+            }
+            queue.memory.remove(pkt.size());
+            obs.on_class(band.id());
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 }
 
@@ -156,6 +240,8 @@ pub struct DualPi2<P> {
     mtu: Bytes,
     tupdate: Duration,
     ecn_mask: EcnMask,
+    nqb: bool,
+    protection: Option<Box<Protection>>,
     min_qlen_step: usize,
     l4s: Fifo<P>,
     /// For each packet of L, whether the step threshold applies (Linux profile). Empty in the RFC profile.
@@ -179,6 +265,7 @@ enum Law {
 struct Counters {
     in_classic: u64,
     in_l4s: u64,
+    in_nqb: u64,
     most_waiting: usize,
     marks: u64,
     step_marks: u64,
@@ -212,6 +299,9 @@ impl<P: Packet> DualPi2<P> {
             mtu,
             tupdate: params.tupdate(),
             ecn_mask: params.ecn_mask,
+            nqb: params.nqb,
+            protection: (params.queue_protection)
+                .then(|| Box::new(Protection::new(params, rate, &rng))),
             min_qlen_step: params.min_qlen_step.unwrap_or(0) as usize,
             l4s: Fifo::new(),
             steps: VecDeque::new(),
@@ -236,14 +326,42 @@ impl<P: Packet> DualPi2<P> {
             && self.memory.used() + self.memory.of(size) <= self.memlimit.0
     }
 
+    /// Whether this ECN field is that of L4S traffic.
+    #[inline]
+    fn is_l4s(&self, ecn: Ecn) -> bool {
+        match ecn {
+            Ecn::Ect1 | Ecn::Ce => true,
+            Ecn::Ect0 => self.ecn_mask == EcnMask::Any,
+            Ecn::NotEct => false,
+        }
+    }
+
     /// The queue that a packet goes to.
     #[inline]
-    fn classify(&self, ecn: Ecn) -> Band {
-        match ecn {
-            Ecn::Ect1 | Ecn::Ce => Band::L4s,
-            Ecn::Ect0 if self.ecn_mask == EcnMask::Any => Band::L4s,
-            Ecn::NotEct | Ecn::Ect0 => Band::Classic,
+    fn classify(&mut self, now: Instant, pkt: &P) -> Band {
+        let is_l4s = self.is_l4s(pkt.ecn());
+        let nqb = self.nqb && !is_l4s && pkt.dscp() == Dscp::NQB;
+        if !is_l4s && !nqb || self.protection.is_some() && self.is_sanctioned(now, pkt) {
+            return Band::Classic;
         }
+        self.counters.in_nqb += u64::from(nqb);
+        Band::L4s
+    }
+
+    /// Whether queue protection keeps a packet out of L.
+    #[inline(never)]
+    fn is_sanctioned(&mut self, now: Instant, pkt: &P) -> bool {
+        let Some(protection) = &mut self.protection else {
+            return false;
+        };
+        let Backlog { packets, bytes } = self.l4s.backlog();
+        let delay = protection.delay(bytes, Self::delay(&self.l4s, now));
+        let native = match &self.law {
+            Law::Rfc(law) => law.native(packets, delay),
+            Law::Linux(law) if packets >= self.min_qlen_step => law.native(delay),
+            Law::Linux(_) => 0.0,
+        };
+        protection.sanctions(now, &pkt.flow(), pkt.size(), delay, native)
     }
 
     fn mark(&mut self, now: Instant, pkt: &mut P, reason: MarkReason, obs: &mut dyn Observer<P>) {
@@ -283,7 +401,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
 
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
-        let band = self.classify(pkt.ecn());
+        let band = self.classify(now, &pkt);
         let size = pkt.size();
         if !self.has_room(size) {
             self.counters.overlimits += 1;
@@ -297,6 +415,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         let verdict = match &self.law {
             // The RFC signals packets that leave.
             Law::Rfc(_) => Verdict::Pass,
+            Law::Linux(_) if band == Band::L4s && !self.is_l4s(pkt.ecn()) => Verdict::Pass,
             Law::Linux(law) => {
                 law.judge_arrival(band, pkt.ecn() != Ecn::NotEct, bytes, &mut self.rng)
             }
@@ -345,19 +464,29 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             let (mut pkt, arrived) = queue.pop_stamped()?;
             let size = pkt.size();
             self.memory.remove(size);
+            let ecn = pkt.ecn();
+            let nqb = band == Band::L4s && !self.is_l4s(ecn);
             let mut leaving = Leaving {
                 band,
                 step: false,
-                markable: pkt.ecn() != Ecn::NotEct,
+                ecn,
                 waited: now.since(arrived),
                 held,
                 left: self.backlog().bytes,
             };
             let verdict = match &mut self.law {
+                Law::Rfc(_) if nqb && ecn == Ecn::NotEct && self.protection.is_some() => {
+                    Verdict::Pass
+                }
+                Law::Rfc(law) if nqb => law.judge_nqb(&leaving),
                 Law::Rfc(law) => law.judge(&leaving),
                 Law::Linux(law) => {
                     leaving.step = band == Band::L4s && self.steps.pop_front().unwrap_or(false);
-                    law.judge(&leaving, &mut self.rng)
+                    if nqb {
+                        Verdict::Pass
+                    } else {
+                        law.judge(&leaving, &mut self.rng)
+                    }
                 }
             };
             obs.on_class(band.id());
@@ -408,6 +537,12 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         self.next_update = now + self.tupdate;
     }
 
+    fn on_link_rate(&mut self, _now: Instant, rate: Rate) {
+        if let Some(protection) = &mut self.protection {
+            protection.set_rate(rate);
+        }
+    }
+
     fn statistics(&self) -> Vec<Statistic> {
         let seen = &self.counters;
         let prob = match &self.law {
@@ -428,6 +563,12 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         if let Scheduler::RoundRobin { credit, .. } = self.scheduler {
             #[expect(clippy::cast_precision_loss, reason = "for display")]
             all.push(Statistic::real("credit", credit as f64 / 100.0));
+        }
+        if self.nqb {
+            all.push(Statistic::count("pkts_nqb", seen.in_nqb));
+        }
+        if let Some(protection) = &self.protection {
+            all.extend(protection.statistics());
         }
         all
     }
@@ -470,8 +611,7 @@ impl Band {
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     band: Band,
-    /// It can be marked.
-    markable: bool,
+    ecn: Ecn,
     waited: Duration,
     /// L's own threshold applies to it in the kernel.
     step: bool,
@@ -505,6 +645,17 @@ enum Scheduler {
 }
 
 impl Scheduler {
+    /// Whether both share the link alike, whatever their credit.
+    const fn has_same_shares(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::RoundRobin { classic: a, .. }, Self::RoundRobin { classic: b, .. }) => *a == *b,
+            (Self::TimeShifted { shift: a }, Self::TimeShifted { shift: b }) => {
+                a.as_nanos() == b.as_nanos()
+            }
+            _ => false,
+        }
+    }
+
     #[inline]
     fn choose(&self, l4s_waited: Duration, classic_waited: Duration) -> Band {
         let l4s = match *self {

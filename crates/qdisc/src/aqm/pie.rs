@@ -52,7 +52,8 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
+    Counter, Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, Retention, TcStatistics, TcWord,
+    fixed, parameters,
 };
 use crate::parts::fifo::Fifo;
 use linux::Linux;
@@ -110,6 +111,28 @@ impl Params for PieParams {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
         Pie::new(self, link.mtu, rng)
+    }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("profile", self.profile == next.profile)])
+    }
+
+    /// As in Linux, the oldest packets above a lower limit are dropped, and a new `tupdate` follows the next update.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Pie<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.limit = self.limit;
+        queue.tupdate = self.tupdate();
+        queue.ecn = self.ecn;
+        match &mut queue.law {
+            Law::Rfc(law) => law.change(self, link.mtu),
+            Law::Linux(law) => law.change(self, link.mtu),
+        }
+        queue.fifo.shrink(now, self.limit, obs);
     }
 }
 

@@ -47,8 +47,8 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, TcStatistics, TcWord,
-    parameters,
+    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, Retention, TcStatistics,
+    TcWord, parameters,
 };
 use crate::parts::classes::Classes;
 use crate::parts::fifo::Fifo;
@@ -146,6 +146,11 @@ impl<L: Leaf> Params for RedParams<L> {
             red.buffer = Buffer::Leaf(Box::new(leaf));
         }
         red
+    }
+
+    /// As in Linux, which gives the queue a new buffer, the packets are dropped.
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Drops)
     }
 }
 

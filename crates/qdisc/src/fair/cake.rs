@@ -33,7 +33,7 @@ use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LINUX, LinkFacts, OVERLIMITS, Params, Shorthand, TcStatistics, TcWord,
+    Kind, LINUX, LinkFacts, OVERLIMITS, Params, Retention, Shorthand, TcStatistics, TcWord, fixed,
 };
 use crate::parts::framing::LINK_LAYERS;
 use crate::parts::memory::Memory;
@@ -106,6 +106,36 @@ impl Params for CakeParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {
         Cake::new(self, link.mtu, rng)
     }
+
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("diffserv", self.diffserv == next.diffserv),
+            ("flowmode", self.flowmode == next.flowmode),
+        ])
+    }
+
+    /// As in Linux, the shaper goes on from the time at which its next packet may leave, and packets above a lower
+    /// limit stay until the next arrival.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Cake<P>,
+        _now: Instant,
+        link: &LinkFacts,
+        _obs: &mut dyn Observer<P>,
+    ) {
+        let fresh = Cake::<P>::new(self, link.mtu, queue.rng.clone());
+        for (tin, next) in queue.tins.iter_mut().zip(fresh.tins) {
+            tin.change(next);
+        }
+        queue.shaper.set_pace(queue.tins[0].pace());
+        queue.classes = fresh.classes;
+        queue.count = fresh.count;
+        queue.limit = fresh.limit;
+        if queue.params.overhead != self.overhead {
+            queue.sizes = Sizes::default();
+        }
+        queue.params = self.clone();
+    }
 }
 
 /// A shaper with tins of fair queues governed by COBALT.
@@ -130,6 +160,18 @@ pub struct Cake<P> {
     overlimits: u64,
     sizes: Sizes,
     rng: Rng,
+}
+
+/// Counters of all tins together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Totals {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) drops: u64,
+    pub(super) marks: u64,
+    pub(super) overlimits: u64,
+    pub(super) memory_used: u64,
+    pub(super) memory_limit: u64,
 }
 
 /// A queue by tin and flow.
@@ -179,6 +221,29 @@ impl<P: Packet> Cake<P> {
             overlimits: 0,
             sizes: Sizes::default(),
             rng,
+        }
+    }
+
+    /// Shapes at `rate` bytes per second from now on; the targets of COBALT stay.
+    pub(super) fn set_rate(&mut self, rate: u64) {
+        let shares = Classes::of(self.params.diffserv, rate).shares;
+        for (tin, (threshold, _)) in self.tins.iter_mut().zip(shares) {
+            tin.set_threshold(threshold);
+        }
+        self.shaper.set_pace(self.tins[0].pace());
+    }
+
+    /// What all tins counted together.
+    pub(super) fn totals(&self) -> Totals {
+        let sum = |count: fn(&Tin) -> u64| self.tins.iter().map(count).sum();
+        Totals {
+            packets: sum(|tin| tin.counts.packets),
+            bytes: sum(|tin| tin.counts.bytes),
+            drops: sum(|tin| tin.counts.drops + tin.counts.acks),
+            marks: sum(|tin| tin.counts.marks),
+            overlimits: self.overlimits,
+            memory_used: self.most_memory,
+            memory_limit: self.limit,
         }
     }
 

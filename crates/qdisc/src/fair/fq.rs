@@ -40,7 +40,8 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LinkFacts, Params, Profile, Shorthand, TcStatistics, TcWord, parameters,
+    Counter, Kind, LinkFacts, Params, Profile, Retention, Shorthand, TcStatistics, TcWord, fixed,
+    parameters,
 };
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
@@ -100,6 +101,11 @@ parameters! {
 }
 
 impl FqParams {
+    fn pace(&self) -> Option<Pace> {
+        let pace = |rate| Pace::new(rate, self.low_rate_threshold);
+        self.maxrate.map(pace)
+    }
+
     const fn turns(&self) -> Turns {
         Turns {
             quantum: self.quantum,
@@ -195,6 +201,41 @@ impl Params for FqParams {
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
         Fq::new(self, link.mtu, rng)
     }
+
+    /// Limits and rates change.
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        if self.profile == Profile::Linux612 {
+            return Err("a queue with profile linux-6.12 cannot change during a run".into());
+        }
+        fixed(&[
+            ("profile", self.profile == next.profile),
+            ("quantum", self.quantum == next.quantum),
+            (
+                "initial_quantum",
+                self.initial_quantum == next.initial_quantum,
+            ),
+            ("refill_delay", self.refill_delay == next.refill_delay),
+            ("orphan_mask", self.orphan_mask == next.orphan_mask),
+            ("pacing", self.pacing == next.pacing),
+        ])
+    }
+
+    /// As in Linux, packets that may leave are dequeued and dropped until the rest is below a lower limit.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut Fq<P>,
+        now: Instant,
+        _link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
+        queue.pace = self.pace();
+        while queue.backlog().packets > self.limit
+            && let Some(pkt) = queue.dequeue(now, obs)
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+    }
 }
 
 /// Fair queueing with a limit for each flow.
@@ -223,9 +264,7 @@ enum Order<P> {
 impl<P: Packet> Fq<P> {
     /// An empty queue for packets of up to `mtu` bytes, link header included.
     pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
-        let pace = params
-            .maxrate
-            .map(|rate| Pace::new(rate, params.low_rate_threshold));
+        let pace = params.pace();
         Self {
             params: *params,
             pace,

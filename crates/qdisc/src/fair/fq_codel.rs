@@ -35,7 +35,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
+    Kind, LINUX_AND_RFC, LinkFacts, Params, Profile, Retention, TcStatistics, fixed, parameters,
 };
 use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
@@ -69,6 +69,9 @@ parameters! {
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
             "RFC 8290 section 5.2.7: ce_threshold; include/net/codel.h: codel_params.ce_threshold";
+        /// Packets to which `ce_threshold` applies: those whose DSCP and ECN field, masked, equal this value.
+        pub ce_threshold_selector: Option<u16> = None => masked().unset("all packets"),
+            "include/net/codel.h: codel_params.ce_threshold_selector, ce_threshold_mask";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = true => flag(),
             "RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn";
@@ -128,11 +131,15 @@ impl Params for FqCodelParams {
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 
-    fn tc_words(&self) -> &'static [(&'static str, TcWord)] {
-        &[(
-            "ce_threshold_selector",
-            TcWord::NotModelled("ce_threshold applies to all packets"),
-        )]
+    fn settle(&mut self, _shorthands: &[&str]) -> Result<Vec<String>, String> {
+        let why = match self.ce_threshold_selector {
+            Some(_) if self.ce_threshold.is_none() => "without ce_threshold",
+            // The kernel tests the mask first.
+            Some(selector) if selector.trailing_zeros() >= 8 => "with a mask of 0",
+            _ => return Ok(Vec::new()),
+        };
+        self.ce_threshold_selector = None;
+        Ok(vec![format!("ce_threshold_selector has no effect {why}")])
     }
 
     fn resolve(&mut self, link: &LinkFacts) {
@@ -145,6 +152,33 @@ impl Params for FqCodelParams {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
         FqCodel::new(self, link.mtu, rng)
+    }
+
+    /// As in Linux, `flows` cannot change.
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[
+            ("flows", self.flows == next.flows),
+            ("profile", self.profile == next.profile),
+        ])
+    }
+
+    /// As in Linux, packets are dequeued and dropped until the rest is below a lower limit.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut FqCodel<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
+        queue.law = Law::new(&self.codel());
+        queue.turns.set_quantum(self.quantum.unwrap_or(link.mtu));
+        while (queue.store.backlog.packets > self.limit
+            || queue.store.memory.used() > self.memory_limit.0)
+            && let Some(pkt) = queue.dequeue(now, obs)
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 }
 
@@ -207,7 +241,7 @@ impl<P: Packet> FqCodel<P> {
         Self {
             params: *params,
             perturbation: rng.next_u64(),
-            law: Law::new(&params.codel()),
+            law: Law::new(&params.codel()).selecting(params.ce_threshold_selector),
             store: Store {
                 pool: Pool::new(),
                 backlog: Backlog::default(),

@@ -25,7 +25,7 @@ use crate::aqm::pie::linux::{Constants, Control};
 use crate::aqm::pie::{self, PieParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameters::{
-    Kind, LINUX, LinkFacts, Params, Profile, TcStatistics, TcWord, parameters,
+    Kind, LINUX, LinkFacts, Params, Profile, Retention, TcStatistics, TcWord, fixed, parameters,
 };
 use crate::parts::memory::Memory;
 use crate::parts::pool::{List, Pool};
@@ -122,6 +122,29 @@ impl Params for FqPieParams {
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqPie<P> {
         FqPie::new(self, link.mtu, rng)
+    }
+
+    /// As in Linux, `flows` cannot change.
+    fn change_to(&self, next: &Self) -> Result<Retention, String> {
+        fixed(&[("flows", self.flows == next.flows)])
+    }
+
+    /// As in Linux, packets are dequeued and dropped until the rest is below a lower limit.
+    fn change<P: Packet>(
+        &self,
+        queue: &mut FqPie<P>,
+        now: Instant,
+        link: &LinkFacts,
+        obs: &mut dyn Observer<P>,
+    ) {
+        queue.params = *self;
+        queue.law = Constants::new(&self.pie(), link.mtu);
+        queue.turns.set_quantum(self.quantum.unwrap_or(link.mtu));
+        while queue.backlog.packets > self.limit
+            && let Some(pkt) = queue.dequeue(now, obs)
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 }
 

@@ -34,7 +34,8 @@ use sojourn_net::{Bytes, Comparison, Duration, FlowKey, Instant, Packet, Rate, R
 
 use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::parameters::{
-    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, TcStatistics, parameters,
+    Counter, Kind, LINUX, Leaf, LeafList, LinkFacts, OVERLIMITS, Params, Retention, TcStatistics,
+    parameters,
 };
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
@@ -130,6 +131,11 @@ impl<L: Leaf> Params for SfbParams<L> {
         let mut sfb = Sfb::new(self, rng);
         sfb.leaf = leaf.map(|queue| Box::new(Inner::new(queue)));
         sfb
+    }
+
+    /// As in Linux, which gives the queue a new buffer, the packets are dropped.
+    fn change_to(&self, _next: &Self) -> Result<Retention, String> {
+        Ok(Retention::Drops)
     }
 }
 
@@ -592,6 +598,10 @@ impl<P: Packet> Observer<P> for Uncounting<'_, P> {
 
     fn pacing_rate(&self, pkt: &P) -> Option<Rate> {
         self.obs.pacing_rate(pkt)
+    }
+
+    fn flow_of(&mut self, pkt: &P) -> Option<u32> {
+        self.obs.flow_of(pkt)
     }
 
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {

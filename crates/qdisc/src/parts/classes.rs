@@ -9,11 +9,21 @@ use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, 
 /// Both are kept, not summed at each question: a link asks after every packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes<Q, P> {
-    /// What the discipline calls its classes; `None`: it has a leaf, but no classes.
-    name: Option<&'static str>,
+    names: Names,
     each: Vec<Class<Q, P>>,
     backlog: Backlog,
     next_timer: Option<Instant>,
+}
+
+/// What reports call the classes.
+#[derive(Clone, Debug)]
+enum Names {
+    /// The discipline has a leaf, but no classes.
+    None,
+    /// This name and the place of the class.
+    Numbered(&'static str),
+    /// A name for each.
+    Each(Box<[ClassId]>),
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +59,10 @@ impl<P: Packet> Observer<P> for InClass<'_, P> {
         self.obs.pacing_rate(pkt)
     }
 
+    fn flow_of(&mut self, pkt: &P) -> Option<u32> {
+        self.obs.flow_of(pkt)
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         if let Some(id) = self.id {
             self.obs.on_class(id);
@@ -67,6 +81,15 @@ impl<P: Packet> Observer<P> for InClass<'_, P> {
 impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     /// `name` is what the discipline calls its classes; `None`: it has a leaf, but no classes.
     pub(crate) fn new(name: Option<&'static str>, queues: Vec<Q>) -> Self {
+        Self::with_names(name.map_or(Names::None, Names::Numbered), queues)
+    }
+
+    /// Classes that reports call `ids`, one per queue.
+    pub(crate) fn named(ids: Vec<ClassId>, queues: Vec<Q>) -> Self {
+        Self::with_names(Names::Each(ids.into()), queues)
+    }
+
+    fn with_names(names: Names, queues: Vec<Q>) -> Self {
         let each = queues.into_iter().map(|queue| Class {
             backlog: Backlog::default(),
             next_timer: queue.next_timer(),
@@ -77,7 +100,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
             sent_bytes: 0,
         });
         let mut classes = Self {
-            name,
+            names,
             each: each.collect(),
             backlog: Backlog::default(),
             next_timer: None,
@@ -100,16 +123,21 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     /// What reports call a class.
     #[inline]
     pub(crate) fn id(&self, class: usize) -> Option<ClassId> {
-        self.name.map(|name| ClassId::numbered(name, class))
+        match &self.names {
+            Names::None => None,
+            Names::Numbered(name) => Some(ClassId::numbered(name, class)),
+            Names::Each(ids) => Some(ids[class]),
+        }
     }
 
     /// What reports call the classes, or those of the leaf if there are none.
     pub(crate) fn ids(&self) -> Vec<ClassId> {
-        match self.name {
-            Some(name) => (0..self.each.len())
+        match &self.names {
+            Names::Numbered(name) => (0..self.each.len())
                 .map(|class| ClassId::numbered(name, class))
                 .collect(),
-            None => self.each.iter().flat_map(|of| of.queue.classes()).collect(),
+            Names::Each(ids) => ids.to_vec(),
+            Names::None => self.each.iter().flat_map(|of| of.queue.classes()).collect(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 
-use crate::contract::{Backlog, Peek};
+use crate::contract::{Backlog, DropReason, Observer, Peek};
 
 /// A first-in first-out buffer that remembers when each packet arrived.
 #[derive(Clone, Debug)]
@@ -43,6 +43,15 @@ impl<P: Packet> Fifo<P> {
         self.bytes -= self.packets.front()?.1.size();
         let (arrived, pkt) = self.packets.pop_front()?;
         Some((pkt, arrived))
+    }
+
+    /// Drops the oldest packets above `limit` packets.
+    pub(crate) fn shrink(&mut self, now: Instant, limit: usize, obs: &mut dyn Observer<P>) {
+        while self.packets.len() > limit
+            && let Some((pkt, _)) = self.pop_stamped()
+        {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
     }
 
     /// Removes the newest packet.

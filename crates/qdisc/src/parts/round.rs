@@ -168,6 +168,11 @@ impl<T> IndexMut<FlowId> for SparseFirst<T> {
 }
 
 impl<T: Clone> SparseFirst<T> {
+    /// Another quantum, for the turns that begin from now on.
+    pub(crate) fn set_quantum(&mut self, quantum: Bytes) {
+        self.quantum = signed(quantum);
+    }
+
     /// `number` flows like `flow`, all away.
     pub(crate) fn new(flow: T, number: u32, quantum: Bytes) -> Self {
         let entry = Entry {

@@ -62,6 +62,11 @@ impl Dialect {
     }
 }
 
+const CAKE: Dialect = Dialect::of("cake", &[])
+    .off(&[("ingress", "egress")])
+    .unset(&[("bandwidth", "unlimited"), ("overhead", "raw")])
+    .ignores_zero(&["rtt", "memlimit"]);
+
 /// The kinds of `tc`.
 const DIALECTS: &[Dialect] = &[
     Dialect::of("pfifo", &["ce_threshold"]),
@@ -83,21 +88,33 @@ const DIALECTS: &[Dialect] = &[
     Dialect::of("pie", &["derandomise", "cap"])
         .off(&[("dq_rate_estimator", "no_dq_rate_estimator")])
         .ignores_zero(&["limit", "target", "tupdate", "alpha", "beta"]),
-    Dialect::of("dualpi2", &["range", "th_len", "tshift"])
-        .off(&[("drop_on_overload", "overflow")])
-        .ignores_zero(&[
-            "limit",
-            "memlimit",
-            "target",
-            "tupdate",
-            "step_thresh",
-            "max_rtt",
-            "typical_rtt",
-        ])
-        .clamps(&[
-            ("tupdate", 0, u32::MAX as u64),
-            ("step_thresh", 0, u32::MAX as u64),
-        ]),
+    Dialect::of(
+        "dualpi2",
+        &[
+            "range",
+            "th_len",
+            "tshift",
+            "nqb",
+            "queue_protection",
+            "qp_latency_threshold",
+            "qp_queuing_score_threshold",
+            "qp_drain_rate_exponent",
+        ],
+    )
+    .off(&[("drop_on_overload", "overflow")])
+    .ignores_zero(&[
+        "limit",
+        "memlimit",
+        "target",
+        "tupdate",
+        "step_thresh",
+        "max_rtt",
+        "typical_rtt",
+    ])
+    .clamps(&[
+        ("tupdate", 0, u32::MAX as u64),
+        ("step_thresh", 0, u32::MAX as u64),
+    ]),
     Dialect::of("fq_codel", &[])
         .ignores_zero(&[
             "limit",
@@ -128,10 +145,13 @@ const DIALECTS: &[Dialect] = &[
     Dialect::of("fq", &["bands", "priomap", "weights"]),
     Dialect::of("prio", &["leaf"]),
     Dialect::of("sfb", &["leaf"]).ignores_zero(&["limit", "target", "max"]),
-    Dialect::of("cake", &[])
-        .off(&[("ingress", "egress")])
-        .unset(&[("bandwidth", "unlimited"), ("overhead", "raw")])
-        .ignores_zero(&["rtt", "memlimit"]),
+    CAKE,
+    Dialect {
+        kind: "cake_mq",
+        // The transmit queues are a property of the device, and the kernel has no parameter for the time.
+        lacks: &["queues", "sync_time"],
+        ..CAKE
+    },
 ];
 
 /// The longest time that `tc` passes on: microseconds in 32 bits.
@@ -150,7 +170,7 @@ impl QdiscSpec {
         let dialect = Dialect::named(kind);
         let (Some(dialect), Some((entry, mut defaults))) = (dialect, self.entry()) else {
             let why = match kind {
-                "drr" => "tc takes several commands: the queue, its classes and a filter",
+                "drr" | "htb" => "tc takes several commands: the queue, its classes and a filter",
                 _ => "tc has no such queue",
             };
             return Err(fail(why.into()));
@@ -219,7 +239,7 @@ impl QdiscSpec {
                 }
                 Unit::SignedSize(_) => words.push(format!("{key} {}", value.trim_end_matches('b'))),
                 // CAKE has 64 bits.
-                Unit::Rate if kind != "cake" => {
+                Unit::Rate if !matches!(kind, "cake" | "cake_mq") => {
                     let bytes = whole.unwrap_or(0) / 8;
                     if bytes >= u32::MAX.into() {
                         return Err(fail(format!("{key} {value} exceeds the 34 Gbit/s of tc")));
@@ -294,6 +314,18 @@ mod tests {
             (
                 "choke",
                 "choke limit 1000 avpkt 1000 probability 0.02 bandwidth 20mbit",
+            ),
+            (
+                "cake_mq bandwidth 50mbit besteffort",
+                "cake_mq bandwidth 50mbit besteffort triple-isolate nonat nowash no-ack-filter rtt 100ms raw \
+                 noatm mpu 0 egress",
+            ),
+            ("cake_mq queues 8", "cake_mq: tc cannot set queues 8"),
+            ("dualpi2 nqb", "dualpi2: tc cannot set nqb"),
+            (
+                "fq_codel ce_threshold 1ms ce_threshold_selector 80/252",
+                "fq_codel limit 10240 memory_limit 33554432 flows 1024 target 5ms interval 100ms drop_batch 64 \
+                 ce_threshold 1ms ce_threshold_selector 0x50/0xfc ecn",
             ),
             (
                 "codel target 12500",

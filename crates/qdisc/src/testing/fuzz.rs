@@ -36,6 +36,25 @@ const LEAVES: [&str; 8] = [
     "red adaptive limit 60000",
 ];
 
+/// Trees with the leaves a, b and c.
+const CLASSES: [&str; 4] = [
+    "(name r rate 10mbit burst 1b cburst 1b) (name a parent r rate 1mbit ceil 10mbit) \
+     (name b parent r rate 2mbit ceil 5mbit prio 1 leaf codel limit 20 ecn) \
+     (name c parent r rate 8kbit ceil 10mbit leaf pfifo limit 2)",
+    "(name a rate 1mbit) (name b rate 1gbit quantum 1b) (name c rate 64kbit leaf cake bandwidth 5mbit)",
+    "(name r rate 5mbit ceil 4mbit) (name m parent r rate 1mbit ceil 3mbit) \
+     (name a parent m rate 1mbit ceil 9mbit leaf fq_codel limit 20 flows 4) \
+     (name b parent m rate 500kbit ceil 2mbit prio 7) (name c parent r rate 3mbit overhead 40 linklayer atm)",
+    "(name a rate 1kbit ceil 10mbit burst 100kb) (name b rate 10mbit ceil 1kbit) (name c rate 1mbit mpu 2000)",
+];
+
+const FILTERS: [&str; 4] = [
+    "(to a source_port 0-9) (to b dscp EF)",
+    "(to b protocol tcp destination_port 1-60000)",
+    "(to a source 0.0.0.1) (to c destination 0.0.0.0/1)",
+    "(to c source_port 1)",
+];
+
 /// A queue, and what happens to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -169,6 +188,8 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         _ => between,
     };
     match parameter.unit {
+        // It sends packets of a flow through either queue, and the rest of its parameters require it.
+        _ if key == "queue_protection" || key.starts_with("qp_") => String::new(),
         Unit::Time => format!("{key} {whole}ns"),
         Unit::Rate => {
             let shift = if pick.is_multiple_of(2) { part % 40 } else { 0 };
@@ -186,6 +207,10 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
             2 => format!("{key} 1e-{part}"),
             _ => format!("{key} {}", f64::from(part) / 64.0),
         },
+        Unit::Masked => format!(
+            "{key} {}",
+            parameter.unit.text(u64::from(part) * 257 % 65_536)
+        ),
         Unit::Flag if pick.is_multiple_of(2) => key.into(),
         Unit::Flag => format!("no{key}"),
         // The profile is chosen before, and no queue has values of the other units.
@@ -198,6 +223,11 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         | Unit::Decimal(_) => String::new(),
         Unit::Choice(words) => words[usize::from(pick) % words.len()].into(),
         Unit::Leaves => format!("{key} {}", LEAVES[usize::from(pick) % LEAVES.len()]),
+        Unit::Word(_) => format!("{key} {}", ["a", "b", "c"][usize::from(pick) % 3]),
+        Unit::Entries(_) => {
+            let lists = if key == "filters" { FILTERS } else { CLASSES };
+            format!("{key} {}", lists[usize::from(pick) % lists.len()])
+        }
     }
 }
 

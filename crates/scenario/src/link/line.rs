@@ -77,6 +77,38 @@ impl KeyValue for Loss {
     }
 }
 
+/// Numbers of packets, from 1 and ascending.
+#[derive(Clone, Debug)]
+pub(crate) struct DropList(Vec<i64>);
+
+/// The largest number of a packet in the list of those that a wire loses.
+pub(super) const LAST_DROP: i64 = 1_000_000_000_000;
+
+impl KeyValue for DropList {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let places = place.list()?;
+        if places.is_empty() {
+            return Err(place.fail("empty; expected at least one number (or omit the key)"));
+        }
+        let mut before = 0;
+        let mut all = Vec::with_capacity(places.len());
+        for place in places {
+            let number = i64::read(&place)?;
+            if number <= before {
+                let rule = format!("{number} is not after {before}; expected ascending numbers");
+                return Err(place.fail(rule));
+            }
+            before = number;
+            all.push(number);
+        }
+        Ok(Self(all))
+    }
+
+    fn write(&self) -> Option<Node> {
+        self.0.write()
+    }
+}
+
 /// A time, or a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jitter(Deviation);
@@ -95,31 +127,57 @@ impl KeyValue for Jitter {
     }
 
     fn write(&self) -> Option<Node> {
+        if self.0.spread == Duration::ZERO {
+            return self.0.spread.write();
+        }
         self.0.write()
+    }
+}
+
+/// A share of packets as a fraction.
+fn share(percent: Percent) -> f64 {
+    percent.0 / 100.0
+}
+
+impl Loss {
+    /// The loss in a plan.
+    pub(super) fn config(self) -> plan::Loss {
+        match self {
+            Self::Random(random) if random.0 > 0.0 => plan::Loss::Random(share(random)),
+            Self::Random(_) => plan::Loss::None,
+            Self::Bursts(chain) => plan::Loss::GilbertElliott(GilbertElliott {
+                to_bad: share(chain.to_bad),
+                to_good: share(chain.to_good),
+                in_bad: share(chain.in_bad),
+                in_good: share(chain.in_good),
+            }),
+        }
+    }
+}
+
+impl Jitter {
+    /// The jitter in a plan; `None` if its spread is zero.
+    pub(super) fn config(self) -> Option<plan::Jitter> {
+        let Self(table) = self;
+        (table.spread > Duration::ZERO).then_some(plan::Jitter {
+            spread: table.spread,
+            distribution: table.distribution,
+            order: table.order,
+        })
     }
 }
 
 impl LinkKeys {
     /// What is behind the link.
     pub(super) fn line(&self) -> LineConfig {
-        let share = |percent: Percent| percent.0 / 100.0;
         LineConfig {
-            loss: match self.loss {
-                Some(Loss::Random(random)) if random.0 > 0.0 => plan::Loss::Random(share(random)),
-                Some(Loss::Random(_)) | None => plan::Loss::None,
-                Some(Loss::Bursts(chain)) => plan::Loss::GilbertElliott(GilbertElliott {
-                    to_bad: share(chain.to_bad),
-                    to_good: share(chain.to_good),
-                    in_bad: share(chain.in_bad),
-                    in_good: share(chain.in_good),
-                }),
-            },
+            loss: self.loss.map_or(plan::Loss::None, Loss::config),
             duplicate: share(self.duplicate),
-            jitter: self.jitter.map(|Jitter(table)| plan::Jitter {
-                spread: table.spread,
-                distribution: table.distribution,
-                order: table.order,
-            }),
+            jitter: self.jitter.and_then(Jitter::config),
+            drops: (self.drop.iter())
+                .flat_map(|DropList(numbers)| numbers)
+                .map(|number| number.cast_unsigned())
+                .collect(),
         }
     }
 

@@ -6,14 +6,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use sojourn_net::{Duration, Rate};
+use sojourn_net::Rate;
 
-use crate::declare::{KeyValue, Keys, keys, tables, written};
+use super::series::Quantity;
+use super::series_file::embed_file;
+use crate::declare::{KeyValue, keys, tables};
 use crate::error::ScenarioError;
 use crate::input::{MAX_TRACE, read_text};
 use crate::key::Form;
 use crate::place::Place;
-use crate::plan::{self, Trace};
+use crate::plan::Trace;
 use crate::value::{Node, Value};
 
 /// Opportunities a trace may have: days of the fastest cellular link.
@@ -32,7 +34,7 @@ keys! {
     }
 }
 
-tables! { Traced Change }
+tables! { Traced }
 
 /// Puts what files hold in the place of their names, wherever `tree` names a trace; the names are
 /// relative to `folder`.
@@ -72,7 +74,21 @@ fn embed_below(
     };
     for (key, child) in table {
         let path = format!("{path}.{key}");
-        let names_trace = key.rsplit('.').next() == Some("trace");
+        let last = key.rsplit('.').next().unwrap_or_default();
+        if let Some(quantity) = Quantity::of_key(last) {
+            let line = child.line;
+            let fail = |rule| ScenarioError { path, rule, line };
+            let points = match embed_file(child, quantity, folder) {
+                Ok(points) => points,
+                Err(rule) => return Err(fail(format!("cannot read {rule}"))),
+            };
+            *left = match left.checked_sub(points) {
+                Some(left) => left,
+                None => return Err(fail(too_many())),
+            };
+            continue;
+        }
+        let names_trace = last == "trace";
         match &child.value {
             Value::Text(file) if names_trace => {
                 let fail = |rule| ScenarioError {
@@ -179,64 +195,5 @@ impl KeyValue for Trace {
             };
         }
         Some(gaps.into())
-    }
-}
-
-keys! {
-    /// A change of a link during the run.
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Change {
-        /// Time of the change.
-        at: Duration = Form::POSITIVE_TIME, required "\"10s\"";
-        /// New rate.
-        rate: Option<Rate> = Form::RATE;
-        /// New delay.
-        delay: Option<Duration> = Form::TIME;
-    }
-}
-
-impl Change {
-    pub(super) const fn config(&self) -> plan::Change {
-        plan::Change {
-            at: self.at,
-            rate: self.rate,
-            delay: self.delay,
-        }
-    }
-}
-
-/// Changes, each after the one before.
-#[derive(Clone, Debug)]
-pub(crate) struct Changes(pub(super) Vec<Change>);
-
-impl KeyValue for Changes {
-    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let mut before = Duration::ZERO;
-        let mut changes = Vec::new();
-        let places = place.list()?;
-        if places.is_empty() {
-            return Err(place.fail("empty; expected at least one change (or omit the key)"));
-        }
-        for place in places {
-            let change: Change = KeyValue::read(&place)?;
-            if change.at <= before {
-                let at = place.fields(Change::KEYS)?.need("at", "\"10s\"")?;
-                return Err(at.fail(format!(
-                    "{} is not after the previous change; expected ascending times",
-                    at.node.shown()
-                )));
-            }
-            before = change.at;
-            if change.rate.is_none() && change.delay.is_none() {
-                let rule = "no change; expected rate = \"5mbit\", delay = \"20ms\" or both";
-                return Err(place.fail(rule));
-            }
-            changes.push(change);
-        }
-        Ok(Self(changes))
-    }
-
-    fn write(&self) -> Option<Node> {
-        Some(written(&self.0))
     }
 }

@@ -1,9 +1,10 @@
 //! Impairments on the wire behind a link: loss, duplication and jitter.
 
+use sojourn_apps::LONGEST;
 use sojourn_net::Duration;
 
 /// A wire that is not perfect.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LineConfig {
     /// Which packets do not arrive.
     pub loss: Loss,
@@ -11,6 +12,8 @@ pub struct LineConfig {
     pub duplicate: f64,
     /// How the delay varies.
     pub jitter: Option<Jitter>,
+    /// Packets that are lost besides: their numbers from 1, ascending.
+    pub drops: Vec<u64>,
 }
 
 impl LineConfig {
@@ -19,6 +22,7 @@ impl LineConfig {
         loss: Loss::None,
         duplicate: 0.0,
         jitter: None,
+        drops: Vec::new(),
     };
 
     /// The key that is out of its range, and the rule.
@@ -43,6 +47,9 @@ impl LineConfig {
         if !share(&self.duplicate) {
             return Some(("duplicate", "must be between 0 and 1".to_owned()));
         }
+        if self.jitter.is_some_and(|jitter| jitter.spread > LONGEST) {
+            return Some(("jitter", "must be at most one year".to_owned()));
+        }
         None
     }
 }
@@ -50,6 +57,43 @@ impl LineConfig {
 impl Default for LineConfig {
     fn default() -> Self {
         Self::PERFECT
+    }
+}
+
+/// A wire from some time on; what is `None` stays as before.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WireChange {
+    /// Its delay.
+    pub delay: Option<Duration>,
+    /// The packets that it loses.
+    pub loss: Option<Loss>,
+    /// The share of packets that arrive twice, 0 to 1.
+    pub duplicate: Option<f64>,
+    /// The variation of its delay; within: `None` for none.
+    pub jitter: Option<Option<Jitter>>,
+}
+
+impl WireChange {
+    /// Nothing changes.
+    pub(super) const NONE: Self = Self {
+        delay: None,
+        loss: None,
+        duplicate: None,
+        jitter: None,
+    };
+
+    /// The key that is out of its range, and the rule.
+    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+        if self.delay.is_some_and(|delay| delay > LONGEST) {
+            return Some(("delay", "must be at most one year".to_owned()));
+        }
+        let wire = LineConfig {
+            loss: self.loss.unwrap_or(Loss::None),
+            duplicate: self.duplicate.unwrap_or(0.0),
+            jitter: self.jitter.flatten(),
+            drops: Vec::new(),
+        };
+        wire.fault()
     }
 }
 

@@ -4,10 +4,11 @@ use std::ops::RangeInclusive;
 
 use sojourn_apps::LONGEST;
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Rate};
-use sojourn_qdisc::{Framing, QdiscSpec};
+use sojourn_qdisc::{Framing, QdiscSpec, QueueChange};
 
 use super::Client;
-use super::line::{Distribution, LineConfig};
+use super::line::{Distribution, Jitter, LineConfig, WireChange};
+use super::rates::RateTrace;
 use super::trace::Trace;
 
 /// The largest Ethernet frame, 14 B of header included.
@@ -28,34 +29,35 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Impairments of packets on the wire.
     pub line: LineConfig,
-    /// Changes of rate and delay, by time.
+    /// Changes during the run, by time.
     pub changes: Vec<Change>,
     /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
     pub trace: Option<Trace>,
+    /// The rate over time instead of a rate and shaper; `rate` is the mean.
+    pub rates: Option<RateTrace>,
     /// The radio, if it is wireless.
     pub radio: Option<RadioConfig>,
     /// The queue discipline.
     pub qdisc: QdiscSpec,
 }
 
-/// A link from some time on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A link from some time on; what is `None` stays as before.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// From when on.
     pub at: Duration,
-    /// Its rate; `None`: as before.
+    /// Its rate.
     pub rate: Option<Rate>,
-    /// Its delay; `None`: as before.
-    pub delay: Option<Duration>,
+    /// Its queue.
+    pub queue: Option<Box<QueueChange>>,
+    /// Its wire.
+    pub wire: WireChange,
 }
 
 impl LinkConfig {
     /// Its rate, if it is the same during the whole run.
     pub fn constant_rate(&self) -> Option<Rate> {
-        let is_constant = self.trace.is_none()
-            && self.radio.is_none()
-            && self.changes.iter().all(|change| change.rate.is_none());
-        is_constant.then_some(self.rate)
+        self.is_steady().then_some(self.rate)
     }
 
     /// A wire of `rate` for Ethernet frames, without delay.
@@ -69,6 +71,7 @@ impl LinkConfig {
             line: LineConfig::PERFECT,
             changes: Vec::new(),
             trace: None,
+            rates: None,
             radio: None,
             qdisc,
         }
@@ -76,14 +79,44 @@ impl LinkConfig {
 
     /// Whether packets take anything but a constant delay behind the transmitter.
     pub fn is_uneven(&self) -> bool {
-        self.line != LineConfig::PERFECT || self.changes.iter().any(|c| c.delay.is_some())
+        self.line != LineConfig::PERFECT || self.changes.iter().any(|c| c.wire != WireChange::NONE)
+    }
+
+    /// Whether a trace determines its rate.
+    pub const fn follows_trace(&self) -> bool {
+        self.trace.is_some() || self.rates.is_some()
+    }
+
+    /// What its trace lets pass from `from` to `to`.
+    fn offered(&self, from: Duration, to: Duration) -> Option<Bytes> {
+        let (from, to) = (Instant::ZERO + from, Instant::ZERO + to);
+        let rates = || Some(self.rates.as_ref()?.offered(from, to));
+        let trace = self.trace.as_ref().map(|trace| trace.offered(from, to));
+        trace.or_else(rates)
+    }
+
+    /// Whether its rate changes during the run.
+    fn changes_rate(&self) -> bool {
+        self.changes.iter().any(|c| c.rate.is_some())
+    }
+
+    /// The queues that it has during the run, the first one first.
+    pub fn queues(&self) -> impl Iterator<Item = &QdiscSpec> {
+        let later = self.changes.iter().filter_map(|c| c.queue.as_deref());
+        std::iter::once(&self.qdisc).chain(later.map(QueueChange::spec))
+    }
+
+    /// The variations of the delay during the run.
+    fn jitters(&self) -> impl Iterator<Item = Jitter> {
+        let later = self.changes.iter().filter_map(|c| c.wire.jitter);
+        std::iter::once(self.line.jitter).chain(later).flatten()
     }
 
     /// Whether the link sends frames as they are, always at one rate.
     pub fn is_plain(&self) -> bool {
         self.encapsulation == Encapsulation::ETHERNET
-            && self.trace.is_none()
-            && self.changes.iter().all(|c| c.rate.is_none())
+            && !self.follows_trace()
+            && !self.changes_rate()
     }
 
     /// The highest rate it ever has.
@@ -102,35 +135,32 @@ impl LinkConfig {
 
     /// No packet takes less.
     pub(super) fn least_delay(&self) -> Duration {
-        let later = self.changes.iter().filter_map(|c| c.delay);
+        let later = self.changes.iter().filter_map(|c| c.wire.delay);
         let least = later.fold(self.delay, Duration::min);
-        let earlier = self.line.jitter.map_or(0, |jitter| {
+        let earlier = self.jitters().map(|jitter| {
             let scale = match jitter.distribution {
                 Distribution::Uniform | Distribution::Pareto => 1,
                 Distribution::Normal | Distribution::ParetoNormal => 4,
             };
             scale * jitter.spread.as_nanos()
         });
+        let earlier = earlier.max().unwrap_or(0);
         least.saturating_sub(Duration::from_nanos(earlier))
     }
 
     /// No packet takes more, but for the tails of a Pareto distribution.
     pub(crate) fn greatest_delay(&self) -> Duration {
         const TAIL: u64 = 8;
-        let later = self.changes.iter().filter_map(|c| c.delay);
+        let later = self.changes.iter().filter_map(|c| c.wire.delay);
         let most = later.fold(self.delay, Duration::max).as_nanos();
-        let spread = self
-            .line
-            .jitter
-            .map_or(0, |jitter| jitter.spread.as_nanos());
+        let spreads = self.jitters().map(|jitter| jitter.spread.as_nanos());
+        let spread = spreads.max().unwrap_or(0);
         Duration::from_nanos(most.saturating_add(spread.saturating_mul(TAIL)))
     }
 
     /// Whether it sends at one rate all the time.
     pub(crate) fn is_steady(&self) -> bool {
-        self.trace.is_none()
-            && self.radio.is_none()
-            && self.changes.iter().all(|c| c.rate.is_none())
+        !self.follows_trace() && self.radio.is_none() && !self.changes_rate()
     }
 
     /// Transmission time in ns of a packet of this Ethernet size at the initial rate.
@@ -167,26 +197,29 @@ impl LinkConfig {
         reason = "a float saturates"
     )]
     pub(crate) fn copies(&self, count: u64) -> u64 {
-        let mean = real(count) * self.line.duplicate;
+        let later = self.changes.iter().filter_map(|c| c.wire.duplicate);
+        let mean = real(count) * later.fold(self.line.duplicate, f64::max);
         (mean + 6.0 * mean.sqrt()).ceil() as u64
     }
 
     /// Frames of this size that may wait in its queue and that of its driver.
     pub(crate) fn room(&self, frame: Bytes) -> u64 {
-        let limit = self.qdisc.footprint();
+        let waiting = self.queues().map(|queue| {
+            let limit = queue.footprint();
+            limit.packets.min(limit.bytes / frame.0)
+        });
         let driver = self.radio.as_ref().map_or(0, |radio| match radio.driver {
             DriverLimit::Packets(most) => most.into(),
             DriverLimit::Airtime(most) => {
                 most.as_nanos() / self.serialisation(frame).as_nanos().max(1) + 1
             }
         });
-        (limit.packets.min(limit.bytes / frame.0)).saturating_add(driver)
+        waiting.max().unwrap_or(0).saturating_add(driver)
     }
 
     /// Full-sized frames that it lets pass in `time`.
     pub(crate) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
-        if let Some(trace) = &self.trace {
-            let offered = trace.offered(Instant::ZERO, Instant::ZERO + time).0;
+        if let Some(Bytes(offered)) = self.offered(Duration::ZERO, time) {
             return offered / self.encapsulation.charged(frame).0;
         }
         let credit = match self.shaper {
@@ -203,21 +236,36 @@ impl LinkConfig {
         if self.radio.is_some() {
             return None;
         }
-        let shaped = self.qdisc.shaper_rate();
-        let shaped = shaped.map_or(f64::INFINITY, |rate| real(rate.bits_per_sec()));
+        let rate_of = |queue: &QdiscSpec| {
+            let rate = queue.shaper_rate();
+            rate.map_or(f64::INFINITY, |rate| real(rate.bits_per_sec()))
+        };
         let length = to.saturating_sub(from).as_secs_f64();
-        if let Some(trace) = &self.trace {
-            let offered = trace.offered(Instant::ZERO + from, Instant::ZERO + to);
-            return Some((8.0 * real(offered.0) / length).min(shaped));
+        if let Some(offered) = self.offered(from, to)
+            && self.queues().nth(1).is_none()
+        {
+            return Some((8.0 * real(offered.0) / length).min(rate_of(&self.qdisc)));
         }
         let (mut since, mut rate, mut bits) = (Duration::ZERO, self.rate, 0.0);
-        let end = (to, None);
-        let changes = self.changes.iter().map(|change| (change.at, change.rate));
-        for (at, next) in changes.chain([end]) {
-            let within = at.min(to).saturating_sub(since.max(from)).as_secs_f64();
-            bits += within * real(rate.bits_per_sec()).min(shaped);
-            since = at;
-            rate = next.unwrap_or(rate);
+        let mut shaped = rate_of(&self.qdisc);
+        let end = Change {
+            at: to,
+            ..Change::default()
+        };
+        for change in self.changes.iter().chain([&end]) {
+            let (first, last) = (since.max(from), change.at.min(to));
+            let within = last.saturating_sub(first).as_secs_f64();
+            if self.follows_trace() {
+                let offered = (first < last).then(|| self.offered(first, last)).flatten();
+                bits += (8.0 * real(offered.unwrap_or_default().0)).min(within * shaped);
+            } else {
+                bits += within * real(rate.bits_per_sec()).min(shaped);
+            }
+            since = change.at;
+            rate = change.rate.unwrap_or(rate);
+            if let Some(queue) = &change.queue {
+                shaped = rate_of(queue.spec());
+            }
         }
         Some(bits / length)
     }
@@ -231,6 +279,9 @@ impl LinkConfig {
     /// The key of a wireless link that is at fault, and the rule.
     fn radio_fault(&self, radio: &RadioConfig) -> Option<(String, String)> {
         let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
+        if self.rates.is_some() {
+            return fail("rate_trace", "a wireless link cannot follow a trace");
+        }
         if self.trace.is_some() {
             return fail("trace", "a wireless link cannot follow a trace");
         }
@@ -255,7 +306,7 @@ impl LinkConfig {
                         remove overhead, mpu and framing";
             return fail("overhead", rule);
         }
-        if self.changes.iter().any(|c| c.rate.is_some()) {
+        if self.changes_rate() {
             let rule = "the rate of a wireless link cannot change; set only delay";
             return fail("changes", rule);
         }
@@ -270,9 +321,6 @@ impl LinkConfig {
         }
         if let Some((key, rule)) = self.line.fault() {
             return fail(key, &rule);
-        }
-        if self.line.jitter.is_some_and(|j| j.spread > LONGEST) {
-            return fail("jitter", "must be at most one year");
         }
         if let Some(radio) = &self.radio
             && let Some(fault) = self.radio_fault(radio)
@@ -297,10 +345,10 @@ impl LinkConfig {
                     "must be after the previous change",
                 );
             }
-            if change.delay.is_some_and(|delay| delay > LONGEST) {
-                return fail(&format!("changes[{n}].delay"), "must be at most one year");
+            if let Some((key, rule)) = change.wire.fault() {
+                return fail(&format!("changes[{n}].{key}"), &rule);
             }
-            if change.rate.is_some() && self.trace.is_some() {
+            if change.rate.is_some() && self.follows_trace() {
                 let rule = "the rate of a link with a trace cannot change; set only delay";
                 return fail(&format!("changes[{n}].rate"), rule);
             }
@@ -317,7 +365,7 @@ impl LinkConfig {
     /// How long such a packet is at least under way.
     pub(super) fn least_time(&self, size: Bytes) -> Duration {
         let sending = match self.shaper {
-            Shaper::Serial if self.trace.is_none() && self.radio.is_none() => {
+            Shaper::Serial if !self.follows_trace() && self.radio.is_none() => {
                 self.serialisation(size)
             }
             Shaper::Serial | Shaper::Bucket { .. } | Shaper::Tbf { .. } => Duration::ZERO,
@@ -486,7 +534,7 @@ mod tests {
         let change = |s, mbit| Change {
             at: at(s),
             rate: Some(Rate::mbit(mbit)),
-            delay: None,
+            ..Change::default()
         };
         let mut link = LinkConfig::new("a".to_owned(), Rate::mbit(10), qdisc("pfifo"));
         let mbit = |link: &LinkConfig, from, to| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::Transport;
 use sojourn_net::{Bytes, Duration, Rng};
 use sojourn_transport::quic::{
     AckPolicy, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
@@ -10,7 +11,7 @@ use sojourn_transport::quic::{
 use sojourn_transport::{CcSpec, SlowStart};
 
 use super::block::{Source, TrafficProperties, TrafficType};
-use super::tcp::{Transfer, WINDOW, check_hystartpp, check_slow_start_of};
+use super::tcp::{Transfer, WINDOW, check_slow_start_of, check_slow_start_parameters};
 use crate::declare::{Keys, choices, keys, one_of};
 use crate::error::ScenarioError;
 use crate::key::Form;
@@ -116,7 +117,9 @@ impl Quic {
         };
         let Connection { cc, slow_start, .. } = quic.connection;
         check_slow_start_of(fields, cc, slow_start)?;
-        check_hystartpp(fields, cc, quic.params().slow_start())?;
+        let params = quic.params();
+        let way = (Transport::Quic, params.pacing);
+        check_slow_start_parameters(fields, cc, params.slow_start(), way)?;
         if quic.connection.client == Client::Sender {
             if let Some(place) = fields.get("request") {
                 return Err(place.fail("has no effect if the sender is the client; remove it"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::Amount;
+use sojourn_apps::{Amount, Transport};
 use sojourn_net::{Bytes, Duration, Rate, Rng};
 use sojourn_transport::{
     AfterIdle, CcSpec, MSS, OnCe, Reader, ReceiveBuffer, ReceiverParams, SMALLEST_MSS,
@@ -43,19 +43,40 @@ pub(super) fn check_slow_start_of(
     }))
 }
 
-/// Refuses constants of HyStart++ where another heuristic is in use.
-pub(super) fn check_hystartpp(
+/// Refuses constants of a slow-start exit heuristic where another one is in use, and one without what it needs.
+pub(super) fn check_slow_start_parameters(
     fields: &Fields<'_>,
     cc: CcSpec,
     in_use: Option<SlowStart>,
+    (transport, paced): (Transport, bool),
 ) -> Result<(), ScenarioError> {
-    const NEEDED: SlowStart = SlowStart::HyStartPlusPlus;
-    match (fields.get("cc"), cc.changed_hystartpp(), in_use) {
-        (Some(place), Some(key), Some(way)) if way != NEEDED => Err(place.fail(format!(
-            "{key} has no effect with slow_start \"{way}\"; expected slow_start \"{NEEDED}\""
-        ))),
-        _ => Ok(()),
+    let Some(used) = in_use else {
+        return Ok(());
+    };
+    if let Some(place) = fields.get("cc")
+        && let Some((key, needed)) = cc.unused_slow_start(used)
+    {
+        return Err(place.fail(format!(
+            "{key} has no effect with slow_start \"{used}\"; expected slow_start \"{needed}\""
+        )));
     }
+    let Some(place) = fields.get("slow_start") else {
+        return Ok(());
+    };
+    if used == SlowStart::RapidStart && transport == Transport::Tcp {
+        return Err(place.fail(format!("\"{used}\" is for QUIC only")));
+    }
+    if used == SlowStart::CarefulResume && cc.saved_cwnd().is_none() {
+        let cc = cc.kind();
+        return Err(place.fail(format!(
+            "\"{used}\" needs the window of an earlier connection; expected cc such as \"{cc} saved_cwnd 400 \
+             saved_rtt 50ms\""
+        )));
+    }
+    if used == SlowStart::CarefulResume && !paced {
+        return Err(place.fail(format!("\"{used}\" needs pacing; expected pacing = true")));
+    }
+    Ok(())
 }
 
 keys! {
@@ -321,7 +342,12 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
 impl Tcp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let mut params = read_params(fields)?;
-        check_hystartpp(fields, params.cc, params.slow_start())?;
+        check_slow_start_parameters(
+            fields,
+            params.cc,
+            params.slow_start(),
+            (Transport::Tcp, params.pacing),
+        )?;
         params.receiver.reader = Reading::read(fields)?.reader(fields)?;
         if params.receiver.buffer == ReceiveBuffer::Unlimited
             && !params.receiver.reader.is_immediate()

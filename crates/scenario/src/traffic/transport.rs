@@ -78,11 +78,14 @@ pub(super) fn check_slow_start(
     tcp: &SenderParams,
     transport: Transport,
 ) -> Result<(), ScenarioError> {
-    let in_use = match transport {
-        Transport::Tcp => tcp.slow_start(),
-        Transport::Quic => quic_params(tcp).slow_start(),
+    let (in_use, paced) = match transport {
+        Transport::Tcp => (tcp.slow_start(), tcp.pacing),
+        Transport::Quic => {
+            let params = quic_params(tcp);
+            (params.slow_start(), params.pacing)
+        }
     };
-    tcp::check_hystartpp(fields, tcp.cc, in_use)
+    tcp::check_slow_start_parameters(fields, tcp.cc, in_use, (transport, paced))
 }
 
 /// An application that sends requests over connections: its own keys, and the configuration that follows from all.

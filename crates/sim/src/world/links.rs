@@ -1,10 +1,11 @@
 //! Packets on links and wires, with and without impairments; changes of links; sending the contents of the outbox.
 
 use sojourn_link::{Carried, Line, Link, NextHop, Passage, Step, Verdict};
-use sojourn_net::{Instant, Rng};
-use sojourn_qdisc::Qdisc;
+use sojourn_net::{Instant, Rate, Rng};
+use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
+use sojourn_scenario::plan::{Config, LinkConfig};
 
-use super::World;
+use super::{FRAME, World};
 use crate::agenda::Event;
 use crate::host::Outgoing;
 use crate::packet::{Label, Packet, Template};
@@ -178,16 +179,7 @@ impl World<'_> {
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
-        let link = &self.links[id as usize];
-        // A queue that held its packets back may now release one.
-        if self.radios[id as usize].is_some() {
-            self.fill_driver(id);
-        } else if !link.awaited
-            && link.qdisc.backlog().packets > 0
-            && let Some(at) = self.on_link(id)
-        {
-            self.agenda.schedule(at, Event::Link(id));
-        }
+        self.send_held(id);
         self.follow_queue_timer(id);
     }
 
@@ -272,25 +264,78 @@ impl World<'_> {
     }
 
     pub(super) fn on_change(&mut self, link: u32) {
-        let changes = &self.config.links[link as usize].changes;
-        let due = |at| Instant::ZERO + at == self.now;
-        let Some(n) = changes.iter().position(|c| due(c.at)) else {
+        let config = self.config;
+        let changes = &config.links[link as usize].changes;
+        let due = self.now.since(Instant::ZERO);
+        let Ok(n) = changes.binary_search_by_key(&due, |c| c.at) else {
             debug_assert!(false, "the event follows a change");
             return;
         };
-        let change = changes[n];
+        let change = &changes[n];
         if let Some(rate) = change.rate {
             if let Some(at) = self.links[link as usize].change_rate(self.now, rate) {
                 self.agenda.schedule(at, Event::Link(link));
             }
             self.follow_queue_timer(link);
         }
-        if let Some(delay) = change.delay {
-            for line in self.lines.iter_mut().filter(|line| line.link == link) {
-                line.delay = delay;
-            }
+        for line in self.lines.iter_mut().filter(|line| line.link == link) {
+            line.change(&change.wire);
+        }
+        if let Some(queue) = &change.queue {
+            self.change_queue(link, n, queue);
         }
         self.await_change(link, n + 1);
+    }
+
+    /// Change number `n` of a link changes its queue.
+    #[cold]
+    fn change_queue(&mut self, id: u32, n: usize, change: &QueueChange) {
+        let config = &self.config.links[id as usize];
+        let link = &mut self.links[id as usize];
+        let facts = facts(self.config, config, change.spec(), link.rate());
+        let rng = Rng::new(self.config.seed).fork("link").fork(&config.name);
+        let rng = rng.fork(&format!("change/{n}"));
+        link.change_queue(
+            self.now,
+            change,
+            (&facts, rng),
+            &mut self.observed.watch(id),
+        );
+        if let QueueChange::Replacement(_) = change {
+            self.observed.probes[id as usize].on_replaced();
+        }
+        self.send_held(id);
+        self.follow_queue_timer(id);
+    }
+
+    /// Asks the queue of an idle link for packets that it held back.
+    #[inline(never)]
+    fn send_held(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        if self.radios[id as usize].is_some() {
+            self.fill_driver(id);
+        } else if !link.awaited
+            && link.qdisc.backlog().packets > 0
+            && let Some(at) = self.on_link(id)
+        {
+            self.agenda.schedule(at, Event::Link(id));
+        }
+    }
+}
+
+/// The properties of a link that sends at `rate`, for `queue`.
+pub(super) fn facts(
+    config: &Config,
+    link: &LinkConfig,
+    queue: &QdiscSpec,
+    rate: Rate,
+) -> LinkFacts {
+    LinkFacts {
+        // Nobody can tell a queue what a trace or the air will allow.
+        rate: (!link.follows_trace() && link.radio.is_none()).then_some(rate),
+        mtu: FRAME,
+        name: Some(link.name.as_str().into()),
+        flows: config.flow_facts(queue),
     }
 }
 

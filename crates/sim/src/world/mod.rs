@@ -15,7 +15,7 @@ use sojourn_apps::{AppEvent, AppOutput};
 use sojourn_backend::{Feature, start_of};
 use sojourn_link::{Direction, Events, Line, Link, LinkProbe, Passage, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_qdisc::{LinkFacts, Qdisc};
+use sojourn_qdisc::Qdisc;
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
 use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
 use sojourn_transport::Ticks;
@@ -163,12 +163,7 @@ impl<'a> World<'a> {
 
     fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
         for (n, link) in (0..).zip(&config.links) {
-            let facts = LinkFacts {
-                // Nobody can tell a queue what a trace or the air will allow.
-                rate: (link.trace.is_none() && link.radio.is_none()).then_some(link.rate),
-                mtu: FRAME,
-                name: Some(link.name.as_str().into()),
-            };
+            let facts = links::facts(config, link, &link.qdisc, link.rate);
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             let link = Link::new(qdisc, link).recording(config.keep_events);
             self.links.push(link);

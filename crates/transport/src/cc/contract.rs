@@ -30,6 +30,34 @@ pub struct Resume {
     pub tick: u64,
     /// The tick of the last transmission.
     pub last_sent_tick: u64,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+}
+
+/// The congestion state of a sender (Linux's names).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// No sign of trouble.
+    Open,
+    /// A segment was sacked or retransmitted, none is considered lost.
+    Disorder,
+    /// The window is being reduced for ECN.
+    Cwr,
+    /// Lost segments are being retransmitted.
+    Recovery,
+    /// The retransmission timer expired.
+    Loss,
+}
+
+/// The sender enters a congestion state.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition {
+    /// The state it enters.
+    pub to: Phase,
+    /// The host's 1 ms tick.
+    pub tick: u64,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
 }
 
 /// Why a window is reduced.
@@ -68,6 +96,9 @@ impl BurstSize {
 /// [`ssthresh`](Self::ssthresh) when congestion begins. How the window comes down to the threshold
 /// (proportional rate reduction, time-outs) is the sender's business.
 pub trait WindowBased {
+    /// The handshake is over.
+    fn on_start(&mut self, _window: &mut Window, _start: &Start) {}
+
     /// An acknowledgement arrived; the controller may end slow start here.
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
@@ -77,19 +108,40 @@ pub trait WindowBased {
     /// Lets the window grow by what `acked` bytes earn.
     fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64);
 
-    /// The threshold after congestion, in bytes.
-    fn ssthresh(&mut self, window: &Window) -> u64;
+    /// An acknowledgement arrived at which [`grow`](Self::grow) is not called because the application, not the window,
+    /// limits sending.
+    fn on_unused(&mut self, _window: &Window, _ack: &Ack) {}
+
+    /// The threshold after congestion that began at the 1 ms tick `tick` of the host, in bytes.
+    fn ssthresh(&mut self, window: &Window, tick: u64) -> u64;
 
     /// The threshold after a loss, in bytes, if a loss is not answered like a mark.
     fn ssthresh_after_loss(&mut self, _window: &Window) -> Option<u64> {
         None
     }
 
+    /// The threshold after a time-out, in bytes, if it is not that after other congestion. By default as after a loss.
+    fn ssthresh_after_timeout(&mut self, window: &Window) -> Option<u64> {
+        self.ssthresh_after_loss(window)
+    }
+
+    /// The sender enters a congestion state, perhaps the one that it is in.
+    fn on_phase(&mut self, _transition: &Transition) {}
+
+    /// A reduction is over: the window has come down to the threshold.
+    fn on_reduced(&mut self, _window: &mut Window) {}
+
+    /// The last reduction turned out to be spurious; the window is restored after this.
+    fn on_undo(&mut self) {}
+
     /// The retransmission timer expired; [`ssthresh`](Self::ssthresh) was called before.
     fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     /// Sending resumes after a pause.
     fn on_resume(&mut self, _resume: &Resume) {}
+
+    /// A segment is retransmitted while nothing is in flight; `snd_nxt` is the next to be sent for the first time.
+    fn on_lone_resend(&mut self, _snd_nxt: u32) {}
 }
 
 /// A controller that sets window and pacing rate from a model of the path.

@@ -57,7 +57,7 @@ parameters! {
         /// In the Reno-friendly region, count acknowledgements instead of acknowledged segments.
         pub count_acks: bool = false => flag(),
             "Linux tcp_cubic before 4.0, ack_cnt";
-        /// Initial slow-start threshold, unless HyStart or HyStart++ is on.
+        /// Initial slow-start threshold, unless an exit heuristic is on.
         pub initial_ssthresh: Option<NonZeroU32> = None => count_or_off("segments", 0, 1_000_000),
             "Linux tcp_cubic, initial_ssthresh";
         /// Exit slow start with HyStart, unless slow_start is set.
@@ -86,6 +86,9 @@ impl Control for CubicParams {
             SlowStart::HyStart,
             SlowStart::Standard,
             SlowStart::HyStartPlusPlus,
+            SlowStart::Search,
+            SlowStart::CarefulResume,
+            SlowStart::RapidStart,
         ],
         // RFC 9438 §4.10; pacing determines the length of the ACK trains that HyStart looks at.
         quic_slow_start: Some(SlowStart::HyStartPlusPlus),
@@ -220,7 +223,7 @@ impl WindowBased for Cubic {
         }
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         let (cwnd, beta) = (window.cwnd, u32::from(self.params.beta));
         self.epoch = None;
         let below = self.w_max.is_some_and(|w_max| cwnd < w_max.get());

@@ -56,7 +56,7 @@ impl Control for DctcpParams {
         name: "dctcp",
         summary: "Reduces the window in proportion to the fraction of marked segments",
         source: "RFC 8257; Linux 6.1 tcp_dctcp",
-        slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
+        slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,
         ecn: EcnNeed::Required,
         comparison: Comparison::With("Linux 6.1"),
@@ -120,7 +120,7 @@ impl WindowBased for Dctcp {
         window.grow_as_reno(window.segments_of(acked));
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         let given = (u64::from(window.cwnd) * u64::from(self.alpha)) >> 11;
         let left = u64::from(window.cwnd) - given;
         let left = u32::try_from(left).expect("less than cwnd").max(2);
@@ -199,7 +199,7 @@ mod tests {
                 alpha,
                 ..Dctcp::default()
             }
-            .ssthresh(&window(100))
+            .ssthresh(&window(100), 0)
         };
         assert_eq!([0, 102, 512, 1_024].map(cut), [100, 96, 75, 50]);
         // Measured on the kernel: 49 at alpha 794.
@@ -207,9 +207,9 @@ mod tests {
             alpha: 794,
             ..Dctcp::default()
         };
-        assert_eq!(cc.ssthresh(&window(49)), 31);
+        assert_eq!(cc.ssthresh(&window(49), 0), 31);
         assert_eq!(cc.ssthresh_after_loss(&window(49)), Some(24));
-        assert_eq!(cc.ssthresh(&window(2)), 2);
+        assert_eq!(cc.ssthresh(&window(2), 0), 2);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Control for HighSpeedParams {
         name: "highspeed",
         summary: "Reno that grows faster and reduces less as its window grows",
         source: "RFC 3649; Linux 6.1 tcp_highspeed",
-        slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
+        slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
         comparison: Comparison::With("Linux 6.1"),
@@ -141,7 +141,7 @@ impl WindowBased for HighSpeed {
         }
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         let given = u64::from(window.cwnd) * u64::from(self.decrease()) / 256;
         let left = u64::from(window.cwnd) - given;
         window.bytes_of(u32::try_from(left).expect("less than cwnd").max(2))
@@ -269,7 +269,9 @@ mod tests {
         now: Instant::ZERO,
         tick: 0,
         rtt_micros: None,
-        one_way_ms: None,
+        echo: None,
+        acked: 0,
+        srtt8: 0,
         snd_una: 0,
         snd_nxt: 0,
         prior_in_flight: 0,
@@ -333,7 +335,7 @@ mod tests {
         for _ in 0..38 {
             cc.grow(&mut w, &ACK, 1);
         }
-        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(38, 1))), (39, 19));
+        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(38, 1), 0)), (39, 19));
     }
 
     #[test]
@@ -352,7 +354,7 @@ mod tests {
         let left = |cwnd| {
             let (mut cc, mut w) = (HighSpeed::default(), in_avoidance(cwnd));
             cc.grow(&mut w, &ACK, 1);
-            cc.ssthresh(&Window::new(cwnd, 1))
+            cc.ssthresh(&Window::new(cwnd, 1), 0)
         };
         // 112/256, 52/256 (row 30) and 24/256 (row 72) of it.
         assert_eq!([100, 10_661, 100_000].map(left), [57, 8_496, 90_625]);
@@ -389,7 +391,7 @@ mod tests {
         let response = |params: HighSpeedParams, cwnd| {
             let (mut cc, mut w) = (build(params), in_avoidance(cwnd));
             cc.grow(&mut w, &ACK, 2);
-            (w.cnt, cc.ssthresh(&Window::new(cwnd, 1)))
+            (w.cnt, cc.ssthresh(&Window::new(cwnd, 1), 0))
         };
         let default = HighSpeedParams::default();
         let low = HighSpeedParams {

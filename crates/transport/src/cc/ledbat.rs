@@ -42,6 +42,7 @@ use std::num::NonZeroU16;
 use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
+use super::progress::Echo;
 use super::{Ack, Window, WindowBased};
 
 parameters! {
@@ -150,7 +151,7 @@ impl WindowBased for Ledbat {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         self.capped = self.cap(window, ack);
         let round_trip = ack.rtt_micros.map(|rtt| rtt / 1_000);
-        let Some(delay) = ack.one_way_ms.or(round_trip) else {
+        let Some(delay) = ack.echo.map(Echo::one_way_ms).or(round_trip) else {
             return;
         };
         let first = *self.first.get_or_insert(delay);
@@ -190,7 +191,7 @@ impl WindowBased for Ledbat {
         self.cap(window, ack);
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         self.credit = 0;
         window.bytes_of((window.cwnd / 2).max(self.params.min_cwnd.into()))
     }
@@ -267,18 +268,15 @@ impl Ledbat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_net::Instant;
 
     fn ack(tick: u64, one_way_ms: u32) -> Ack {
         Ack {
-            now: Instant::from_millis(tick),
-            tick,
             rtt_micros: Some(50_000),
-            one_way_ms: Some(one_way_ms),
-            snd_una: 0,
-            snd_nxt: 0,
-            prior_in_flight: 0,
-            pacing_rate: 0,
+            echo: Some(Echo {
+                ts_val: one_way_ms,
+                ts_ecr: 0,
+            }),
+            ..Ack::at(tick)
         }
     }
 
@@ -314,7 +312,7 @@ mod tests {
             cc.on_ack(&mut w, &ack);
             cc.grow(&mut w, &ack, 1);
         }
-        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(2, 1))), (2, 2));
+        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(2, 1), 0)), (2, 2));
     }
 
     #[test]
@@ -390,7 +388,7 @@ mod tests {
         let (mut cc, mut w) = (after(params, &[]), Window::new(10, 1));
         cc.on_ack(&mut w, &ack(121_000, 70));
         assert_eq!(cc.queuing_delay(), Some(0), "two minutes later");
-        assert_eq!(cc.ssthresh(&w), 7);
+        assert_eq!(cc.ssthresh(&w, 0), 7);
     }
 
     /// The window after an acknowledgement of `acked` segments with this delay and flight before it; the base

@@ -3,19 +3,29 @@
 mod bbr;
 mod bbr3;
 mod bbr_common;
+mod bic;
 mod contract;
+mod copa;
 mod cubic;
 mod dctcp;
 mod declaration;
 mod highspeed;
+mod htcp;
+mod hybla;
+mod illinois;
 mod ledbat;
+mod lp;
 mod prague;
 mod progress;
 mod reno;
+mod scalable;
 mod slow_start;
 pub mod spec;
 mod vegas;
+mod veno;
+mod westwood;
 mod window;
+mod yeah;
 
 use std::fmt;
 
@@ -23,20 +33,32 @@ use sojourn_schema::Parameters;
 
 pub use bbr::{Bbr, BbrParams};
 pub use bbr3::{Bbr3, Bbr3Params};
-pub use contract::{BurstSize, ModelBased, Reduction, Resume, Timeout, WindowBased};
+pub use bic::{Bic, BicParams};
+pub use contract::{
+    BurstSize, ModelBased, Phase, Reduction, Resume, Timeout, Transition, WindowBased,
+};
+pub use copa::{Copa, CopaParams};
 pub use cubic::{Cubic, CubicParams};
 pub use dctcp::{Dctcp, DctcpParams};
 use declaration::Control;
 pub use declaration::{Declaration, EcnNeed, Setup};
 pub use highspeed::{HighSpeed, HighSpeedParams};
+pub use htcp::{HTcp, HTcpParams};
+pub use hybla::{Hybla, HyblaParams};
+pub use illinois::{Illinois, IllinoisParams};
 pub use ledbat::{Ledbat, LedbatParams};
+pub use lp::{Lp, LpParams};
 pub use prague::{Prague, PragueParams};
-pub use progress::{Ack, EcnFeedback, Episode, LostSegment, Progress, RateSample, Start};
+pub use progress::{Ack, Echo, EcnFeedback, Episode, LostSegment, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
-pub(crate) use slow_start::HyStartPlusPlus;
-pub use slow_start::{HyStartPlusPlusParams, SlowStart};
+pub use scalable::{Scalable, ScalableParams};
+pub(crate) use slow_start::{Settled, SlowStartExit};
+pub use slow_start::{SlowStart, SlowStartParams};
 pub use vegas::{Vegas, VegasParams};
+pub use veno::{Veno, VenoParams};
+pub use westwood::{Westwood, WestwoodParams};
 pub use window::{Threshold, Window};
+pub use yeah::{Yeah, YeahParams};
 
 /// Chooses by the kind of controller: window-based or model-based.
 macro_rules! by_kind {
@@ -48,10 +70,10 @@ macro_rules! by_kind {
     };
 }
 
-/// Registers the controls, one line each: family, name, parameters, controller, and the parameters of HyStart++ if
-/// it offers that.
+/// Registers the controls, one line each: family, name, parameters, controller, and the parameters of slow-start
+/// exit heuristics if it offers these.
 macro_rules! controls {
-    ($($family:ident $kind:ident($params:ty, $held:ty $(; $hystartpp:ident: $constants:ty)?);)+) => {
+    ($($family:ident $kind:ident($params:ty, $held:ty $(; $exit:ident: $constants:ty)?);)+) => {
         /// Which congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CcKind {
@@ -91,22 +113,22 @@ macro_rules! controls {
                 }
             }
 
-            /// The parameters of the control, and those of HyStart++ if it offers that.
+            /// The parameters of the control, and those of slow-start exit heuristics if it offers these.
             fn parts(&mut self) -> (&mut dyn Parameters, Option<&mut dyn Parameters>) {
                 match self {
-                    $(Self::$kind(params $(, $hystartpp)?) => {
-                        let hystartpp: Option<&mut dyn Parameters> = None;
-                        (params, hystartpp$(.or(Some($hystartpp)))?)
+                    $(Self::$kind(params $(, $exit)?) => {
+                        let exit: Option<&mut dyn Parameters> = None;
+                        (params, exit$(.or(Some($exit)))?)
                     })+
                 }
             }
 
-            /// The constants of HyStart++; `None`: the control does not offer it.
-            fn hystartpp_params(&self) -> Option<&HyStartPlusPlusParams> {
+            /// The constants of slow-start exit heuristics; `None`: the control offers none that has any.
+            fn slow_start_params(&self) -> Option<&SlowStartParams> {
                 match self {
-                    $(Self::$kind(_ $(, $hystartpp)?) => {
-                        let hystartpp: Option<&HyStartPlusPlusParams> = None;
-                        hystartpp$(.or(Some($hystartpp)))?
+                    $(Self::$kind(_ $(, $exit)?) => {
+                        let exit: Option<&SlowStartParams> = None;
+                        exit$(.or(Some($exit)))?
                     })+
                 }
             }
@@ -192,16 +214,26 @@ macro_rules! controls {
 }
 
 controls! {
-    window Reno(RenoParams, Reno; hystartpp: HyStartPlusPlusParams);
-    window Cubic(CubicParams, Cubic; hystartpp: HyStartPlusPlusParams);
-    window HighSpeed(HighSpeedParams, HighSpeed; hystartpp: HyStartPlusPlusParams);
-    window Dctcp(DctcpParams, Dctcp; hystartpp: HyStartPlusPlusParams);
+    window Reno(RenoParams, Reno; slow_start: SlowStartParams);
+    window Cubic(CubicParams, Cubic; slow_start: SlowStartParams);
+    window HighSpeed(HighSpeedParams, HighSpeed; slow_start: SlowStartParams);
+    window Dctcp(DctcpParams, Dctcp; slow_start: SlowStartParams);
     model Prague(PragueParams, Box<Prague>);
     model Bbr(BbrParams, Box<Bbr>);
     model Bbr3(Bbr3Params, Box<Bbr3>);
     window Vegas(VegasParams, Vegas);
     // Boxed, since it is larger than the others.
     window Ledbat(LedbatParams, Box<Ledbat>);
+    window Westwood(WestwoodParams, Westwood; slow_start: SlowStartParams);
+    window HTcp(HTcpParams, HTcp; slow_start: SlowStartParams);
+    window Scalable(ScalableParams, Scalable; slow_start: SlowStartParams);
+    window Veno(VenoParams, Veno; slow_start: SlowStartParams);
+    window Illinois(IllinoisParams, Illinois; slow_start: SlowStartParams);
+    window Bic(BicParams, Bic; slow_start: SlowStartParams);
+    window Hybla(HyblaParams, Hybla);
+    window Yeah(YeahParams, Yeah);
+    window Lp(LpParams, Lp);
+    model Copa(CopaParams, Box<Copa>);
 }
 
 impl CcKind {
@@ -212,14 +244,13 @@ impl CcKind {
 }
 
 impl CcSpec {
-    /// HyStart++ of a new connection; `None`: another heuristic is in use.
-    pub(crate) fn hystartpp(
+    /// The slow-start exit heuristic of a new connection, if it is `in_use` and not part of the control.
+    pub(crate) fn slow_start_exit(
         &self,
         in_use: Option<SlowStart>,
         paced: bool,
-    ) -> Option<HyStartPlusPlus> {
-        let params = self.hystartpp_params()?;
-        (in_use == Some(SlowStart::HyStartPlusPlus)).then(|| HyStartPlusPlus::new(params, paced))
+    ) -> Option<SlowStartExit> {
+        SlowStartExit::new(self.slow_start_params()?, in_use?, paced)
     }
 }
 
@@ -288,10 +319,25 @@ impl Controller {
         dispatch!(self, cc => window cc.grow(window, &ack, acked), model ());
     }
 
+    /// [`WindowBased::on_unused`].
+    #[inline]
+    pub(crate) fn on_unused(&mut self, window: &Window, ack: &Ack) {
+        match self {
+            Self::Cubic(cc) => cc.on_unused(window, ack),
+            other => other.on_unused_out_of_line(window, *ack),
+        }
+    }
+
+    /// Of a window-based control.
+    #[inline(never)]
+    fn on_unused_out_of_line(&mut self, window: &Window, ack: Ack) {
+        dispatch!(self, cc => window cc.on_unused(window, &ack), model ());
+    }
+
     /// The threshold as a reduction begins.
-    pub(crate) fn ssthresh(&mut self, window: &Window) -> Threshold {
+    pub(crate) fn ssthresh(&mut self, window: &Window, tick: u64) -> Threshold {
         dispatch!(self, cc =>
-            window threshold(window, cc.ssthresh(window)),
+            window threshold(window, cc.ssthresh(window, tick)),
             model cc.on_reduction(window, Reduction::Begins).unwrap_or(window.ssthresh)
         )
     }
@@ -302,6 +348,24 @@ impl Controller {
             window cc.ssthresh_after_loss(window).map(|bytes| threshold(window, bytes)),
             model cc.on_reduction(window, Reduction::Loss)
         )
+    }
+
+    /// The threshold after a time-out, if it is another one.
+    pub(crate) fn ssthresh_after_timeout(&mut self, window: &Window) -> Option<Threshold> {
+        dispatch!(self, cc =>
+            window cc.ssthresh_after_timeout(window).map(|bytes| threshold(window, bytes)),
+            model cc.on_reduction(window, Reduction::Loss)
+        )
+    }
+
+    /// [`WindowBased::on_phase`].
+    pub(crate) fn on_phase(&mut self, transition: &Transition) {
+        dispatch!(self, cc => window cc.on_phase(transition), model ());
+    }
+
+    /// [`WindowBased::on_reduced`].
+    pub(crate) fn on_reduced(&mut self, window: &mut Window) {
+        dispatch!(self, cc => window cc.on_reduced(window), model ());
     }
 
     /// The retransmission timer expired.
@@ -323,9 +387,14 @@ impl Controller {
         dispatch!(self, cc => window cc.on_resume(resume), model ());
     }
 
-    /// [`ModelBased::on_start`].
-    pub(crate) fn on_start(&mut self, window: &Window, start: &Start) {
-        dispatch!(self, cc => window (), model cc.on_start(window, start));
+    /// [`WindowBased::on_lone_resend`].
+    pub(crate) fn on_lone_resend(&mut self, snd_nxt: u32) {
+        dispatch!(self, cc => window cc.on_lone_resend(snd_nxt), model ());
+    }
+
+    /// The handshake is over.
+    pub(crate) fn on_start(&mut self, window: &mut Window, start: &Start) {
+        dispatch!(self, cc => window cc.on_start(window, start), model cc.on_start(window, start));
     }
 
     /// [`ModelBased::update`].
@@ -338,9 +407,9 @@ impl Controller {
         dispatch!(self, cc => window (), model cc.on_lost(window, lost));
     }
 
-    /// [`ModelBased::on_undo`].
+    /// The last reduction turned out to be spurious.
     pub(crate) fn on_undo(&mut self) {
-        dispatch!(self, cc => window (), model cc.on_undo());
+        dispatch!(self, cc => window cc.on_undo(), model cc.on_undo());
     }
 
     /// [`ModelBased::on_restart`].

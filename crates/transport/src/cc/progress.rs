@@ -15,17 +15,55 @@ pub struct Ack {
     pub tick: u64,
     /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
     pub rtt_micros: Option<u32>,
-    /// One-way delay to the peer plus an unknown constant, in ms: the peer's timestamp minus the one it
-    /// echoes; `None` without timestamps.
-    pub one_way_ms: Option<u32>,
+    /// Its timestamps (RFC 7323); `None` without.
+    pub echo: Option<Echo>,
     /// First segment not acknowledged.
     pub snd_una: u32,
     /// Next segment to be sent for the first time.
     pub snd_nxt: u32,
     /// Segments in flight before it.
     pub prior_in_flight: u32,
+    /// Segments it acknowledged in order, with those that were selectively acknowledged before.
+    pub acked: u32,
+    /// Eight times the smoothed RTT (Linux: `srtt_us`), in µs; 0 before the first sample.
+    pub srtt8: u32,
     /// Pacing rate that corresponds to the window (Linux: `sk_pacing_rate`), in bytes/s.
     pub pacing_rate: u64,
+}
+
+/// The timestamps of an acknowledgement, in ms of the hosts' clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// The peer's.
+    pub ts_val: u32,
+    /// The one that it echoes.
+    pub ts_ecr: u32,
+}
+
+impl Echo {
+    /// One-way delay to the peer plus an unknown constant, in ms.
+    pub(super) const fn one_way_ms(self) -> u32 {
+        self.ts_val.wrapping_sub(self.ts_ecr)
+    }
+}
+
+#[cfg(test)]
+impl Ack {
+    /// An acknowledgement at `tick` ms that says nothing.
+    pub(crate) const fn at(tick: u64) -> Self {
+        Self {
+            now: Instant::from_millis(tick),
+            tick,
+            rtt_micros: None,
+            echo: None,
+            snd_una: 0,
+            snd_nxt: 0,
+            prior_in_flight: 0,
+            acked: 0,
+            srtt8: 0,
+            pacing_rate: 0,
+        }
+    }
 }
 
 /// ECN feedback of an acknowledgement, in segments.

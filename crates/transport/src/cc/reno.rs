@@ -45,7 +45,7 @@ impl Control for RenoParams {
         name: "reno",
         summary: "Additive increase, multiplicative decrease",
         source: "RFC 5681; over QUIC, NewReno of RFC 9002",
-        slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
+        slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
         comparison: Comparison::With("Linux 6.1"),
@@ -75,7 +75,7 @@ impl WindowBased for Reno {
         }
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         let left = u64::from(window.cwnd) * u64::from(self.0.beta) / 1_024;
         window.bytes_of(u32::try_from(left).unwrap_or(u32::MAX).max(2))
     }
@@ -91,7 +91,9 @@ mod tests {
         now: Instant::ZERO,
         tick: 0,
         rtt_micros: None,
-        one_way_ms: None,
+        echo: None,
+        acked: 0,
+        srtt8: 0,
         snd_una: 0,
         snd_nxt: 0,
         prior_in_flight: 0,
@@ -141,7 +143,7 @@ mod tests {
                 beta,
                 ..RenoParams::default()
             });
-            reno.ssthresh(&Window::new(segments, 1_000)) / 1_000
+            reno.ssthresh(&Window::new(segments, 1_000), 0) / 1_000
         };
         assert_eq!([left(512, 21), left(512, 1)], [10, 2]);
         assert_eq!([left(819, 100), left(102, 100)], [79, 9]);

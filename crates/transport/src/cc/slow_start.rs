@@ -1,4 +1,5 @@
-//! Slow-start exit heuristics; HyStart++.
+//! Slow-start exit heuristics; HyStart++. SEARCH is in [`search`], Careful Resume in [`careful_resume`], Rapid Start in
+//! [`rapid_start`].
 //!
 //! # Source
 //!
@@ -26,11 +27,18 @@
 //! | whole segments, with a remainder | bytes | – |
 
 use std::fmt;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 
 use sojourn_schema::{Unit, parameters};
 
 use super::{Ack, Window};
+use careful_resume::CarefulResume;
+use rapid_start::RapidStart;
+use search::Search;
+
+mod careful_resume;
+mod rapid_start;
+mod search;
 
 /// Slow-start exit heuristic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,11 +49,33 @@ pub enum SlowStart {
     HyStart,
     /// A grown delay that persists (RFC 9406).
     HyStartPlusPlus,
+    /// Fewer deliveries than were sent one RTT before (draft-chung-ccwg-search).
+    Search,
+    /// As standard, after a jump to half of the window of an earlier connection (RFC 9959).
+    CarefulResume,
+    /// As standard, but three times per round while the queue is empty (draft-kazuho-ccwg-rapid-start); over QUIC.
+    RapidStart,
 }
 
 impl SlowStart {
     /// Every heuristic.
-    pub const ALL: [Self; 3] = [Self::Standard, Self::HyStart, Self::HyStartPlusPlus];
+    pub const ALL: [Self; 6] = [
+        Self::Standard,
+        Self::HyStart,
+        Self::HyStartPlusPlus,
+        Self::Search,
+        Self::CarefulResume,
+        Self::RapidStart,
+    ];
+
+    /// Those of a control whose own slow start is the standard one, the default first.
+    pub(super) const WITH_STANDARD: &'static [Self] = &[
+        Self::Standard,
+        Self::HyStartPlusPlus,
+        Self::Search,
+        Self::CarefulResume,
+        Self::RapidStart,
+    ];
 
     /// The name in a scenario.
     pub const fn name(self) -> &'static str {
@@ -53,7 +83,27 @@ impl SlowStart {
             Self::Standard => "standard",
             Self::HyStart => "hystart",
             Self::HyStartPlusPlus => "hystart++",
+            Self::Search => "search",
+            Self::CarefulResume => "careful-resume",
+            Self::RapidStart => "rapid-start",
         }
+    }
+
+    /// How the keys of its parameters begin; `None`: it has none that controls share.
+    const fn prefix(self) -> Option<&'static str> {
+        match self {
+            Self::Standard | Self::HyStart => None,
+            Self::HyStartPlusPlus => Some("hystartpp_"),
+            Self::Search => Some("search_"),
+            Self::CarefulResume => Some("saved_"),
+            Self::RapidStart => Some("rapid_"),
+        }
+    }
+
+    /// The heuristic that has the shared parameter `key`.
+    pub(super) fn of_parameter(key: &str) -> Option<Self> {
+        let has = |way: &Self| way.prefix().is_some_and(|prefix| key.starts_with(prefix));
+        Self::ALL.into_iter().find(has)
     }
 }
 
@@ -64,9 +114,10 @@ impl fmt::Display for SlowStart {
 }
 
 parameters! {
-    /// The constants of HyStart++: parameters of each control that offers it.
+    /// The constants of HyStart++, SEARCH and Rapid Start, and what Careful Resume has saved: parameters of each control
+    /// that offers them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct HyStartPlusPlusParams {
+    pub struct SlowStartParams {
         /// With slow_start hystart++: minimum RTT increase that starts conservative slow start.
         pub hystartpp_min_rtt_thresh: u32 = 4_000 => micros(0, 10_000_000),
             "RFC 9406 section 4.3, MIN_RTT_THRESH";
@@ -92,10 +143,39 @@ parameters! {
         /// With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth.
         pub hystartpp_l_paced: Option<NonZeroU16> = None => count_or_off("segments", 1, 65_535),
             "RFC 9406 section 4.3, L: infinity if paced";
+        /// With slow_start search: length of the window of deliveries, in initial RTTs.
+        pub search_window_factor: u16 = 350 => decimal(2, 100, 10_000),
+            "draft-chung-ccwg-search-09, WINDOW_SIZE_FACTOR";
+        /// With slow_start search: number of bins per window.
+        pub search_bins: u8 = 10 => count(1, 100).of("bins"),
+            "draft-chung-ccwg-search-09, W";
+        /// With slow_start search: number of bins by which an RTT may reach back; SEARCH does not look at longer
+        /// RTTs.
+        pub search_extra_bins: u8 = 15 => count(1, 200).of("bins"),
+            "draft-chung-ccwg-search-09, EXTRA_BINS";
+        /// With slow_start search: fraction of the sent data that is missing among the deliveries when slow start
+        /// ends.
+        pub search_thresh: u8 = 26 => decimal(2, 1, 100),
+            "draft-chung-ccwg-search-09, THRESH";
+        /// With slow_start search: lower the window to the deliveries of an initial RTT when slow start ends.
+        pub search_drain: bool = true => flag(),
+            "draft-chung-ccwg-search-09 section 3.2, drain phase";
+        /// With slow_start careful-resume: window of an earlier connection; the connection starts with half of it.
+        pub saved_cwnd: Option<NonZeroU32> = None => count_or_off("segments", 1, 1_000_000),
+            "RFC 9959 section 3.1, saved_cwnd";
+        /// With slow_start careful-resume: smallest RTT of that connection.
+        pub saved_rtt: u32 = 100_000 => micros(1, 60_000_000),
+            "RFC 9959 section 3.1, saved_rtt";
+        /// With slow_start rapid-start: RTT increase up to which the queue counts as empty.
+        pub rapid_rtt_increase: u32 = 4_000 => micros(0, 10_000_000),
+            "draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh";
+        /// With slow_start rapid-start: multiple of the smallest RTT up to which the queue counts as empty.
+        pub rapid_rtt_factor: u16 = 110 => decimal(2, 100, 10_000),
+            "draft-kazuho-ccwg-rapid-start-02, queue_buildup_thresh";
     }
 }
 
-impl HyStartPlusPlusParams {
+impl SlowStartParams {
     /// Why these values contradict each other, if they do.
     pub(super) fn conflict(&self) -> Option<String> {
         let [min, max] = [self.hystartpp_min_rtt_thresh, self.hystartpp_max_rtt_thresh];
@@ -115,11 +195,85 @@ impl HyStartPlusPlusParams {
     }
 }
 
+/// The heuristic in the first slow start of a connection, if it is not one of the control's own.
+#[derive(Clone, Debug)]
+pub(crate) enum SlowStartExit {
+    HyStartPlusPlus(HyStartPlusPlus),
+    Search(Box<Search>),
+    CarefulResume(Box<CarefulResume>),
+    RapidStart(Box<RapidStart>),
+}
+
+/// What an acknowledgement showed, in segments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    pub(crate) delivered: u32,
+    /// Needed over QUIC only.
+    pub(crate) lost: u32,
+}
+
+impl SlowStartExit {
+    /// The heuristic `in_use` of a connection that has sent nothing; `None`: it needs no state here.
+    pub(super) fn new(params: &SlowStartParams, in_use: SlowStart, paced: bool) -> Option<Self> {
+        match in_use {
+            SlowStart::Standard | SlowStart::HyStart => None,
+            SlowStart::HyStartPlusPlus => {
+                Some(Self::HyStartPlusPlus(HyStartPlusPlus::new(params, paced)))
+            }
+            SlowStart::Search => Some(Self::Search(Box::new(Search::new(params)))),
+            SlowStart::CarefulResume => {
+                Some(Self::CarefulResume(Box::new(CarefulResume::new(params))))
+            }
+            SlowStart::RapidStart => Some(Self::RapidStart(Box::new(RapidStart::new(params)))),
+        }
+    }
+
+    /// An acknowledgement arrived; slow start may end here. Returns whether the rest is left to the control.
+    pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack, settled: Settled) -> bool {
+        match self {
+            Self::HyStartPlusPlus(hystart) => hystart.on_ack(window, ack),
+            Self::Search(search) => search.on_ack(window, ack),
+            Self::CarefulResume(resume) => {
+                resume.on_ack(window, ack, settled.delivered);
+                return resume.is_done();
+            }
+            Self::RapidStart(rapid) => {
+                rapid.on_ack(window, ack, settled.delivered, settled.lost);
+                return rapid.is_done();
+            }
+        }
+        window.ssthresh.is_set()
+    }
+
+    /// A loss, mark or time-out; the control has set the threshold. Returns the window with which recovery begins, if it
+    /// is not the threshold.
+    pub(crate) fn on_congestion(&mut self, window: &mut Window) -> Option<u32> {
+        match self {
+            Self::HyStartPlusPlus(_) | Self::Search(_) => None,
+            Self::CarefulResume(resume) => {
+                resume.on_congestion(window);
+                None
+            }
+            Self::RapidStart(rapid) => rapid.on_congestion(window),
+        }
+    }
+
+    /// How many of `acked` segments count for growth.
+    pub(crate) fn counts(&mut self, acked: u32) -> u32 {
+        match self {
+            Self::HyStartPlusPlus(hystart) => hystart.counts(acked),
+            Self::Search(search) => search.counts(acked),
+            Self::CarefulResume(resume) => resume.counts(acked),
+            Self::RapidStart(rapid) => rapid.counts(acked),
+        }
+    }
+}
+
 /// HyStart++ in the first slow start of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct HyStartPlusPlus {
     /// Constants that are not the defaults. Connections are many, and most have the defaults.
-    params: Option<Box<HyStartPlusPlusParams>>,
+    params: Option<Box<SlowStartParams>>,
     paced: bool,
     /// The round ends when this segment is acknowledged.
     window_end: u32,
@@ -142,8 +296,8 @@ struct Css {
 impl HyStartPlusPlus {
     /// A connection that has sent nothing. With pacing an acknowledgement causes no burst, however much it
     /// covers, so that all of it counts.
-    pub(super) fn new(params: &HyStartPlusPlusParams, paced: bool) -> Self {
-        let changed = *params != HyStartPlusPlusParams::default();
+    fn new(params: &SlowStartParams, paced: bool) -> Self {
+        let changed = *params != SlowStartParams::default();
         Self {
             params: changed.then(|| Box::new(*params)),
             paced,
@@ -156,12 +310,11 @@ impl HyStartPlusPlus {
         }
     }
 
-    fn params(&self) -> HyStartPlusPlusParams {
+    fn params(&self) -> SlowStartParams {
         self.params.as_deref().copied().unwrap_or_default()
     }
 
-    /// An acknowledgement arrived in slow start, which may end here.
-    pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         let params = self.params();
         if ack.snd_una > self.window_end {
             self.begin_round(ack.snd_nxt);
@@ -200,8 +353,7 @@ impl HyStartPlusPlus {
         self.rtt_sample_count = 0;
     }
 
-    /// How many of `acked` segments count for growth.
-    pub(crate) fn counts(&mut self, acked: u32) -> u32 {
+    fn counts(&mut self, acked: u32) -> u32 {
         let params = self.params();
         let limit = if self.paced {
             params.hystartpp_l_paced
@@ -234,10 +386,10 @@ mod tests {
 
     impl Rounds {
         fn new() -> Self {
-            Self::with(&HyStartPlusPlusParams::default())
+            Self::with(&SlowStartParams::default())
         }
 
-        fn with(params: &HyStartPlusPlusParams) -> Self {
+        fn with(params: &SlowStartParams) -> Self {
             Self {
                 hystart: HyStartPlusPlus::new(params, false),
                 window: Window::new(16, 1_448),
@@ -255,7 +407,9 @@ mod tests {
                     now: Instant::ZERO,
                     tick: 0,
                     rtt_micros: Some(1_000 * rtt_ms),
-                    one_way_ms: None,
+                    echo: None,
+                    acked: 0,
+                    srtt8: 0,
                     snd_una: self.una,
                     snd_nxt: self.una + self.window.cwnd,
                     prior_in_flight: 0,
@@ -312,14 +466,14 @@ mod tests {
 
     #[test]
     fn at_most_eight_segments_of_an_acknowledgement_count_unless_they_are_paced() {
-        let params = HyStartPlusPlusParams::default();
+        let params = SlowStartParams::default();
         assert_eq!(HyStartPlusPlus::new(&params, false).counts(44), 8);
         assert_eq!(HyStartPlusPlus::new(&params, true).counts(44), 44);
     }
 
     /// The constants with these changed.
-    fn changed(values: &[(&str, u32)]) -> HyStartPlusPlusParams {
-        let mut params = HyStartPlusPlusParams::default();
+    fn changed(values: &[(&str, u32)]) -> SlowStartParams {
+        let mut params = SlowStartParams::default();
         for &(key, kept) in values {
             let parameter = params.table().iter().find(|p| p.key == key).expect(key);
             let value = params.value(key).expect(key);
@@ -334,7 +488,7 @@ mod tests {
     #[test]
     fn constants_take_no_memory_until_they_change() {
         assert!(size_of::<HyStartPlusPlus>() <= 56);
-        let defaults = HyStartPlusPlusParams::default();
+        let defaults = SlowStartParams::default();
         assert!(HyStartPlusPlus::new(&defaults, true).params.is_none());
     }
 
@@ -346,7 +500,7 @@ mod tests {
     }
 
     /// Whether an increase from `base` to `base + more` ms starts conservative slow start.
-    fn is_conservative(params: &HyStartPlusPlusParams, base: u32, more: u32) -> bool {
+    fn is_conservative(params: &SlowStartParams, base: u32, more: u32) -> bool {
         let mut rounds = Rounds::with(params);
         rounds.pass(base);
         rounds.pass(base + more);

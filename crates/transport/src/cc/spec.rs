@@ -15,6 +15,7 @@
 //! ```
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use sojourn_net::instead_of;
@@ -26,8 +27,8 @@ use super::{CcKind, CcSpec, SlowStart};
 impl CcSpec {
     /// The value of parameter `key`.
     pub fn value(&mut self, key: &str) -> Option<&mut dyn Value> {
-        let (own, hystartpp) = self.parts();
-        own.value(key).or_else(|| hystartpp?.value(key))
+        let (own, exit) = self.parts();
+        own.value(key).or_else(|| exit?.value(key))
     }
 
     /// Every parameter with its value as text.
@@ -56,12 +57,20 @@ impl CcSpec {
         changed.finish()
     }
 
-    /// The first constant of HyStart++ that differs from its default.
-    pub fn changed_hystartpp(&self) -> Option<&'static str> {
+    /// The first constant that differs from its default and belongs to another slow-start exit heuristic than
+    /// `in_use`; and that heuristic.
+    pub fn unused_slow_start(&self, in_use: SlowStart) -> Option<(&'static str, SlowStart)> {
         let mut spec = *self;
         let constants = spec.parts().1.map_or(&[][..], |part| part.table());
-        let is_one = |key: &str| constants.iter().any(|p| p.key == key);
-        self.changed().map(|(key, _)| key).find(|key| is_one(key))
+        let is_one = |key: &&str| constants.iter().any(|p| p.key == *key);
+        let keys = self.changed().map(|(key, _)| key).filter(is_one);
+        keys.filter_map(|key| Some((key, SlowStart::of_parameter(key)?)))
+            .find(|&(_, owner)| owner != in_use)
+    }
+
+    /// The window that Careful Resume has saved, in segments.
+    pub fn saved_cwnd(&self) -> Option<NonZeroU32> {
+        self.slow_start_params()?.saved_cwnd
     }
 
     fn set(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
@@ -87,7 +96,7 @@ impl CcSpec {
 
     fn finish(self) -> Result<Self, ParameterError> {
         let conflict = self.own_conflict();
-        match conflict.or_else(|| self.hystartpp_params()?.conflict()) {
+        match conflict.or_else(|| self.slow_start_params()?.conflict()) {
             None => Ok(self),
             Some(why) => Err(ParameterError::Conflict {
                 kind: self.kind().name(),
@@ -138,8 +147,8 @@ impl CcKind {
     /// What may be set.
     pub fn parameters(self) -> impl Iterator<Item = &'static Parameter> + Clone {
         let mut spec = CcSpec::from(self);
-        let (own, hystartpp) = spec.parts();
-        let shared = hystartpp.map_or(&[][..], |part| part.table());
+        let (own, exit) = spec.parts();
+        let shared = exit.map_or(&[][..], |part| part.table());
         own.table().iter().chain(shared)
     }
 

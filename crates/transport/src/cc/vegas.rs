@@ -130,7 +130,7 @@ impl WindowBased for Vegas {
         }
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    fn ssthresh(&mut self, window: &Window, _tick: u64) -> u64 {
         self.round_end = None;
         window.bytes_of(half(window))
     }
@@ -201,7 +201,9 @@ mod tests {
                 now: Instant::ZERO,
                 tick: 0,
                 rtt_micros: Some(rtt),
-                one_way_ms: None,
+                echo: None,
+                acked: 0,
+                srtt8: 0,
                 snd_una: *una,
                 snd_nxt: *una + window.cwnd,
                 prior_in_flight: 0,
@@ -268,13 +270,14 @@ mod tests {
         let mut window = Window::new(40, 1);
         window.ssthresh = Threshold::of_segments(20);
         round(&mut vegas, &mut window, &mut una, BASE);
-        assert_eq!(vegas.ssthresh(&Window::new(40, 1)), 20);
+        assert_eq!(vegas.ssthresh(&Window::new(40, 1), 0), 20);
         assert_eq!(vegas.round_end, None);
         assert_eq!(vegas.base_rtt, MinRtt::of(BASE));
         vegas.on_resume(&Resume {
             now: Instant::ZERO,
             tick: 0,
             last_sent_tick: 0,
+            snd_nxt: 0,
         });
         assert_eq!(vegas.base_rtt, MinRtt::NONE);
     }

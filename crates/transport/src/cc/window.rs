@@ -150,13 +150,19 @@ impl Window {
     /// acknowledged.
     #[inline]
     pub(crate) fn grow_as_reno(&mut self, acked: u32) {
+        self.grow_by(|window| window.cwnd, acked);
+    }
+
+    /// Slow start up to the threshold, then one segment per `per` acknowledged.
+    #[inline]
+    pub(crate) fn grow_by(&mut self, per: impl FnOnce(&Self) -> u32, acked: u32) {
         let left = if self.in_slow_start() {
             self.slow_start(acked)
         } else {
             acked
         };
         if left > 0 {
-            self.additive_increase(self.cwnd, left);
+            self.additive_increase(per(self), left);
         }
     }
 

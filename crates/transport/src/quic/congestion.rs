@@ -33,8 +33,8 @@ use sojourn_net::{Duration, Instant};
 
 use super::params::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
-    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, LostSegment, Progress, Resume, Setup,
-    Start, Timeout, Window,
+    Ack, Controller, EcnFeedback, Episode, LostSegment, Phase, Progress, Resume, Settled, Setup,
+    SlowStartExit, Start, Timeout, Transition, Window,
 };
 
 /// In nanoseconds.
@@ -59,8 +59,8 @@ pub(super) enum Signal {
 pub(super) struct Congestion {
     cc: Controller,
     window: Window,
-    /// HyStart++, until slow start first ends.
-    hystart: Option<HyStartPlusPlus>,
+    /// HyStart++ or SEARCH, until slow start first ends.
+    slow_start: Option<SlowStartExit>,
     /// Bytes acknowledged that have not counted as a datagram yet.
     remainder: u64,
     in_flight: u64,
@@ -101,7 +101,7 @@ impl Congestion {
             cc,
             window: Window::new(params.initial_window, mss)
                 .with_ssthresh(params.cc.initial_ssthresh(&setup)),
-            hystart: params.cc.hystartpp(slow_start, paced),
+            slow_start: params.cc.slow_start_exit(slow_start, paced),
             remainder: 0,
             in_flight: 0,
             counts_marks: params.cc.kind().needs_accurate_ecn(),
@@ -134,26 +134,28 @@ impl Congestion {
 
     /// The first data is about to be sent.
     pub(super) fn begin(&mut self, start: &Start) {
-        self.cc.on_start(&self.window, start);
+        self.cc.on_start(&mut self.window, start);
     }
 
     /// Data is sent again after a pause.
-    pub(super) fn on_restart(&mut self, now: Instant) {
+    pub(super) fn on_restart(&mut self, now: Instant, next: u32) {
         let resume = Resume {
             now,
             tick: tick(now),
             last_sent_tick: tick(now),
+            snd_nxt: next,
         };
         self.cc.on_restart(&mut self.window, &resume);
     }
 
     /// Data is sent while nothing is in flight; the last was sent at `last`. The pause does not count as time
     /// in which the window might have grown.
-    pub(super) fn on_resume(&mut self, now: Instant, last: Instant) {
+    pub(super) fn on_resume(&mut self, now: Instant, last: Instant, next: u32) {
         self.cc.on_resume(&Resume {
             now,
             tick: tick(now),
             last_sent_tick: tick(last),
+            snd_nxt: next,
         });
     }
 
@@ -249,13 +251,30 @@ impl Congestion {
         self.recovery.is_some_and(|recovery| at <= recovery)
     }
 
-    /// A packet sent at `at` has been acknowledged: one sent since a repair began ends it.
+    /// Whether the acknowledgement of a packet sent at `at` ends a repair: it was sent since that began.
     #[inline]
-    pub(super) fn on_delivered(&mut self, at: Instant) {
-        if at > self.episode_began {
-            self.episode = Episode::None;
-            self.repairs_loss = false;
+    pub(super) fn is_repaired_by(&self, at: Instant) -> bool {
+        at > self.episode_began && self.episode != Episode::None
+    }
+
+    /// The repair is over; `next` is the next packet number.
+    #[cold]
+    pub(super) fn end_episode(&mut self, now: Instant, next: u32) {
+        if self.episode == Episode::Recovery {
+            self.cc.on_reduced(&mut self.window);
         }
+        self.episode = Episode::None;
+        self.repairs_loss = false;
+        self.enter_phase(now, next, Phase::Open);
+    }
+
+    /// Tells the controller of a congestion state.
+    fn enter_phase(&mut self, now: Instant, next: u32, to: Phase) {
+        self.cc.on_phase(&Transition {
+            to,
+            tick: tick(now),
+            snd_nxt: next,
+        });
     }
 
     /// Whether a loss is being repaired: until a packet sent after it was detected is acknowledged.
@@ -269,23 +288,26 @@ impl Congestion {
         self.episode
     }
 
-    /// An acknowledgement covered `bytes` of packets that let the window grow.
-    pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
+    /// An acknowledgement settled packets, and covered `bytes` of packets that let the window grow.
+    pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64, settled: Settled) {
         self.cc.on_ack(&mut self.window, ack);
-        if let Some(hystart) = &mut self.hystart {
-            hystart.on_ack(&mut self.window, ack);
-            if self.window.ssthresh.is_set() {
-                self.hystart = None;
-            }
+        if let Some(exit) = &mut self.slow_start
+            && exit.on_ack(&mut self.window, ack, settled)
+        {
+            self.slow_start = None;
         }
-        if self.is_model_based() || !self.limited || bytes == 0 {
+        if self.is_model_based() || bytes == 0 {
+            return;
+        }
+        if !self.limited {
+            self.cc.on_unused(&self.window, ack);
             return;
         }
         self.remainder += bytes;
         let whole = self.window.segments_of(self.remainder);
         self.remainder %= u64::from(self.window.mss());
-        let counted = match &mut self.hystart {
-            Some(hystart) => hystart.counts(whole),
+        let counted = match &mut self.slow_start {
+            Some(exit) => exit.counts(whole),
             None => whole,
         };
         if counted > 0 {
@@ -299,8 +321,14 @@ impl Congestion {
         self.cc.on_ecn_feedback(feedback);
     }
 
-    /// A packet sent at `at` was lost or marked; returns whether recovery begins.
-    pub(super) fn on_congestion(&mut self, now: Instant, at: Instant, signal: Signal) -> bool {
+    /// A packet sent at `at` was lost or marked; returns whether recovery begins. `next` is the next packet number.
+    pub(super) fn on_congestion(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        next: u32,
+        signal: Signal,
+    ) -> bool {
         if signal == Signal::Loss && self.cc.needs_round_without_loss() {
             self.extend_episode(now);
         }
@@ -316,17 +344,21 @@ impl Congestion {
             Signal::Loss => self.cc.ssthresh_after_loss(&self.window),
             Signal::Mark => None,
         };
-        let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(&self.window));
+        let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(&self.window, tick(now)));
         self.extend_episode(now);
         if self.is_model_based() {
             return true;
         }
         self.window.ssthresh = ssthresh;
-        self.window.cwnd = ssthresh.limit().max(MIN_WINDOW);
+        let exit = self.slow_start.as_mut();
+        let begins = exit.and_then(|exit| exit.on_congestion(&mut self.window));
+        let begins = begins.unwrap_or_else(|| self.window.ssthresh.limit());
+        self.window.cwnd = begins.max(MIN_WINDOW);
         // RFC 9002 counts bytes: what was earned towards the next datagram is not lost.
         let earned = u64::from(self.window.cnt) * u64::from(self.window.cwnd);
         let earned = earned / u64::from(before.max(1));
         self.window.cnt = u32::try_from(earned).unwrap_or(u32::MAX);
+        self.enter_phase(now, next, phase_of(signal));
         true
     }
 
@@ -345,7 +377,16 @@ impl Congestion {
         self.episode = Episode::Loss;
         self.repairs_loss = true;
         self.episode_began = now;
+        self.enter_phase(now, next, Phase::Loss);
         self.cc.on_timeout(&Timeout { now, snd_nxt: next });
+    }
+}
+
+/// The congestion state that a signal leads to.
+const fn phase_of(signal: Signal) -> Phase {
+    match signal {
+        Signal::Loss => Phase::Recovery,
+        Signal::Mark => Phase::Cwr,
     }
 }
 
@@ -415,12 +456,12 @@ mod tests {
     #[test]
     fn a_window_answers_once_a_round_to_loss() {
         let mut congestion = congestion(1_200, false);
-        assert!(congestion.on_congestion(MS(100), MS(50), Signal::Loss));
+        assert!(congestion.on_congestion(MS(100), MS(50), 0, Signal::Loss));
         assert_eq!(congestion.window.cwnd, 5);
-        assert!(!congestion.on_congestion(MS(120), MS(100), Signal::Loss));
-        assert!(congestion.on_congestion(MS(130), MS(101), Signal::Loss));
+        assert!(!congestion.on_congestion(MS(120), MS(100), 0, Signal::Loss));
+        assert!(congestion.on_congestion(MS(130), MS(101), 0, Signal::Loss));
         assert_eq!(congestion.window.cwnd, 2);
-        assert!(congestion.on_congestion(MS(150), MS(140), Signal::Loss));
+        assert!(congestion.on_congestion(MS(150), MS(140), 0, Signal::Loss));
         assert_eq!(congestion.window.cwnd, 2, "kMinimumWindow");
     }
 

@@ -293,19 +293,27 @@ impl Endpoint {
         space.lost_since = None;
         self.outgoing.on_acked(frames);
         self.congestion.on_gone(bytes);
-        self.congestion.on_delivered(newest_eliciting);
+        if self.congestion.is_repaired_by(newest_eliciting) {
+            self.congestion.end_episode(now, self.spaces[APP].next());
+        }
         let rtt_micros = self.sample(now, APP, newest, ack.delay_micros);
         let report = cc::Ack {
             now,
             tick: tick(now),
             rtt_micros: Some(rtt_micros),
-            one_way_ms: None,
+            echo: None,
             snd_una: end,
             snd_nxt: self.spaces[APP].next(),
             prior_in_flight: in_flight,
+            acked: packets,
+            srtt8: self.rtt.smoothed_micros_8(),
             pacing_rate: 0,
         };
-        self.congestion.on_acked(&report, growth);
+        let settled = cc::Settled {
+            delivered: packets,
+            lost: 0,
+        };
+        self.congestion.on_acked(&report, growth, settled);
         let change = Change {
             prior_lost: self.counters.lost,
             newly_delivered: packets,

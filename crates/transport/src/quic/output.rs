@@ -5,6 +5,7 @@ use sojourn_net::Instant;
 use super::congestion::tick;
 use super::endpoint::{Delivery, Endpoint, Keys, Role};
 use super::params::SMALLEST_DATAGRAM;
+use super::rtt::RttEstimator;
 use super::sizes::{LENGTH_FIELD, packet_number};
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
 use super::wire::{
@@ -412,18 +413,23 @@ impl Endpoint {
         };
         let (sampler, totals) = delivery.parts(self.counters.lost);
         if self.spaces[APP].last_eliciting.is_none() {
-            let rtt = self.rtt.smoothed().as_micros();
-            self.congestion.begin(&Start {
-                now,
-                tick: tick(now),
-                rtt_micros: u32::try_from(rtt).unwrap_or(u32::MAX),
-                measured: self.rtt.has_sample(),
-                delivered: totals.delivered,
-            });
+            self.congestion
+                .begin(&start(now, &self.rtt, totals.delivered));
         } else if first && sampler.is_app_limited() {
-            self.congestion.on_restart(now);
+            self.congestion.on_restart(now, self.spaces[APP].next());
         }
         sampler.on_sent(now, totals, in_flight + 1, first);
+    }
+
+    /// Data is about to be sent while nothing is in flight.
+    fn leave_idle(&mut self, now: Instant) {
+        let space = &self.spaces[APP];
+        match space.last_eliciting {
+            Some(last) => self.congestion.on_resume(now, last, space.next()),
+            // `note_rate` begins with the delivery rates of a model-based control.
+            None if self.delivery.is_none() => self.congestion.begin(&start(now, &self.rtt, 0)),
+            None => {}
+        }
     }
 
     fn record_sent(
@@ -438,12 +444,8 @@ impl Endpoint {
         if n == APP && (eliciting || !self.spaces[APP].sent.is_empty()) {
             self.note_rate(now);
         }
-        if n == APP
-            && eliciting
-            && self.packets_in_flight() == 0
-            && let Some(last) = self.spaces[APP].last_eliciting
-        {
-            self.congestion.on_resume(now, last);
+        if n == APP && eliciting && self.packets_in_flight() == 0 {
+            self.leave_idle(now);
         }
         let space = &mut self.spaces[n];
         if !eliciting && space.eliciting == 0 && self.delivery.is_none() {
@@ -546,13 +548,10 @@ impl Endpoint {
                 self.note_rate(now);
                 rate = self.congestion.fill_pacer(now, self.rtt.smoothed());
             }
-            let space = &mut self.spaces[APP];
-            if space.eliciting == 0
-                && let Some(last) = space.last_eliciting
-            {
-                self.congestion.on_resume(now, last);
+            if self.spaces[APP].eliciting == 0 {
+                self.leave_idle(now);
             }
-            space.push(Sent {
+            self.spaces[APP].push(Sent {
                 at: now,
                 datagram,
                 size: payload,
@@ -641,5 +640,17 @@ impl Endpoint {
         let eliciting = datagram.is_eliciting();
         self.record_sent(now, APP, eliciting, datagram, datagram.payload());
         datagram
+    }
+}
+
+/// The first data is sent; `delivered` packets were delivered before.
+fn start(now: Instant, rtt: &RttEstimator, delivered: u64) -> Start {
+    let micros = rtt.smoothed().as_micros();
+    Start {
+        now,
+        tick: tick(now),
+        rtt_micros: u32::try_from(micros).unwrap_or(u32::MAX),
+        measured: rtt.has_sample(),
+        delivered,
     }
 }

@@ -72,7 +72,7 @@ impl Endpoint {
                 acked.insert(start, end, |from, to| {
                     newly.newest = newly.newest.max(to.checked_sub(1));
                     for pn in from..to {
-                        self.on_packet_acked(n, pn, &mut newly);
+                        self.on_packet_acked(now, (n, pn), &mut newly);
                     }
                 });
             }
@@ -109,7 +109,7 @@ impl Endpoint {
             if marked > 0
                 && let Some(at) = sent_at
             {
-                congested = self.congestion.on_congestion(now, at, Signal::Mark);
+                congested = self.congestion.on_congestion(now, at, next, Signal::Mark);
             }
         }
         congested |= self.detect_losses(now, n);
@@ -118,14 +118,21 @@ impl Endpoint {
                 now,
                 tick: tick(now),
                 rtt_micros,
-                one_way_ms: None,
+                echo: None,
                 snd_una: largest + 1,
                 snd_nxt: self.spaces[APP].next(),
                 prior_in_flight: in_flight,
+                acked: newly.packets,
+                srtt8: self.rtt.smoothed_micros_8(),
                 pacing_rate: 0,
             };
             let growth = if congested { 0 } else { newly.growth };
-            self.congestion.on_acked(&report, growth);
+            let newly_lost = self.counters.lost - lost;
+            let settled = cc::Settled {
+                delivered: newly.packets,
+                lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
+            };
+            self.congestion.on_acked(&report, growth, settled);
             let change = Change {
                 prior_lost: lost,
                 newly_delivered: newly.packets,
@@ -212,7 +219,7 @@ impl Endpoint {
         micros
     }
 
-    fn on_packet_acked(&mut self, n: usize, pn: u32, newly: &mut NewlyAcked) {
+    fn on_packet_acked(&mut self, now: Instant, (n, pn): (usize, u32), newly: &mut NewlyAcked) {
         let Some(sent) = self.spaces[n].get_mut(pn).filter(|sent| sent.is(IN_FLIGHT)) else {
             return;
         };
@@ -237,7 +244,9 @@ impl Endpoint {
         }
         newly.packets += 1;
         self.congestion.on_gone(size);
-        self.congestion.on_delivered(at);
+        if self.congestion.is_repaired_by(at) {
+            self.congestion.end_episode(now, self.spaces[APP].next());
+        }
         if !self.congestion.is_before_recovery(at) {
             newly.growth += size;
         }
@@ -293,7 +302,7 @@ impl Endpoint {
         let Some(at) = last_lost else {
             return false;
         };
-        let reduced = self.congestion.on_congestion(now, at, Signal::Loss);
+        let reduced = self.congestion.on_congestion(now, at, next, Signal::Loss);
         if is_persistent {
             self.spaces[n].lost_since = None;
             self.counters.persistent += 1;

@@ -87,6 +87,15 @@ impl RttEstimator {
         self.smoothed
     }
 
+    /// Eight times the smoothed RTT, in µs; 0 before the first sample.
+    #[inline]
+    pub(super) fn smoothed_micros_8(&self) -> u32 {
+        if self.samples.is_none() {
+            return 0;
+        }
+        u32::try_from(self.smoothed.as_nanos() / 125).unwrap_or(u32::MAX)
+    }
+
     /// The smallest RTT; `None` before the first sample.
     #[inline]
     pub(super) fn min(&self) -> Option<Duration> {

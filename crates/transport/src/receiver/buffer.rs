@@ -30,7 +30,7 @@
 //! | the overhead of a segment when tuning is that of a distribution's kernel, 2996 bytes | depends on what is compiled in | 2 % of an intermediate size |
 //! | `tcp_mem` is never short | memory pressure | – |
 
-use super::params::{ReceiveBuffer, ReceiverParams};
+use crate::reception::{ReceiveBuffer, ReceiverParams};
 
 /// The default of `tcp_rmem`: the first size of a tuned buffer.
 const FIRST: i64 = 131_072;
@@ -128,7 +128,7 @@ impl Buffer {
 
     /// The window of the SYN-ACK.
     pub(super) fn first(&self) -> u32 {
-        self.offered().min(UNSCALED as u32)
+        u32::try_from(self.offered.min(UNSCALED)).unwrap_or(u32::MAX)
     }
 
     /// What the last acknowledgement permits the peer to send (`tcp_receive_window`).
@@ -333,7 +333,7 @@ mod tests {
         buffer.take(16 * 1_448);
         assert_eq!(buffer.free(0), full);
         buffer.take(1_448);
-        assert_eq!(buffer.free(0), full + (17 * 1_448 + 1_280) / 2);
+        assert_eq!(buffer.free(0), full + (17 * 724 + 640));
         buffer.take(23 * 1_448);
         assert_eq!(buffer.free(0), window_of(buffer.size));
     }

@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use sojourn_net::Instant;
 
 use super::buffer::Buffer;
-use super::params::{Reader, ReceiverParams};
 use super::{Arrival, Receiver};
 use crate::clock::before;
+use crate::reception::{Reader, ReceiverParams};
 use crate::segment::{Flags, Segment};
 
 /// The buffer and the application of a limited receiver.

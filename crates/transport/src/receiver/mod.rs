@@ -16,14 +16,12 @@
 //! | `out_of_order` | segments that wait for a hole to be filled, and SACK blocks |
 //! | `window` | how the advertised window grows |
 //! | `limited`, `buffer` | the same with a finite buffer or a slow application |
-//! | `params` | configuration |
 
 mod ack_schedule;
 mod buffer;
 mod feedback;
 mod limited;
 mod out_of_order;
-mod params;
 mod window;
 
 use std::cmp::Ordering;
@@ -43,8 +41,6 @@ use feedback::EcnFeedback;
 use limited::Limited;
 use out_of_order::OutOfOrder;
 use window::AdvertisedWindow;
-
-pub use params::{Reader, ReceiveBuffer, ReceiverParams};
 
 /// SYN-ACK retransmissions until a half-open connection is dropped.
 const MAX_SYN_ACK_RESENT: u8 = 5;

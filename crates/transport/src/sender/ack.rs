@@ -1,5 +1,7 @@
 //! Processing of one acknowledgement.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::{Duration, Instant};
 
 use super::model::{Findings, News, Resend};
@@ -8,7 +10,7 @@ use super::state::recovery::Phase;
 use super::state::scoreboard::{EVER_RESENT, PlainRun, SACKED};
 use super::state::timer::Kind;
 use super::{Sender, State};
-use crate::cc::{Ack, EcnFeedback, Threshold};
+use crate::cc::{Ack, Echo, EcnFeedback, Settled, Threshold};
 use crate::clock::{MAX_MICROS, before, micros};
 use crate::profile::RttRule;
 use crate::segment::{Flags, Segment};
@@ -106,7 +108,7 @@ impl Sender {
                 self.cc.on_ecn_feedback(&feedback);
                 found.ecn = Some(feedback);
             }
-            self.check_probe(seg.ack, &found);
+            self.check_probe(now, seg.ack, &found);
             let quiet = self.recovery.phase() == Phase::Open
                 && (found.una_advanced || found.window_changed)
                 && !(found.sacked || found.ece || found.dsack);
@@ -205,23 +207,29 @@ impl Sender {
         let ca_rtt = self.take_rtt::<DEFAULT>(now, seg, acked, delayed, found);
         found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
-        let mut facts = self.facts(now, ca_rtt, found);
-        facts.one_way_ms = Some(seg.ts_val.wrapping_sub(seg.ts_ecr));
+        let facts = Ack {
+            echo: Some(Echo {
+                ts_val: seg.ts_val,
+                ts_ecr: seg.ts_ecr,
+            }),
+            acked,
+            ..self.facts(now, ca_rtt, found)
+        };
         self.cc.on_ack(&mut self.window, &facts);
-        if self.hystart.is_some() {
-            self.on_slow_start_ack(facts);
+        if self.slow_start.is_some() {
+            let delivered = self.newly_delivered(found);
+            self.on_slow_start_ack(facts, Settled { delivered, lost: 0 });
         }
         ca_rtt
     }
 
-    /// HyStart++ processes an acknowledgement. `ack` is a copy: a reference would force it into memory for CUBIC too.
+    /// The slow-start exit heuristic processes an acknowledgement. `ack` is a copy: a reference would force it into memory for CUBIC too.
     #[inline(never)]
-    fn on_slow_start_ack(&mut self, ack: Ack) {
-        if let Some(hystart) = &mut self.hystart {
-            hystart.on_ack(&mut self.window, &ack);
-            if self.window.ssthresh.is_set() {
-                self.hystart = None;
-            }
+    fn on_slow_start_ack(&mut self, ack: Ack, settled: Settled) {
+        if let Some(exit) = &mut self.slow_start
+            && exit.on_ack(&mut self.window, &ack, settled)
+        {
+            self.slow_start = None;
         }
     }
 
@@ -347,10 +355,12 @@ impl Sender {
             now,
             tick: self.timestamps.tick(now),
             rtt_micros,
-            one_way_ms: None,
+            echo: None,
             snd_una: self.board.una(),
             snd_nxt: self.board.next(),
             prior_in_flight: found.in_flight_before,
+            acked: 0,
+            srtt8: self.rtt.srtt8().map_or(0, NonZeroU32::get),
             pacing_rate: self.pacing.rate(),
         }
     }
@@ -380,17 +390,22 @@ impl Sender {
             return;
         }
         let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
-        if progress && self.usage.allows_growth(&self.window) {
-            let facts = self.facts(now, None, found);
+        if !progress {
+            return;
+        }
+        let facts = self.facts(now, None, found);
+        if self.usage.allows_growth(&self.window) {
             let per_ack =
                 self.rules_of::<DEFAULT>().slow_start_per_ack && self.window.in_slow_start();
-            let counted = match &mut self.hystart {
-                Some(hystart) => hystart.counts(delivered),
+            let counted = match &mut self.slow_start {
+                Some(exit) => exit.counts(delivered),
                 None if per_ack => 1,
                 None => delivered,
             };
             let acked = self.window.bytes_of(counted);
             self.cc.grow(&mut self.window, &facts, acked);
+        } else {
+            self.cc.on_unused(&self.window, &facts);
         }
     }
 
@@ -399,7 +414,7 @@ impl Sender {
     }
 
     /// Ends the episode of a tail loss probe when it is answered.
-    fn check_probe(&mut self, ack: u32, found: &Findings) {
+    fn check_probe(&mut self, now: Instant, ack: u32, found: &Findings) {
         let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else {
             return;
         };
@@ -407,14 +422,14 @@ impl Sender {
             self.probe = None;
         } else if ack > probe.end {
             // The probe repaired a loss that nothing else will report: one reduction.
-            self.begin_reduction();
+            self.begin_reduction(now);
             if self.is_model_based() {
                 // It sets its own window; Linux's DCTCP responds here as it does to marks.
                 self.answer_loss();
             }
-            self.recovery.set_phase(Phase::Cwr);
+            self.enter_phase(now, Phase::Cwr);
             self.end_reduction();
-            self.keep_open();
+            self.keep_open(now);
         } else if !(found.una_advanced || found.window_changed || found.sacked) {
             self.probe = None;
         }
@@ -442,11 +457,11 @@ pub(super) fn rtt_of_oldest(now: Instant, oldest: Instant, (newest, rtt): (Insta
 
 impl Sender {
     /// An acknowledgement echoes CE while no segment is lost.
-    pub(super) fn answer_echo(&mut self) {
+    pub(super) fn answer_echo(&mut self, now: Instant) {
         let on_ce = self.ecn.on_ce();
         match on_ce {
-            OnCe::Reduce => return self.enter_cwr(),
-            OnCe::Abe => return self.back_off_by_less(),
+            OnCe::Reduce => return self.enter_cwr(now),
+            OnCe::Abe => return self.back_off_by_less(now),
             OnCe::EndSlowStart | OnCe::EndSlowStartOnly => {}
         }
         // The echo repeats until the peer receives CWR, which no older segment carried.
@@ -456,24 +471,24 @@ impl Sender {
         if self.window.in_slow_start() {
             self.window.end_slow_start();
         } else if on_ce == OnCe::EndSlowStart {
-            self.reduce_to_percent(80);
+            self.reduce_to_percent(now, 80);
         }
         self.ecn.answer_through(self.board.next());
     }
 
     /// Alternative Backoff with ECN (RFC 8511 §3.1): `ssthresh = max(cwnd beta_ecn, 2)` in congestion avoidance.
-    fn back_off_by_less(&mut self) {
+    fn back_off_by_less(&mut self, now: Instant) {
         match self.cc.abe_percent() {
-            Some(percent) if !self.window.in_slow_start() => self.reduce_to_percent(percent),
-            _ => self.enter_cwr(),
+            Some(percent) if !self.window.in_slow_start() => self.reduce_to_percent(now, percent),
+            _ => self.enter_cwr(now),
         }
     }
 
     /// Begins a reduction of the window to this share, unless one is in progress.
-    fn reduce_to_percent(&mut self, percent: u32) {
+    fn reduce_to_percent(&mut self, now: Instant, percent: u32) {
         let left = u64::from(self.window.cwnd) * u64::from(percent) / 100;
         let begins = self.recovery.phase() < Phase::Cwr;
-        self.enter_cwr();
+        self.enter_cwr(now);
         if begins {
             let left = u32::try_from(left).unwrap_or(u32::MAX).max(2);
             self.window.ssthresh = Threshold::of_segments(left);

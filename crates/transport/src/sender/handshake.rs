@@ -61,7 +61,7 @@ impl Sender {
         self.rtt
             .sample(rtt_micros, self.board.una(), self.board.next());
         self.rtt.sample_min(now, rtt_micros);
-        self.start_model(now, rtt_micros);
+        self.start_control(now, rtt_micros);
         self.set_pacing_rate();
     }
 

@@ -46,7 +46,7 @@ use std::num::NonZeroU64;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
+use crate::cc::{Controller, Setup, SlowStart, SlowStartExit, Window};
 use crate::clock::Ticks;
 use crate::delivery_rate::DeliveryRateSampler;
 use crate::profile::{SenderProfile, SenderRules};
@@ -102,8 +102,8 @@ pub struct Sender {
     pacing: Pacing,
     usage: CwndUsage,
     cc: Controller,
-    /// HyStart++, until slow start first ends.
-    hystart: Option<Box<HyStartPlusPlus>>,
+    /// HyStart++ or SEARCH, until slow start first ends.
+    slow_start: Option<Box<SlowStartExit>>,
     counters: Counters,
     /// When the connection was opened.
     opened: Instant,
@@ -149,7 +149,7 @@ impl Sender {
             profile: params.profile,
         };
         let cc = Controller::new(&params.cc, &setup);
-        let hystart = params.cc.hystartpp(slow_start, params.pacing);
+        let exit = params.cc.slow_start_exit(slow_start, params.pacing);
         let sampler = cc.is_model_based().then(|| {
             if cc.needs_delivery_rates() {
                 DeliveryRateSampler::default()
@@ -175,7 +175,7 @@ impl Sender {
             usage: CwndUsage::new(params),
             pacing,
             cc,
-            hystart: hystart.map(Box::new),
+            slow_start: exit.map(Box::new),
             ecn: Ecn::new(params),
             probe: None,
             state: State::Closed,
@@ -295,7 +295,7 @@ mod tests {
                 ..SenderParams::default()
             };
             let sender = Sender::new(&params, Ticks::new(Duration::ZERO));
-            sender.hystart.map(|mut hystart| hystart.counts(44))
+            sender.slow_start.map(|mut exit| exit.counts(44))
         };
         let chosen = Some(SlowStart::HyStartPlusPlus);
         assert_eq!(

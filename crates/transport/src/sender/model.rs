@@ -27,7 +27,7 @@ impl Sender {
     }
 
     /// The handshake, a round trip of `rtt_micros`, is over.
-    pub(super) fn start_model(&mut self, now: Instant, rtt_micros: u32) {
+    pub(super) fn start_control(&mut self, now: Instant, rtt_micros: u32) {
         let start = Start {
             now,
             tick: self.timestamps.tick(now),
@@ -35,7 +35,7 @@ impl Sender {
             measured: true,
             delivered: self.board.delivered(),
         };
-        self.cc.on_start(&self.window, &start);
+        self.cc.on_start(&mut self.window, &start);
     }
 
     /// The application writes: what was sent until now may not have filled the path.

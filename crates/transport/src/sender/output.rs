@@ -251,6 +251,7 @@ impl Sender {
                 now,
                 tick: self.timestamps.tick(now),
                 last_sent_tick: self.timestamps.tick(self.buffer.last_sent()),
+                snd_nxt: self.board.next(),
             };
             self.cc.on_resume(&resume);
             self.restart_model(&resume);
@@ -468,6 +469,9 @@ impl Sender {
     }
 
     fn transmit_again(&mut self, now: Instant, seq: u32, out: &mut Vec<Segment>) {
+        if self.board.in_flight() == 0 {
+            self.cc.on_lone_resend(self.board.next());
+        }
         let Sent { len, control, .. } = self.board.retransmit(now, seq);
         if self.is_model_based() {
             let (totals, in_flight) = (self.totals(), self.board.in_flight() + 1);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::cc::{CcSpec, SlowStart};
 use crate::profile::SenderProfile;
-use crate::receiver::ReceiverParams;
+use crate::reception::ReceiverParams;
 use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.

@@ -4,6 +4,8 @@
 //! a connection without loss. For these the steps of [`Sender::on_ack`](super::ack) that do something are few, and
 //! none has to ask what was found.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::Instant;
 
 use super::ack::rtt_of_oldest;
@@ -11,7 +13,7 @@ use super::model::News;
 use super::state::recovery::Phase;
 use super::state::scoreboard::PlainRun;
 use super::{Sender, State};
-use crate::cc::{Ack, EcnFeedback};
+use crate::cc::{Ack, Echo, EcnFeedback};
 use crate::clock::micros;
 use crate::segment::{Flags, Segment};
 
@@ -39,7 +41,7 @@ impl Sender {
         let plain = (BASIC && seg.flags == Flags::ACK || !BASIC && self.ecn.is_plain(seg))
             && self.recovery.phase() == Phase::Open
             && self.board.sacked() == 0
-            && self.hystart.is_none()
+            && self.slow_start.is_none()
             && self.probe.is_none();
         let acked = seg.ack.checked_sub(self.board.una())?;
         if !plain || acked == 0 || acked > self.board.outstanding() {
@@ -92,10 +94,15 @@ impl Sender {
             now,
             tick: self.timestamps.tick(now),
             rtt_micros: Some(rtt),
-            one_way_ms: Some(seg.ts_val.wrapping_sub(seg.ts_ecr)),
+            echo: Some(Echo {
+                ts_val: seg.ts_val,
+                ts_ecr: seg.ts_ecr,
+            }),
             snd_una: una,
             snd_nxt: next,
             prior_in_flight,
+            acked: run.count,
+            srtt8: self.rtt.srtt8().map_or(0, NonZeroU32::get),
             pacing_rate: self.pacing.rate(),
         };
         self.cc.on_ack(&mut self.window, &facts);
@@ -113,7 +120,7 @@ impl Sender {
         }
         if !BASIC && self.is_model_based() {
             let facts = Ack {
-                one_way_ms: None,
+                echo: None,
                 ..facts
             };
             let news = News {
@@ -123,14 +130,18 @@ impl Sender {
                 ecn,
             };
             self.update_model(&facts, &news);
-        } else if self.usage.allows_growth(&self.window) {
+        } else {
             let facts = Ack {
                 rtt_micros: None,
-                one_way_ms: None,
+                echo: None,
                 ..facts
             };
-            let acked = self.window.bytes_of(run.count);
-            self.cc.grow(&mut self.window, &facts, acked);
+            if self.usage.allows_growth(&self.window) {
+                let acked = self.window.bytes_of(run.count);
+                self.cc.grow(&mut self.window, &facts, acked);
+            } else {
+                self.cc.on_unused(&self.window, &facts);
+            }
         }
         self.set_pacing_rate_as::<true>();
         // Whatever is sent arms the timer itself.

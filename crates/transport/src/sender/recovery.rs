@@ -26,7 +26,7 @@ use super::state::pacing::Pacing;
 use super::state::recovery::Phase;
 use super::state::scoreboard::Lost;
 use super::state::timer::Kind;
-use crate::cc::{Controller, Timeout, Window};
+use crate::cc::{Controller, Timeout, Transition, Window};
 use crate::clock::ticks_of_micros;
 use crate::delivery_rate::Totals;
 use crate::profile::{Bound, Detection, Reduction};
@@ -50,10 +50,10 @@ impl Sender {
             match self.recovery.phase() {
                 Phase::Cwr if self.board.una() > self.recovery.high_seq() => {
                     self.end_reduction();
-                    self.recovery.set_phase(Phase::Open);
+                    self.enter_phase(now, Phase::Open);
                 }
                 Phase::Recovery => {
-                    self.undo_at_end(delayed);
+                    self.undo_at_end(now, delayed);
                     self.end_reduction();
                 }
                 _ => {}
@@ -84,17 +84,17 @@ impl Sender {
                 self.undo.forget_first_resend();
             }
             self.undo(true);
-            self.keep_open();
+            self.keep_open(now);
         }
         if self.undo_by_dsack() {
-            self.keep_open();
+            self.keep_open(now);
         }
         self.detect_losses::<DEFAULT>(now, found);
         if self.recovery.phase() != Phase::Recovery {
             if self.board.lost() == 0 {
                 return Resend::Nothing;
             }
-            self.enter_recovery(found.ece);
+            self.enter_recovery(now, found.ece);
         }
         Resend::Lost
     }
@@ -105,7 +105,7 @@ impl Sender {
         delayed: bool,
         found: &mut Findings,
     ) -> Resend {
-        let resend = self.leave_loss(delayed, found);
+        let resend = self.leave_loss(now, delayed, found);
         self.detect_losses::<DEFAULT>(now, found);
         if self.recovery.phase() == Phase::Open || found.resend_lost {
             let after = self.on_ack_when_open::<DEFAULT>(now, found);
@@ -126,31 +126,31 @@ impl Sender {
         }
         self.detect_losses::<DEFAULT>(now, found);
         if self.board.lost() > 0 {
-            self.enter_recovery(found.ece);
+            self.enter_recovery(now, found.ece);
             return Resend::Lost;
         }
         if !self.board.any_resent() {
             self.undo.forget_first_resend();
         }
         if found.ece {
-            self.answer_echo();
+            self.answer_echo(now);
         }
         if self.recovery.phase() != Phase::Cwr {
-            self.keep_open();
+            self.keep_open(now);
         }
         Resend::Nothing
     }
 
     /// After a time-out: undoes it if it was spurious, ends the state if it is over.
-    fn leave_loss(&mut self, delayed: bool, found: &Findings) -> Resend {
+    fn leave_loss(&mut self, now: Instant, delayed: bool, found: &Findings) -> Resend {
         if found.una_advanced && self.may_undo(delayed) {
-            self.undo_loss();
+            self.undo_loss(now);
             return Resend::Nothing;
         }
         let recovered = self.board.una() >= self.recovery.high_seq();
         if self.recovery.frto() {
             if found.original_delivered {
-                self.undo_loss();
+                self.undo_loss(now);
                 return Resend::Nothing;
             }
             if self.board.next() > self.recovery.high_seq() {
@@ -166,31 +166,31 @@ impl Sender {
             }
         }
         if recovered {
-            self.undo_at_end(delayed);
+            self.undo_at_end(now, delayed);
             return Resend::Nothing;
         }
         Resend::Lost
     }
 
-    pub(super) fn enter_recovery(&mut self, ece: bool) {
+    pub(super) fn enter_recovery(&mut self, now: Instant, ece: bool) {
         self.undo.forget_ssthresh();
         self.begin_episode();
         if !self.recovery.is_reducing() {
             if !ece {
                 self.undo.save_ssthresh(self.current_ssthresh());
             }
-            self.begin_reduction();
+            self.begin_reduction(now);
         }
         self.answer_loss();
-        self.recovery.set_phase(Phase::Recovery);
+        self.enter_phase(now, Phase::Recovery);
     }
 
-    pub(super) fn enter_cwr(&mut self) {
+    pub(super) fn enter_cwr(&mut self, now: Instant) {
         self.undo.forget_ssthresh();
         if self.recovery.phase() < Phase::Cwr {
             self.undo.end();
-            self.begin_reduction();
-            self.recovery.set_phase(Phase::Cwr);
+            self.begin_reduction(now);
+            self.enter_phase(now, Phase::Cwr);
         }
     }
 
@@ -208,9 +208,12 @@ impl Sender {
         {
             self.undo.save_ssthresh(self.current_ssthresh());
             self.recovery.set_prior_cwnd(self.window.cwnd);
-            self.window.ssthresh = self.cc.ssthresh(&self.window);
+            let tick = self.timestamps.tick(now);
+            self.window.ssthresh = self.cc.ssthresh(&self.window, tick);
             // Once per episode: a further time-out keeps the threshold (RFC 5681 §3.1).
-            self.answer_loss();
+            if let Some(ssthresh) = self.cc.ssthresh_after_timeout(&self.window) {
+                self.window.ssthresh = ssthresh;
+            }
             self.begin_episode();
         }
         self.window.cwnd = self.board.in_flight() + 1;
@@ -218,7 +221,7 @@ impl Sender {
         if self.recovery.phase() <= Phase::Disorder && self.board.sacked() >= 3 {
             self.rack.limit_reordering();
         }
-        self.recovery.set_phase(Phase::Loss);
+        self.enter_phase(now, Phase::Loss);
         self.cc.on_timeout(&Timeout {
             now,
             snd_nxt: self.board.next(),
@@ -242,16 +245,27 @@ impl Sender {
         if let Some(ssthresh) = self.cc.ssthresh_after_loss(&self.window) {
             self.window.ssthresh = ssthresh;
         }
+        self.leave_slow_start();
     }
 
-    pub(super) fn begin_reduction(&mut self) {
+    pub(super) fn begin_reduction(&mut self, now: Instant) {
         self.recovery
             .begin_reduction(self.board.next(), self.window.cwnd);
         self.probe = None;
         self.window.cnt = 0;
-        self.window.ssthresh = self.cc.ssthresh(&self.window);
+        let tick = self.timestamps.tick(now);
+        self.window.ssthresh = self.cc.ssthresh(&self.window, tick);
+        self.leave_slow_start();
         self.reduce_unvalidated();
         self.ecn.request_cwr();
+    }
+
+    /// The heuristic of slow start answers congestion, after the controller.
+    fn leave_slow_start(&mut self) {
+        if let Some(exit) = &mut self.slow_start {
+            // Recovery brings the window down from where it is.
+            let _ = exit.on_congestion(&mut self.window);
+        }
     }
 
     /// The window comes down on an acknowledgement that delivered `delivered` segments.
@@ -314,10 +328,21 @@ impl Sender {
                 Reduction::Prr(_) | Reduction::Immediate => ssthresh,
             };
         }
+        self.cc.on_reduced(&mut self.window);
+    }
+
+    /// Enters a congestion state.
+    pub(super) fn enter_phase(&mut self, now: Instant, phase: Phase) {
+        self.recovery.set_phase(phase);
+        self.cc.on_phase(&Transition {
+            to: phase,
+            tick: self.timestamps.tick(now),
+            snd_nxt: self.board.next(),
+        });
     }
 
     /// Open, or Disorder while a segment is sacked or was retransmitted.
-    pub(super) fn keep_open(&mut self) {
+    pub(super) fn keep_open(&mut self, now: Instant) {
         let left_out = self.board.sacked() + self.board.lost() > 0;
         let phase = if left_out || self.board.any_resent() {
             Phase::Disorder
@@ -325,7 +350,7 @@ impl Sender {
             Phase::Open
         };
         if phase != self.recovery.phase() {
-            self.recovery.set_phase(phase);
+            self.enter_phase(now, phase);
             self.recovery.set_high_seq(self.board.next());
         }
     }
@@ -334,14 +359,14 @@ impl Sender {
         self.undo.all_spurious() || (delayed && self.undo.has_episode())
     }
 
-    fn undo_at_end(&mut self, delayed: bool) {
+    fn undo_at_end(&mut self, now: Instant, delayed: bool) {
         if self.may_undo(delayed) {
             self.undo(false);
         } else {
             self.rack.on_recovered();
         }
         // Leaving Recovery reduces the window in `end_reduction`, which needs the episode.
-        self.recovery.set_phase(Phase::Open);
+        self.enter_phase(now, Phase::Open);
     }
 
     fn undo_by_dsack(&mut self) -> bool {
@@ -353,18 +378,21 @@ impl Sender {
         all_spurious
     }
 
-    fn undo_loss(&mut self) {
+    fn undo_loss(&mut self, now: Instant) {
         self.undo(true);
         self.timer.reset_timeouts();
-        self.recovery.set_phase(Phase::Open);
+        self.enter_phase(now, Phase::Open);
     }
 
     fn undo(&mut self, unmark: bool) {
         if unmark {
             self.board.unmark_losses();
         }
-        self.cc.on_undo();
-        if let Some(ssthresh) = self.undo.prior_ssthresh()
+        let prior_ssthresh = self.undo.prior_ssthresh();
+        if prior_ssthresh.is_some() || self.is_model_based() {
+            self.cc.on_undo();
+        }
+        if let Some(ssthresh) = prior_ssthresh
             && !self.is_model_based()
         {
             let prior_cwnd = self.recovery.prior_cwnd().map_or(0, NonZeroU32::get);

@@ -199,7 +199,7 @@ impl Sender {
         }
         if self.board.in_flight() != in_flight {
             if self.recovery.phase() != Phase::Recovery {
-                self.enter_recovery(false);
+                self.enter_recovery(now, false);
             }
             self.reduce_by_timer();
             self.resend_lost::<false>(now, out);

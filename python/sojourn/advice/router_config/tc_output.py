@@ -306,7 +306,12 @@ def _words(kind: str, options: Any, place: str) -> str:
     if not isinstance(options, dict):
         message = f"{place}: {kind}: options are not an object; expected the output of 'tc -j'"
         raise _core.ScenarioError(message)
-    return " ".join(word for key, value in options.items() if (word := _word(kind, key, value)))
+    # Text has one word for the two.
+    mask = options.get("ce_threshold_mask")
+    given = {key: value for key, value in options.items() if key != "ce_threshold_mask"}
+    if mask is not None and "ce_threshold_selector" in given:
+        given["ce_threshold_selector"] = f"{given['ce_threshold_selector']}/{mask}"
+    return " ".join(word for key, value in given.items() if (word := _word(kind, key, value)))
 
 
 def _word(kind: str, key: str, value: Any) -> str:

@@ -17,7 +17,7 @@ MARKING = ("ecn", "ce_threshold")
 # A queue whose purpose is to mark.
 L4S = "dualpi2"
 # Queues that mark without a parameter.
-ALWAYS = (L4S, "cake", "sfb")
+ALWAYS = (L4S, "cake", "cake_mq", "sfb")
 # A control needs ECN unless its declaration has this.
 OPTIONAL = "optional"
 
@@ -76,7 +76,9 @@ def _is_to_mark(evidence: Evidence, setup: Setup, link: str) -> bool:
     """Whether the user lets the queue of a link mark: in one arm only, or against its default."""
     qdisc = setup.links[link]["qdisc"]
     marking, kinds = _marking(qdisc), [kind for kind, _ in _queues(qdisc)]
-    if L4S in kinds or any(value != _defaults()[kind][key] for kind, key, value in marking):
+    # With nqb, its low-latency queue also serves traffic without ECN.
+    is_l4s = any(kind == L4S and given.get("nqb") != "on" for kind, given in _queues(qdisc))
+    if is_l4s or any(value != _defaults()[kind][key] for kind, key, value in marking):
         return True
     others = (arm.links[link]["qdisc"] for arm in evidence.arms.values() if link in arm.links)
     alike = (other for other in others if [kind for kind, _ in _queues(other)] == kinds)

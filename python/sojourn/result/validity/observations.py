@@ -87,7 +87,7 @@ def _stuck(evidence: Evidence) -> Iterator[Finding]:
 
 def _is_steady(setup: Setup, name: str) -> bool:
     """Whether the rate of a link does not change during the run."""
-    return not {"trace", "medium", "changes"} & setup.links[name].keys()
+    return not {"trace", "rate_trace", "medium", "changes"} & setup.links[name].keys()
 
 
 def _connections(evidence: Evidence) -> Iterator[Finding]:

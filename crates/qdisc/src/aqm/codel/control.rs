@@ -21,6 +21,8 @@ pub(crate) struct Law {
     target: Duration,
     interval: Duration,
     ce_threshold: Option<Duration>,
+    /// The DSCP and ECN field to which the threshold applies, and the mask of the comparison; a mask of 0: all.
+    ce_selector: (u8, u8),
     ecn: bool,
     fixed_point: bool,
 }
@@ -39,9 +41,25 @@ impl Law {
             target: rounded(params.target),
             interval: rounded(params.interval),
             ce_threshold: params.ce_threshold.map(rounded),
+            ce_selector: (0, 0),
             ecn: params.ecn,
             fixed_point,
         }
+    }
+
+    /// Applies the shallow threshold to packets with this field alone: 256 times the value plus the mask.
+    pub(crate) const fn selecting(mut self, selector: Option<u16>) -> Self {
+        if let Some(selector) = selector {
+            let [value, mask] = selector.to_be_bytes();
+            self.ce_selector = (value, mask);
+        }
+        self
+    }
+
+    /// Whether the shallow threshold applies to `pkt`.
+    fn selects<P: Packet>(&self, pkt: &P) -> bool {
+        let (value, mask) = self.ce_selector;
+        mask == 0 || (pkt.dscp().number() << 2 | pkt.ecn().bits()) & mask == value
     }
 
     /// `time` in the resolution of the clock of this profile.
@@ -66,7 +84,8 @@ impl Law {
         let Some(most) = self.ce_threshold else {
             return;
         };
-        if self.clock(now).since(self.clock(arrived)) > most && pkt.mark_ce() {
+        let late = self.clock(now).since(self.clock(arrived)) > most;
+        if late && self.selects(pkt) && pkt.mark_ce() {
             obs.on_mark(now, pkt, MarkReason::CeThreshold);
         }
     }

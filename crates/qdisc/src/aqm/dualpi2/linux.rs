@@ -2,7 +2,7 @@
 //!
 //! A probability of 1 is 2^32 - 1; gains are passed in 1/256 Hz and kept per 64 ns.
 
-use sojourn_net::{Bytes, Duration, Rng};
+use sojourn_net::{Bytes, Duration, Ecn, Rng};
 
 use super::params::{DropEarly, DualPi2Params, LINUX_ALPHA, LINUX_BETA};
 use super::{Band, Leaving, Verdict};
@@ -46,6 +46,15 @@ impl Linux {
         }
     }
 
+    /// The parameters of `next`; the state stays.
+    pub(super) fn change(&mut self, next: &Self) {
+        *self = Self {
+            prob: self.prob,
+            last_qdelay: self.last_qdelay,
+            ..next.clone()
+        };
+    }
+
     /// Returns the verdict on a departing packet. With `drop_enqueue`, the probability was applied on
     /// arrival.
     #[inline]
@@ -53,7 +62,7 @@ impl Linux {
         let verdict = if self.drop_early == DropEarly::Enqueue {
             Verdict::Pass
         } else {
-            self.draw(pkt.band, pkt.markable, pkt.left, rng)
+            self.draw(pkt.band, pkt.ecn != Ecn::NotEct, pkt.left, rng)
         };
         let above = pkt.step && pkt.waited > self.step_thresh;
         match verdict {
@@ -74,6 +83,11 @@ impl Linux {
             DropEarly::Dequeue => Verdict::Pass,
             DropEarly::Enqueue => self.draw(band, markable, backlog, rng),
         }
+    }
+
+    /// The probability with which L's own threshold marks at this delay.
+    pub(super) fn native(&self, delay: Duration) -> f64 {
+        f64::from(u8::from(delay > self.step_thresh))
     }
 
     /// Applies the probability; `others` is the backlog without the packet.

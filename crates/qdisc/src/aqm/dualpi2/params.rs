@@ -80,6 +80,23 @@ parameters! {
         /// Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0).
         pub ecn_mask: EcnMask = EcnMask::L4s => choice(EcnMask::WORDS),
             "RFC 9332 section 2.3; net/sched/sch_dualpi2.c: ecn_mask; iproute2 tc/q_dualpi2.c";
+        /// Packets with the DSCP of NQB (45) go to the L4S queue, whatever their ECN field.
+        pub nqb: bool = false => flag(),
+            "RFC 9956; RFC 9332 section 2.3 and 2.5.1.1";
+        /// Redirect packets of flows that build the L4S queue to the Classic queue.
+        pub queue_protection: bool = false => flag(),
+            "RFC 9957 section 4: QPROTECT_ON";
+        /// Delay of the L4S queue below which queue protection redirects no packet.
+        pub qp_latency_threshold: Option<Duration> = None
+            => time(1_000, LONGEST).unset("step_thresh + range"),
+            "RFC 9957 section 4.1: CRITICALqL, MAXTH";
+        /// Queuing score of a flow from which its packets are redirected at `qp_latency_threshold`.
+        pub qp_queuing_score_threshold: Option<Duration> = None
+            => time(1_000, 5_000_000_000).unset("4ms"),
+            "RFC 9957 section 4.1: CRITICALqLSCORE";
+        /// Rate at which queuing scores fall: 2 to the power of this, in bytes per 2^30 ns.
+        pub qp_drain_rate_exponent: Option<u32> = None => count(1, 30).unset("19"),
+            "RFC 9957 section 4.1: LG_AGING";
         /// Share of the link for the Classic queue while both queues hold packets, in percent.
         pub classic_protection: Option<f64> = None => percent(0, 100).unset("6.25; linux: 10"),
             "RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
@@ -230,6 +247,23 @@ impl DualPi2Params {
         })
     }
 
+    /// The delay of L below which no packet is sanctioned.
+    pub(super) fn qp_latency_threshold(&self) -> Duration {
+        self.qp_latency_threshold.unwrap_or(match self.profile {
+            Profile::Rfc | Profile::Paper => self.step_thresh() + self.range(),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => self.step_thresh(),
+        })
+    }
+
+    pub(super) fn qp_queuing_score_threshold(&self) -> Duration {
+        self.qp_queuing_score_threshold
+            .unwrap_or(Duration::from_millis(4))
+    }
+
+    pub(super) fn qp_drain_rate_exponent(&self) -> u32 {
+        self.qp_drain_rate_exponent.unwrap_or(19)
+    }
+
     fn classic_protection(&self) -> f64 {
         self.classic_protection.unwrap_or(match self.profile {
             Profile::Rfc | Profile::Paper => 6.25,
@@ -242,6 +276,11 @@ impl DualPi2Params {
         let (alpha, beta) = self.gains();
         let memlimit = self.memlimit(link.rate, link.mtu);
         self.memlimit = (memlimit.0 < u64::MAX).then_some(memlimit);
+        if self.queue_protection {
+            self.qp_latency_threshold = Some(self.qp_latency_threshold());
+            self.qp_queuing_score_threshold = Some(self.qp_queuing_score_threshold());
+            self.qp_drain_rate_exponent = Some(self.qp_drain_rate_exponent());
+        }
         self.tupdate = Some(self.tupdate());
         (self.alpha, self.beta) = (Some(alpha), Some(beta));
         if self.profile == Profile::Rfc {

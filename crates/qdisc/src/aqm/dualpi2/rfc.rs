@@ -1,6 +1,6 @@
 //! The controller and the marking of RFC 9332, Appendix A.2, with its names.
 
-use sojourn_net::Duration;
+use sojourn_net::{Duration, Ecn};
 
 use super::params::DualPi2Params;
 use super::{Band, Leaving, Verdict};
@@ -31,6 +31,9 @@ pub(super) struct Rfc {
     /// What `recur` has counted up, for L and for C.
     l_count: f64,
     c_count: f64,
+    /// The same for packets in a queue that is not that of their ECN field.
+    nqb_count: f64,
+    redirected_count: f64,
 }
 
 impl Rfc {
@@ -58,31 +61,37 @@ impl Rfc {
             prevq: 0.0,
             l_count: 0.0,
             c_count: 0.0,
+            nqb_count: 0.0,
+            redirected_count: 0.0,
         }
+    }
+
+    /// The parameters of `next`; the state stays.
+    pub(super) fn change(&mut self, next: &Self) {
+        *self = Self {
+            p: self.p,
+            p_cl: self.p_cl,
+            p_c: self.p_c,
+            prevq: self.prevq,
+            l_count: self.l_count,
+            c_count: self.c_count,
+            ..next.clone()
+        };
     }
 
     /// Figure 7: decides about a packet that is about to leave.
     #[inline]
     pub(super) fn judge(&mut self, pkt: &Leaving) -> Verdict {
         if pkt.band == Band::Classic {
-            if !recur(&mut self.c_count, self.p_c) {
-                return Verdict::Pass;
-            }
-            return if pkt.markable && self.p_c < self.p_cmax {
-                Verdict::Mark(MarkReason::Aqm)
-            } else {
-                Verdict::Drop
-            };
+            return self.judge_classic(pkt.ecn);
         }
         let native = if self.p_cl >= 1.0 {
             if self.drop_on_overload && recur(&mut self.l_count, self.p_c) {
                 return Verdict::Drop;
             }
             0.0
-        } else if pkt.held > self.th_len as usize {
-            self.laqm(pkt.waited)
         } else {
-            0.0
+            self.native(pkt.held, pkt.waited)
         };
         if !recur(&mut self.l_count, native.max(self.p_cl)) {
             Verdict::Pass
@@ -90,6 +99,56 @@ impl Rfc {
             Verdict::Mark(MarkReason::CeThreshold)
         } else {
             Verdict::Mark(MarkReason::Aqm)
+        }
+    }
+
+    /// Decides about a packet of the C queue. L4S traffic is there after a sanction alone (section 2.5.1.1).
+    #[inline]
+    fn judge_classic(&mut self, ecn: Ecn) -> Verdict {
+        let overload = self.p_c >= self.p_cmax;
+        if ecn == Ecn::Ect1 && !overload {
+            return if recur(&mut self.redirected_count, self.p_cl) {
+                Verdict::Mark(MarkReason::Aqm)
+            } else {
+                Verdict::Pass
+            };
+        }
+        if !recur(&mut self.c_count, self.p_c) {
+            Verdict::Pass
+        } else if ecn != Ecn::NotEct && !overload {
+            Verdict::Mark(MarkReason::Aqm)
+        } else {
+            Verdict::Drop
+        }
+    }
+
+    /// Decides about NQB traffic that is not L4S (section 2.5.1.1): the square of the base probability that would give
+    /// L its signals, as for Classic traffic.
+    pub(super) fn judge_nqb(&mut self, pkt: &Leaving) -> Verdict {
+        let native = self.native(pkt.held, pkt.waited) / self.k;
+        let base = self.p.max(native);
+        if !recur(&mut self.nqb_count, base * base) {
+            return Verdict::Pass;
+        }
+        let reason = if native > self.p {
+            MarkReason::CeThreshold
+        } else {
+            MarkReason::Aqm
+        };
+        if pkt.ecn == Ecn::NotEct || self.p_c >= self.p_cmax {
+            Verdict::Drop
+        } else {
+            Verdict::Mark(reason)
+        }
+    }
+
+    /// The probability of L's own threshold, with `held` packets in L.
+    #[inline]
+    pub(super) fn native(&self, held: usize, delay: Duration) -> f64 {
+        if held > self.th_len as usize {
+            self.laqm(delay)
+        } else {
+            0.0
         }
     }
 

@@ -474,3 +474,5 @@ fn a_length_beyond_any_packet_is_cut_so_that_weights_do_not_overflow() {
     assert_eq!(signed(Bytes(u64::MAX)), 1 << 40);
     assert_eq!(signed(Bytes(1_514)), 1_514);
 }
+
+mod nqb;

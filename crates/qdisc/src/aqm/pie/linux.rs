@@ -365,6 +365,11 @@ impl Linux {
         }
     }
 
+    /// Other parameters; the state stays.
+    pub(super) fn change(&mut self, params: &PieParams, mtu: Bytes) {
+        self.law = Constants::new(params, mtu);
+    }
+
     pub(super) fn first_update(&self) -> Instant {
         self.law.first_update()
     }

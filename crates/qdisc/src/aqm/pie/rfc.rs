@@ -47,6 +47,18 @@ impl Rfc {
         }
     }
 
+    /// Other parameters; the state stays.
+    pub(super) fn change(&mut self, params: &PieParams, mtu: Bytes) {
+        *self = Self {
+            burst_allowance: self.burst_allowance,
+            drop_prob: self.drop_prob,
+            accu_prob: self.accu_prob,
+            qdelay_old: self.qdelay_old,
+            current_qdelay: self.current_qdelay,
+            ..Self::new(params, mtu)
+        };
+    }
+
     pub(super) fn statistics(&self) -> [Statistic; 2] {
         [
             Statistic::real("prob", self.drop_prob),

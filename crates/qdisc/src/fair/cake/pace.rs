@@ -94,6 +94,11 @@ impl Shaper {
         }
     }
 
+    /// Shapes at another pace from the next packet on.
+    pub(super) const fn set_pace(&mut self, pace: Option<Pace>) {
+        self.pace = pace;
+    }
+
     pub(super) const fn is_unlimited(&self) -> bool {
         self.pace.is_none()
     }

@@ -75,20 +75,12 @@ impl Tin {
         mode: FlowMode,
         perturbation: u64,
     ) -> Self {
-        let pace = (threshold > 0).then(|| Pace::of(threshold));
+        let pace = pace_of(threshold);
         let mtu_time = pace.map_or(Duration::ZERO, |pace| pace.time(tuning.mtu.0));
         let longer = Duration::from_nanos(mtu_time.as_nanos() * 3 / 2);
         let target = longer.max(tuning.target);
-        let flow_quantum = match pace {
-            Some(_) => (threshold >> 12).clamp(300, 1_514),
-            None => 1_514,
-        };
         Self {
-            flows: Flows::new(
-                mode,
-                u32::try_from(flow_quantum).unwrap_or(1_514),
-                perturbation,
-            ),
+            flows: Flows::new(mode, flow_quantum(threshold), perturbation),
             law: Law {
                 target,
                 interval: (tuning.interval + target - tuning.target).max(target.times(2)),
@@ -104,6 +96,22 @@ impl Tin {
             backlog: 0,
             counts: Counts::default(),
         }
+    }
+
+    /// The parameters of `next`; flows, packets and counts stay.
+    pub(super) fn change(&mut self, next: Self) {
+        self.flows.quantum = next.flows.quantum;
+        self.law = next.law;
+        self.threshold = next.threshold;
+        self.pace = next.pace;
+        self.quantum = next.quantum;
+    }
+
+    /// Changes what it may use, and what its flows send per turn.
+    pub(super) fn set_threshold(&mut self, threshold: u64) {
+        self.threshold = threshold;
+        self.pace = pace_of(threshold);
+        self.flows.quantum = flow_quantum(threshold);
     }
 
     /// The pace of its share.
@@ -131,6 +139,19 @@ impl Tin {
         self.deficit -= counted;
         self.flows[at].deficit -= counted;
     }
+}
+
+fn pace_of(threshold: u64) -> Option<Pace> {
+    (threshold > 0).then(|| Pace::of(threshold))
+}
+
+/// The bytes that a flow sends per turn.
+fn flow_quantum(threshold: u64) -> u32 {
+    let bytes = match threshold {
+        0 => 1_514,
+        _ => (threshold >> 12).clamp(300, 1_514),
+    };
+    u32::try_from(bytes).unwrap_or(1_514)
 }
 
 impl Delay {

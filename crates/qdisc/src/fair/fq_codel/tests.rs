@@ -1,3 +1,5 @@
+use sojourn_net::{Dscp, Ecn};
+
 use super::*;
 use crate::testing::{Recorder, TestPacket};
 
@@ -178,4 +180,40 @@ fn memory_may_be_used_to_the_last_byte() {
     assert!(seen.drops.is_empty());
     q.enqueue(at_ms(0), packet(3, 1, 1_514), &mut seen);
     assert!(!seen.drops.is_empty());
+}
+
+#[test]
+fn the_shallow_threshold_applies_to_the_selected_packets() {
+    let af22 = Dscp::new(20).unwrap();
+    for (selector, marked) in [
+        (None, [true, true, true]),
+        // ECT(1), whatever the DSCP.
+        (Some(0x0103), [false, true, true]),
+        // AF22, whatever the ECN field.
+        (Some(0x50FC), [false, false, true]),
+        // AF22 with ECT(0).
+        (Some(0x52FF), [false, false, false]),
+        // A mask of 0 selects all.
+        (Some(0x0100), [true, true, true]),
+    ] {
+        let (mut q, mut seen) = queue(FqCodelParams {
+            ce_threshold: Some(Duration::from_millis(1)),
+            ce_threshold_selector: selector,
+            ..FqCodelParams::default()
+        });
+        for (id, ecn, dscp) in [
+            (0, Ecn::Ect0, Dscp::DEFAULT),
+            (1, Ecn::Ect1, Dscp::DEFAULT),
+            (2, Ecn::Ect1, af22),
+        ] {
+            let pkt = TestPacket {
+                ecn,
+                dscp,
+                ..packet(id, 1, 1_000)
+            };
+            q.enqueue(at_ms(0), pkt, &mut seen);
+        }
+        let left = [0; 3].map(|_| q.dequeue(at_ms(3), &mut seen).unwrap().ecn == Ecn::Ce);
+        assert_eq!(left, marked, "{selector:?}");
+    }
 }

@@ -99,7 +99,9 @@ impl Path {
             snd_nxt: 0,
             prior_in_flight: segments(sent),
             pacing_rate: 0,
-            one_way_ms: None,
+            echo: None,
+            acked: 0,
+            srtt8: 0,
         };
         self.lose(sent, lost);
         self.bbr.update(&mut self.window, &ack, &p);
@@ -367,7 +369,9 @@ fn the_minimum_rtt_is_remembered_for_ten_seconds() {
             snd_nxt: 0,
             prior_in_flight: 0,
             pacing_rate: 0,
-            one_way_ms: None,
+            echo: None,
+            acked: 0,
+            srtt8: 0,
         };
         let expired = path.bbr.update_min_rtt(&ack);
         (expired, path.bbr.min_rtt.rtt.micros().unwrap())

@@ -226,13 +226,20 @@ fn the_catalogue_names_every_control_with_its_source() {
 }
 
 #[test]
-fn the_controls_that_offer_hystart_plus_plus_have_its_constants() {
+fn the_controls_that_offer_a_slow_start_exit_have_its_constants() {
     for kind in CcKind::ALL {
-        let offers = kind.slow_starts().contains(&SlowStart::HyStartPlusPlus);
-        let constants = kind
-            .parameters()
-            .filter(|p| p.key.starts_with("hystartpp_"));
-        assert_eq!(constants.count(), if offers { 8 } else { 0 }, "{kind}");
+        for (way, number) in [
+            (SlowStart::HyStartPlusPlus, 8),
+            (SlowStart::Search, 5),
+            (SlowStart::CarefulResume, 2),
+            (SlowStart::RapidStart, 2),
+        ] {
+            let offers = kind.slow_starts().contains(&way);
+            let constants = kind
+                .parameters()
+                .filter(|p| SlowStart::of_parameter(p.key) == Some(way));
+            assert_eq!(constants.count(), if offers { number } else { 0 }, "{kind}");
+        }
     }
     let text = "reno beta 0.7 hystartpp_min_rtt_thresh 2500us hystartpp_l_paced 64";
     let canonical = "reno beta 717/1024 hystartpp_min_rtt_thresh 2500us hystartpp_l_paced 64";
@@ -241,6 +248,12 @@ fn the_controls_that_offer_hystart_plus_plus_have_its_constants() {
         refusal("dctcp hystartpp_max_rtt_thresh 3ms"),
         "dctcp: hystartpp_min_rtt_thresh 4ms exceeds hystartpp_max_rtt_thresh 3ms; expected \
          hystartpp_min_rtt_thresh <= hystartpp_max_rtt_thresh"
+    );
+    let search = "highspeed search_window_factor 2 search_thresh 0.35 search_drain off";
+    assert_eq!(read(search).to_string(), search);
+    assert_eq!(
+        refusal("reno search_thresh 0"),
+        "reno: search_thresh 0 is out of range; expected 0.01 to 1"
     );
     assert_eq!(
         refusal("cubic hystartpp_css_growth_divisor 1"),

@@ -2,23 +2,9 @@
 
 use std::num::NonZeroU32;
 
+pub(crate) use crate::cc::Phase;
 use crate::clock::before;
 use crate::profile::Bound;
-
-/// The congestion state (Linux's names).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// No sign of trouble.
-    Open,
-    /// A segment was sacked or retransmitted, none is considered lost.
-    Disorder,
-    /// The window is being reduced for ECN.
-    Cwr,
-    /// Lost segments are being retransmitted.
-    Recovery,
-    /// The retransmission timer expired.
-    Loss,
-}
 
 /// The congestion state and the counters of proportional rate reduction.
 #[derive(Clone, Debug)]

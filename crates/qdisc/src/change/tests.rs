@@ -1,0 +1,245 @@
+use sojourn_net::{Bytes, Ecn};
+
+use super::*;
+use crate::contract::Backlog;
+use crate::testing::{Recorder, TestPacket};
+
+const LINK: LinkFacts = LinkFacts {
+    rate: None,
+    mtu: Bytes(1_514),
+    name: None,
+    flows: None,
+};
+
+fn ms(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+fn spec(text: &str) -> QdiscSpec {
+    text.parse().expect(text)
+}
+
+/// A queue with `waiting` packets at 0 ms.
+fn queue(text: &str, waiting: u64) -> (AnyQdisc<TestPacket>, Recorder) {
+    let mut queue = spec(text).build(&LINK, Rng::new(1));
+    let mut seen = Recorder::default();
+    for id in 0..waiting {
+        queue.enqueue(ms(0), TestPacket::mtu(id), &mut seen);
+    }
+    (queue, seen)
+}
+
+/// What is dropped, with the reason, when `before`, with 10 packets, is changed by `text`; and what waits afterwards.
+fn changed(before: &str, text: &str) -> (Vec<(u64, DropReason)>, Backlog) {
+    let change = spec(before).changed_by(text).expect(text);
+    let (mut queue, mut seen) = queue(before, 10);
+    queue.apply(ms(1), &change, (&LINK, Rng::new(2)), &mut seen);
+    let dropped = seen.drops.iter().map(|(_, pkt, why)| (pkt.id, *why));
+    (dropped.collect(), queue.backlog())
+}
+
+#[test]
+fn only_the_named_parameters_change() {
+    let change = |before: &str, text: &str| match spec(before).changed_by(text) {
+        Ok(QueueChange::Parameters(next)) => next.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let canonical = |text: &str| spec(text).to_string();
+    assert_eq!(
+        change("codel limit 7 target 10ms ecn", "codel target 5ms"),
+        canonical("codel limit 7 target 5ms ecn")
+    );
+    assert_eq!(change("codel ecn", "codel noecn"), canonical("codel noecn"));
+    assert_eq!(
+        change("cake bandwidth 10mbit rtt 30ms", "cake bandwidth 20mbit"),
+        canonical("cake bandwidth 20mbit rtt 30ms")
+    );
+    let pairs = [("target".to_owned(), "1ms".to_owned())];
+    let table = spec("pie limit 9").changed_by_pairs("pie", pairs.into_iter());
+    assert_eq!(
+        table,
+        Ok(QueueChange::Parameters(spec("pie limit 9 target 1ms")))
+    );
+}
+
+#[test]
+fn another_kind_replaces_the_queue_with_defaults() {
+    let change = spec("codel target 9ms").changed_by("fq_codel limit 5");
+    assert_eq!(
+        change,
+        Ok(QueueChange::Replacement(spec("fq_codel limit 5")))
+    );
+    let change = spec("pfifo").changed_by("bfifo");
+    assert_eq!(change, Ok(QueueChange::Replacement(spec("bfifo"))));
+}
+
+#[test]
+fn what_cannot_change_is_named() {
+    for (before, text, wanted) in [
+        (
+            "fq_codel",
+            "fq_codel flows 9",
+            "fq_codel: flows cannot change during a run",
+        ),
+        (
+            "codel",
+            "codel profile rfc",
+            "codel: profile cannot change during a run",
+        ),
+        (
+            "cake",
+            "cake besteffort",
+            "cake: diffserv cannot change during a run",
+        ),
+        (
+            "drr",
+            "drr quantum 900b",
+            "drr: the parameters of this queue cannot change during a run; expected another kind of queue",
+        ),
+        (
+            "codel",
+            "codel tarqet 1ms",
+            "codel: unknown parameter \"tarqet\"; did you mean \"target\"?",
+        ),
+    ] {
+        let error = spec(before).changed_by(text).expect_err(text);
+        assert_eq!(error.to_string(), wanted);
+    }
+}
+
+#[test]
+fn a_lower_limit_drops_what_linux_drops() {
+    let oldest = |n| {
+        (0..n)
+            .map(|id| (id, DropReason::Overlimit))
+            .collect::<Vec<_>>()
+    };
+    for kind in [
+        "codel", "pie", "fq_codel", "fq_pie", "cobalt", "fq", "dualpi2",
+    ] {
+        let (dropped, left) = changed(kind, &format!("{kind} limit 4"));
+        assert_eq!((dropped, left.packets), (oldest(6), 4), "{kind}");
+    }
+    // net/sched/sch_fifo.c sets the limit only.
+    assert_eq!(changed("pfifo", "pfifo limit 4").1.packets, 10);
+    // net/sched/sch_cake.c drops at the next arrival.
+    assert_eq!(changed("cake", "cake memlimit 4000b").1.packets, 10);
+}
+
+#[test]
+fn a_replaced_queue_drops_everything() {
+    for before in crate::catalogue() {
+        let after = if before.name == "pfifo" {
+            "bfifo"
+        } else {
+            "pfifo"
+        };
+        let (mut dropped, left) = changed(before.name, after);
+        let waiting = queue(before.name, 10).0.backlog().packets;
+        let early = 10 - waiting;
+        assert_eq!(dropped.len(), 10, "{}", before.name);
+        assert_eq!(left, Backlog::default(), "{}", before.name);
+        let replaced = dropped.split_off(early);
+        assert!(replaced.iter().all(|(_, why)| *why == DropReason::Replaced));
+    }
+    // Held back for seconds.
+    let (dropped, _) = changed("cake bandwidth 1kbit", "pfifo");
+    assert_eq!(dropped.len(), 10);
+    assert!(dropped.iter().all(|(_, why)| *why == DropReason::Replaced));
+    // As net/sched/sch_red.c, which makes a new buffer.
+    let (dropped, left) = changed(
+        "red limit 60000b min 5000b max 15000b avpkt 1000b",
+        "red limit 90000b",
+    );
+    assert_eq!((dropped.len(), left.packets), (10, 0));
+}
+
+#[test]
+fn codel_keeps_its_state() {
+    let (mut queue, mut seen) = queue("codel", 2_000);
+    for at in 0..900 {
+        queue.dequeue(ms(at), &mut seen);
+    }
+    let counts = |queue: &AnyQdisc<TestPacket>| {
+        let statistics = queue.statistics();
+        let count = statistics.iter().find(|s| s.name == "count");
+        count.map(|s| s.value)
+    };
+    let before = counts(&queue);
+    let change = spec("codel")
+        .changed_by("codel target 950ms ecn")
+        .expect("valid");
+    queue.apply(ms(900), &change, (&LINK, Rng::new(2)), &mut seen);
+    assert_eq!(counts(&queue), before);
+    let drops = seen.drops.len();
+    assert!(drops > 5);
+    // Nothing that waited less than the new target is dropped.
+    for _ in 0..50 {
+        queue.dequeue(ms(900), &mut seen);
+    }
+    assert_eq!(seen.drops.len(), drops);
+    assert!(seen.marks.is_empty(), "no packet is {:?}", Ecn::Ect0);
+}
+
+#[test]
+fn the_shaper_of_cake_goes_on() {
+    let departures = |change: Option<&str>| {
+        let before = "cake bandwidth 12112kbit besteffort";
+        let (mut queue, mut seen) = queue(before, 10);
+        let mut left = Vec::new();
+        let mut at = ms(0);
+        while queue.backlog().packets > 0 {
+            if let Some(text) = change.filter(|_| left.len() == 4) {
+                let change = spec(before).changed_by(text).expect(text);
+                queue.apply(at, &change, (&LINK, Rng::new(2)), &mut seen);
+            }
+            match queue.dequeue(at, &mut seen) {
+                Some(_) => left.push(at.as_nanos() / 1_000),
+                None => at = queue.next_timer().expect("it waits"),
+            }
+        }
+        left.windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect::<Vec<_>>()
+    };
+    // 1514 B at 12.112 Mbit/s take 1 ms.
+    let steady = departures(None);
+    assert!(
+        steady.iter().all(|gap| (998..=1_001).contains(gap)),
+        "{steady:?}"
+    );
+    let halved = departures(Some("cake bandwidth 6056kbit"));
+    assert!(
+        halved[..4].iter().all(|gap| (998..=1_001).contains(gap)),
+        "{halved:?}"
+    );
+    assert!(
+        halved[4..].iter().all(|gap| (1_996..=2_002).contains(gap)),
+        "{halved:?}"
+    );
+}
+
+#[test]
+fn timers_of_a_new_queue_are_in_the_future() {
+    for queue in crate::catalogue() {
+        let before = if queue.name == "pfifo" {
+            "bfifo"
+        } else {
+            "pfifo"
+        };
+        let change = spec(before).changed_by(queue.name).expect(queue.name);
+        let mut of = spec(before).build::<TestPacket>(&LINK, Rng::new(1));
+        of.apply(
+            ms(10_000),
+            &change,
+            (&LINK, Rng::new(2)),
+            &mut Recorder::default(),
+        );
+        let due = of.next_timer();
+        assert!(
+            due.is_none_or(|due| due > ms(10_000)),
+            "{}: {due:?}",
+            queue.name
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! Configuration of a receiving end.
+
+use sojourn_net::{Duration, Rate};
+
+/// What a receiving end does differently from the usual one: a host with as much memory as any window takes, whose
+/// application is always waiting to read, and which receives every packet by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverParams {
+    /// The socket buffer.
+    pub buffer: ReceiveBuffer,
+    /// When the application reads.
+    pub reader: Reader,
+}
+
+/// The receive buffer of a socket, which bounds the advertised window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveBuffer {
+    /// It grows as far as window scaling permits.
+    #[default]
+    Unlimited,
+    /// The largest window in bytes, as an application sets it with `SO_RCVBUF`: the window does not tune itself.
+    Fixed(u32),
+    /// The size in bytes up to which the buffer grows, the maximum of `tcp_rmem`. The window is at most half of it.
+    Tuned(u32),
+}
+
+impl ReceiveBuffer {
+    /// The smallest and the largest fixed window.
+    pub const WINDOWS: (u32, u32) = (4_096, 1 << 30);
+    /// The smallest and the largest maximum of a tuned buffer.
+    pub const SIZES: (u32, u32) = (8_192, 1 << 31);
+}
+
+/// When an application reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reader {
+    /// It reads at most [`Reader::CHUNK`] bytes at a time, and again when these have taken their time at this rate.
+    pub rate: Option<Rate>,
+    /// From when to when of the run it does not read.
+    pub pause: Option<(Duration, Duration)>,
+}
+
+impl Reader {
+    /// Most bytes of one read of an application that reads at a rate.
+    pub const CHUNK: u64 = 16_384;
+
+    /// Whether it always reads what has arrived.
+    pub const fn is_immediate(&self) -> bool {
+        self.rate.is_none() && self.pause.is_none()
+    }
+}
+
+impl ReceiverParams {
+    /// Whether it is the usual one.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,42 @@
+"""Generate the example traces beside this file: a satellite link with a handover every 15 seconds.
+
+The numbers are made up; their form is that of measurements of Starlink: every 15 s the terminal
+changes its satellite, and with it the delay and the rate; packets are lost for a moment. The same
+seed gives the same files.
+"""
+
+import random
+from pathlib import Path
+
+HERE = Path(__file__).parent
+HANDOVER_S, HANDOVERS, STEP_S = 15, 8, 0.5
+# Nothing is sent for this long at a handover.
+OUTAGE_S = 0.1
+
+
+def main() -> None:
+    """Write a file per quantity."""
+    draw = random.Random(15)  # noqa: S311 - for numbers that are made up
+    rates, delays, losses = [], [], []
+    for handover in range(HANDOVERS):
+        start = handover * HANDOVER_S
+        mean, delay = draw.uniform(80, 200), draw.uniform(18, 35)
+        rates.append(f"{start:g},0")
+        losses.append(f"{start:g},5\n{start + 1:g},0.1")
+        delays.append(f"{start:g},{delay:.1f}")
+        for step in range(round(HANDOVER_S / STEP_S)):
+            at = start + (step * STEP_S or OUTAGE_S)
+            rates.append(f"{at:g},{mean * draw.uniform(0.9, 1.1):.1f}")
+            if step:
+                delays.append(f"{at:g},{delay + draw.uniform(-1, 1):.1f}")
+    for name, unit, lines in [
+        ("rate", "mbit", rates),
+        ("delay", "ms", delays),
+        ("loss", "percent", losses),
+    ]:
+        text = "\n".join([f"time_s,{unit}", *lines, ""])
+        (HERE / f"handover.{name}.csv").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

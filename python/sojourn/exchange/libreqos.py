@@ -1,0 +1,230 @@
+"""``network.json`` and ``ShapedDevices.csv`` of LibreQoS, as trees of ``htb`` of a scenario.
+
+A node of ``network.json`` is a class whose rate is its bandwidth; a circuit is a leaf class with
+the minimum of its rows as rate, the maximum as ceil, and ``cake diffserv4`` or the queue of the
+column ``sqm``. Each circuit is a block of traffic of the same name, which the filters use.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sojourn import _core, files
+from sojourn.exchange.tc_script import queue_lines
+from sojourn.queues.queue_file import toml_string
+
+MOST_BYTES = 10_000_000
+_HEADER = "circuit id"
+_DEFAULT_QUEUE = "cake diffserv4"
+_QUEUES = {"cake": _DEFAULT_QUEUE, "fq_codel": "fq_codel", "none": "pfifo", "": _DEFAULT_QUEUE}
+# Circuits of LibreQoS have this priority.
+_PRIO = "3"
+_DIRECTIONS = {"down": "Download", "up": "Upload"}
+_WITHOUT_PARENT = "no_parent_node"
+
+
+@dataclass(frozen=True, slots=True)
+class _Circuit:
+    """A circuit with its rates in Mbit/s by direction: minimum and maximum."""
+
+    name: str
+    parent: str
+    rates: Mapping[str, tuple[float, float]]
+    queues: Mapping[str, str]
+
+
+def are_files(paths: Sequence[str | Path]) -> bool:
+    """Whether these are a ``network.json`` and a ``ShapedDevices.csv``."""
+    return sorted(Path(path).suffix for path in paths) == [".csv", ".json"]
+
+
+def scenario(paths: Sequence[str | Path]) -> tuple[str, list[str]]:
+    """Write a scenario file, and what to note about it."""
+    network, devices = sorted(
+        (Path(path) for path in paths), key=lambda path: path.suffix, reverse=True
+    )
+    nodes = _nodes(network)
+    circuits = _circuits(devices)
+    notes: list[str] = []
+    known = {_WITHOUT_PARENT, *(name for name, _, _ in nodes)}
+    for circuit in circuits:
+        if circuit.parent not in known:
+            _refuse(devices, f"circuit {circuit.name}: unknown parent node {circuit.parent}")
+    if any(circuit.parent == _WITHOUT_PARENT for circuit in circuits):
+        notes.append("circuits without a parent node are below a class that does not limit them")
+    lines = [
+        f"# {network.name} and {devices.name}. Replace the traffic by yours.",
+        'name = "libreqos"',
+        'duration = "30s"',
+        'warmup = "5s"',
+        'rtt = "20ms"',
+    ]
+    for direction in _DIRECTIONS:
+        queue = _tree(direction, nodes, circuits)
+        lines += ["", f"[links.{direction}]", 'rate = "100gbit"', *queue_lines(direction, queue)]
+    for circuit in circuits:
+        name = toml_string(circuit.name)
+        lines += ["", "[[traffic]]", 'type = "tcp"', f"name = {name}", 'direction = "down"']
+    return "\n".join([*lines, ""]), notes
+
+
+def _tree(
+    direction: str, nodes: list[tuple[str, str, Mapping[str, float]]], circuits: list[_Circuit]
+) -> dict[str, Any]:
+    """Return the tree of a direction as a table."""
+    classes: list[dict[str, str]] = []
+    for name, parent, rates in nodes:
+        above = {"parent": parent} if parent else {}
+        classes.append({"name": name, **above, "rate": f"{rates[direction]:.15g}mbit"})
+    loose = [circuit for circuit in circuits if circuit.parent == _WITHOUT_PARENT]
+    if loose:
+        total = sum(circuit.rates[direction][1] for circuit in loose)
+        classes.append({"name": _WITHOUT_PARENT, "rate": f"{total:.15g}mbit"})
+    for circuit in circuits:
+        least, most = circuit.rates[direction]
+        classes.append(
+            {
+                "name": circuit.name,
+                "parent": circuit.parent,
+                "rate": f"{least:.15g}mbit",
+                "ceil": f"{most:.15g}mbit",
+                "prio": _PRIO,
+                "leaf": circuit.queues[direction],
+            }
+        )
+    filters = [{"to": circuit.name, "traffic": circuit.name} for circuit in circuits]
+    return {"kind": "htb", "classes": classes, "filters": filters}
+
+
+def _text(path: Path) -> str:
+    try:
+        content = files.head(path, MOST_BYTES + 1)
+    except OSError as error:
+        _refuse(path, f"cannot read: {error.strerror}")
+    if len(content) > MOST_BYTES:
+        _refuse(path, f"too large; expected at most {MOST_BYTES} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(path, f"not valid UTF-8 at byte {error.start}")
+
+
+def _nodes(path: Path) -> list[tuple[str, str, Mapping[str, float]]]:
+    """Return name, parent and rates of each node, parents first."""
+    try:
+        tree = json.loads(_text(path))
+    except (ValueError, RecursionError):
+        _refuse(path, "not valid JSON")
+    found: list[tuple[str, str, Mapping[str, float]]] = []
+    names: set[str] = set()
+
+    def add(children: object, parent: str) -> None:
+        if not isinstance(children, dict):
+            _refuse(path, f"the children of {parent or 'the network'} are not an object")
+        for key, node in children.items():
+            name = _word(key)
+            if name in names:
+                _refuse(path, f'two nodes have the name "{key}"')
+            names.add(name)
+            if not isinstance(node, dict):
+                _refuse(path, f"node {key} is not an object")
+            rates = {}
+            for direction, word in _DIRECTIONS.items():
+                rate = node.get(f"{word.lower()}BandwidthMbps")
+                if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
+                    _refuse(path, f"node {key}: {word.lower()}BandwidthMbps is not a number > 0")
+                rates[direction] = float(rate)
+            found.append((name, parent, rates))
+            add(node.get("children") or {}, name)
+
+    try:
+        add(tree, "")
+    except RecursionError:
+        _refuse(path, "nodes are nested too deeply")
+    return found
+
+
+def _circuits(path: Path) -> list[_Circuit]:
+    """Return the circuits: the first of the rows of a circuit, which are devices, has its rates."""
+    found: dict[str, _Circuit] = {}
+    names: set[str] = set()
+    for number, row in _rows(path):
+        place = f"line {number}"
+        own = row.get(_HEADER) or row.get("circuit name", "")
+        if not own:
+            _refuse(path, f"{place}: Circuit ID is missing")
+        if own in found:
+            continue
+        name = _word(row.get("circuit name") or own)
+        if name in names:
+            name = f"{name}_{_word(own)}"
+        names.add(name)
+        rates = {
+            direction: (
+                _rate(path, place, row, f"{word} Min"),
+                _rate(path, place, row, f"{word} Max"),
+            )
+            for direction, word in _DIRECTIONS.items()
+        }
+        parent = row.get("parent node", "")
+        down, slash, up = row.get("sqm", "").strip().partition("/")
+        queues = {
+            "down": _queue(path, place, down),
+            "up": _queue(path, place, up if slash else down),
+        }
+        found[own] = _Circuit(name, _word(parent) if parent else _WITHOUT_PARENT, rates, queues)
+    if not found:
+        _refuse(path, "no circuit")
+    return [*found.values()]
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows by the names of the columns in lower case, with their lines."""
+    lines = _text(path).splitlines()
+    numbered = [
+        (n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
+    ]
+    reader = csv.reader(io.StringIO("\n".join(line for _, line in numbered)))
+    header: list[str] = []
+    for (number, _), values in zip(numbered, reader, strict=False):
+        if not header:
+            header = [value.strip().lower() for value in values]
+            if _HEADER not in header:
+                _refuse(
+                    path,
+                    f"line {number}: no column Circuit ID; expected that of ShapedDevices.csv",
+                )
+            continue
+        yield number, dict(zip(header, (value.strip() for value in values), strict=False))
+
+
+def _rate(path: Path, place: str, row: Mapping[str, str], column: str) -> float:
+    text = row.get(f"{column} mbps".lower(), "")
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0
+    if not 0 < rate < 1e6:  # noqa: PLR2004 - 1 Tbit/s
+        _refuse(path, f'{place}: {column} Mbps "{text}" is not a rate in Mbit/s')
+    return rate
+
+
+def _queue(path: Path, place: str, name: str) -> str:
+    if name not in _QUEUES:
+        _refuse(path, f'{place}: sqm "{name}" is unknown; expected cake, fq_codel or none')
+    return _QUEUES[name]
+
+
+def _word(name: str) -> str:
+    """Write a name as one word."""
+    return re.sub(r"[^\w.:-]+", "_", name.strip()).strip("_") or "_"
+
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    message = f"{path}: {problem}"
+    raise _core.ScenarioError(message) from None

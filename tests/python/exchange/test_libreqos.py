@@ -1,0 +1,106 @@
+"""``network.json`` and ``ShapedDevices.csv`` of LibreQoS."""
+# ruff: noqa: E501 - lines of files
+
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.exchange import libreqos
+from support.refusals import refused
+from support.shell import Command
+
+NETWORK = """
+{"Tower A": {"downloadBandwidthMbps": 20, "uploadBandwidthMbps": 10, "type": "Site", "children": {
+    "AP_1": {"downloadBandwidthMbps": 12, "uploadBandwidthMbps": 6, "type": "AP"},
+    "AP_2": {"downloadBandwidthMbps": 15, "uploadBandwidthMbps": 6, "type": "AP", "children": {}}}}}
+"""
+DEVICES = """\
+#LibreQoS
+Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment,sqm
+1,"968 Circle St., Gurnee",1,Router,AP_1,,"100.64.0.1, 100.64.0.2",,1,1,10,5,,
+1,"968 Circle St., Gurnee",2,Second,AP_1,,100.64.0.3,,1,1,10,5,,
+2,Smith,3,Router,AP_2,,100.64.0.4,,2.5,1,8,4,,fq_codel
+3,Jones,4,Router,,,100.64.0.5,,1,1,5,5,,cake/none
+"""
+
+
+def written(folder: Path, network: str = NETWORK, devices: str = DEVICES) -> list[Path]:
+    """Write both files."""
+    paths = [folder / "network.json", folder / "ShapedDevices.csv"]
+    for path, text in zip(paths, (network, devices), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_nodes_and_circuits_become_classes(tmp_path: Path) -> None:
+    text, notes = libreqos.scenario(written(tmp_path))
+    assert '{ name = "AP_1", parent = "Tower_A", rate = "12mbit" },' in text
+    assert (
+        '{ name = "968_Circle_St._Gurnee", parent = "AP_1", rate = "1mbit", ceil = "10mbit", '
+        'prio = "3", leaf = "cake diffserv4" },'
+    ) in text
+    assert (
+        '{ name = "Smith", parent = "AP_2", rate = "2.5mbit", ceil = "8mbit", prio = "3", leaf = "fq_codel" },'
+        in text
+    )
+    assert (
+        '{ name = "Jones", parent = "no_parent_node", rate = "1mbit", ceil = "5mbit", prio = "3", leaf = "pfifo" },'
+        in text
+    )
+    assert notes == ["circuits without a parent node are below a class that does not limit them"]
+
+
+def test_a_run_reports_on_each_subscriber(tmp_path: Path, sojourn: Command) -> None:
+    written(tmp_path)
+    imported = sojourn("import", "ShapedDevices.csv", "network.json")
+    assert imported.returncode == 0, imported.stderr
+    result = sj.run(
+        sj.Scenario.from_toml(imported.stdout.replace('"30s"', '"8s"').replace('"5s"', '"3s"'))
+    )
+    down = result.classes.filter(link="down")
+    rates = {row["class"]: 8 * row["sent_bytes"] / 5e6 for row in down.iter_rows(named=True)}
+    assert rates["Smith"] == pytest.approx(8, rel=0.03)
+    assert rates["Jones"] == pytest.approx(5, rel=0.03)
+    assert rates["968_Circle_St._Gurnee"] == pytest.approx(10, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("network", "devices", "problem"),
+    [
+        (
+            NETWORK.replace("12", '"x"'),
+            DEVICES,
+            "node AP_1: downloadBandwidthMbps is not a number > 0",
+        ),
+        (NETWORK.replace("AP_2", "AP 1"), DEVICES, 'two nodes have the name "AP 1"'),
+        ("[", DEVICES, "not valid JSON"),
+        (NETWORK, DEVICES.replace("AP_2", "AP_3"), "circuit Smith: unknown parent node AP_3"),
+        (
+            NETWORK,
+            DEVICES.replace("2.5", "fast"),
+            'line 5: Download Min Mbps "fast" is not a rate in Mbit/s',
+        ),
+        (
+            NETWORK,
+            DEVICES.replace("fq_codel", "red"),
+            'line 5: sqm "red" is unknown; expected cake, fq_codel or none',
+        ),
+        (NETWORK, "a,b\n1,2\n", "line 1: no column Circuit ID"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file(
+    network: str, devices: str, problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        libreqos.scenario(written(tmp_path, network, devices))
+    assert problem in f"{error.value}"
+
+
+def test_files_are_printed_without_options(tmp_path: Path, sojourn: Command) -> None:
+    written(tmp_path)
+    refused(
+        sojourn("import", "ShapedDevices.csv", "network.json", "--json"),
+        3,
+        "^sojourn: ShapedDevices.csv: is printed for a scenario file; expected no other option",
+    )

@@ -1,0 +1,174 @@
+"""Scripts of ``tc`` commands, in the forms that manuals, routers and sqm-scripts use."""
+# ruff: noqa: E501 - lines of tc
+
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.exchange import tc_script
+from support.refusals import refused
+from support.shell import Command
+
+# The example of tc-htb(8), with a queue in a leaf.
+MANUAL = """\
+#!/bin/sh
+DEV=eth0
+tc qdisc add dev $DEV root handle 1: htb default 12
+tc class add dev $DEV parent 1: classid 1:1 htb rate 100kbps ceil 100kbps
+tc class add dev $DEV parent 1:1 classid 1:10 htb rate 30kbps ceil 100kbps
+tc class add dev $DEV parent 1:1 classid 1:11 htb rate 10kbps ceil 100kbps
+tc class add dev $DEV parent 1:1 classid 1:12 htb rate 60kbps ceil 100kbps
+tc filter add dev $DEV protocol ip parent 1:0 prio 1 u32 match ip src 1.2.3.4 match ip dport 80 0xffff flowid 1:10
+tc filter add dev $DEV protocol ip parent 1:0 prio 1 u32 match ip src 1.2.3.4 flowid 1:11
+tc qdisc add dev $DEV parent 1:10 handle 20: pfifo limit 5
+"""
+# The three tiers of a shaper for a home line, below a size table.
+TIERS = """\
+tc qdisc del dev eth1 root 2>/dev/null
+tc qdisc add dev eth1 root handle 1: stab mtu 2047 tsize 512 mpu 68 overhead 44 linklayer atm htb default 12
+tc class add dev eth1 parent 1: classid 1:1 htb quantum 1514 rate 900kbit ceil 900kbit burst 1514 cburst 1514
+tc class add dev eth1 parent 1:1 classid 1:11 htb rate 128kbit ceil 300kbit prio 1 burst 1514 cburst 1514
+tc class add dev eth1 parent 1:1 classid 1:12 htb rate 150kbit ceil 884kbit prio 2 burst 1514 cburst 1514
+tc class add dev eth1 parent 1:1 classid 1:13 htb rate 150kbit ceil 884kbit prio 3 burst 1514 cburst 1514
+tc qdisc add dev eth1 parent 1:11 handle 110: fq_codel limit 1001 noecn quantum 300
+tc qdisc add dev eth1 parent 1:12 handle 120: fq_codel limit 1001 noecn quantum 300
+tc qdisc add dev eth1 parent 1:13 handle 130: fq_codel limit 1001 noecn quantum 300
+tc filter add dev eth1 parent 1:0 protocol ip prio 999 u32 match ip protocol 0 0x00 flowid 1:12
+tc filter add dev eth1 parent 1:0 protocol ip prio 1 handle 1 fw classid 1:11
+tc filter add dev eth1 parent 1:0 protocol ip prio 2 handle 2 fw classid 1:12
+tc filter add dev eth1 parent 1:0 protocol ip prio 3 handle 3 fw classid 1:13
+tc filter add dev eth1 parent 1:0 protocol ip prio 4 u32 match ip tos 0xb8 0xfc flowid 1:11
+"""
+BATCH = """\
+qdisc replace dev wan root handle 1: htb default 0x30 r2q 5 direct_qlen 50
+class replace dev wan parent 1: classid 1:1 htb rate 20Mbit burst 15k
+class replace dev wan parent 1:1 classid 1:30 htb rate 5Mbit ceil 20Mbit
+class replace dev wan parent 1:1 classid 1:20 htb rate 1000000 ceil 20Mbit prio 1 quantum 3000
+qdisc replace dev wan parent 1:20 codel target 10ms
+filter replace dev wan parent 1: protocol ip pref 7 flower ip_proto tcp dst_port 443 classid 1:20
+filter replace dev wan parent 1: protocol ip pref 5 flower ip_tos 0xb8/0xfc ip_proto udp src_ip 10.0.0.0/8 classid 1:20
+filter replace dev wan parent 1: protocol ip pref 9 matchall classid 1:30
+"""
+
+
+def tree(text: str) -> dict[str, object]:
+    """Read a script with one device."""
+    (queue,) = tc_script.of_text(text, "x").queues.values()
+    return queue
+
+
+def test_the_example_of_the_manual_is_read() -> None:
+    queue = tree(MANUAL)
+    assert queue["default"] == "1:12"
+    assert queue["classes"] == [
+        {"name": "1:1", "rate": "100kbps", "ceil": "100kbps"},
+        {
+            "name": "1:10",
+            "parent": "1:1",
+            "rate": "30kbps",
+            "ceil": "100kbps",
+            "leaf": "pfifo limit 5",
+        },
+        {"name": "1:11", "parent": "1:1", "rate": "10kbps", "ceil": "100kbps"},
+        {"name": "1:12", "parent": "1:1", "rate": "60kbps", "ceil": "100kbps"},
+    ]
+    assert queue["filters"] == [
+        {"to": "1:10", "source": "1.2.3.4", "destination_port": "80"},
+        {"to": "1:11", "source": "1.2.3.4"},
+    ]
+
+
+def test_a_size_table_becomes_the_link_layer_of_the_classes_and_marks_become_traffic() -> None:
+    script = tc_script.of_text(TIERS, "x")
+    queue = script.queues["eth1"]
+    assert queue["classes"][1] == {
+        "name": "1:11",
+        "parent": "1:1",
+        "mpu": "68",
+        "overhead": "44",
+        "linklayer": "atm",
+        "rate": "128kbit",
+        "ceil": "300kbit",
+        "prio": "1",
+        "burst": "1514",
+        "cburst": "1514",
+        "leaf": "fq_codel limit 1001 noecn quantum 300",
+    }
+    assert queue["filters"] == [
+        {"to": "1:11", "traffic": "mark_1"},
+        {"to": "1:12", "traffic": "mark_2"},
+        {"to": "1:13", "traffic": "mark_3"},
+        {"to": "1:11", "dscp": "46"},
+        {"to": "1:12"},
+    ]
+    assert "stab: read as the link layer of every class" in script.notes[0]
+
+
+def test_a_batch_file_and_flower_are_read_in_the_order_of_preference() -> None:
+    queue = tree(BATCH)
+    assert (queue["default"], queue["r2q"], queue["direct_qlen"]) == ("1:30", "5", "50")
+    names = [one["name"] for one in queue["classes"]]  # type: ignore[attr-defined]
+    assert names == ["1:1", "1:20", "1:30"]
+    assert queue["filters"] == [
+        {"to": "1:20", "dscp": "46", "protocol": "udp", "source": "10.0.0.0/8"},
+        {"to": "1:20", "protocol": "tcp", "destination_port": "443"},
+        {"to": "1:30"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "tc class add dev e parent 1: classid 1:1 hfsc ls rate 1mbit",
+            "classes of hfsc are not read",
+        ),
+        ("tc class add dev e parent 1: classid 1:1 htb ceil 1mbit", "class 1:1 has no rate"),
+        ("tc class add dev e parent 1:9 classid 1:1 htb rate 1mbit", "parent 1:9 is not a class"),
+        ("tc class add dev e parent 1: classid 1:1 htb rate 1mbit pbs 3", '"pbs" is unknown'),
+        ("tc qdisc add dev e parent 1:7 fq_codel", "parent 1:7 is not a class before it"),
+        (
+            "tc filter add dev e parent 1: protocol ip prio 1 bpf obj x flowid 1:1",
+            'filter "bpf" is not read',
+        ),
+        (
+            "tc filter add dev e parent 1: protocol ip prio 1 u32 match u16 1 1 at 2 flowid 1:1",
+            '"match u16 1" is not read',
+        ),
+        (
+            "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dport 80 0x0f0f flowid 1:1",
+            "is no range of ports",
+        ),
+        (
+            "tc filter add dev e parent 1:2 protocol ip prio 1 matchall flowid 1:1",
+            "filters of 1:2 are not",
+        ),
+        ("for i in 1 2; do tc qdisc add dev $i root htb; done", '"for": loops, conditions'),
+        ("tc class add dev $WHERE parent 1: classid 1:1 htb rate 1mbit", "no line sets $WHERE"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_with_its_line(line: str, why: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        tc_script.of_text(f"tc qdisc add dev e root handle 1: htb\n{line}\n", "x")
+    assert f"{error.value}".startswith("x: line 2: ")
+    assert why in f"{error.value}"
+
+
+@pytest.mark.parametrize("text", [MANUAL, TIERS, BATCH])
+def test_the_scenario_of_a_script_runs(text: str, tmp_path: Path, sojourn: Command) -> None:
+    (tmp_path / "router.sh").write_text(text)
+    imported = sojourn("import", "router.sh")
+    assert imported.returncode == 0, imported.stderr
+    scenario = sj.Scenario.from_toml(imported.stdout.replace("30s", "6s").replace('"5s"', '"1s"'))
+    classes = sj.run(scenario).classes
+    assert classes["sent_bytes"].sum() > 0
+
+
+def test_a_script_is_printed_without_options(tmp_path: Path, sojourn: Command) -> None:
+    (tmp_path / "router.sh").write_text(MANUAL)
+    refused(
+        sojourn("import", "router.sh", "--json"),
+        3,
+        r"^sojourn: router.sh: is printed for a scenario file; expected no other option",
+    )
