@@ -78,7 +78,7 @@ def test_every_row_of_a_queue_applies_to_a_queue_of_the_catalogue() -> None:
         for given in bibliography.of_queue(f"{name} profile {profile}").of.values()
         for purpose in given
     }
-    for text in ("red gentle", "red_ns2 adaptive"):
+    for text in ("red gentle", "red_ns2 adaptive", "dualpi2 nqb", "dualpi2 queue_protection"):
         purposes |= {one for given in bibliography.of_queue(text).of.values() for one in given}
     assert purposes == {f"queue {row}" for row in bibliography.table()["queue"]}
 
