@@ -315,7 +315,7 @@ def test_malformed_files_are_refused_in_one_line(
 
 def test_a_directory_is_refused_with_what_is_expected(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
-    said = "x: .*is a directory|x: is not a regular file"
+    said = "x: is a directory; expected a packet capture"
     refused(sojourn("import", "x", "--out", "m"), 3, f"^sojourn: {said}")
 
 
