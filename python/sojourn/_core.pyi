@@ -14,6 +14,7 @@ from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
 __all__ = [
     "Capture",
+    "CaptureAnalysis",
     "Claim",
     "DamagedResultError",
     "Folder",
@@ -50,6 +51,7 @@ __all__ = [
     "default_max_memory",
     "enter_user_namespace",
     "estimate",
+    "is_capture",
     "jain",
     "limit_memory",
     "live_buffer_bytes",
