@@ -312,7 +312,11 @@ impl<P: Carried> Link<P> {
         left: &mut Option<P>,
     ) -> Option<Instant> {
         let next = self.dequeue(now, watch);
-        let again = next.as_ref().map(|pkt| now + self.take(now, pkt, watch));
+        // Not `map`: the compiler does not inline its closure.
+        let again = match &next {
+            Some(pkt) => Some(now + self.take(now, pkt, watch)),
+            None => None,
+        };
         let Transmitter::Serial { sending, busy } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
         };

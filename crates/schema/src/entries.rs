@@ -253,8 +253,8 @@ mod tests {
     fn an_error_names_the_entry_and_what_is_accepted() {
         for (text, expected) in [
             (
-                "(nam a)",
-                "list: items 1: unknown key \"nam\"; did you mean \"name\"?",
+                "(names a)",
+                "list: items 1: unknown key \"names\"; did you mean \"name\"?",
             ),
             (
                 "(name a) (prio 9)",

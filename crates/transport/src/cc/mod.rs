@@ -281,7 +281,11 @@ impl Controller {
     }
 
     /// [`WindowBased::on_ack`].
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per acknowledgement; otherwise the compiler passes `ack` in memory, for CUBIC too"
+    )]
     pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {
             Self::Cubic(cc) => cc.on_ack(window, ack),
@@ -304,7 +308,11 @@ impl Controller {
     }
 
     /// [`WindowBased::grow`].
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per acknowledgement; otherwise the compiler passes `ack` in memory, for CUBIC too"
+    )]
     pub(crate) fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
         match self {
             Self::Cubic(cc) => cc.grow(window, ack, acked),
@@ -320,10 +328,14 @@ impl Controller {
     }
 
     /// [`WindowBased::on_unused`].
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per acknowledgement; otherwise the compiler passes `ack` in memory, for CUBIC too"
+    )]
     pub(crate) fn on_unused(&mut self, window: &Window, ack: &Ack) {
         match self {
-            Self::Cubic(cc) => cc.on_unused(window, ack),
+            Self::Cubic(_) => {}
             other => other.on_unused_out_of_line(window, *ack),
         }
     }

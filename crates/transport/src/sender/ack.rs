@@ -223,7 +223,8 @@ impl Sender {
         ca_rtt
     }
 
-    /// The slow-start exit heuristic processes an acknowledgement. `ack` is a copy: a reference would force it into memory for CUBIC too.
+    /// The slow-start exit heuristic processes an acknowledgement. `ack` is a copy: a reference would force it into memory for CUBIC
+    /// too.
     #[inline(never)]
     fn on_slow_start_ack(&mut self, ack: Ack, settled: Settled) {
         if let Some(exit) = &mut self.slow_start
