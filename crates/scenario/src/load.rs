@@ -121,6 +121,8 @@ struct Shared {
     packets: u64,
     /// Packets that they send as they start, regardless of the link.
     started: u64,
+    /// Packets that slow start sends beyond what it learns from acknowledgements, and their retransmissions.
+    surges: u64,
     /// Packets of their least windows, and the largest of these.
     least: u64,
     least_window: u64,
@@ -144,6 +146,7 @@ impl Default for Shared {
         Self {
             packets: 0,
             started: 0,
+            surges: 0,
             least: 0,
             least_window: 0,
             by_steps: false,
@@ -456,6 +459,9 @@ impl Config {
         // The initial window may be lost, and is sent again then.
         let started = sent.loops.saturating_mul(2 * sent.window + STARTED);
         group.started = group.started.saturating_add(started.min(sent.packets));
+        let surge = (sent.cc).map_or(0, |cc| u64::from(cc.most_in_surge()).min(window));
+        let surges = sent.loops.saturating_mul(2 * surge);
+        group.surges = group.surges.saturating_add(surges);
         let smallest = (sent.cc).map_or(USUAL_LEAST_WINDOW, |cc| cc.least_window().into());
         let least = trips.saturating_mul(sent.loops.saturating_mul(smallest));
         group.least = group.least.saturating_add(least);
@@ -506,6 +512,7 @@ impl Config {
             carried / PACKETS_PER_DROP,
             overshoot,
             group.started,
+            group.surges,
             of_least,
         ];
         let by_link = parts.into_iter().fold(0, u64::saturating_add);
