@@ -104,7 +104,7 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
     """Read a capture as a measured run."""
     capture = load(path)
     load_s, end_s = _window(capture)
-    step = max(STEP_S, (end_s - load_s) / MOST_STEPS)
+    step = _step(capture)
     delivered = _delivered(capture)
     endless = _endless(delivered, load_s, end_s)
     return Measurement(
@@ -299,6 +299,12 @@ def _window(capture: Capture) -> tuple[float, float]:
     times = (loaded if not loaded.is_empty() else capture.packets)["at_s"]
     begin, end = times.min(), times.max()
     return (float(begin), float(end)) if isinstance(begin, float) else (0.0, 0.0)  # type: ignore[arg-type]
+
+
+def _step(capture: Capture) -> float:
+    """Return the width of the intervals of series: those of all packets are at most MOST_STEPS."""
+    (span,) = capture.packets.select(pl.col("at_s").max() - pl.col("at_s").min()).to_series()
+    return max(STEP_S, float(span) / MOST_STEPS)
 
 
 def _delivered(capture: Capture) -> pl.DataFrame:
