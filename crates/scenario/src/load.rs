@@ -459,7 +459,11 @@ impl Config {
         // The initial window may be lost, and is sent again then.
         let started = sent.loops.saturating_mul(2 * sent.window + STARTED);
         group.started = group.started.saturating_add(started.min(sent.packets));
-        let surge = (sent.cc).map_or(0, |cc| u64::from(cc.most_in_surge()).min(window));
+        // That of TCP ends at the advertised window.
+        let surge = match (&flow.traffic, sent.cc) {
+            (Traffic::Quic { .. }, Some(cc)) => u64::from(cc.most_in_surge()).min(window),
+            _ => 0,
+        };
         let surges = sent.loops.saturating_mul(2 * surge);
         group.surges = group.surges.saturating_add(surges);
         let smallest = (sent.cc).map_or(USUAL_LEAST_WINDOW, |cc| cc.least_window().into());

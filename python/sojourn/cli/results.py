@@ -319,7 +319,7 @@ def import_(
         raise ScenarioError(message)
     if (printed := importing.as_scenario(paths)) is not None:
         if any((name, beside, out, report, json)):
-            message = f"{paths[0]}: is printed for a scenario file; expected no other option"
+            message = f"{paths[0]}: import prints it as TOML for a scenario; no option applies"
             raise ScenarioError(message)
         _print_scenario(*printed)
         return 0

@@ -73,7 +73,11 @@ def test_the_command_prints_pages_for_a_scenario_file(sojourn: Command, tmp_path
     )
     (tmp_path / "s.toml").write_text(head + done.stdout, encoding="utf-8")
     assert sojourn("run", "s.toml").returncode == 0
-    refused(sojourn("import", "a.har", "--out", "m"), 2, "a.har: is printed for a scenario file")
+    refused(
+        sojourn("import", "a.har", "--out", "m"),
+        2,
+        "a.har: import prints it as TOML",
+    )
     (tmp_path / "b.har").write_text(har(DOCUMENT), encoding="utf-8")
     refused(sojourn("import", "a.har", "b.har"), 2, "a.har: a HAR file describes pages; import")
 

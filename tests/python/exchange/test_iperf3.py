@@ -160,7 +160,7 @@ def test_clocks_that_differ_give_no_delay_and_a_note(tmp_path: Path) -> None:
     ("document", "said"),
     [
         (iperf3(error="unable to connect"), "iperf3 failed: unable to connect"),
-        (iperf3(intervals=[]), "no stream with an interval; expected the output of iperf3 --json"),
+        (iperf3(intervals=[]), "no stream with an interval; expected the JSON of iperf3"),
         (irtt(version={"json_format": 2}), "json_format 2; expected 1"),
         (irtt(round_trips=[]), "round_trips: expected a list of at least one"),
     ],

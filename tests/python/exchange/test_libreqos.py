@@ -101,6 +101,6 @@ def test_files_are_printed_without_options(tmp_path: Path, sojourn: Command) -> 
     written(tmp_path)
     refused(
         sojourn("import", "ShapedDevices.csv", "network.json", "--json"),
-        3,
-        "^sojourn: ShapedDevices.csv: is printed for a scenario file; expected no other option",
+        2,
+        "^sojourn: ShapedDevices.csv: import prints it as TOML for a scenario",
     )

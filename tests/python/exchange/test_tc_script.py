@@ -169,6 +169,6 @@ def test_a_script_is_printed_without_options(tmp_path: Path, sojourn: Command) -
     (tmp_path / "router.sh").write_text(MANUAL)
     refused(
         sojourn("import", "router.sh", "--json"),
-        3,
-        r"^sojourn: router.sh: is printed for a scenario file; expected no other option",
+        2,
+        "^sojourn: router.sh: import prints it as TOML for a scenario; no option applies",
     )
