@@ -76,6 +76,7 @@ __all__ = [
     "qdisc_parameters",
     "queue_origin",
     "read_table",
+    "register_controller",
     "register_python_queue",
     "run",
     "run_one",
@@ -115,7 +116,7 @@ class OccupiedError(ResultError):
     """A directory has another result, which may be replaced on request."""
 
 class QueueError(SojournError):
-    """A queue written in Python failed; the cause is the exception that it raised."""
+    """A queue or controller written in Python failed; the cause is the exception that it raised."""
 
 class UnavailableError(SojournError):
     """The machine lacks something that a live run needs; the message says what to do about it."""
@@ -211,7 +212,7 @@ class Scenario:
 
     @property
     def external_queues(self) -> list[str]:
-        """Names of its queues that are not part of Sojourn, leaves included, sorted."""
+        """Names of its queues and controllers that are not part of Sojourn, sorted."""
 
     @property
     def concerns(self) -> list[tuple[str, str]]:
@@ -716,6 +717,15 @@ def python_prefix() -> str:
 
 def register_python_queue(name: str, queue: type, source: str) -> None:
     """Make a class usable as a queue under `name`; a class of the same name is replaced."""
+
+def register_controller(
+    name: str, controller: type, source: str, interval: str, changes_wires: bool
+) -> None:
+    """Make a class usable as a controller under `name`, called every `interval`.
+
+    A class of the same name is replaced. `changes_wires`: it may change delay, jitter, loss and
+    duplication.
+    """
 
 def check_qdisc(text: str, cases: int, seed: int) -> None:
     """Call a queue in `cases` random sequences; an AssertionError names the broken rule."""

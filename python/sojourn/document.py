@@ -23,6 +23,8 @@ LIBRARIES = (".so", ".dylib", ".dll")
 _ENDINGS = (".py", *LIBRARIES)
 # What loads the queues that a text names by their files; sojourn.queues sets it.
 queue_loaders: list[Callable[[str, Path | None], str]] = []
+# The same for controllers; sojourn.scenario sets it.
+controller_loaders: list[Callable[[str, Path | None], str]] = []
 
 # Fields whose name in a scenario file is a word that Python reserves.
 _FILE_NAMES = {"reverse": "return"}
@@ -134,8 +136,8 @@ def plain(place: str, value: object) -> Any:
         raise invalid(place, f"expected a finite number, not {value}")
     # First: these are most values of large sweeps, and the checks below are slow.
     if value is None or isinstance(value, str | int | float):
-        is_of_file = isinstance(value, str) and may_name_file(value) and place.endswith("qdisc")
-        return queue_text(place, value) if is_of_file else value
+        is_of_file = isinstance(value, str) and may_name_file(value)
+        return of_file(place, value) if is_of_file else value
     if isinstance(value, Table):
         return value.document(place)
     # The class Cubic has a spec, too: a property, not a string; that of a class of queues is one.
@@ -159,12 +161,33 @@ def may_name_file(text: str) -> bool:
     return any(ending in text for ending in _ENDINGS)
 
 
+def of_file(place: str, value: object, folder: Path | None = None) -> Any:
+    """Write a queue or controller that is named by its file as the core reads it."""
+    if place.endswith("qdisc"):
+        return queue_text(place, value, folder)
+    return controller_text(place, value, folder) if place.endswith("controller") else value
+
+
 def queue_text(place: str, value: object, folder: Path | None = None) -> Any:
     """Write a queue, given in any form, as the text that the core reads; return others unchanged.
 
     The name of a file of a queue, such as ``./mine.py:Ramp`` or ``./libramp.so``, is relative to
     `folder`.
     """
+    return _loaded(queue_loaders, place, value, folder)
+
+
+def controller_text(place: str, value: object, folder: Path | None = None) -> Any:
+    """Write a controller, given in any form, as the text that the core reads."""
+    return _loaded(controller_loaders, place, value, folder)
+
+
+def _loaded(
+    loaders: list[Callable[[str, Path | None], str]],
+    place: str,
+    value: object,
+    folder: Path | None,
+) -> Any:
     # The specification of a class of queues is that of an object with all defaults.
     text = value.spec if isinstance(value, Specified) else value
     if not isinstance(text, str):
@@ -172,7 +195,7 @@ def queue_text(place: str, value: object, folder: Path | None = None) -> Any:
     if not may_name_file(text):
         return text
     try:
-        for load in queue_loaders:
+        for load in loaders:
             text = load(text, folder)
         return text  # noqa: TRY300 - the loop belongs to the block
     except _core.ScenarioError as error:

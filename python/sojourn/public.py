@@ -106,6 +106,7 @@ from sojourn.scenario import (
     Station,
     Wifi,
 )
+from sojourn.scenario.controller import Controller, Measured, MeasuredLink, PingReply
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.quantities import gbit, kbit, mbit, ms, s, us
 from sojourn.search.adversary import AdversaryResult, adversary
@@ -166,6 +167,7 @@ __all__ = [
     "Cocoa",
     "CongestionControl",
     "ControlReport",
+    "Controller",
     "Copa",
     "Cubic",
     "DamagedResultError",
@@ -200,6 +202,8 @@ __all__ = [
     "Link",
     "Lognormal",
     "Lp",
+    "Measured",
+    "MeasuredLink",
     "Nlred",
     "Ns2Red",
     "Outcome",
@@ -212,6 +216,7 @@ __all__ = [
     "PfifoHeadDrop",
     "Pie",
     "Ping",
+    "PingReply",
     "Prague",
     "Predict",
     "Prio",

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use sojourn_apps::Transaction;
 use sojourn_backend::{Backend, locked};
 use sojourn_records::{
-    AppRecord, CaptureOutput, FlowRecord, LinkRecord, RecordSink, Records, SignalRecord,
-    ValidityFact,
+    AppRecord, CaptureOutput, ChangeRecord, FlowRecord, LinkRecord, RecordSink, Records,
+    SignalRecord, ValidityFact,
 };
 use sojourn_scenario::{Scenario, ScenarioError};
 
@@ -158,6 +158,10 @@ impl RecordSink for Capturing<'_> {
 
     fn event(&mut self, record: SignalRecord) {
         self.records.event(record);
+    }
+
+    fn change(&mut self, record: ChangeRecord) {
+        self.records.change(record);
     }
 
     fn validity(&mut self, fact: ValidityFact) {

@@ -28,7 +28,7 @@ const OBJECT: usize = 640;
 const VALUE: usize = 160;
 
 /// Incremented when older versions cannot read the new format.
-pub(crate) const FORMAT_VERSION: u64 = 6;
+pub(crate) const FORMAT_VERSION: u64 = 7;
 
 /// The oldest format that can be read. Format 2 added statistics of queues, format 3 transactions
 /// and applications, format 4 responsiveness, format 5 classes and the digest of the manifest,

@@ -8,9 +8,10 @@ use crate::frame::{
     format_of, recognised,
 };
 use sojourn_backend::{Backend, Fingerprint};
-use sojourn_qdisc::origin_of;
+use sojourn_qdisc::{Origin, origin_of};
 use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::sha256_hex;
+use sojourn_scenario::plan::controller;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
 pub(crate) const METRIC_DEFINITIONS: u64 = 3;
@@ -132,7 +133,11 @@ pub struct ExternalQueue {
 impl ExternalQueue {
     /// The queue called `name` if this process has it.
     pub(crate) fn loaded(name: &str) -> Option<Self> {
-        let origin = origin_of(name)?;
+        let class = controller(name).map(|class| Origin {
+            text: Some(class.source().to_owned()),
+            ..Origin::default()
+        });
+        let origin = class.or_else(|| origin_of(name))?;
         let of_text = origin.text.as_ref().map(|text| sha256_hex(text.as_bytes()));
         Some(Self {
             name: name.to_owned(),
@@ -152,7 +157,11 @@ impl Manifest {
     ) -> Self {
         let names = scenario.external_queues();
         let mut notices = scenario.reconstructions();
-        notices.extend(names.iter().map(|name| outside(name)));
+        let controllers = scenario.controllers();
+        notices.extend(names.iter().map(|name| {
+            let is_controller = controllers.contains(&name.as_str());
+            outside(if is_controller { "controller" } else { "queue" }, name)
+        }));
         let queues = names.iter().filter_map(|name| ExternalQueue::loaded(name));
         Self {
             external_queues: queues.collect(),
@@ -406,8 +415,10 @@ impl RunFact {
 }
 
 /// What a reader must know of a queue from outside Sojourn.
-fn outside(name: &str) -> String {
-    format!("{name}: queue from outside Sojourn; its code determines whether runs are reproducible")
+fn outside(kind: &str, name: &str) -> String {
+    format!(
+        "{name}: {kind} from outside Sojourn; its code determines whether runs are reproducible"
+    )
 }
 
 /// The items of a list, which may be absent; `None` if one is not valid.

@@ -12,7 +12,7 @@ use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupport
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{PYTHON_PREFIX, QueueFailure};
 use sojourn_records::Records;
-use sojourn_scenario::{Plan, Scenario};
+use sojourn_scenario::{Plan, Scenario, with_controlled_changes};
 
 use crate::capture::{Capture, check_capture, comment};
 use crate::invocation::Invocation;
@@ -264,7 +264,8 @@ impl<'a> Run<'a> {
             name: &name,
             duration: plan.config.duration,
             tables,
-            is_python: links.any(|link| link.qdisc.to_string().contains(PYTHON_PREFIX)),
+            is_python: plan.controller.is_some()
+                || links.any(|link| link.qdisc.to_string().contains(PYTHON_PREFIX)),
         };
         let watched = || watch::watched(&of, cancellation, execute);
         catch_unwind(AssertUnwindSafe(watched)).unwrap_or_else(|mut panic| {
@@ -285,8 +286,19 @@ impl<'a> Run<'a> {
         let tables = budget::tables(&plan.config);
         let (completion, records) = self.records(&plan, cancellation, capture, tables)?;
         let finished = completion == Completion::Finished;
+        let plan = controlled(plan, &records);
         Ok(finished.then(|| Piece::of(self.cell(&plan, &records))))
     }
+}
+
+/// The plan with the changes that its controller made, which determine the capacity of links.
+pub(crate) fn controlled(plan: Plan, records: &Records) -> Plan {
+    if records.changes.is_empty() {
+        return plan;
+    }
+    let changes = records.changes.iter();
+    let changes = changes.map(|of| (of.at.since(Instant::ZERO), of.link, of.text.as_str()));
+    with_controlled_changes(&plan, changes)
 }
 
 /// Runs the first run of a scenario, which may end before its duration, and returns the outcome of the same scenario with

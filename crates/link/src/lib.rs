@@ -16,7 +16,7 @@ use sojourn_qdisc::Observer;
 pub use events::Events;
 pub use line::{Line, Verdict, Wire};
 pub use link::Link;
-pub use probe::LinkProbe;
+pub use probe::{CallCounts, LinkProbe};
 pub use route::{Direction, NextHop, Passage, Routes, Step};
 
 /// A packet that links pass on: a value, or a handle to a buffer.

@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QueueChange};
 use sojourn_records::{LinkCounters, LinkRecord};
-use sojourn_scenario::plan::{Encapsulation, LinkConfig, RateTrace, Shaper, share};
+use sojourn_scenario::plan::{Controlled, Encapsulation, LinkConfig, RateTrace, Shaper, share};
 
 use crate::probe::LinkProbe;
 use crate::transmitter::{Tbf, TraceStep, Traced};
@@ -51,15 +51,22 @@ struct Special {
     sending: Duration,
     /// Bytes charged for packets since then.
     charged: Bytes,
+    /// The two at the last call of the controller; only their differences count.
+    at_call: (Duration, Bytes),
+    /// Only because a controller may change the rate, which it has not done yet.
+    unchanged: bool,
 }
 
 impl Special {
     fn of(config: &LinkConfig) -> Option<Self> {
-        (!config.is_plain()).then_some(Self {
+        let (plain, alone) = (config.is_plain(), config.controlled == Controlled::Nothing);
+        (!(plain && alone)).then_some(Self {
             encapsulation: config.encapsulation,
             rates: config.rates.clone(),
             sending: Duration::ZERO,
             charged: Bytes::default(),
+            at_call: (Duration::ZERO, Bytes::default()),
+            unchanged: plain,
         })
     }
 
@@ -456,6 +463,9 @@ impl<P: Carried> Link<P> {
     /// Returns the new time at which a link that waits for credit may send.
     pub fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
         let before = std::mem::replace(&mut self.rate, rate);
+        if let Some(special) = &mut self.special {
+            special.unchanged = false;
+        }
         self.qdisc.on_link_rate(now, rate);
         // Burst and debt keep their size in bytes, so their durations change.
         let same = |time: Duration| rate.serialise(before.carries(time));
@@ -511,15 +521,41 @@ impl<P: Carried> Link<P> {
     pub fn begin_measuring(&mut self, now: Instant) {
         self.held_since = self.held_since.map(|since| since.max(now));
         if let Some(special) = &mut self.special {
+            let (time, bytes) = special.at_call;
+            special.at_call = (
+                // Wraps: the part of an interval before the end of the warm-up.
+                Duration::from_nanos(time.as_nanos().wrapping_sub(special.sending.as_nanos())),
+                Bytes(bytes.0.wrapping_sub(special.charged.0)),
+            );
             special.sending = Duration::ZERO;
             special.charged = Bytes::default();
         }
+    }
+
+    /// The share of its capacity that packets used from `from`, the last call of this method, to `to`. Of a link with a
+    /// controller.
+    pub fn utilisation(&mut self, from: Instant, to: Instant) -> Option<f64> {
+        let special = self.special.as_mut()?;
+        let (time, bytes) = special.at_call;
+        special.at_call = (special.sending, special.charged);
+        let time = special.sending.as_nanos().wrapping_sub(time.as_nanos());
+        let bytes = Bytes(special.charged.0.wrapping_sub(bytes.0));
+        let length = to.since(from);
+        let used = match (&self.transmitter, &special.rates) {
+            (Transmitter::Traced(traced), _) => {
+                share(bytes, traced.trace.offered(from, to), length)
+            }
+            (_, Some(rates)) => share(bytes, rates.offered(from, to), length),
+            (_, None) => Duration::from_nanos(time),
+        };
+        Some(used.as_secs_f64() / length.as_secs_f64())
     }
 
     /// Transmission time in the measured interval, in which `bytes` were sent.
     fn sending(&self, bytes: Bytes, from: Instant, to: Instant) -> Duration {
         match (&self.special, &self.transmitter) {
             (None, _) => self.rate.serialise(bytes),
+            (Some(special), _) if special.unchanged => self.rate.serialise(bytes),
             // The fraction of the offered capacity that packets used.
             (Some(special), Transmitter::Traced(traced)) => share(
                 special.charged,

@@ -22,6 +22,31 @@ pub struct LinkProbe {
     classes: Vec<Option<ClassRecord>>,
     /// The classes of queues that were replaced.
     earlier: Vec<ClassRecord>,
+    called: Box<Called>,
+}
+
+/// What belongs to the interval between two calls of a controller, which need not end with that of the series.
+#[derive(Debug, Default)]
+struct Called {
+    /// Of closed intervals of the series.
+    closed: LinkCounters,
+    closed_sum: u64,
+    closed_max: Duration,
+    /// Of the current interval of the series, up to the last call.
+    before: LinkCounters,
+    before_sum: u64,
+    before_max: Duration,
+}
+
+/// What a link counted between two calls of a controller.
+#[derive(Clone, Copy, Debug)]
+pub struct CallCounts {
+    /// Packets and bytes.
+    pub counters: LinkCounters,
+    /// Mean sojourn time of the packets sent; `None`: none were sent.
+    pub sojourn_mean: Option<Duration>,
+    /// Longest sojourn time of them.
+    pub sojourn_max: Option<Duration>,
 }
 
 impl LinkProbe {
@@ -38,6 +63,7 @@ impl LinkProbe {
             states: Vec::new(),
             classes: Vec::new(),
             earlier: Vec::new(),
+            called: Box::default(),
         }
     }
 
@@ -130,7 +156,7 @@ impl LinkProbe {
             backlog_packets: backlog.packets as u64,
             backlog_bytes: backlog.bytes.0,
             sojourn_mean: self.sojourn_sum.checked_div(sent).map(Duration::from_nanos),
-            sojourn_max: (sent > 0).then_some(self.sojourn_max),
+            sojourn_max: (sent > 0).then_some(self.sojourn_max.max(self.called.before_max)),
             counters: self.interval,
         });
         self.close_interval();
@@ -150,7 +176,36 @@ impl LinkProbe {
         self.states.push(StateSample { at, statistics });
     }
 
+    /// What was counted since the last call of this method.
+    pub fn count_since_call(&mut self) -> CallCounts {
+        let called = &self.called;
+        let mut counters = called.closed;
+        counters.add(&self.interval.since(&called.before));
+        let sum = called.closed_sum + self.sojourn_sum - called.before_sum;
+        let max = called.closed_max.max(self.sojourn_max);
+        let sent = counters.sent_packets;
+        *self.called = Called {
+            before: self.interval,
+            before_sum: self.sojourn_sum,
+            before_max: called.before_max.max(self.sojourn_max),
+            ..Called::default()
+        };
+        self.sojourn_max = Duration::ZERO;
+        CallCounts {
+            counters,
+            sojourn_mean: sum.checked_div(sent).map(Duration::from_nanos),
+            sojourn_max: (sent > 0).then_some(max),
+        }
+    }
+
     fn close_interval(&mut self) {
+        let called = &mut self.called;
+        called.closed.add(&self.interval.since(&called.before));
+        called.closed_sum += self.sojourn_sum - called.before_sum;
+        called.closed_max = called.closed_max.max(self.sojourn_max);
+        called.before = LinkCounters::default();
+        called.before_sum = 0;
+        called.before_max = Duration::ZERO;
         self.sampled.add(&self.interval);
         self.interval = LinkCounters::default();
         self.sojourn_sum = 0;
@@ -217,5 +272,46 @@ const fn count_mark(counters: &mut LinkCounters, reason: MarkReason) {
     match reason {
         MarkReason::Aqm => counters.marks_aqm += 1,
         MarkReason::CeThreshold => counters.marks_ce_threshold += 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_samples_count_the_same_packets_in_intervals_of_their_own() {
+        let ms = Duration::from_millis;
+        let mut probe = LinkProbe::new(2);
+        let take = |probe: &mut LinkProbe, waited: u64| {
+            let taken = Taken {
+                waited: ms(waited),
+                size: Bytes(100),
+                busy: Duration::ZERO,
+            };
+            probe.on_taken(None, &taken);
+        };
+        let sent = |calls: &CallCounts| {
+            let times = (calls.sojourn_mean, calls.sojourn_max);
+            (calls.counters.sent_packets, times)
+        };
+        let backlog = Backlog::default();
+        take(&mut probe, 9);
+        let first = probe.count_since_call();
+        assert_eq!(sent(&first), (1, (Some(ms(9)), Some(ms(9)))));
+        take(&mut probe, 5);
+        probe.sample(Instant::from_millis(10), backlog);
+        // The sample has both, the call only the second and what follows.
+        assert_eq!(probe.series[0].sojourn_max, Some(ms(9)));
+        assert_eq!(probe.series[0].sojourn_mean, Some(ms(7)));
+        take(&mut probe, 1);
+        probe.on_lost();
+        let second = probe.count_since_call();
+        assert_eq!(sent(&second), (2, (Some(ms(3)), Some(ms(5)))));
+        assert_eq!(second.counters.lost_packets, 1);
+        assert_eq!(sent(&probe.count_since_call()), (0, (None, None)));
+        probe.sample(Instant::from_millis(20), backlog);
+        assert_eq!(probe.series[1].sojourn_max, Some(ms(1)));
+        assert_eq!(probe.series[1].counters.sent_packets, 1);
     }
 }

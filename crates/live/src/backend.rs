@@ -93,6 +93,12 @@ impl Backend for Live {
         let mut features = Vec::new();
         let mut missing =
             |place: String, what: Cow<'static, str>| features.push(Feature { place, what });
+        if plan.controller.is_some() {
+            missing(
+                "controller".to_owned(),
+                "a controller of links (only simulated runs have one)".into(),
+            );
+        }
         for (n, link) in plan.config.links.iter().enumerate() {
             if link.radio.is_some() {
                 missing(format!("links[{n}].medium"), "a wireless link".into());

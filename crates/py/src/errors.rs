@@ -46,7 +46,7 @@ create_exception!(
     sojourn._core,
     QueueError,
     SojournError,
-    "A queue written in Python failed; the cause is the exception that it raised."
+    "A queue or controller written in Python failed; the cause is the exception that it raised."
 );
 
 create_exception!(

@@ -11,6 +11,7 @@ mod live;
 mod metrics;
 mod outcome;
 mod plugin;
+mod python_controller;
 mod python_queue;
 mod run;
 mod run_store;
@@ -102,6 +103,10 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plugin::queue_origin, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        python_controller::register_controller,
+        module
+    )?)?;
     module.add_function(wrap_pyfunction!(
         python_queue::register_python_queue,
         module

@@ -298,8 +298,8 @@ fn instant(seconds: f64) -> Instant {
     Instant::from_nanos(at)
 }
 
-/// An exception of a queue, on its way to whoever started the run.
-struct Raised {
+/// An exception of a queue or a controller, on its way to whoever started the run.
+pub(crate) struct Raised {
     /// Class and method.
     place: String,
     at_s: f64,
@@ -308,6 +308,16 @@ struct Raised {
 }
 
 impl Raised {
+    /// The exception `error` that the method `place` raised at `now`, at no link.
+    pub(crate) fn new(place: String, now: Instant, error: PyErr) -> Self {
+        Self {
+            place,
+            at_s: now.as_secs_f64(),
+            link: None,
+            error,
+        }
+    }
+
     /// As the exception that [`crate::run::run`] raises; its cause has the user's traceback.
     fn into_exception(self, py: Python<'_>, run: Option<String>) -> PyErr {
         let Self {

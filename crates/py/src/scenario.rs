@@ -79,7 +79,7 @@ impl PyScenario {
         self.0.arms().collect()
     }
 
-    /// Names of its queues that are not part of Sojourn, leaves included, sorted.
+    /// Names of its queues and controllers that are not part of Sojourn, sorted.
     #[getter]
     fn external_queues(&self) -> Vec<String> {
         self.0.external_queues()

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use sojourn_apps::{
     CallRecord, DatagramKind, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
 };
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Instant, Rate};
 use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
@@ -26,10 +26,27 @@ pub struct Records {
     pub transactions: Vec<Transaction>,
     /// Every drop and mark, if the configuration asked for them.
     pub events: Vec<SignalRecord>,
+    /// What a controller changed, by time.
+    pub changes: Vec<ChangeRecord>,
     /// Facts that decide whether the run can be trusted, if the backend has any.
     pub validity: Vec<ValidityFact>,
     /// Events the agenda processed; the work a run cost.
     pub agenda_events: u64,
+}
+
+/// A change of a link by a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeRecord {
+    /// When.
+    pub at: Instant,
+    /// The number of the link.
+    pub link: usize,
+    /// The new rate, if it changed.
+    pub rate: Option<Rate>,
+    /// The new delay of the wire, if it changed.
+    pub delay: Option<Duration>,
+    /// The whole change, as a line of TOML.
+    pub text: String,
 }
 
 /// A fact that decides whether a run can be trusted, such as the load of the machine it ran on.
@@ -444,6 +461,8 @@ pub trait RecordSink {
     fn transaction(&mut self, record: Transaction);
     /// One per drop or mark, if the plan keeps events.
     fn event(&mut self, record: SignalRecord);
+    /// One per change by a controller, in the order of time.
+    fn change(&mut self, record: ChangeRecord);
     /// One per fact that decides whether the run can be trusted.
     fn validity(&mut self, fact: ValidityFact);
 }
@@ -470,6 +489,10 @@ impl RecordSink for Records {
         self.events.push(record);
     }
 
+    fn change(&mut self, record: ChangeRecord) {
+        self.changes.push(record);
+    }
+
     fn validity(&mut self, fact: ValidityFact) {
         self.validity.push(fact);
     }
@@ -485,6 +508,7 @@ impl Records {
             .into_iter()
             .for_each(|r| sink.transaction(r));
         self.events.into_iter().for_each(|r| sink.event(r));
+        self.changes.into_iter().for_each(|r| sink.change(r));
         self.validity
             .into_iter()
             .for_each(|fact| sink.validity(fact));

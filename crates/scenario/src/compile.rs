@@ -1,6 +1,6 @@
 //! Compiles a variant of a scenario to the plan of one run.
 
-use crate::plan::{Config, FlowConfig, FlowLabel, Hop, Plan};
+use crate::plan::{self, Config, Controlled, FlowConfig, FlowLabel, Hop, Plan};
 use sojourn_net::{Duration, Rng};
 
 use crate::decode::Spec;
@@ -41,7 +41,27 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
             });
         }
     }
-    Plan { config, flows }
+    let controller = spec.run.controller.0.clone();
+    if let Some(name) = &controller {
+        control(&mut config, name);
+    }
+    Plan {
+        config,
+        flows,
+        controller,
+    }
+}
+
+/// Notes what the controller called `name` may change of the links.
+fn control(config: &mut Config, name: &str) {
+    let class = plan::controller(name);
+    let controlled = match class.is_some_and(|class| class.changes_wires()) {
+        true => Controlled::All,
+        false => Controlled::RateAndQueue,
+    };
+    for link in &mut config.links {
+        link.controlled = controlled;
+    }
 }
 
 /// The path in `spec` of what the plan has at `place`.

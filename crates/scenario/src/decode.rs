@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use sojourn_net::Duration;
+use sojourn_qdisc::PYTHON_PREFIX;
 
-use crate::declare::{Keys, Name, keys};
+use crate::declare::{KeyValue, Keys, Name, keys};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::link::{Links, UNLIMITED};
@@ -39,6 +40,37 @@ keys! {
         keep_events: bool = Form::Flag, default "false";
         /// Record the statistics and the state of every queue at each sample in the table queue_series.
         sample_state: bool = Form::Flag, usual "false";
+        /// Controller of the links: the file and name of a subclass of sojourn.Controller, or none.
+        controller: ControllerName = Form::Def("text"), usual "none";
+    }
+}
+
+/// The class of a controller; `None`: there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerName(pub(crate) Option<String>);
+
+/// What a scenario without a controller has.
+const NO_CONTROLLER: &str = "none";
+
+impl KeyValue for ControllerName {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let name = place.text()?;
+        if name == NO_CONTROLLER {
+            return Ok(Self(None));
+        }
+        let letters = |c: char| c.is_ascii_alphanumeric() || "_:".contains(c);
+        if name.starts_with(PYTHON_PREFIX) && name.chars().all(letters) {
+            return Ok(Self(Some(name.to_owned())));
+        }
+        Err(place.fail(format!(
+            "{} is not a controller; expected {NO_CONTROLLER}, or the file and name of a subclass of \
+             sojourn.Controller such as \"./autorate.py:Autorate\"",
+            place.node.shown()
+        )))
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(self.0.as_deref().unwrap_or(NO_CONTROLLER).into())
     }
 }
 

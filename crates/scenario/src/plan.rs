@@ -1,5 +1,6 @@
 //! The plan of one run: links, flows and duration. Any backend can run it.
 
+mod controller;
 mod line;
 mod links;
 mod program;
@@ -16,9 +17,13 @@ use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
 use crate::error::instead_of;
 
+pub use controller::{
+    Controller, ControllerClass, LinkMeasured, Measured, Reply, Request, controller,
+    register_controller,
+};
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange};
 pub(crate) use links::FULL_FRAME;
-pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use links::{Change, Controlled, Encapsulation, LinkConfig, Shaper};
 pub use links::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use program::Program;
 pub use rates::RateTrace;
@@ -31,6 +36,8 @@ pub struct Plan {
     pub config: Config,
     /// One for each flow of the configuration, in its order.
     pub flows: Vec<FlowLabel>,
+    /// The name of the controller that may change the links.
+    pub controller: Option<String>,
 }
 
 /// What is known of a flow beyond its configuration.
@@ -246,6 +253,18 @@ impl Config {
             self.check_length(n, flow)?;
         }
         Ok(())
+    }
+
+    /// Checks a change that a controller asks for, of link number `n`.
+    ///
+    /// # Errors
+    /// The key that is at fault, and the rule.
+    pub fn check_change(&self, n: usize, change: &Change) -> Result<(), (String, String)> {
+        let queue = change.queue.as_deref().map(QueueChange::spec);
+        if let Some(rule) = queue.and_then(|queue| self.unknown_traffic(queue)) {
+            return Err(("qdisc".to_owned(), rule));
+        }
+        self.links[n].check_change(change)
     }
 
     /// What is wrong with the traffic that filters of a queue name.

@@ -258,7 +258,7 @@ impl Scenario {
         concerns::of(&plans.collect::<Vec<_>>())
     }
 
-    /// Names of the queues from outside Sojourn, sorted.
+    /// Names of the queues and controllers from outside Sojourn, sorted.
     pub fn external_queues(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
         let queues = links.flat_map(super::link::Link::queues);
@@ -267,12 +267,18 @@ impl Scenario {
         let words = texts
             .iter()
             .flat_map(|text| text.split(|c: char| c.is_whitespace() || "()".contains(c)));
-        let names: BTreeSet<_> = words.collect();
+        let names: BTreeSet<_> = words.chain(self.controllers()).collect();
         names
             .into_iter()
             .filter(|name| is_external(name))
             .map(str::to_owned)
             .collect()
+    }
+
+    /// Names of the controllers, sorted.
+    pub fn controllers(&self) -> BTreeSet<&str> {
+        let runs = self.variants.iter().map(|(_, spec)| &spec.run);
+        runs.filter_map(|run| run.controller.0.as_deref()).collect()
     }
 
     /// Probable mistakes, one line each: links that no traffic crosses in any arm, and traffic with a base RTT of 0.

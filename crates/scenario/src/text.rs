@@ -27,6 +27,13 @@ pub(crate) fn json(node: &Node) -> String {
     out
 }
 
+/// A value of TOML on one line.
+pub(crate) fn inline_toml(node: &Node) -> String {
+    let mut out = String::new();
+    inline(&mut out, node, " = ", &toml_key);
+    out
+}
+
 /// TOML with a header for each table.
 pub(crate) fn toml(table: &Table) -> String {
     let mut out = String::new();

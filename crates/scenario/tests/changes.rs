@@ -243,3 +243,53 @@ fn what_does_not_fit_is_refused_at_its_place() {
         assert!(error.starts_with(wanted), "{up}\n{error}");
     }
 }
+
+#[test]
+fn a_controller_changes_a_link_as_the_scenario_does() {
+    use sojourn_scenario::{controlled_change, with_controlled_changes};
+
+    let written = "rate = \"10mbit\"\nqdisc = \"codel target 9ms\"\nchanges = [\
+                   { at = \"1s\", rate = \"5mbit\", qdisc = \"codel interval 50ms\" }, \
+                   { at = \"2s\", loss = \"1%\", qdisc = \"pfifo\" }]";
+    let written = scenario(written).unwrap().plan(0, 0);
+    let alone = "rate = \"10mbit\"\nqdisc = \"codel target 9ms\"";
+    let alone = scenario(alone).unwrap().plan(0, 0);
+    let asked = [
+        (1, r#"{"rate": "5mbit", "qdisc": "codel interval 50ms"}"#),
+        (2, r#"{"loss": "1%", "qdisc": {"kind": "pfifo"}}"#),
+    ];
+    let mut queue = alone.config.links[0].qdisc.clone();
+    let mut texts = Vec::new();
+    for ((at, json), expected) in asked.into_iter().zip(&written.config.links[0].changes) {
+        let before = (Rate::mbit(10), &queue);
+        let changed = controlled_change(json, secs(at), before).unwrap();
+        let (change, text) = changed.unwrap();
+        assert_eq!(change, *expected);
+        queue = change.queue.unwrap().spec().clone();
+        texts.push(text);
+    }
+    assert_eq!(
+        texts[0],
+        "{qdisc = \"codel interval 50ms\", rate = \"5mbit\"}"
+    );
+    let recorded = texts.iter().zip(1..);
+    let recorded = recorded.map(|(text, at)| (secs(at), 0, text.as_str()));
+    let again = with_controlled_changes(&alone, recorded);
+    assert_eq!(
+        again.config.links[0].changes,
+        written.config.links[0].changes
+    );
+    for (json, problem) in [
+        ("{}", "no change; expected rate = \"5mbit\""),
+        (r#"{"at": "1s"}"#, "at: \"1s\" cannot be given"),
+        (r#"{"rate": 3}"#, "rate: 3 is not"),
+        (r#"{"qdisc": "pfifo limit x"}"#, "qdisc: "),
+    ] {
+        let refused = controlled_change(json, secs(1), (Rate::mbit(10), &queue)).unwrap_err();
+        assert!(refused.to_string().starts_with(problem), "{refused}");
+    }
+    // What is in force already is no change.
+    let in_force = r#"{"rate": "10mbit", "qdisc": "pfifo"}"#;
+    let unchanged = controlled_change(in_force, secs(3), (Rate::mbit(10), &queue));
+    assert_eq!(unchanged, Ok(None));
+}

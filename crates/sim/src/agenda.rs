@@ -206,6 +206,7 @@ impl Agenda {
             Event::Sample
             | Event::Measure
             | Event::Change(_)
+            | Event::Control
             | Event::Start(_)
             | Event::Stop(_)
             | Event::Queue(_)
@@ -265,15 +266,16 @@ const fn pack(event: Event) -> u64 {
         Event::Sample => (0, 0),
         Event::Measure => (1, 0),
         Event::Change(n) => (2, n),
-        Event::Start(n) => (3, n),
-        Event::Stop(n) => (4, n),
-        Event::Link(n) => (5, n),
-        Event::Medium(n) => (6, n),
-        Event::Wire(n) => (7, n),
-        Event::Line(n) => (8, n),
-        Event::Queue(n) => (9, n),
-        Event::Sender(n) => (10, n),
-        Event::Receiver(n) => (11, n),
+        Event::Control => (3, 0),
+        Event::Start(n) => (4, n),
+        Event::Stop(n) => (5, n),
+        Event::Link(n) => (6, n),
+        Event::Medium(n) => (7, n),
+        Event::Wire(n) => (8, n),
+        Event::Line(n) => (9, n),
+        Event::Queue(n) => (10, n),
+        Event::Sender(n) => (11, n),
+        Event::Receiver(n) => (12, n),
     };
     ((kind << INDEX_BITS) | index as u64) << TURN_BITS
 }
@@ -285,14 +287,15 @@ const fn unpack(key: Key) -> Event {
         0 => Event::Sample,
         1 => Event::Measure,
         2 => Event::Change(index),
-        3 => Event::Start(index),
-        4 => Event::Stop(index),
-        5 => Event::Link(index),
-        6 => Event::Medium(index),
-        7 => Event::Wire(index),
-        8 => Event::Line(index),
-        9 => Event::Queue(index),
-        10 => Event::Sender(index),
+        3 => Event::Control,
+        4 => Event::Start(index),
+        5 => Event::Stop(index),
+        6 => Event::Link(index),
+        7 => Event::Medium(index),
+        8 => Event::Wire(index),
+        9 => Event::Line(index),
+        10 => Event::Queue(index),
+        11 => Event::Sender(index),
         _ => Event::Receiver(index),
     }
 }
@@ -309,6 +312,8 @@ pub enum Event {
     Measure,
     /// A link changes its rate or delay.
     Change(u32),
+    /// An interval of the controller ends.
+    Control,
     /// A flow begins.
     Start(u32),
     /// A flow is aborted.

@@ -21,13 +21,14 @@ mod world;
 use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
 };
+use sojourn_net::{Duration, Rng};
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{Config, FlowConfig};
+use sojourn_scenario::plan::{Config, ConfigError, Controller, FlowConfig, controller};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
-pub use world::{run, run_captured};
+pub use world::{run, run_captured, run_controlled};
 
 /// Runs plans in simulated time: deterministic, and as many at once as there are processors.
 #[derive(Clone, Debug, Default)]
@@ -70,13 +71,27 @@ impl Backend for Simulator {
     ) -> Result<Completion, BackendError> {
         self.check(plan)?;
         let mut keep_going = |time| !cancellation.is_requested_at(time);
-        let records = run_captured(&plan.config, sink.capture(), &mut keep_going)?;
+        let controller = controller_of(plan)?;
+        let records = run_controlled(&plan.config, controller, sink.capture(), &mut keep_going)?;
         let Some(records) = records else {
             return Ok(Completion::Cancelled);
         };
         records.send(sink);
         Ok(Completion::Finished)
     }
+}
+
+/// The controller of a plan, and the time between its calls.
+fn controller_of(plan: &Plan) -> Result<Option<(Box<dyn Controller>, Duration)>, ConfigError> {
+    let Some(name) = &plan.controller else {
+        return Ok(None);
+    };
+    let class = controller(name).ok_or_else(|| ConfigError {
+        place: "controller".to_owned(),
+        rule: format!("{name} is not loaded in this process; define the class first"),
+    })?;
+    let rng = Rng::new(plan.config.seed).fork("controller");
+    Ok(Some((class.start(&plan.config, rng), class.interval())))
 }
 
 /// The features of `config` that cannot be simulated.

@@ -19,7 +19,7 @@ def captures(selection: Selection) -> list[Product]:
     result = selection.result
     repeated.check(result, place=PLACE, remedy=REMEDY)
     for name in result.scenario.checked.external_queues:
-        message = f"{PLACE}{name} is a queue from outside Sojourn, which may not be the same"
+        message = f"{PLACE}{name} is from outside Sojourn and may not be the same"
         raise _core.ResultError(message)
     products, replications = [], Counter(arm for arm, _ in selection.runs())
     for arm, replication in selection.runs():

@@ -53,7 +53,7 @@ def files(selection: Selection) -> list[Product]:
     result = selection.result
     repeated.check(result, place=PLACE, remedy=REMEDY)
     for name in result.scenario.checked.external_queues:
-        message = f"{PLACE}{name} is a queue from outside Sojourn, which may not be the same"
+        message = f"{PLACE}{name} is from outside Sojourn and may not be the same"
         raise _core.ResultError(message)
     replications = Counter(arm for arm, _ in selection.runs())
     products = []

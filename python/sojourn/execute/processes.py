@@ -1,4 +1,4 @@
-"""Runs on several processes, for scenarios with queues written in Python.
+"""Runs on several processes, for scenarios with queues or controllers written in Python.
 
 Threads would take turns at the interpreter's lock. Each process gets the scenario, the classes
 and the number of one run at a time, and returns the records of that run.
@@ -14,12 +14,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from sojourn import _core
 from sojourn.deferred import Deferred
 from sojourn.execute.runs import Row, Run
 from sojourn.queues import plugin
-from sojourn.queues.python_queue import defining, registered
+from sojourn.queues.python_class import defining, registered
 
 # Few runs need them.
 cloudpickle, loky = Deferred("cloudpickle"), Deferred("loky")
@@ -29,8 +30,8 @@ _ATTENTION_S = 0.1
 _LIFELINE_S = 1.0
 
 
-def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
-    """Return name, class and source of each queue of the scenario that is written in Python.
+def checked_queues(scenario: _core.Scenario) -> list[tuple[str, Any, str]]:
+    """Return name, class and source of each queue and controller that is written in Python.
 
     If there are any, threads would wait for each other, so the runs need processes. Plug-ins,
     which do not, are checked, too.
@@ -43,7 +44,7 @@ def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
 def run(
     scenario: _core.Scenario,
     *,
-    queues: list[tuple[str, type, str]],
+    queues: list[tuple[str, Any, str]],
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
     backend: str | None,
@@ -98,7 +99,7 @@ def executed(
     scenario: _core.Scenario,
     numbers: Sequence[int],
     *,
-    queues: list[tuple[str, type, str]],
+    queues: list[tuple[str, Any, str]],
     jobs: int | None,
     backend: str | None,
     metrics: bool = False,
@@ -172,7 +173,7 @@ def _depend_on(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def payload_of(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
+def payload_of(scenario: _core.Scenario, queues: list[tuple[str, Any, str]]) -> bytes:
     """Pickle scenario, classes, with the values that they have in this process, and plug-ins."""
     # By reference, the other process would import a class with the values of its file.
     names = {base.__module__ for _, queue, _ in queues for base in defining(queue)}
@@ -232,7 +233,7 @@ def prepared(payload: bytes) -> _core.Scenario:
     for one in plugins:
         plugin.load_same(one)
     for name, queue, source in queues:
-        _core.register_python_queue(name, queue, source)
+        queue.register(name, source)
     return _core.Scenario.from_json(document)
 
 

@@ -145,13 +145,18 @@ def warn_of_queues(texts: Iterable[str], stacklevel: int) -> None:
 
 def queues_in(document: Any) -> Iterator[str]:
     """Iterate over the queues in a table of a scenario file, also those of its arms."""
+    yield from texts_of("qdisc", document)
+
+
+def texts_of(key: str, document: Any) -> Iterator[str]:
+    """Iterate over the texts of a key in a table of a scenario file, also those of its arms."""
     items = document.items() if isinstance(document, dict) else [("", document)]
     for path, value in items:
         if isinstance(value, str):
-            yield from [value] if path.split(".")[-1] == "qdisc" else []
+            yield from [value] if path.split(".")[-1] == key else []
         elif isinstance(value, dict | list):
             for one in value if isinstance(value, list) else [value]:
-                yield from queues_in({path: one} if isinstance(one, str) else one)
+                yield from texts_of(key, {path: one} if isinstance(one, str) else one)
 
 
 @checked

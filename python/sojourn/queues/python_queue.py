@@ -1,70 +1,20 @@
 """Queues written in Python."""
 
-import hashlib
 from random import Random
 
 from sojourn import _core
-from sojourn.errors import invalid
-from sojourn.queues.identity import Identity, identity
-
-# The classes that scenarios of this process may name.
-_registered: dict[str, type] = {}
+from sojourn.queues.python_class import PythonClass
 
 
-def registered(name: str) -> tuple[type, str]:
-    """Return the class that scenarios call `name`, and its source."""
-    if name not in _registered:
-        raise invalid(
-            name, "the class is not loaded; define the class and pass it as the qdisc again"
-        )
-    queue = _registered[name]
-    source = _identity(queue).text
-    if _name(queue, source) != name:
-        raise invalid(
-            name,
-            "the class, or a value that it reads, has changed since the class was passed "
-            "as a qdisc; define variants as subclasses, keep state in the instance, and pass the "
-            "class again",
-        )
-    return queue, source
-
-
-def _name(queue: type, source: str) -> str:
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    return f"{_core.python_prefix()}{queue.__name__}:{digest[:12]}"
-
-
-class _QueueType(type):
+class _QueueType(PythonClass):
     """The class of :class:`PythonQueue`, which is given to scenarios as a class."""
 
-    @property
-    def spec(cls) -> str:
-        """The name of the class in scenarios, such as ``python:TailDrop:0123456789ab``.
+    kind = "Python queue"
+    needed = ("enqueue", "dequeue")
 
-        It holds the first 12 digits of the SHA-256 of the source and of the values that the
-        class reads, so an edited class or a variant is a different queue.
-        """
-        for method in ("enqueue", "dequeue"):
-            if getattr(cls, method) is getattr(PythonQueue, method):
-                raise invalid(
-                    cls.__name__,
-                    f"missing method {method}; a Python queue must define enqueue and dequeue",
-                )
-        own = _identity(cls)
-        name = _name(cls, own.text)
-        other = _registered.get(name, cls)
-        if other is not cls:
-            others = _identity(other)
-            # A class that has changed since is no longer what the name says.
-            if others.text == own.text and not others.equals(own):
-                raise invalid(
-                    cls.__name__,
-                    "two different classes have this name and the same source; "
-                    "make the difference a class attribute, or name one of them differently",
-                )
-        _core.register_python_queue(name, cls, own.text)
-        _registered[name] = cls
-        return name
+    def register(self, name: str, source: str) -> None:
+        """Make the class usable as a queue."""
+        _core.register_python_queue(name, self, source)
 
 
 class PythonQueue(metaclass=_QueueType):
@@ -146,12 +96,3 @@ class PythonQueue(metaclass=_QueueType):
             A packet that waits in this queue.
         """
         raise NotImplementedError
-
-
-def defining(queue: type) -> list[type]:
-    """Return the class and its bases below :class:`PythonQueue`."""
-    return [base for base in queue.__mro__ if base not in PythonQueue.__mro__]
-
-
-def _identity(queue: type) -> Identity:
-    return identity(defining(queue))

@@ -16,7 +16,8 @@ from sojourn import _core, files
 from sojourn.document import LIBRARIES, may_name_file
 from sojourn.errors import invalid
 from sojourn.queues import plugin
-from sojourn.queues.python_queue import PythonQueue, registered
+from sojourn.queues.python_class import PythonClass, registered, root
+from sojourn.queues.python_queue import PythonQueue
 
 # Maximum size of a file in bytes.
 MAX_BYTES = 1_000_000
@@ -54,7 +55,7 @@ def resolved(text: str, folder: Path | None = None) -> str:
 def _name(text: str, folder: Path | None) -> str:
     """Load a file with a queue, and return its name."""
     if not text.endswith(LIBRARIES):
-        return _class_name(text, folder)
+        return class_name(text, folder)
     path = (folder or Path()) / text
     try:
         name = plugin.load(path)
@@ -144,27 +145,35 @@ def catalogued(text: str) -> dict[str, Any]:
     }
 
 
-def _class_name(text: str, folder: Path | None) -> str:
+def class_name(text: str, folder: Path | None, base: type = PythonQueue) -> str:
+    """Load a subclass of `base` from a text such as ``./mine.py:Ramp``, and return its name."""
     found = _WHOLE.fullmatch(text)
-    assert found is not None  # noqa: S101 - both patterns end so
+    if found is None:
+        raise _refused(text, "expected a file and a class, such as ./mine.py:Mine")
     file, name = found["file"], found["name"] or ""
     path = (folder or Path()) / file
     module = _loaded(path, text)
     known = [
         key
         for key, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, PythonQueue) and value is not PythonQueue
+        if isinstance(value, PythonClass) and root(value) is base and value is not base
     ]
     instead = f"expected {' or '.join(f'{file}:{key}' for key in known)}"
     if not known:
-        instead = "the file has no subclass of sojourn.PythonQueue"
+        instead = f"the file has no subclass of sojourn.{base.__name__}"
     if " " in name:
-        problem = "a queue written in Python has no parameters; write a subclass as a variant"
+        problem = (
+            f"a {vars(module)[known[0]].kind} has no parameters; write a subclass as a variant"
+        )
         raise _refused(text, problem)
     if not name:
         raise _refused(text, f"no class; {instead}")
     if name not in known:
-        kind = "no class" if name not in vars(module) else "not a subclass of sojourn.PythonQueue:"
+        kind = (
+            "no class"
+            if name not in vars(module)
+            else f"not a subclass of sojourn.{base.__name__}:"
+        )
         raise _refused(text, f"{kind} {name}; {instead}")
     spec: str = vars(module)[name].spec
     _written[spec] = path, text

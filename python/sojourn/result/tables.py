@@ -500,3 +500,22 @@ class ResultTables(ABC):
             Longest sojourn time of a packet sent. Unit: ms.
         """
         return self._frame("classes")
+
+    @cached_property
+    def link_changes(self) -> pl.DataFrame:
+        """One row per change of a link by a controller.
+
+        After ``arm`` and ``replication``:
+
+        t_s : float
+            Time of the change. Unit: s.
+        link : str
+            Name of the link.
+        rate_mbit_per_s : float
+            New rate of the link; null if it did not change. Unit: Mbit/s.
+        delay_ms : float
+            New delay of the link; null if it did not change. Unit: ms.
+        change : str
+            All keys of the change, as a line of TOML.
+        """
+        return self._frame("link_changes")

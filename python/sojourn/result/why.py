@@ -18,7 +18,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import ArgumentError, in_argument
 from sojourn.queues import plugin
-from sojourn.queues.python_queue import registered
+from sojourn.queues.python_class import registered
 from sojourn.queues.queue_file import short
 from sojourn.result import decisions, repeated
 from sojourn.result.formatting import counted, first_of, significant, size

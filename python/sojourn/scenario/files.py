@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
-from sojourn.document import may_name_file, queue_text
+from sojourn.document import controller_text, may_name_file, queue_text
 from sojourn.errors import invalid
-from sojourn.queues.base import queues_in
+from sojourn.queues.base import queues_in, texts_of
 from sojourn.queues.queue_file import toml_string
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
@@ -55,8 +55,11 @@ _HEADER = re.compile(
 )
 
 
-# A key of a queue with its value, a basic or literal string.
-_QUEUE = re.compile(r"""(?P<key>qdisc["']?[ \t]*=[ \t]*)(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""")
+# A key of a queue or controller with its value, a basic or literal string.
+_QUEUE = re.compile(
+    r"""(?P<key>(?:qdisc|controller)["']?[ \t]*=[ \t]*)"""
+    r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
+)
 
 
 class Tables(dict[str, Any]):
@@ -154,18 +157,21 @@ def split(text: str, file: str = "") -> tuple[str, Tables]:
 
 
 def with_queue_files(text: str, folder: Path) -> str:
-    """Load the queues that a scenario in TOML names by their files, and name them by their classes.
+    """Load the queues and controllers that a scenario in TOML names by their files.
 
-    Names are relative to `folder`, as those of traces are.
+    The scenario then has the names of their classes. Names of files are relative to `folder`, as
+    those of traces are.
     """
     if not may_name_file(text):
         return text
     try:
-        queues = set(queues_in(tomllib.loads(text)))
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         # The core says what is wrong.
         return text
+    queues, controllers = set(queues_in(document)), set(texts_of("controller", document))
     names = {queue: queue_text("", queue, folder) for queue in queues if may_name_file(queue)}
+    names |= {one: controller_text("", one, folder) for one in controllers if may_name_file(one)}
 
     def named(found: re.Match[str]) -> str:
         try:

@@ -18,6 +18,7 @@ from sojourn.document import Table, check, needs, plain
 from sojourn.errors import invalid
 from sojourn.presentation import html, model
 from sojourn.queues.base import AnyQueue, queues_in, warn_of_queues
+from sojourn.scenario.controller import Controller
 from sojourn.scenario.files import read_scenario, split, with_queue_files
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
@@ -42,7 +43,7 @@ class Arm:
     """
 
     name: str
-    set: Mapping[str, AnyQueue | Table | str | float | bool | Sequence[Table]]
+    set: Mapping[str, AnyQueue | type[Controller] | Table | str | float | bool | Sequence[Table]]
 
     def __post_init__(self) -> None:
         """Have the core check the name and the paths, as far as possible without the scenario."""
@@ -99,6 +100,9 @@ class Scenario:
         Record the statistics and the state of every queue at each sample.
     pages
         Web pages by name, for the `page` of :class:`Web`.
+    controller
+        A subclass of :class:`Controller`, or its file and name such as
+        ``"./autorate.py:Autorate"``, which may change links during a run; by default ``"none"``.
 
     Raises
     ------
@@ -135,6 +139,7 @@ class Scenario:
     keep_events: bool | None = None
     sample_state: bool | None = None
     pages: Mapping[str, Page] | None = None
+    controller: str | type[Controller] | None = None
     _checked: _core.Scenario = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -311,6 +316,7 @@ class Scenario:
         keep_events: bool | None = None,
         sample_state: bool | None = None,
         pages: Mapping[str, Page] | None = None,
+        controller: str | type[Controller] | None = None,
     ) -> "Scenario":
         """Return a copy with some fields changed; ``None`` keeps a field.
 

@@ -14,7 +14,7 @@ use super::rows::Window;
 use super::runs::Columns;
 use crate::invocation::{Engine, Invocation};
 use crate::keys::Keys;
-use crate::run::Run;
+use crate::run::{Run, controlled};
 use crate::tables::{Table, metric_batches};
 
 /// The metrics of the runs of a scenario as rows of bytes, which any process of the same build can
@@ -123,6 +123,7 @@ impl Meter {
         if completion != Completion::Finished {
             return Ok(None);
         }
+        let plan = controlled(plan, &records);
         let tables = metric_batches(run.cell(&plan, &records));
         let window = Window::of(plan.config.measure_from, plan.config.duration);
         let failed = |error: &dyn fmt::Display| BackendError::Failed {

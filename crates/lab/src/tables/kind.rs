@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_records::{Column, ColumnInfo, ColumnKind};
 
-use super::{applications, flow, links, rows};
+use super::{applications, changes, flow, links, rows};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +33,8 @@ pub enum TableKind {
     Applications,
     /// One row per class of a queue.
     Classes,
+    /// One row per change of a link by a controller.
+    LinkChanges,
 }
 
 /// How many tables there are.
@@ -58,7 +60,7 @@ const RUN: [ColumnInfo; 2] = [
 
 impl TableKind {
     /// Every table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Flows,
         Self::Links,
         Self::FlowSeries,
@@ -71,6 +73,7 @@ impl TableKind {
         Self::Transactions,
         Self::Applications,
         Self::Classes,
+        Self::LinkChanges,
     ];
 
     /// The name of its file in a result directory.
@@ -93,12 +96,14 @@ impl TableKind {
             Self::Transactions => "transactions",
             Self::Applications => "applications",
             Self::Classes => "classes",
+            Self::LinkChanges => "link_changes",
         }
     }
 
     /// The first format of saved results that has it.
     pub(crate) const fn first_format(self) -> u64 {
         match self {
+            Self::LinkChanges => 7,
             Self::QueueSeries => 6,
             Self::Classes => 5,
             Self::Transactions | Self::Applications => 3,
@@ -121,6 +126,7 @@ impl TableKind {
                 "One row per statistic of a queue and sample interval, if the scenario asks for it."
             }
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
+            Self::LinkChanges => "One row per change of a link by a controller.",
             Self::Transactions => "One row per transaction of an application.",
             Self::Applications => "One row per application.",
             Self::Classes => {
@@ -147,6 +153,7 @@ impl TableKind {
             Self::Transactions => infos(applications::transaction_columns()),
             Self::Applications => infos(applications::application_columns()),
             Self::Classes => infos(links::class_columns()),
+            Self::LinkChanges => infos(changes::columns()),
         };
         RUN.into_iter().chain(own).collect()
     }

@@ -3,6 +3,7 @@
 //! Each row begins with the arm and the replication it belongs to; what was not measured is null, never 0.
 
 mod applications;
+mod changes;
 mod flow;
 mod kind;
 mod links;
@@ -21,6 +22,7 @@ use sojourn_scenario::Plan;
 use sojourn_scenario::plan::Config;
 
 use applications::{applications, transactions};
+use changes::link_changes;
 use flow::flows;
 use links::{classes, link_series, links, queue_series, queue_statistics, sojourn};
 use rows::{events, flow_series, pings};
@@ -147,6 +149,7 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
         transactions(cell),
         applications(cell),
         classes(cell),
+        link_changes(cell),
     ]
 }
 
@@ -173,6 +176,7 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
         plan: &Plan {
             config,
             flows: Vec::new(),
+            controller: None,
         },
         records: &Records::default(),
     })

@@ -10,7 +10,7 @@ use crate::key::Form;
 use crate::place::Place;
 use crate::plan::{self, WireChange};
 use crate::specification::changed_qdisc;
-use crate::value::Node;
+use crate::value::{Node, Value, time_text};
 
 keys! {
     /// A change of a link during the run.
@@ -34,6 +34,71 @@ keys! {
 }
 
 tables! { Change }
+
+/// The key of the time.
+const AT: &str = "at";
+
+/// The rule that a change without effect breaks.
+const NOTHING: &str =
+    "no change; expected rate = \"5mbit\", delay, loss, duplicate, jitter or qdisc";
+
+/// The change at `at` that a controller describes in JSON: as in `changes`, without a time. The link has the `rate` and
+/// the queue `before`; a value that is in force already is no change, and `None` is no change at all. Also returns the
+/// keys that change as a line of TOML.
+///
+/// # Errors
+/// The first thing that is wrong, and at which key.
+pub fn controlled_change(
+    json: &str,
+    at: Duration,
+    (rate, before): (Rate, &QdiscSpec),
+) -> Result<Option<(plan::Change, String)>, ScenarioError> {
+    let mut change = Change::controlled(Node::from_json(json)?, at)?;
+    let mut config = change.config(before).map_err(|error| {
+        let below = if error.path.is_empty() { "" } else { "." };
+        ScenarioError {
+            path: format!("qdisc{below}{}", error.path),
+            ..error
+        }
+    })?;
+    if config.rate == Some(rate) {
+        (change.rate, config.rate) = (None, None);
+    }
+    if let Some(QueueChange::Parameters(spec)) = config.queue.as_deref()
+        && spec == before
+    {
+        (change.qdisc, config.queue) = (None, None);
+    }
+    Ok((!change.is_empty()).then(|| (config, change.text())))
+}
+
+/// A plan of a run with the changes that its controller made: pairs of time and number of the link, with the line of
+/// TOML that [`controlled_change`] returned.
+pub fn with_controlled_changes<'c>(
+    plan: &plan::Plan,
+    changes: impl IntoIterator<Item = (Duration, usize, &'c str)>,
+) -> plan::Plan {
+    let mut plan = plan.clone();
+    for (at, link, text) in changes {
+        let link = &mut plan.config.links[link];
+        let before = link.queues().last().unwrap_or(&link.qdisc).clone();
+        if let Some(change) = recorded(text, at, &before) {
+            let place = link.changes.partition_point(|other| other.at <= at);
+            link.changes.insert(place, change);
+        }
+    }
+    plan
+}
+
+/// The change that a line of TOML describes.
+fn recorded(text: &str, at: Duration, before: &QdiscSpec) -> Option<plan::Change> {
+    let mut root = Node::from_toml(&format!("change = {text}")).ok()?;
+    let Value::Table(keys) = &mut root.value else {
+        return None;
+    };
+    let change = Change::controlled(keys.remove("change")?, at).ok()?;
+    change.config(before).ok()
+}
 
 /// A loss that is written even if it is zero, since it ends another one.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +149,32 @@ impl Change {
                 jitter: self.jitter.map(Jitter::config),
             },
         })
+    }
+
+    /// The change at `at` that a table without a time describes.
+    fn controlled(mut node: Node, at: Duration) -> Result<Self, ScenarioError> {
+        if let Value::Table(keys) = &mut node.value
+            && let Some(given) = keys.insert(AT.to_owned(), time_text(at).into())
+        {
+            let rule = format!(
+                "{} cannot be given; a controller changes links now",
+                given.shown()
+            );
+            return Err(ScenarioError::new(AT, rule));
+        }
+        let change: Self = KeyValue::read(&Place::root(&node))?;
+        if change.is_empty() {
+            return Err(ScenarioError::new("", NOTHING));
+        }
+        Ok(change)
+    }
+
+    /// The keys in canonical form without the time, on one line of TOML.
+    fn text(&self) -> String {
+        let mut keys = crate::value::Table::new();
+        Keys::write(self, &mut keys);
+        keys.remove(AT);
+        crate::text::inline_toml(&Value::Table(keys).into())
     }
 
     /// Whether it changes anything.
@@ -150,9 +241,7 @@ impl KeyValue for Changes {
             }
             before = change.at;
             if change.is_empty() {
-                let rule =
-                    "no change; expected rate = \"5mbit\", delay, loss, duplicate, jitter or qdisc";
-                return Err(place.fail(rule));
+                return Err(place.fail(NOTHING));
             }
             changes.push(change);
         }

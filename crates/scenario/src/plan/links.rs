@@ -31,6 +31,8 @@ pub struct LinkConfig {
     pub line: LineConfig,
     /// Changes during the run, by time.
     pub changes: Vec<Change>,
+    /// What a controller may change during the run.
+    pub controlled: Controlled,
     /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
     pub trace: Option<Trace>,
     /// The rate over time instead of a rate and shaper; `rate` is the mean.
@@ -39,6 +41,18 @@ pub struct LinkConfig {
     pub radio: Option<RadioConfig>,
     /// The queue discipline.
     pub qdisc: QdiscSpec,
+}
+
+/// What a controller may change of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controlled {
+    /// Nothing: there is no controller.
+    #[default]
+    Nothing,
+    /// Its rate and its queue.
+    RateAndQueue,
+    /// Everything.
+    All,
 }
 
 /// A link from some time on; what is `None` stays as before.
@@ -57,7 +71,8 @@ pub struct Change {
 impl LinkConfig {
     /// Its rate, if it is the same during the whole run.
     pub fn constant_rate(&self) -> Option<Rate> {
-        self.is_steady().then_some(self.rate)
+        let steady = self.controlled == Controlled::Nothing && self.is_steady();
+        steady.then_some(self.rate)
     }
 
     /// A wire of `rate` for Ethernet frames, without delay.
@@ -70,6 +85,7 @@ impl LinkConfig {
             delay: Duration::ZERO,
             line: LineConfig::PERFECT,
             changes: Vec::new(),
+            controlled: Controlled::Nothing,
             trace: None,
             rates: None,
             radio: None,
@@ -79,7 +95,9 @@ impl LinkConfig {
 
     /// Whether packets take anything but a constant delay behind the transmitter.
     pub fn is_uneven(&self) -> bool {
-        self.line != LineConfig::PERFECT || self.changes.iter().any(|c| c.wire != WireChange::NONE)
+        self.line != LineConfig::PERFECT
+            || self.controlled == Controlled::All
+            || self.changes.iter().any(|c| c.wire != WireChange::NONE)
     }
 
     /// Whether a trace determines its rate.
@@ -112,15 +130,30 @@ impl LinkConfig {
         std::iter::once(self.line.jitter).chain(later).flatten()
     }
 
-    /// Whether the link sends frames as they are, always at one rate.
+    /// Whether the link sends frames as they are, always at one rate unless a controller changes it.
     pub fn is_plain(&self) -> bool {
         self.encapsulation == Encapsulation::ETHERNET
             && !self.follows_trace()
             && !self.changes_rate()
     }
 
+    /// The key of a change that is at fault, and the rule.
+    pub(super) fn check_change(&self, change: &Change) -> Result<(), (String, String)> {
+        const PLACE: &str = "changes[0].";
+        let changed = Self {
+            changes: vec![change.clone()],
+            ..self.clone()
+        };
+        changed.fault().map_or(Ok(()), |(key, rule)| {
+            let key = key.strip_prefix(PLACE).unwrap_or(&key);
+            // That of a wireless link is at the whole list.
+            let key = if key == "changes" { "rate" } else { key };
+            Err((key.to_owned(), rule))
+        })
+    }
+
     /// The highest rate it ever has.
-    fn fastest(&self) -> Rate {
+    pub fn fastest(&self) -> Rate {
         let stations = self.radio.iter().flat_map(|radio| &radio.stations);
         let stations = stations.map(|&(_, rate)| rate);
         let later = self.changes.iter().filter_map(|c| c.rate).chain(stations);

@@ -143,6 +143,9 @@ impl World<'_> {
             Source::Connection(_) => self.deliver_to_connection(pkt, follows),
             Source::Datagrams(datagrams) => {
                 let reply = datagrams.on_arrival(self.now, pkt);
+                if let Some(control) = &mut self.control {
+                    control.on_datagram(self.now, pkt);
+                }
                 let due = datagrams.counted.paced_by_replies();
                 if reply {
                     let way = flow.reverse;

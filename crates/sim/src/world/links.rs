@@ -3,7 +3,7 @@
 use sojourn_link::{Carried, Line, Link, NextHop, Passage, Step, Verdict};
 use sojourn_net::{Instant, Rate, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc, QdiscSpec, QueueChange};
-use sojourn_scenario::plan::{Config, LinkConfig};
+use sojourn_scenario::plan::{Change, Config, LinkConfig};
 
 use super::{FRAME, World};
 use crate::agenda::Event;
@@ -272,6 +272,13 @@ impl World<'_> {
             return;
         };
         let change = &changes[n];
+        let of_all = (self.control.as_mut()).map_or(n, |control| control.on_change(link, change));
+        self.apply_change(link, of_all, change);
+        self.await_change(link, n + 1);
+    }
+
+    /// Applies a change to a link: its change number `n`.
+    pub(super) fn apply_change(&mut self, link: u32, n: usize, change: &Change) {
         if let Some(rate) = change.rate {
             if let Some(at) = self.links[link as usize].change_rate(self.now, rate) {
                 self.agenda.schedule(at, Event::Link(link));
@@ -284,7 +291,6 @@ impl World<'_> {
         if let Some(queue) = &change.queue {
             self.change_queue(link, n, queue);
         }
-        self.await_change(link, n + 1);
     }
 
     /// Change number `n` of a link changes its queue.

@@ -3,6 +3,7 @@
 mod applications;
 mod arrivals;
 mod connections;
+mod control;
 mod endpoints;
 mod links;
 mod media;
@@ -17,7 +18,7 @@ use sojourn_link::{Direction, Events, Line, Link, LinkProbe, Passage, Routes, St
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::Qdisc;
 use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
-use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, Traffic};
+use sojourn_scenario::plan::{Config, ConfigError, Controller, FlowConfig, Traffic};
 use sojourn_transport::Ticks;
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
@@ -28,6 +29,7 @@ use crate::probe::Observations;
 use crate::unsupported;
 use applications::Gather;
 use arrivals::{Arrivals, Following};
+use control::Control;
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.
@@ -74,12 +76,28 @@ pub fn run_captured<'a>(
     capture: Option<CaptureOutput<'a>>,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {
+    run_controlled(config, None, capture, keep_going)
+}
+
+/// Simulates `config` as [`run_captured`] does, with a controller that is called every interval.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_controlled<'a>(
+    config: &'a Config,
+    controller: Option<(Box<dyn Controller>, Duration)>,
+    capture: Option<CaptureOutput<'a>>,
+    keep_going: &mut dyn FnMut(Instant) -> bool,
+) -> Result<Option<Records>, ConfigError> {
     config.check()?;
     if let Some(Feature { place, what }) = unsupported(config).next() {
         let rule = format!("not supported: {what}");
         return Err(ConfigError { place, rule });
     }
     let mut world = World::new(config, capture)?;
+    if let Some((controller, interval)) = controller {
+        world.add_controller(controller, interval);
+    }
     let finished = world.run(keep_going);
     world.end_capture();
     Ok(finished.then(|| world.finish()))
@@ -120,6 +138,7 @@ impl<'a> World<'a> {
             following: Following::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
+            control: None,
             until_question: EVENTS_PER_QUESTION,
             handled_by_question: EVENTS_PER_QUESTION.into(),
         };
@@ -143,6 +162,14 @@ impl<'a> World<'a> {
                 .schedule(Instant::ZERO + config.sample, Event::Sample);
         }
         Ok(world)
+    }
+
+    fn add_controller(&mut self, controller: Box<dyn Controller>, interval: Duration) {
+        let control = Control::new(self.config, controller, interval);
+        if let Some(at) = control.next(self.now, self.end) {
+            self.agenda.schedule(at, Event::Control);
+        }
+        self.control = Some(Box::new(control));
     }
 
     /// Checks that the agenda can hold all events of the run.
@@ -294,6 +321,7 @@ impl<'a> World<'a> {
             Event::Line(id) => self.on_line(id),
             Event::Medium(id) => self.on_medium(id),
             Event::Change(id) => self.on_change(id),
+            Event::Control => return self.on_control(),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
             Event::Stop(id) => self.on_stop(id),
@@ -426,6 +454,9 @@ impl<'a> World<'a> {
             apps,
             transactions: net.transactions,
             events: (self.observed.notes.events).map_or_else(Vec::new, Events::finish),
+            changes: self
+                .control
+                .map_or_else(Vec::new, |control| control.into_changes()),
             validity: Vec::new(),
             agenda_events: self.handled_by_question - u64::from(self.until_question),
         }
@@ -462,6 +493,7 @@ struct World<'a> {
     following: Following,
     outbox: Outbox,
     before: Vec<LinkCounters>,
+    control: Option<Box<Control>>,
     /// The number of events until the next question whether to go on, and how many will have been handled by then.
     until_question: u32,
     handled_by_question: u64,
