@@ -107,6 +107,7 @@ from sojourn.scenario import (
     Wifi,
 )
 from sojourn.scenario.controller import Controller, Measured, MeasuredLink, PingReply
+from sojourn.scenario.media_cases import rfc8867
 from sojourn.scenario.presets import parking_lot
 from sojourn.scenario.quantities import gbit, kbit, mbit, ms, s, us
 from sojourn.search.adversary import AdversaryResult, adversary
@@ -121,6 +122,7 @@ from sojourn.traffic import (
     Exponential,
     Incast,
     Lognormal,
+    Media,
     Page,
     PageObject,
     Pareto,
@@ -204,6 +206,7 @@ __all__ = [
     "Lp",
     "Measured",
     "MeasuredLink",
+    "Media",
     "Nlred",
     "Ns2Red",
     "Outcome",
@@ -280,6 +283,7 @@ __all__ = [
     "read_har",
     "read_mahimahi_log",
     "rfc7928",
+    "rfc8867",
     "rfc9743",
     "run",
     "s",

@@ -50,6 +50,7 @@ NAMES = {
     "result.validity": ["Finding", "Severity", "Validity"],
     "rfc7928_suite.api": ["Rfc7928Report", "rfc7928"],
     "scenario.controller": ["Controller", "Measured", "MeasuredLink", "PingReply"],
+    "scenario.media_cases": ["rfc8867"],
     "scenario.presets": ["parking_lot"],
     "scenario.quantities": ["gbit", "kbit", "mbit", "ms", "s", "us"],
     "search.adversary": ["AdversaryResult", "adversary"],

@@ -3,10 +3,11 @@
 use std::fmt::Debug;
 use std::panic::RefUnwindSafe;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 
 use crate::contract::Comparable;
-use crate::report::{CallRecord, PingSample};
+use crate::media::MediaState;
+use crate::report::{CallRecord, MediaRecord, PingSample};
 
 /// The largest payload of a UDP datagram over IPv4: 65535 bytes without the headers of both.
 pub const MAX_UDP_PAYLOAD: Bytes = Bytes(65_507);
@@ -20,13 +21,15 @@ pub enum DatagramKind {
     UdpEcho(Bytes),
     /// ICMP echo requests in IP packets of 84 B, as `ping` sends them.
     IcmpEcho,
+    /// UDP with at most this payload; the other end sends reports.
+    Media(Bytes),
 }
 
 impl DatagramKind {
-    /// Payload of a UDP datagram; `None`: ICMP.
+    /// Payload of a UDP datagram, the largest if it varies; `None`: ICMP.
     pub const fn payload(self) -> Option<Bytes> {
         match self {
-            Self::Udp(payload) | Self::UdpEcho(payload) => Some(payload),
+            Self::Udp(payload) | Self::UdpEcho(payload) | Self::Media(payload) => Some(payload),
             Self::IcmpEcho => None,
         }
     }
@@ -34,10 +37,27 @@ impl DatagramKind {
     /// Whether the other end sends the datagrams back.
     pub const fn is_echo(self) -> bool {
         match self {
-            Self::Udp(_) => false,
+            Self::Udp(_) | Self::Media(_) => false,
             Self::UdpEcho(_) | Self::IcmpEcho => true,
         }
     }
+
+    /// Whether the other end sends anything back.
+    pub const fn is_answered(self) -> bool {
+        match self {
+            Self::Udp(_) => false,
+            Self::UdpEcho(_) | Self::IcmpEcho | Self::Media(_) => true,
+        }
+    }
+}
+
+/// A datagram of media to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its payload.
+    pub payload: Bytes,
+    /// Its ECN field.
+    pub ecn: Ecn,
 }
 
 /// A running source of datagrams together with its receiver. The driver numbers the datagrams from 0,
@@ -62,6 +82,37 @@ pub trait DatagramSource: Debug {
         false
     }
 
+    /// The datagram of media that may be sent now; `None`: none may. The driver then calls [`send`](Self::send).
+    fn outgoing(&mut self, _now: Instant) -> Option<Outgoing> {
+        None
+    }
+
+    /// A datagram of media has reached the other end. Returns false for a duplicate.
+    fn on_packet(&mut self, _now: Instant, _number: u32, _delay: Duration, _ecn: Ecn) -> bool {
+        false
+    }
+
+    /// The report that the receiver of media sends after an arrival: its number and payload; `None`: none is due.
+    fn report(&mut self) -> Option<(u32, Bytes)> {
+        None
+    }
+
+    /// A report has reached the sender of media.
+    fn on_report(&mut self, _now: Instant, _number: u32) {}
+
+    /// The state of a media flow; `None` for other traffic.
+    fn media_state(&self) -> Option<MediaState> {
+        None
+    }
+
+    /// The warm-up has ended.
+    fn begin_measuring(&mut self) {}
+
+    /// The record of a media flow from datagram number `from` on; `None` for other traffic.
+    fn media(&self, _from: u32) -> Option<MediaRecord> {
+        None
+    }
+
     /// The quality of a call from datagram number `from` to the time `end`; `None` for other traffic.
     fn call(&self, _from: u32, _end: Instant) -> Option<CallRecord> {
         None
@@ -77,6 +128,11 @@ pub trait DatagramSource: Debug {
 pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// The datagrams that it sends.
     fn kind(&self) -> DatagramKind;
+
+    /// The congestion control; `None`: it has none.
+    fn control(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Mean number of datagrams sent in `time`; the most if replies pace them.
     fn datagrams(&self, time: Duration) -> u64;

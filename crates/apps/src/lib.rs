@@ -14,6 +14,7 @@ mod dash;
 mod datagrams;
 mod demand;
 mod distributions;
+mod media;
 mod page;
 mod phase;
 mod ping;
@@ -31,14 +32,15 @@ pub use contract::{
     Side, Transaction, Transport, quic_params,
 };
 pub use dash::DashConfig;
-pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
+pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD, Outgoing};
 pub use demand::{Demand, Opportunity, Volume};
 pub use distributions::{Amount, LONGEST, Wait};
+pub use media::{EncoderConfig, KeyFrames, MediaConfig, MediaControl, MediaEcn, MediaState, Pause};
 pub use page::{Object, Page, PageError};
 pub use phase::Phase;
 pub use ping::{PingConfig, PingPace, TURNAROUND};
 pub use report::{
-    CallRecord, Confidence, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
+    CallRecord, Confidence, MediaRecord, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
 };
 pub use requests::RequestsConfig;
 pub use responsiveness::ResponsivenessConfig;

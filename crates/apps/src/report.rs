@@ -109,6 +109,35 @@ pub struct PingSample {
     pub rtt: Option<Duration>,
 }
 
+/// What a media flow sent and its receiver got after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaRecord {
+    /// Frames that the encoder produced.
+    pub frames: u64,
+    /// Frames before the last complete one that were not complete when the run ended.
+    pub lost_frames: u64,
+    /// Mean time from the encoder to the arrival of the last packet, of complete frames; `None`: there are none.
+    pub frame_delay_mean: Option<Duration>,
+    /// 95th percentile of it.
+    pub frame_delay_p95: Option<Duration>,
+    /// Largest of it.
+    pub frame_delay_max: Option<Duration>,
+    /// Mean target bit rate over the frames, in kbit/s; `None`: there are none.
+    pub target_kbit_per_s: Option<u64>,
+    /// RTP packets sent.
+    pub sent_packets: u64,
+    /// Their size, RTP headers included.
+    pub sent_bytes: u64,
+    /// Sum of the times that they waited at the sender.
+    pub waited: Duration,
+    /// Packets that arrived with a CE mark.
+    pub marked: u64,
+    /// Reports that the receiver sent.
+    pub reports: u64,
+    /// Their size, without headers of UDP and below.
+    pub report_bytes: u64,
+}
+
 /// What the receiver got of a call after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallRecord {

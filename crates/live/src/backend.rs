@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::{fmt, fs};
 
-use sojourn_apps::Transport;
+use sojourn_apps::{DatagramKind, Transport};
 use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
     locked,
@@ -161,7 +161,10 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
         Traffic::Tcp { params, .. } => sender(params, controls),
         Traffic::App(app) => sender(&app.exchange().tcp, controls),
         Traffic::Program(_) => program(flow),
-        Traffic::Datagrams(_) => None,
+        Traffic::Datagrams(config) => match config.kind() {
+            DatagramKind::Media(_) => Some(("type", "media, whose receiver is simulated".into())),
+            DatagramKind::Udp(_) | DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => None,
+        },
     }
 }
 

@@ -1,7 +1,11 @@
 //! A source of datagrams and what is counted of it, wherever the datagrams travel.
 
-use sojourn_apps::{CallRecord, DatagramConfig, DatagramKind, DatagramSource};
-use sojourn_net::{Duration, Instant, Rng};
+use std::num::NonZeroU32;
+
+use sojourn_apps::{
+    CallRecord, DatagramConfig, DatagramKind, DatagramSource, MediaRecord, Outgoing,
+};
+use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 
 use crate::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
 
@@ -22,9 +26,14 @@ pub struct Datagrams {
     received_of_measured: u64,
     /// Datagrams that arrived in the current interval, without duplicates; no echo requests.
     delivered_in_interval: u64,
+    /// Payload of media that arrived after the warm-up and in the current interval; other payloads are all alike.
+    media_bytes: u64,
+    media_bytes_in_interval: u64,
     /// Of datagrams sent after the warm-up.
     one_way_delay: Histogram,
     series: Vec<FlowSample>,
+    /// Target bit rate of media at each sample, in kbit/s.
+    targets: Vec<u32>,
 }
 
 impl Datagrams {
@@ -39,8 +48,11 @@ impl Datagrams {
             received: 0,
             received_of_measured: 0,
             delivered_in_interval: 0,
+            media_bytes: 0,
+            media_bytes_in_interval: 0,
             one_way_delay: Histogram::default(),
             series: Vec::new(),
+            targets: Vec::new(),
         }
     }
 
@@ -82,9 +94,40 @@ impl Datagrams {
         } else {
             self.source.on_arrival(number, elapsed)
         };
-        if !is_new {
-            return;
+        if is_new {
+            self.count(number, elapsed);
         }
+    }
+
+    /// The datagram of media that may be sent now; `None`: none may.
+    pub fn outgoing(&mut self, now: Instant) -> Option<Outgoing> {
+        self.source.outgoing(now)
+    }
+
+    /// A datagram of media has arrived. Returns the number and the payload of the report that its receiver sends.
+    pub fn on_media(
+        &mut self,
+        now: Instant,
+        (number, payload): (u32, u64),
+        elapsed: Duration,
+        ecn: Ecn,
+    ) -> Option<(u32, Bytes)> {
+        if self.source.on_packet(now, number, elapsed, ecn) {
+            self.media_bytes += payload;
+            self.media_bytes_in_interval += payload;
+            self.count(number, elapsed);
+        }
+        self.source.report()
+    }
+
+    /// A report on media has reached the sender.
+    pub fn on_report(&mut self, now: Instant, number: u32) {
+        self.source.on_report(now, number);
+    }
+
+    /// Counts a new arrival.
+    #[inline]
+    fn count(&mut self, number: u32, elapsed: Duration) {
         if !self.kind.is_echo() {
             self.delivered_in_interval += 1;
         }
@@ -100,8 +143,10 @@ impl Datagrams {
 
     /// An interval of the series ends.
     pub fn sample(&mut self, at: Instant) {
-        let DatagramKind::Udp(payload) = self.kind else {
-            return;
+        let payload = match self.kind {
+            DatagramKind::Udp(payload) => payload,
+            DatagramKind::Media(_) => return self.sample_media(at),
+            DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => return,
         };
         let delivered = std::mem::take(&mut self.delivered_in_interval);
         self.series.push(FlowSample {
@@ -114,8 +159,25 @@ impl Datagrams {
         });
     }
 
+    fn sample_media(&mut self, at: Instant) {
+        let Some(state) = self.source.media_state() else {
+            return;
+        };
+        self.series.push(FlowSample {
+            at,
+            delivered_bytes: std::mem::take(&mut self.media_bytes_in_interval),
+            cwnd: state.window_packets.and_then(NonZeroU32::new),
+            ssthresh: None,
+            srtt: state.srtt,
+            in_flight: state.in_flight_packets,
+        });
+        self.targets.push(state.target_kbit_per_s);
+    }
+
     /// The warm-up has ended.
     pub fn begin_measuring(&mut self) {
+        self.source.begin_measuring();
+        self.media_bytes = 0;
         self.first_measured = self.sent;
         self.received = 0;
         self.received_of_measured = 0;
@@ -128,16 +190,26 @@ impl Datagrams {
         self.source.call(from, end)
     }
 
+    /// The record of a media flow; `None` for other traffic.
+    pub fn media(&self) -> Option<MediaRecord> {
+        let from = u32::try_from(self.first_measured).unwrap_or(u32::MAX);
+        self.source.media(from)
+    }
+
     /// The record; the network knows which datagrams were lost.
     pub fn record(self) -> FlowRecord {
-        let payload = self.kind.payload().map_or(0, |payload| payload.0);
+        let delivered_bytes = match self.kind {
+            DatagramKind::Udp(payload) => self.received * payload.0,
+            DatagramKind::Media(_) => self.media_bytes,
+            DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => 0,
+        };
         let one_way = !self.kind.is_echo();
         let sent = self.sent - self.first_measured;
         FlowRecord {
             started: Some(self.started),
             series: self.series,
             totals: FlowCounters {
-                delivered_bytes: if one_way { self.received * payload } else { 0 },
+                delivered_bytes,
                 sent_packets: sent,
                 received_packets: self.received,
                 ..FlowCounters::default()
@@ -146,6 +218,7 @@ impl Datagrams {
             missing_packets: Some(sent.saturating_sub(self.received_of_measured)),
             one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
             pings: self.source.into_requests(),
+            targets: self.targets,
             ..FlowRecord::blank(FlowKind::of_datagrams(self.kind))
         }
     }

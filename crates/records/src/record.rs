@@ -5,7 +5,8 @@ use std::io::Write;
 use std::num::NonZeroU32;
 
 use sojourn_apps::{
-    CallRecord, DatagramKind, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
+    CallRecord, DatagramKind, MediaRecord, PingSample, PlayerRecord, ResponsivenessRecord,
+    Transaction,
 };
 use sojourn_net::{Duration, Instant, Rate};
 use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Statistic};
@@ -144,7 +145,7 @@ pub enum FlowKind {
     Tcp,
     /// A QUIC connection.
     Quic,
-    /// Datagrams without a connection, which nobody answers.
+    /// Datagrams without a connection, which are no echo requests.
     Datagrams,
     /// Echo requests.
     Echo,
@@ -199,6 +200,8 @@ pub struct FlowRecord {
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each echo request, in order.
     pub pings: Vec<PingSample>,
+    /// Target bit rate of media at each sample of `series`, in kbit/s; empty for other kinds.
+    pub targets: Vec<u32>,
 }
 
 impl FlowRecord {
@@ -218,6 +221,7 @@ impl FlowRecord {
             lost_packets: None,
             one_way_delay: None,
             pings: Vec::new(),
+            targets: Vec::new(),
         }
     }
 }
@@ -239,6 +243,8 @@ pub struct AppRecord {
     pub player: Option<PlayerRecord>,
     /// Quality of a call; `None` for other applications.
     pub call: Option<CallRecord>,
+    /// What a media flow sent and its receiver got; `None` for other applications.
+    pub media: Option<MediaRecord>,
     /// Result of a responsiveness test; `None` for other applications, and if the run was too short.
     pub responsiveness: Option<ResponsivenessRecord>,
 }

@@ -417,7 +417,7 @@ fn offered(flow: &FlowConfig, config: &Config) -> Option<u64> {
         return None;
     };
     let kind = datagrams.kind();
-    let payload = kind.payload().filter(|_| !kind.is_echo())?;
+    let payload = kind.payload().filter(|_| !kind.is_answered())?;
     let packet = Bytes(payload.0 + UDP_HEADERS);
     let count = datagrams.datagrams(RATE_WINDOW);
     let bits = count.saturating_mul(8 * packet.0);

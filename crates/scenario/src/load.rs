@@ -258,7 +258,7 @@ impl Config {
                     let kind = config.kind();
                     let payload = kind.payload().map_or(56, |payload| payload.0);
                     let frame = Bytes(payload + UDP_HEADERS);
-                    let ways = if kind.is_echo() {
+                    let ways = if kind.is_answered() {
                         load.pings = load.pings.saturating_add(count);
                         vec![&flow.forward, &flow.reverse]
                     } else {

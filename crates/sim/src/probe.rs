@@ -1,5 +1,6 @@
 //! What is observed of a run: its links, the losses at the start of connections and datagrams, and packets in flight.
 
+use sojourn_apps::DatagramKind;
 use sojourn_link::{Events, LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer, Statistic};
@@ -223,6 +224,21 @@ struct DatagramLosses {
     first_measured: u64,
     /// Of those from the first on: dropped, or the reply to it.
     lost: u64,
+    /// What comes back are reports, which are no replies.
+    has_reports: bool,
+}
+
+impl DatagramLosses {
+    fn of(flow: &FlowConfig) -> Self {
+        let kind = match &flow.traffic {
+            Traffic::Datagrams(config) => Some(config.kind()),
+            _ => None,
+        };
+        Self {
+            has_reports: matches!(kind, Some(DatagramKind::Media(_))),
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -244,16 +260,15 @@ impl StartLossTracker {
             windows: flows.iter().map(window).collect(),
             losses: vec![InitialLosses::default(); flows.len()],
             slots: Vec::new(),
-            datagrams: vec![DatagramLosses::default(); flows.len()],
+            datagrams: flows.iter().map(DatagramLosses::of).collect(),
         }
     }
 
     /// The warm-up ends; the next datagram of flow `id` has this number.
     pub(crate) fn begin_measuring(&mut self, id: usize, number: u64) {
-        self.datagrams[id] = DatagramLosses {
-            first_measured: number,
-            lost: 0,
-        };
+        let datagrams = &mut self.datagrams[id];
+        datagrams.first_measured = number;
+        datagrams.lost = 0;
     }
 
     pub(crate) fn on_drop(&mut self, pkt: &Packet) {
@@ -262,7 +277,8 @@ impl StartLossTracker {
         if let Kind::Udp | Kind::Ping | Kind::Pong = pkt.kind() {
             let datagrams = &mut self.datagrams[flow];
             let number = u64::from(pkt.probe().number);
-            datagrams.lost += u64::from(number >= datagrams.first_measured);
+            let is_report = datagrams.has_reports && pkt.kind() == Kind::Pong;
+            datagrams.lost += u64::from(number >= datagrams.first_measured && !is_report);
             return;
         }
         let losses = &mut self.losses[flow];

@@ -31,7 +31,7 @@ class ResultTables(ABC):
         direction : str
             Direction of the data: up or down; null if the traffic block sets a path.
         cc : str
-            Congestion control; null for flows without a connection and for programs.
+            Congestion control; null for flows that have none and for programs.
         rtt_ms : float
             Base RTT of the flow, excluding the delays of links. Unit: ms.
         base_rtt_ms : float
@@ -57,14 +57,14 @@ class ResultTables(ABC):
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
         received_packets : int
-            Data packets received after the warm-up, duplicates included; UDP, voip and ping
+            Data packets received after the warm-up, duplicates included; UDP, voip, media and ping
             (replies): without duplicates.
         missing_packets : int
-            UDP, voip and ping: of sent_packets, those that had not arrived, or not been answered,
-            by the end of the run.
+            UDP, voip, media and ping: of sent_packets, those that had not arrived, or not been
+            answered, by the end of the run.
         lost_packets : int
-            UDP, voip and ping: of missing_packets, those that were dropped, or whose reply was; the
-            others were waiting or in flight.
+            UDP, voip, media and ping: of missing_packets, those that were dropped, or whose reply
+            was; the others were waiting or in flight.
         retransmits : int
             TCP: retransmitted segments; QUIC: packets that resend data.
         timeouts : int
@@ -207,6 +207,8 @@ class ResultTables(ABC):
             Smoothed RTT at the end of the interval; null before the first sample. Unit: ms.
         in_flight_packets : int
             Packets in flight at the end of the interval. Unit: packets.
+        target_mbit_per_s : float
+            media: target bit rate of the encoder at the end of the interval. Unit: Mbit/s.
         """
         return self._frame("flow_series")
 
@@ -433,6 +435,30 @@ class ResultTables(ABC):
             voip: length of the longest loss period. Unit: packets.
         loss_interval_packets_mean : float
             voip: packets sent per loss period. Unit: packets.
+        frames : int
+            media: frames that the encoder produced after the warm-up.
+        lost_frames_percent : float
+            media: share of the frames up to the last complete one that lost a packet. Unit: %.
+        frame_delay_ms_mean : float
+            media: mean time from the encoder to the arrival of the last packet of a frame. Unit:
+            ms.
+        frame_delay_ms_p95 : float
+            media: 95th percentile of this time. Unit: ms.
+        frame_delay_ms_max : float
+            media: maximum of this time. Unit: ms.
+        sender_delay_ms_mean : float
+            media: mean time that packets waited at the sender for the pacer and the window. Unit:
+            ms.
+        target_mbit_per_s_mean : float
+            media: mean target bit rate of the encoder, over the frames. Unit: Mbit/s.
+        sent_bytes : int
+            media: size of the RTP packets sent after the warm-up. Unit: B.
+        marked_packets : int
+            media: packets that arrived with a CE mark after the warm-up. Unit: packets.
+        feedback_packets : int
+            media: reports that the receiver sent after the warm-up. Unit: packets.
+        feedback_bytes : int
+            media: size of these reports, without UDP headers. Unit: B.
         rpm : float
             responsiveness: mean of ``foreign_rpm`` and ``loaded_rpm``. Unit: 1/min.
         foreign_rpm : float

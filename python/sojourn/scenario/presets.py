@@ -27,6 +27,7 @@ from sojourn.traffic import (
     Dash,
     Exponential,
     Incast,
+    Media,
     Pareto,
     Ping,
     Quic,
@@ -355,6 +356,9 @@ _LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
         for side in ("down", "up")
     ],
     "voip": lambda _: _voip("voip"),
+    "media": lambda _: [
+        Media(name=f"media {side}", direction=side, **_BEGIN) for side in ("up", "down")
+    ],
     "voip_nqb": lambda _: _voip("voip_nqb", "NQB"),
     "sessions": _sessions,
     "incast": lambda _: [

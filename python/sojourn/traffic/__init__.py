@@ -7,6 +7,7 @@ from sojourn.traffic.applications import (
     Application,
     Dash,
     Incast,
+    Media,
     Page,
     PageObject,
     Request,
@@ -30,6 +31,7 @@ Traffic = (
     | Dash
     | Responsiveness
     | Voip
+    | Media
     | Tcp
     | Quic
     | Udp
@@ -48,6 +50,7 @@ TYPES: dict[str, type[Traffic]] = {
         Dash,
         Responsiveness,
         Voip,
+        Media,
         Tcp,
         Quic,
         Udp,
@@ -64,6 +67,7 @@ __all__ = [
     "Exponential",
     "Incast",
     "Lognormal",
+    "Media",
     "Page",
     "PageObject",
     "Pareto",

@@ -351,3 +351,69 @@ class Voip(TrafficBlock):
 
     jitter_buffer: str | None = None
     phase: str | None = None
+
+
+MediaControl = Literal["scream", "gcc", "constant"]
+MediaEcn = Literal["off", "classic", "l4s"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media(TrafficBlock):
+    """Real-time video in RTP packets of at most 1200 B, with congestion control and feedback.
+
+    The sources are draft-ietf-ccwg-rfc8298bis-screamv2 (SCReAMv2), draft-ietf-rmcat-gcc-02 (GCC)
+    and RFC 8888 (feedback). The defaults of the encoder are those of RFC 8867, section 4.3. The
+    remaining parameters are those of :class:`TrafficBlock`.
+
+    Parameters
+    ----------
+    control
+        ``"scream"`` (the default), ``"gcc"`` or ``"constant"``.
+    min_rate, max_rate
+        Smallest and largest target bit rate of the encoder, RTP headers included, with units; by
+        default 150 kbit/s and 1.5 Mbit/s.
+    start_rate
+        Target bit rate at the start, with its unit; by default `min_rate`. With the control
+        ``"constant"``, the rate of the whole run.
+    fps
+        Frames per second, 1 to 1000; by default 30.
+    variation
+        Sizes of frames are uniform within ± this share of the mean; 0 to 1, by default 0.05.
+    encoder_lag
+        Time until the encoder follows a new target bit rate, with its unit; by default 100 ms.
+    key_frame_interval, key_frame_factor
+        Time from one key frame to the next, with its unit; by default all frames are alike. Size
+        of a key frame relative to the others, 1 to 100; by default 3.
+    pause, resume
+        Times after the start of the flow at which the encoder pauses and resumes, with units.
+    ecn
+        ``"off"`` (the default), ``"classic"`` with ECT(0), or ``"l4s"`` with ECT(1).
+    feedback_interval
+        Least time between two reports of the receiver, with its unit; by default it reports at
+        the end of each frame, after 16 packets and after 40 ms.
+    phase
+        Time from the start of a flow to its first frame, with its unit; by default random, within
+        the time between two frames.
+
+    Examples
+    --------
+    >>> Media(direction="up", max_rate="4mbit", ecn="l4s").max_rate
+    '4mbit'
+    """
+
+    kind: ClassVar[str] = "media"
+
+    control: MediaControl | None = None
+    min_rate: str | None = None
+    max_rate: str | None = None
+    start_rate: str | None = None
+    fps: float | None = None
+    variation: float | None = None
+    encoder_lag: str | None = None
+    key_frame_interval: str | None = None
+    key_frame_factor: float | None = None
+    pause: str | None = None
+    resume: str | None = None
+    ecn: MediaEcn | None = None
+    feedback_interval: str | None = None
+    phase: str | None = None

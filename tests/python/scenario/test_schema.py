@@ -36,12 +36,15 @@ NEEDED: dict[str, Document] = {
     "incast": {"bytes": "1kb", "servers": 2},
     "dash": {},
     "voip": {},
+    "media": {},
     "responsiveness": {},
     "program": {"command": ["true"]},
 }
 # What keys require beside them.
 CONTEXT: dict[str, Document] = {
     **{f"web.{key}": {"http": "3"} for key in ("zero_rtt", "max_data", "max_stream_data")},
+    "media.key_frame_factor": {"key_frame_interval": "1s"},
+    "media.resume": {"pause": "1us"},
     "ping.payload": {"protocol": "udp"},
     "ping.timeout": {"protocol": "udp", "interval": "back-to-back"},
 }

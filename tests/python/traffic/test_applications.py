@@ -1,6 +1,7 @@
 """Applications: pages, sessions, video and voices, from scenario to metrics."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -261,3 +262,78 @@ def test_a_page_with_a_cycle_is_refused() -> None:
 def test_options_of_tcp_are_those_of_applications_too(application: sj.Traffic) -> None:
     built = _scenario(application)
     assert sj.Scenario.from_toml(built.to_toml()).to_toml() == built.to_toml()
+
+
+def _video(**settings: Any) -> sj.Result:
+    """Run a video of at most 4 Mbit/s over a link of 2 Mbit/s."""
+    queue = settings.pop("queue", "pfifo")
+    scenario = _scenario(
+        sj.Media(direction="down", name="video", max_rate="4mbit", phase="0ms", **settings)
+    )
+    links = {"up": sj.Link(rate="2mbit", qdisc="pfifo"), "down": sj.Link(rate="2mbit", qdisc=queue)}
+    return sj.run(scenario.replace(links=links, duration="30s", warmup="10s", replications=1))
+
+
+def test_media_of_constant_rate_have_the_frames_and_bytes_of_their_rate() -> None:
+    result = _video(control="constant", start_rate="1mbit", variation=0)
+    row = result.applications.row(0, named=True)
+    # 20 s at 30 frames per second, each 4,166 B in 4 packets.
+    assert row["frames"] == pytest.approx(600, abs=1)
+    assert row["sent_bytes"] == pytest.approx(2_500_000, rel=0.005)
+    assert row["target_mbit_per_s_mean"] == 1.0
+    assert row["lost_frames_percent"] == 0
+    flow = result.flows.row(0, named=True)
+    assert flow["cc"] == "constant"
+    assert flow["goodput_mbit_per_s"] == pytest.approx(1.0, rel=0.01)
+    assert flow["lost_packets"] == 0
+    # One report per frame, and a packet of a report is not one of the flow.
+    assert row["feedback_packets"] == pytest.approx(600, abs=1)
+    assert flow["sent_packets"] == pytest.approx(2400, abs=4)
+
+
+def test_scream_keeps_the_mean_queue_below_its_target() -> None:
+    result = _video()
+    row = result.applications.row(0, named=True)
+    assert 1.0 < row["target_mbit_per_s_mean"] < 2.0
+    assert row["lost_frames_percent"] == 0
+    # The RTT is at least 20 ms; QDELAY_TARGET_LO is 60 ms.
+    assert result.flows["owd_ms_mean"][0] < 20 + 60
+
+
+def test_scream_with_l4s_keeps_the_queue_shorter_than_without() -> None:
+    l4s = _video(queue="dualpi2", ecn="l4s")
+    classic = _video()
+    row = l4s.applications.row(0, named=True)
+    assert row["marked_packets"] > 0
+    assert row["target_mbit_per_s_mean"] > 1.0
+    assert l4s.flows["owd_ms_mean"][0] < classic.flows["owd_ms_mean"][0]
+
+
+def test_lost_reports_are_not_lost_packets() -> None:
+    scenario = _scenario(sj.Media(direction="down", name="video", max_rate="1mbit"))
+    links = {
+        "up": sj.Link(rate="2mbit", qdisc="pfifo", loss="20%"),
+        "down": sj.Link(rate="2mbit", qdisc="pfifo"),
+    }
+    result = sj.run(scenario.replace(links=links, duration="20s", replications=1))
+    assert result.flows["lost_packets"][0] == 0
+    # Reports overlap, so that the control does not take them for lost packets.
+    assert result.applications["target_mbit_per_s_mean"][0] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"control": "nada"}, r'control: unknown media congestion control "nada"'),
+        ({"min_rate": "2mbit"}, r"min_rate: max_rate must be at least min_rate"),
+        ({"max_rate": "100kbit"}, r"max_rate: must be at least min_rate"),
+        ({"start_rate": "9mbit"}, r"start_rate: must be between min_rate and max_rate"),
+        ({"control": "gcc", "ecn": "l4s"}, r"ecn: must be off unless the control is scream"),
+        ({"resume": "2s"}, r"resume: not allowed without pause"),
+        ({"pause": "3s", "resume": "2s"}, r"resume: must be after the pause"),
+        ({"key_frame_factor": 2.0}, r"key_frame_factor: not allowed without key_frame_interval"),
+    ],
+)
+def test_settings_of_media_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=message):
+        sj.Media(direction="up", **settings)

@@ -184,6 +184,31 @@ pub(super) const METRICS: &[ApplicationMetric] = &[
         |group| group.mean(|row| row.loss_interval_packets_mean),
     ),
     ApplicationMetric::new(
+        "target_mbit_per_s_mean",
+        "target bit rate",
+        (2, "Mbit/s"),
+        "`media`, mean over flows: mean target bit rate of the encoder.",
+        |group| group.mean(|row| row.target_mbit_per_s_mean),
+    )
+    .role(Role::Compared),
+    ApplicationMetric::new(
+        "frame_delay_ms_p95",
+        "frame delay p95",
+        (1, "ms"),
+        "`media`, mean over flows: 95th percentile of the time from the encoder to the arrival of \
+         the last packet of a frame.",
+        |group| group.mean(|row| row.frame_delay_ms_p95),
+    )
+    .role(Role::Compared),
+    ApplicationMetric::new(
+        "lost_frames_percent_mean",
+        "lost frames",
+        (2, "%"),
+        "`media`, mean over flows: share of the frames that lost a packet.",
+        |group| group.mean(|row| row.lost_frames_percent),
+    )
+    .role(Role::Compared),
+    ApplicationMetric::new(
         "rpm_mean",
         "responsiveness",
         (0, "RPM"),
@@ -214,7 +239,8 @@ columns! {
     ApplicationRow {
         texts: group kind;
         numbers: connections handshake_hit initial_hit startup_s stalls stalled_s bitrate_mbit_per_s_mean switches mos
-            voice_loss_percent loss_interval_packets_mean rpm foreign_rpm loaded_rpm;
+            voice_loss_percent loss_interval_packets_mean target_mbit_per_s_mean frame_delay_ms_p95 lost_frames_percent
+            rpm foreign_rpm loaded_rpm;
     }
 }
 

@@ -128,6 +128,7 @@ fn invented(config: &Config) -> Records {
                     }],
                     _ => Vec::new(),
                 },
+                targets: Vec::new(),
             })
             .collect(),
         apps: vec![AppRecord::default()],

@@ -17,8 +17,8 @@
 //! which nothing arrived has MOS 1.
 
 use arrow_array::RecordBatch;
-use sojourn_apps::{CallRecord, PlayerRecord, Transaction};
-use sojourn_net::Instant;
+use sojourn_apps::{CallRecord, MediaRecord, PlayerRecord, Transaction};
+use sojourn_net::{Duration, Instant};
 use sojourn_records::{AppRecord, Column, FlowRecord, Get};
 use sojourn_scenario::FlowLabel;
 
@@ -149,6 +149,7 @@ pub(super) fn application_columns<'a>() -> Vec<Column<Row<'a>>> {
     let mut columns = transfers();
     columns.extend(video());
     columns.extend(voice());
+    columns.extend(media());
     columns.extend(responsiveness());
     columns
 }
@@ -298,6 +299,101 @@ fn voice<'a>() -> Vec<Column<Row<'a>>> {
             Get::OptionalReal(|row| row.voice?.interval),
         ),
     ]
+}
+
+/// What a media flow sent and its receiver got.
+fn media<'a>() -> Vec<Column<Row<'a>>> {
+    vec![
+        Column::new(
+            "frames",
+            "",
+            "media: frames that the encoder produced after the warm-up.",
+            Get::OptionalCount(|row: &Row<'_>| Some(row.record.media?.frames)),
+        ),
+        Column::new(
+            "lost_frames_percent",
+            "%",
+            "media: share of the frames up to the last complete one that lost a packet.",
+            Get::OptionalReal(|row| lost_frames(&row.record.media?)),
+        ),
+        Column::new(
+            "frame_delay_ms_mean",
+            "ms",
+            "media: mean time from the encoder to the arrival of the last packet of a frame.",
+            Get::OptionalReal(|row| ms(row.record.media?.frame_delay_mean)),
+        ),
+        Column::new(
+            "frame_delay_ms_p95",
+            "ms",
+            "media: 95th percentile of this time.",
+            Get::OptionalReal(|row| ms(row.record.media?.frame_delay_p95)),
+        ),
+        Column::new(
+            "frame_delay_ms_max",
+            "ms",
+            "media: maximum of this time.",
+            Get::OptionalReal(|row| ms(row.record.media?.frame_delay_max)),
+        ),
+        Column::new(
+            "sender_delay_ms_mean",
+            "ms",
+            "media: mean time that packets waited at the sender for the pacer and the window.",
+            Get::OptionalReal(|row| sender_delay(&row.record.media?)),
+        ),
+        Column::new(
+            "target_mbit_per_s_mean",
+            "Mbit/s",
+            "media: mean target bit rate of the encoder, over the frames.",
+            Get::OptionalReal(|row| {
+                row.record
+                    .media?
+                    .target_kbit_per_s
+                    .map(|kbit| real(kbit) / 1e3)
+            }),
+        ),
+        Column::new(
+            "sent_bytes",
+            "B",
+            "media: size of the RTP packets sent after the warm-up.",
+            Get::OptionalCount(|row| Some(row.record.media?.sent_bytes)),
+        ),
+        Column::new(
+            "marked_packets",
+            "packets",
+            "media: packets that arrived with a CE mark after the warm-up.",
+            Get::OptionalCount(|row| Some(row.record.media?.marked)),
+        ),
+        Column::new(
+            "feedback_packets",
+            "packets",
+            "media: reports that the receiver sent after the warm-up.",
+            Get::OptionalCount(|row| Some(row.record.media?.reports)),
+        ),
+        Column::new(
+            "feedback_bytes",
+            "B",
+            "media: size of these reports, without UDP headers.",
+            Get::OptionalCount(|row| Some(row.record.media?.report_bytes)),
+        ),
+    ]
+}
+
+fn ms(time: Option<Duration>) -> Option<f64> {
+    time.map(Duration::as_millis_f64)
+}
+
+fn lost_frames(media: &MediaRecord) -> Option<f64> {
+    (media.frames > 0).then(|| 100.0 * real(media.lost_frames) / real(media.frames))
+}
+
+fn sender_delay(media: &MediaRecord) -> Option<f64> {
+    let any = media.sent_packets > 0;
+    any.then(|| media.waited.as_millis_f64() / real(media.sent_packets))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
+const fn real(n: u64) -> f64 {
+    n as f64
 }
 
 /// What a test of responsiveness found.

@@ -58,7 +58,8 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { params, bytes } => (Some(params.cc.kind().name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
             Traffic::App(ref app) => (Some(app.exchange().tcp.cc.kind().name()), None),
-            Traffic::Datagrams(_) | Traffic::Program(_) => (None, None),
+            Traffic::Datagrams(ref config) => (config.control(), None),
+            Traffic::Program(_) => (None, None),
         };
         let windows: Vec<_> = alive()
             .filter_map(|s| s.cwnd.map(|cwnd| f64::from(cwnd.get())))
@@ -163,7 +164,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "cc",
             "",
-            "Congestion control; null for flows without a connection and for programs.",
+            "Congestion control; null for flows that have none and for programs.",
             Get::OptionalText(|row| row.cc),
         ),
         Column::new(
@@ -248,19 +249,19 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "received_packets",
             "",
-            "Data packets received after the warm-up, duplicates included; UDP, voip and ping (replies): without duplicates.",
+            "Data packets received after the warm-up, duplicates included; UDP, voip, media and ping (replies): without duplicates.",
             Get::Count(|row| row.record.totals.received_packets),
         ),
         Column::new(
             "missing_packets",
             "",
-            "UDP, voip and ping: of sent_packets, those that had not arrived, or not been answered, by the end of the run.",
+            "UDP, voip, media and ping: of sent_packets, those that had not arrived, or not been answered, by the end of the run.",
             Get::OptionalCount(|row| row.record.missing_packets),
         ),
         Column::new(
             "lost_packets",
             "",
-            "UDP, voip and ping: of missing_packets, those that were dropped, or whose reply was; the others were waiting or in flight.",
+            "UDP, voip, media and ping: of missing_packets, those that were dropped, or whose reply was; the others were waiting or in flight.",
             Get::OptionalCount(|row| row.record.lost_packets),
         ),
         Column::new(

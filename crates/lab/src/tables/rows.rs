@@ -16,11 +16,14 @@ pub(super) struct SampleRow<'a> {
     sample: &'a FlowSample,
     /// Start of the interval.
     from: Instant,
+    /// Target bit rate of media, in kbit/s.
+    target: Option<u32>,
 }
 
 impl SampleRow<'_> {
     fn of_connection(&self, packets: u32) -> Option<u64> {
-        self.record.kind.is_connection().then_some(packets.into())
+        let has_window = self.record.kind.is_connection() || self.target.is_some();
+        has_window.then_some(packets.into())
     }
 }
 
@@ -77,6 +80,12 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
             "Packets in flight at the end of the interval.",
             Get::OptionalCount(|row| row.of_connection(row.sample.in_flight)),
         ),
+        Column::new(
+            "target_mbit_per_s",
+            "Mbit/s",
+            "media: target bit rate of the encoder at the end of the interval.",
+            Get::OptionalReal(|row| row.target.map(|kbit| f64::from(kbit) / 1e3)),
+        ),
     ]
 }
 
@@ -85,12 +94,13 @@ pub(super) fn flow_series(cell: Cell<'_>) -> RecordBatch {
     let rows: Vec<_> = flows
         .flat_map(|(record, label)| {
             let starts = std::iter::once(Instant::ZERO).chain(record.series.iter().map(|s| s.at));
-            let samples = record.series.iter().zip(starts);
-            samples.map(move |(sample, from)| SampleRow {
+            let samples = record.series.iter().zip(starts).enumerate();
+            samples.map(move |(n, (sample, from))| SampleRow {
                 record,
                 group: &label.group,
                 sample,
                 from,
+                target: record.targets.get(n).copied(),
             })
         })
         .collect();

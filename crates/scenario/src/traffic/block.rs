@@ -313,7 +313,7 @@ impl Kind {
     /// Whether the other end sends anything back.
     pub(super) fn is_answered(&self) -> bool {
         match self.plan(Rng::new(0)) {
-            Traffic::Datagrams(config) => config.kind().is_echo(),
+            Traffic::Datagrams(config) => config.kind().is_answered(),
             Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
                 true
             }

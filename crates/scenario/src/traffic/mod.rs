@@ -2,6 +2,7 @@
 
 mod block;
 mod dash;
+mod media;
 mod ping;
 mod program;
 mod quic;
@@ -43,6 +44,7 @@ const TYPES: &[TrafficType] = &[
     rounds::INCAST,
     dash::TYPE,
     voip::TYPE,
+    media::TYPE,
     responsiveness::TYPE,
     program::TYPE,
 ];

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU16;
 
-use sojourn_apps::{Bulk, DatagramConfig};
+use sojourn_apps::{Bulk, DatagramConfig, DatagramKind};
 use sojourn_backend::kind_of;
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate, Rng};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Packet as View, Rate, Rng};
 use sojourn_records::{AppRecord, Datagrams as Counted, FlowKind, FlowRecord};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 use sojourn_transport::{SenderParams, quic as transport};
@@ -270,11 +270,16 @@ impl Flow {
                 responsiveness: application.app.responsiveness(),
                 ..application.record
             }),
-            Source::Datagrams(datagrams) => datagrams.counted.call(end).map(|call| AppRecord {
-                flow: self.owner.flow(),
-                call: Some(call),
-                ..AppRecord::default()
-            }),
+            Source::Datagrams(datagrams) => {
+                let call = datagrams.counted.call(end);
+                let media = datagrams.counted.media();
+                (call.is_some() || media.is_some()).then(|| AppRecord {
+                    flow: self.owner.flow(),
+                    call,
+                    media,
+                    ..AppRecord::default()
+                })
+            }
             _ => None,
         }
     }
@@ -308,12 +313,28 @@ pub(crate) struct Datagrams {
 impl Datagrams {
     pub(crate) fn new(now: Instant, config: &dyn DatagramConfig, rng: &Rng) -> Self {
         let counted = Counted::new(now, config, rng);
-        let bytes = |payload: Bytes| u16::try_from(payload.0).unwrap_or(u16::MAX);
-        let payload = counted.kind().payload().map(bytes);
         Self {
-            payload: payload.and_then(NonZeroU16::new),
+            payload: counted.kind().payload().and_then(payload_field),
             counted,
         }
+    }
+
+    /// The packet to send now, if one may be sent, of a flow whose packets feedback or replies pace; and when the next
+    /// one is due.
+    pub(crate) fn next_paced(&mut self, owner: Owner, now: Instant) -> (Option<Packet>, Instant) {
+        if !matches!(self.counted.kind(), DatagramKind::Media(_)) {
+            let (pkt, due) = self.next(owner, now);
+            return (Some(pkt), due);
+        }
+        let Some(outgoing) = self.counted.outgoing(now) else {
+            let due = self.counted.paced_by_replies();
+            return (None, due.unwrap_or(Instant::MAX));
+        };
+        let (number, due) = self.counted.send(now);
+        let payload = payload_field(outgoing.payload);
+        let mut pkt = Packet::of_probe(owner, Kind::Udp, now, number, payload);
+        pkt.set_ecn(outgoing.ecn);
+        (Some(pkt), due)
     }
 
     /// The packet to send now, and when the next one is due.
@@ -328,13 +349,35 @@ impl Datagrams {
         (pkt, due)
     }
 
-    /// A packet arrived; returns whether it asks for a reply.
-    pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) -> bool {
+    /// A packet arrived; returns the reply, if there is one.
+    pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
         if pkt.kind() == Kind::Ping {
-            return true;
+            return Some(*pkt);
         }
         let probe = pkt.probe();
+        if let DatagramKind::Media(_) = self.counted.kind() {
+            return self.on_media(now, pkt);
+        }
         self.counted.on_arrival(probe.number, now.since(probe.sent));
-        false
+        None
     }
+
+    /// A packet of media arrived, or a report on such packets; returns the report that its receiver sends.
+    fn on_media(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
+        let probe = pkt.probe();
+        if pkt.kind() == Kind::Pong {
+            self.counted.on_report(now, probe.number);
+            return None;
+        }
+        let payload = probe.payload.map_or(0, |payload| u64::from(payload.get()));
+        let packet = (probe.number, payload);
+        let elapsed = now.since(probe.sent);
+        let (number, payload) = self.counted.on_media(now, packet, elapsed, pkt.ecn())?;
+        let report = Packet::of_probe(pkt.owner(), Kind::Pong, now, number, payload_field(payload));
+        Some(report.in_class(pkt.dscp()))
+    }
+}
+
+fn payload_field(payload: Bytes) -> Option<NonZeroU16> {
+    NonZeroU16::new(u16::try_from(payload.0).unwrap_or(u16::MAX))
 }

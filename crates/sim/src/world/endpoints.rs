@@ -81,10 +81,12 @@ impl World<'_> {
         if due <= self.now
             && let Source::Datagrams(datagrams) = &mut flow.source
         {
-            let (pkt, next) = datagrams.next(flow.owner, self.now);
-            let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
+            let (pkt, next) = datagrams.next_paced(flow.owner, self.now);
             due = next;
-            self.launch(&pkt);
+            if let Some(pkt) = pkt {
+                let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
+                self.launch(&pkt);
+            }
         }
         let flow = &mut self.flows[id as usize];
         if let Some(at) = flow.sender_event.advance(due, self.now) {
@@ -147,9 +149,9 @@ impl World<'_> {
                     control.on_datagram(self.now, pkt);
                 }
                 let due = datagrams.counted.paced_by_replies();
-                if reply {
+                if let Some(reply) = reply {
                     let way = flow.reverse;
-                    self.launch(&pkt.turned(Kind::Pong, way));
+                    self.launch(&reply.turned(Kind::Pong, way));
                 } else if let Some(due) = due {
                     self.on_paced_datagram(id, due);
                 }
