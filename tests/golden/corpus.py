@@ -17,6 +17,7 @@ ROOT = HERE.parent.parent
 MOST_BITS = 20e9
 # How long the parity tests wait for what is still under way, in seconds.
 PARITY_AFTER_S = 3.0
+PARITY_BUFFER = "67108864b"
 # The quick check takes every 12th scenario of papers/ and of the parity tests.
 QUICK_STEP = 12
 
@@ -100,7 +101,7 @@ def _flow(measured: Document, flow: Document, start: float) -> Document:
     way = _way(flow["dir"], flow["rtt"], start, flow["stop"])
     size = {} if flow["bytes"] is None else {"bytes": f"{flow['bytes']}b"}
     sender = {"type": "tcp", "cc": flow["cc"], "ecn": measured.get("ecn", False)}
-    return sender | size | way | _receiver(measured)
+    return sender | size | way | _receiver(measured) | _segments(measured)
 
 
 def _receiver(measured: Document) -> Document:
@@ -114,6 +115,22 @@ def _receiver(measured: Document) -> Document:
         keys["read_rate"] = f"{measured['read_rate']}mbit"
     if "pause" in measured:
         keys["read_pause"] = [f"{time}s" for time in measured["pause"]]
+    return keys
+
+
+def _segments(measured: Document) -> Document:
+    keys: Document = {
+        key: measured[key] for key in ("min_tso_segs", "gso_max_segs") if key in measured
+    }
+    if "quickack" in measured:
+        keys |= {"ack_every": 1, "receive_buffer": PARITY_BUFFER}
+    if "gro" in measured:
+        timeout = f"{measured['gro'][0]}ns"
+        keys |= {"gro": True, "gro_flush_timeout": timeout, "receive_buffer": PARITY_BUFFER}
+    if "write_rate" in measured:
+        keys |= {"rate": f"{measured['write_rate']}mbit"}
+    if "write_block" in measured:
+        keys |= {"block": f"{measured['write_block']}b"}
     return keys
 
 

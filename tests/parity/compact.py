@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SUITES = ("C1", "L1", "L4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "V", "W")
+SUITES = ("C1", "L1", "L4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "S", "V", "W")
 SERIES = ("cwnd", "srtt_ms")
 """Diagnostic series, which are kept of the first repetition: nothing reads the others."""
 DCTCP = "net.ipv4.tcp_congestion_control=dctcp"

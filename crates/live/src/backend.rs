@@ -207,6 +207,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
         return Some(("cc", not_loaded(name).into()));
     }
     let usual = SenderParams::default();
+    let (receiver, policy) = (&params.receiver, usual.receiver.acks);
     let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
         (
@@ -260,6 +261,36 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "read_pause",
             params.receiver.reader.pause.is_some(),
             "a receiver that pauses",
+        ),
+        (
+            "ack_every",
+            receiver.acks.every != policy.every,
+            "another number of segments per acknowledgement than the kernel's",
+        ),
+        (
+            "ack_delay",
+            receiver.acks.delay.is_some(),
+            "another delay of acknowledgements than the kernel's",
+        ),
+        (
+            "quick_acks",
+            !receiver.acks.quick,
+            "a receiver without quick ACKs",
+        ),
+        (
+            "gro",
+            receiver.device != usual.receiver.device,
+            "offload at the receiver, which is a setting of the host's device (ethtool -K)",
+        ),
+        (
+            "min_tso_segs",
+            params.bursts.least != usual.bursts.least,
+            "bursts other than the kernel's (net.ipv4.tcp_min_tso_segs)",
+        ),
+        (
+            "gso_max_segs",
+            params.bursts.most != usual.bursts.most,
+            "bursts other than the device's (ip link set gso_max_segs)",
         ),
         (
             "pacing",

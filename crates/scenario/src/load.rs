@@ -212,12 +212,12 @@ impl Sent {
 
 /// The least number of data packets per acknowledgement of a flow.
 fn packets_per_ack(traffic: &Traffic) -> u64 {
-    let profile = match traffic {
-        Traffic::Tcp { params, .. } => params.profile,
-        Traffic::App(app) if app.quic().is_none() => app.exchange().tcp.profile,
+    let params = match traffic {
+        Traffic::Tcp { params, .. } => *params,
+        Traffic::App(app) if app.quic().is_none() => app.exchange().tcp,
         _ => return PACKETS_PER_ACK,
     };
-    if profile.acknowledges_each() {
+    if params.profile.acknowledges_each() || params.receiver.acks.every == 1 {
         1
     } else {
         PACKETS_PER_ACK

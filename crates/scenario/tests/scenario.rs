@@ -9,7 +9,10 @@ use sojourn_scenario::plan::{
     Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
     LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic, WireChange,
 };
-use sojourn_transport::{AfterIdle, OnCe, ReceiveBuffer, SenderProfile, SlowStart};
+use sojourn_transport::{
+    AckPolicy, AfterIdle, BurstLimits, Device, OnCe, ReceiveBuffer, SenderProfile, SlowStart,
+    Writer,
+};
 
 /// Uses every key.
 const FULL: &str = include_str!("full.toml");
@@ -148,6 +151,65 @@ fn the_keys_of_a_receiver_reach_the_simulator() {
     assert_eq!(
         rule("cc = \"bbr\"\non_ce = \"abe\""),
         "traffic[0].on_ce: \"abe\" is not supported by \"bbr\"; expected the control \"reno\" or \"cubic\""
+    );
+}
+
+#[test]
+fn the_keys_of_acknowledgements_and_bursts_reach_the_simulator() {
+    let params = |keys: &str| {
+        let text = format!(
+            "duration = \"10s\"\nrtt = \"20ms\"\nlinks = {{ up = \"unlimited\", down = {{ rate = \"1mbit\", qdisc = \"pfifo\" }} }}\n\
+             [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n{keys}"
+        );
+        let scenario = Scenario::from_toml(&text)?;
+        let again = Scenario::from_toml(&scenario.to_toml())?;
+        assert_eq!(again.to_toml(), scenario.to_toml());
+        match again.plan(0, 0).config.flows[0].traffic {
+            Traffic::Tcp { params, .. } => Ok(params),
+            _ => unreachable!("it is TCP"),
+        }
+    };
+    let rule = |keys| {
+        let error: sojourn_scenario::ScenarioError = params(keys).unwrap_err();
+        format!("{}: {}", error.path, error.rule)
+    };
+    let acks = "ack_every = 4\nack_delay = \"100ms\"\nquick_acks = false\n";
+    let given = params(&format!("{acks}gro = true\ngro_flush_timeout = \"2ms\"")).unwrap();
+    let policy = AckPolicy {
+        every: 4,
+        delay: Some(Duration::from_millis(100)),
+        quick: false,
+    };
+    let device = Device {
+        merges: true,
+        poll: Some(Duration::from_millis(2)),
+    };
+    assert_eq!(
+        (given.receiver.acks, given.receiver.device),
+        (policy, device)
+    );
+    let given = params("min_tso_segs = 8\ngso_max_segs = 20\nrate = \"5mbit\"").unwrap();
+    assert_eq!(given.bursts, BurstLimits { least: 8, most: 20 });
+    let writer = Writer {
+        rate: Rate::mbit(5),
+        block: Writer::BLOCK,
+    };
+    assert_eq!(given.writer, Some(writer));
+    // What is usual is written or not, and costs nothing.
+    let usual = params("ack_every = 2\nquick_acks = true\ngro = false\nmin_tso_segs = 2").unwrap();
+    assert_eq!(usual, params("").unwrap());
+    assert!(usual.receiver.is_usual());
+    assert_eq!(
+        rule("gro_flush_timeout = \"2ms\""),
+        "traffic[0].gro_flush_timeout: needs a device that merges segments; set gro = true"
+    );
+    assert_eq!(
+        rule("cc = \"bbr\"\nmin_tso_segs = 4"),
+        "traffic[0].min_tso_segs: not supported by \"bbr\", which has a minimum of its own"
+    );
+    assert_eq!(
+        rule("ack_delay = \"0ms\""),
+        "traffic[0].ack_delay: must be > 0"
     );
 }
 

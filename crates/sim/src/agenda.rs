@@ -210,7 +210,8 @@ impl Agenda {
             | Event::Start(_)
             | Event::Stop(_)
             | Event::Queue(_)
-            | Event::Receiver(_) => None,
+            | Event::Receiver(_)
+            | Event::Write(_) => None,
         }
     }
 }
@@ -276,6 +277,7 @@ const fn pack(event: Event) -> u64 {
         Event::Queue(n) => (10, n),
         Event::Sender(n) => (11, n),
         Event::Receiver(n) => (12, n),
+        Event::Write(n) => (13, n),
     };
     ((kind << INDEX_BITS) | index as u64) << TURN_BITS
 }
@@ -296,7 +298,8 @@ const fn unpack(key: Key) -> Event {
         9 => Event::Line(index),
         10 => Event::Queue(index),
         11 => Event::Sender(index),
-        _ => Event::Receiver(index),
+        12 => Event::Receiver(index),
+        _ => Event::Write(index),
     }
 }
 
@@ -332,6 +335,8 @@ pub enum Event {
     Sender(u32),
     /// A flow's receiver may have a timer due.
     Receiver(u32),
+    /// The client of a bulk transfer may write a block.
+    Write(u32),
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ fn a_reader_sets_the_rate() {
     let flow = flow(ReceiverParams {
         buffer: ReceiveBuffer::Fixed(65_536),
         reader,
+        ..ReceiverParams::default()
     });
     assert!((1.95..2.01).contains(&goodput(&flow)), "{}", goodput(&flow));
     assert!(flow.totals.limited_receive_window > 10_000_000_000);
@@ -117,6 +118,7 @@ fn a_pause_stops_the_flow_which_then_continues() {
     let receiver = ReceiverParams {
         buffer: ReceiveBuffer::Fixed(65_536),
         reader,
+        ..ReceiverParams::default()
     };
     let flow = flow(receiver);
     let read = |from: usize, to: usize| -> u64 {
@@ -136,6 +138,7 @@ fn a_transfer_is_complete_when_it_has_been_read() {
         let receiver = ReceiverParams {
             buffer: ReceiveBuffer::Fixed(65_536),
             reader,
+            ..ReceiverParams::default()
         };
         let records = records(receiver, Some(100_000), "pfifo limit 1000");
         records.flows[0].completed.unwrap().as_nanos() / 1_000_000

@@ -10,6 +10,54 @@ pub struct ReceiverParams {
     pub buffer: ReceiveBuffer,
     /// When the application reads.
     pub reader: Reader,
+    /// When data is acknowledged.
+    pub acks: AckPolicy,
+    /// How its device hands over packets.
+    pub device: Device,
+}
+
+/// When data that arrives in order is acknowledged (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Full segments per acknowledgement.
+    pub every: u8,
+    /// Longest delay of an acknowledgement; `None`: as Linux adapts it, 40 to 200 ms.
+    pub delay: Option<Duration>,
+    /// Linux's quick ACKs: each of the first segments is acknowledged, and some after a pause, after a duplicate, when the
+    /// window grows and after a mark.
+    pub quick: bool,
+}
+
+impl AckPolicy {
+    /// Linux.
+    pub const LINUX: Self = Self {
+        every: 2,
+        delay: None,
+        quick: true,
+    };
+    /// A delay of more is an error of the implementation (RFC 9293 §3.8.6.3).
+    pub const LONGEST_DELAY: Duration = Duration::from_millis(500);
+}
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self::LINUX
+    }
+}
+
+/// How a device hands over what it has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// It merges segments (generic receive offload).
+    pub merges: bool,
+    /// Time between two polls while packets arrive (`gro_flush_timeout`); `None`: each packet is handed over when it
+    /// arrives, those of the same instant together.
+    pub poll: Option<Duration>,
+}
+
+impl Device {
+    /// The longest time between two polls.
+    pub const LONGEST_POLL: Duration = Duration::from_millis(100);
 }
 
 /// The receive buffer of a socket, which bounds the advertised window.

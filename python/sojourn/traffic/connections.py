@@ -60,6 +60,27 @@ class TcpSender(TrafficBlock):
     receive_buffer
         Largest receive buffer, such as ``"6mb"``, to which the kernel tunes it (the maximum of
         ``tcp_rmem``); the window is at most half of it.
+    ack_every
+        Full segments per acknowledgement of the receiver, 1 to 255 (RFC 5681 section 4.2); 2 by
+        default, as in Linux.
+    ack_delay
+        Longest delay of an acknowledgement, up to ``"500ms"`` (RFC 9293 section 3.8.6.3); by
+        default 40 to 200 ms, as Linux adapts it.
+    quick_acks
+        Whether the receiver acknowledges each of the first segments, as Linux does by default.
+    gro
+        Whether the receiver's device merges segments that arrive together (generic receive
+        offload, as in Linux), which are then acknowledged together.
+    gro_flush_timeout
+        Time between polls of that device while packets arrive, such as ``"2ms"``; by default each
+        arrival causes one. Needs `gro`.
+    min_tso_segs
+        Least segments of a burst that the sender hands to its device if the window has room for
+        them (``net.ipv4.tcp_min_tso_segs``), 1 to 255; 2 by default. Controls that set a pacing
+        rate have a minimum of their own.
+    gso_max_segs
+        Most segments of such a burst (``ip link set gso_max_segs``), 1 to 254; by default as many
+        as 64 kB hold.
     """
 
     profile: Profile | None = None
@@ -73,6 +94,13 @@ class TcpSender(TrafficBlock):
     pacing: bool | None = None
     receive_window: Size | None = None
     receive_buffer: Size | None = None
+    ack_every: int | None = None
+    ack_delay: str | None = None
+    quick_acks: bool | None = None
+    gro: bool | None = None
+    gro_flush_timeout: str | None = None
+    min_tso_segs: int | None = None
+    gso_max_segs: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +114,11 @@ class Tcp(TcpSender):
     bytes
         Bytes to transfer, or a distribution from which each connection draws them, such as
         :class:`Lognormal`; by default the transfer is endless.
+    rate
+        Rate at which the sender writes, such as ``"5mbit"`` (as ``iperf3 -b`` does); by default it
+        always has data to send.
+    block
+        What a sender with a rate writes at a time, with its unit; by default 128 KiB, as iperf3.
     read_rate
         Rate at which the receiver reads, at most 16 KiB at a time; by default it always reads what
         has arrived. Needs `receive_window` or `receive_buffer`, as `read_pause` does.
@@ -102,6 +135,8 @@ class Tcp(TcpSender):
     converted: ClassVar[Conversions] = {"bytes": SIZES}
 
     bytes: RandomSize | None = None
+    rate: str | None = None
+    block: Size | None = None
     read_rate: str | None = None
     read_pause: Sequence[str] | None = None
 

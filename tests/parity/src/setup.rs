@@ -6,7 +6,10 @@ use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{
     Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Shaper, Traffic,
 };
-use sojourn_transport::{CcKind, Reader, ReceiveBuffer, ReceiverParams, SenderParams};
+use sojourn_transport::{
+    AckPolicy, BurstLimits, CcKind, Device, Reader, ReceiveBuffer, ReceiverParams, SenderParams,
+    Writer,
+};
 
 use crate::truth::{Direction, Flow, Scenario, Truth};
 
@@ -254,20 +257,54 @@ fn tcp(scenario: &Scenario, flow: &Flow) -> Result<Traffic, String> {
         params: SenderParams {
             cc: cc.into(),
             ecn: scenario.ecn,
+            bursts: bursts(scenario),
+            writer: writer(scenario)?,
             receiver: receiver(scenario)?,
             ..SenderParams::default()
         },
     })
 }
 
+fn bursts(scenario: &Scenario) -> BurstLimits {
+    let usual = BurstLimits::default();
+    BurstLimits {
+        least: scenario.min_tso_segs.unwrap_or(usual.least),
+        most: scenario.gso_max_segs.unwrap_or(usual.most),
+    }
+}
+
+fn writer(scenario: &Scenario) -> Result<Option<Writer>, String> {
+    let Some(rate) = scenario.write_rate else {
+        return Ok(None);
+    };
+    Ok(Some(Writer {
+        rate: mbit(rate)?,
+        block: scenario.write_block.unwrap_or(Writer::BLOCK),
+    }))
+}
+
 /// Linux doubles `SO_RCVBUF`, has half of that for data, and reserves a segment.
 fn receiver(scenario: &Scenario) -> Result<ReceiverParams, String> {
     const RESERVED: u32 = 1_460;
+    /// `tcp_rmem` of the test bed.
+    const USUAL: u32 = 67_108_864;
+    let acks = AckPolicy {
+        every: if scenario.quickack == 0 { 2 } else { 1 },
+        ..AckPolicy::LINUX
+    };
+    let device = Device {
+        merges: scenario.gro.is_some(),
+        poll: scenario.gro.map(|(nanos, _)| Duration::from_nanos(nanos)),
+    };
+    let is_usual = (acks, device) == Default::default();
     Ok(ReceiverParams {
+        acks,
+        device,
         buffer: match (scenario.rcvbuf, scenario.rmem) {
             (Some(size), _) => ReceiveBuffer::Fixed(size - RESERVED),
             (None, Some(most)) => ReceiveBuffer::Tuned(most),
-            (None, None) => ReceiveBuffer::Unlimited,
+            (None, None) if is_usual => ReceiveBuffer::Unlimited,
+            (None, None) => ReceiveBuffer::Tuned(USUAL),
         },
         reader: Reader {
             rate: scenario.read_rate.map(mbit).transpose()?,

@@ -105,6 +105,24 @@ pub(crate) struct Scenario {
     /// From when to when the server does not read, in seconds.
     #[serde(default)]
     pub(crate) pause: Option<(f64, f64)>,
+    /// 1: the server acknowledges each segment.
+    #[serde(default)]
+    pub(crate) quickack: u8,
+    /// `gro_flush_timeout` of the server's device in ns, and `napi_defer_hard_irqs`.
+    #[serde(default)]
+    pub(crate) gro: Option<(u64, u32)>,
+    /// `tcp_min_tso_segs`.
+    #[serde(default)]
+    pub(crate) min_tso_segs: Option<u8>,
+    /// `gso_max_segs` of the client's device.
+    #[serde(default)]
+    pub(crate) gso_max_segs: Option<u8>,
+    /// The client writes at this rate, in Mbit/s.
+    #[serde(default)]
+    pub(crate) write_rate: Option<f64>,
+    /// What it writes at a time, in bytes.
+    #[serde(default)]
+    pub(crate) write_block: Option<u32>,
     /// Base RTT in milliseconds, of pings and datagrams.
     pub(crate) rtt: f64,
     /// Packets lost at random behind the bottleneck towards the server, in per cent.

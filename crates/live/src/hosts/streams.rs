@@ -114,7 +114,11 @@ impl Streams {
     ) -> io::Result<Option<Self>> {
         let (app, route, control) = match traffic {
             Traffic::Tcp { bytes, params } => {
-                let app = App::Bulk(Bulk::new(*bytes, None));
+                let mut transfer = Bulk::new(*bytes, None);
+                if let Some(writer) = params.writer {
+                    transfer = transfer.written_by(writer);
+                }
+                let app = App::Bulk(transfer);
                 (app, route, params.cc.kind().name())
             }
             Traffic::App(config) => {
@@ -205,10 +209,12 @@ impl Streams {
 
     /// When the application's timer is due.
     pub(super) fn due(&self) -> Instant {
-        match &self.app {
-            App::Other(app) if !self.stopped => app.next_timer().unwrap_or(Instant::MAX),
-            _ => Instant::MAX,
-        }
+        let timer = match &self.app {
+            _ if self.stopped => None,
+            App::Other(app) => app.next_timer(),
+            App::Bulk(bulk) => bulk.next_timer(),
+        };
+        timer.unwrap_or(Instant::MAX)
     }
 
     pub(super) fn poll<'a>(&'a self, fds: &mut Vec<Waited<'a>>) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sojourn_apps::{Amount, Transport};
 use sojourn_net::{Bytes, Duration, Rate, Rng};
 use sojourn_transport::{
-    AfterIdle, CcSpec, MSS, OnCe, Reader, ReceiveBuffer, ReceiverParams, SMALLEST_MSS,
-    SenderParams, SenderProfile, SlowStart,
+    AckPolicy, AfterIdle, BurstLimits, CcSpec, Device, MSS, OnCe, Reader, ReceiveBuffer,
+    ReceiverParams, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart, Writer,
 };
 
 use super::block::{Source, TrafficProperties, TrafficType};
@@ -89,6 +89,36 @@ keys! {
 }
 
 keys! {
+    /// When the sending application writes.
+    #[derive(Clone, Copy, Debug)]
+    struct Writing {
+        /// Rate at which the sender writes; by default it always has data to send.
+        rate: Option<Rate> = Form::RATE;
+        /// What a sender with a rate writes at a time.
+        block: Bytes = Form::Size(1, Writer::LARGEST as u64), usual "131072b";
+    }
+}
+
+impl Writing {
+    fn writer(&self, fields: &Fields<'_>) -> Result<Option<Writer>, ScenarioError> {
+        if let (None, Some(place)) = (self.rate, fields.get("block")) {
+            return Err(place.fail("needs a rate at which blocks are written; set rate"));
+        }
+        Ok(self.rate.map(|rate| Writer {
+            rate,
+            block: u32::try_from(self.block.0).unwrap_or(Writer::BLOCK),
+        }))
+    }
+
+    fn of(writer: Option<Writer>) -> Self {
+        Self {
+            rate: writer.map(|writer| writer.rate),
+            block: Bytes(writer.map_or(Writer::BLOCK, |writer| writer.block).into()),
+        }
+    }
+}
+
+keys! {
     /// When the receiving application reads.
     #[derive(Clone, Debug)]
     struct Reading {
@@ -127,7 +157,7 @@ impl Reading {
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
-    keys: &[Transfer::KEYS, Reading::KEYS, Params::KEYS],
+    keys: &[Transfer::KEYS, Writing::KEYS, Reading::KEYS, Params::KEYS],
     properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
@@ -200,6 +230,20 @@ keys! {
         receive_window: Option<Bytes> = WINDOWS;
         /// Largest receive buffer, to which the kernel tunes it; the window is at most half of it.
         receive_buffer: Option<Bytes> = BUFFERS;
+        /// Full segments per acknowledgement of the receiver.
+        ack_every: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
+        /// Longest delay of an acknowledgement; by default as Linux adapts it, 40 to 200 ms.
+        ack_delay: Option<Duration> = Form::TimeUpTo(AckPolicy::LONGEST_DELAY);
+        /// The receiver acknowledges each of the first segments, as Linux does.
+        quick_acks: bool = Form::Flag, usual "true";
+        /// The receiver's device merges segments that arrive together.
+        gro: bool = Form::Flag, usual "false";
+        /// Time between polls of the receiver's device while packets arrive; by default each arrival causes one.
+        gro_flush_timeout: Option<Duration> = Form::TimeUpTo(Device::LONGEST_POLL);
+        /// Least segments of a burst that the sender hands to its device.
+        min_tso_segs: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
+        /// Most segments of a burst that the sender hands to its device; by default as many as 64 kB hold.
+        gso_max_segs: Option<u8> = Form::Integer(1, BurstLimits::UNLIMITED as i64 - 1);
     }
 }
 
@@ -254,6 +298,75 @@ fn check_profile(fields: &Fields<'_>, params: &Params) -> Result<(), ScenarioErr
     Ok(())
 }
 
+/// Keys that only the profile of the usual Linux has.
+const OF_LINUX: [&str; 9] = [
+    "receive_window",
+    "receive_buffer",
+    "ack_every",
+    "ack_delay",
+    "quick_acks",
+    "gro",
+    "gro_flush_timeout",
+    "min_tso_segs",
+    "gso_max_segs",
+];
+
+/// Refuses keys that another profile than the usual one does not have.
+fn check_usual_profile(fields: &Fields<'_>, profile: SenderProfile) -> Result<(), ScenarioError> {
+    let usual = SenderProfile::default();
+    match OF_LINUX.iter().find_map(|key| fields.get(key)) {
+        Some(place) if profile != usual => Err(place.fail(format!(
+            "not supported by the profile \"{profile}\"; expected the profile \"{usual}\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How the receiver acknowledges, and its device.
+fn read_acks(fields: &Fields<'_>, params: &Params) -> Result<(AckPolicy, Device), ScenarioError> {
+    if let Some(place) = fields.get("gro_flush_timeout")
+        && !params.gro
+    {
+        return Err(place.fail("needs a device that merges segments; set gro = true"));
+    }
+    let zero = |delay: Option<Duration>| delay == Some(Duration::ZERO);
+    for (key, delay) in [
+        ("ack_delay", params.ack_delay),
+        ("gro_flush_timeout", params.gro_flush_timeout),
+    ] {
+        if let Some(place) = fields.get(key)
+            && zero(delay)
+        {
+            return Err(place.fail("must be > 0"));
+        }
+    }
+    let acks = AckPolicy {
+        every: params.ack_every,
+        delay: params.ack_delay,
+        quick: params.quick_acks,
+    };
+    let device = Device {
+        merges: params.gro,
+        poll: params.gro_flush_timeout,
+    };
+    Ok((acks, device))
+}
+
+/// The bursts of the sender.
+fn read_bursts(fields: &Fields<'_>, params: &Params) -> Result<BurstLimits, ScenarioError> {
+    let cc = params.cc.kind();
+    if let Some(place) = fields.get("min_tso_segs")
+        && cc.is_model_based()
+    {
+        return Err(place.fail(format!(
+            "not supported by \"{cc}\", which has a minimum of its own"
+        )));
+    }
+    let least = params.min_tso_segs;
+    let most = params.gso_max_segs.unwrap_or(BurstLimits::UNLIMITED);
+    Ok(BurstLimits { least, most })
+}
+
 /// The receive buffer that the keys describe.
 fn read_buffer(fields: &Fields<'_>, params: &Params) -> Result<ReceiveBuffer, ScenarioError> {
     let bytes = |size: Bytes| u32::try_from(size.0).unwrap_or(u32::MAX);
@@ -262,17 +375,6 @@ fn read_buffer(fields: &Fields<'_>, params: &Params) -> Result<ReceiveBuffer, Sc
         return Err(place.fail(
             "not allowed with receive_window, which fixes the buffer; expected one of the two",
         ));
-    }
-    let usual = SenderProfile::default();
-    if let Some(place) = fields
-        .get("receive_window")
-        .or_else(|| fields.get("receive_buffer"))
-        && params.profile != usual
-    {
-        let profile = params.profile;
-        return Err(place.fail(format!(
-            "not supported by the profile \"{profile}\"; expected the profile \"{usual}\""
-        )));
     }
     Ok(match (window, buffer) {
         (Some(window), _) => ReceiveBuffer::Fixed(bytes(window)),
@@ -290,7 +392,10 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
     if fields.get("initial_window").is_none() {
         params.initial_window = params.profile.initial_window();
     }
+    check_usual_profile(fields, params.profile)?;
     let buffer = read_buffer(fields, &params)?;
+    let (acks, device) = read_acks(fields, &params)?;
+    let bursts = read_bursts(fields, &params)?;
     Ok(SenderParams {
         profile: params.profile,
         cc: params.cc,
@@ -302,8 +407,11 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         initial_window: params.initial_window,
         after_idle: params.after_idle,
         pacing: params.pacing,
+        bursts,
         receiver: ReceiverParams {
             buffer,
+            acks,
+            device,
             ..ReceiverParams::default()
         },
         ..SenderParams::default()
@@ -323,6 +431,8 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         ReceiveBuffer::Fixed(window) => (size(window), None),
         ReceiveBuffer::Tuned(most) => (None, size(most)),
     };
+    let most = params.bursts.most;
+    let (acks, device) = (params.receiver.acks, params.receiver.device);
     let keys = Params {
         profile: params.profile,
         cc: params.cc,
@@ -335,6 +445,13 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         pacing: params.pacing,
         receive_window,
         receive_buffer,
+        ack_every: acks.every,
+        ack_delay: acks.delay,
+        quick_acks: acks.quick,
+        gro: device.merges,
+        gro_flush_timeout: device.poll,
+        min_tso_segs: params.bursts.least,
+        gso_max_segs: (most != BurstLimits::UNLIMITED).then_some(most),
     };
     keys.write(fields);
 }
@@ -359,6 +476,7 @@ impl Tcp {
                 ));
             }
         }
+        params.writer = Writing::read(fields)?.writer(fields)?;
         Ok(Self {
             transfer: Transfer::read(fields)?,
             params,
@@ -369,6 +487,7 @@ impl Tcp {
 impl Source for Tcp {
     fn write(&self, fields: &mut Table) {
         write_params(self.params, fields);
+        Writing::of(self.params.writer).write(fields);
         Reading::of(&self.params.receiver.reader).write(fields);
         self.transfer.write(fields);
     }

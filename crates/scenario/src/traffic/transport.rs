@@ -31,7 +31,7 @@ keys! {
 pub(super) const EXCHANGE: &[&[Key]] = &[Requests::KEYS, tcp::Params::KEYS];
 
 /// Keys that QUIC connections do not have.
-pub(super) const OF_TCP: [&str; 7] = [
+pub(super) const OF_TCP: [&str; 14] = [
     "profile",
     "on_ce",
     "after_idle",
@@ -39,6 +39,13 @@ pub(super) const OF_TCP: [&str; 7] = [
     "mss",
     "receive_window",
     "receive_buffer",
+    "ack_every",
+    "ack_delay",
+    "quick_acks",
+    "gro",
+    "gro_flush_timeout",
+    "min_tso_segs",
+    "gso_max_segs",
 ];
 
 /// Reads the connections and requests of an application. Settings that QUIC does not have are

@@ -158,7 +158,11 @@ impl Flow {
             Traffic::Tcp { bytes, params } => {
                 let seed = seed();
                 let params = SenderParams { seed, ..params };
-                let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
+                let mut transfer = Bulk::new(bytes, None);
+                if let Some(writer) = params.writer {
+                    transfer = transfer.written_by(writer);
+                }
+                let flow = BulkFlow::new(now, FlowKind::Tcp, transfer);
                 let user = User::Bulk(Box::new(flow));
                 let stop = config.stop.map(|stop| Instant::ZERO + stop);
                 let is_ahead = lead > Duration::ZERO;

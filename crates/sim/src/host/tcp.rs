@@ -235,6 +235,13 @@ impl TcpConnection {
                 self.writable_goal = Some(unsent);
                 None
             }
+            // Of an application that writes at a rate.
+            Command::Finish(_, Side::Client)
+                if self.is_one_way() && !self.data.sender.is_closed() =>
+            {
+                self.data.sender.close(now, out);
+                Some(Kind::Data)
+            }
             // A FIN follows the data; the connection ends when it is acknowledged.
             Command::Finish(..) => None,
             Command::WriteStream(..) => {

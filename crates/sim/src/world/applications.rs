@@ -140,6 +140,13 @@ impl World<'_> {
     /// Schedules an event for the timer of an application, unless one is pending no later.
     fn follow_application(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
+        if let Source::Connection(_) = &flow.source {
+            // The timers of its connection use the other events of the flow.
+            if let Some(due) = flow.application().and_then(|bulk| bulk.next_timer()) {
+                self.agenda.schedule(due, Event::Write(id));
+            }
+            return;
+        }
         if let Source::App(application) = &flow.source
             && let Some(due) = application.app.next_timer()
             && let Some(at) = flow.sender_event.advance(due, self.now)
@@ -158,6 +165,16 @@ impl World<'_> {
             self.notify(id, AppEvent::Timer);
         } else {
             self.follow_application(id);
+        }
+    }
+
+    /// The client of a bulk transfer may write a block.
+    #[inline(never)]
+    pub(super) fn on_write(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let timer = flow.application().and_then(|bulk| bulk.next_timer());
+        if !flow.stopped && timer.is_some_and(|due| due <= self.now) {
+            self.notify(id, AppEvent::Timer);
         }
     }
 

@@ -332,6 +332,7 @@ impl<'a> World<'a> {
                 return self.on_sample();
             }
             Event::Measure => self.begin_measuring(),
+            Event::Write(id) => self.on_write(id),
         }
         None
     }

@@ -13,6 +13,7 @@ use sojourn_net::{Duration, Instant};
 
 use crate::clock::Ticks;
 use crate::profile::{Compression, SenderProfile};
+use crate::reception::AckPolicy;
 use crate::segment::{Flags, Segment};
 
 /// Quick ACKs at the start, after a long pause and after duplicate data.
@@ -157,6 +158,28 @@ impl AckSchedule {
     #[inline]
     pub(super) fn is_second(&self) -> bool {
         self.since_ack > u32::from(self.rcv_mss)
+    }
+
+    /// Whether as much is unacknowledged as `every` full segments have.
+    pub(super) fn has_received(&self, every: u8) -> bool {
+        self.since_ack > u32::from(every - 1) * u32::from(self.rcv_mss)
+    }
+
+    /// [`AckSchedule::is_immediate`] with this policy.
+    pub(super) fn is_immediate_with(&self, policy: &AckPolicy) -> bool {
+        policy.every == 1 || self.immediate || policy.quick && self.quick > 0
+    }
+
+    /// Delays the acknowledgement of in-order data by at most `longest`; it is not due now.
+    pub(super) fn delay_for(&mut self, now: Instant, longest: Duration) -> bool {
+        let at = now + longest;
+        self.delayed_at = Some(self.delayed_at.map_or(at, |pending| pending.min(at)));
+        false
+    }
+
+    /// A full segment with PSH is as any.
+    pub(super) const fn ignore_push(&mut self) {
+        self.push_counts = false;
     }
 
     /// The estimate of the peer's MSS.

@@ -1,4 +1,5 @@
-//! The receiving end of a connection with a finite buffer or an application that does not always read.
+//! The receiving end of a connection with a finite buffer, an application that does not always read, another policy of
+//! acknowledgements than Linux's, or a device that merges segments.
 //!
 //! It does what [`Receiver::on_any_segment`] does, in two steps that Linux has as well: the kernel takes a segment,
 //! and the application reads it. Connections without these limits do not come here.
@@ -8,9 +9,10 @@ use std::cmp::Ordering;
 use sojourn_net::Instant;
 
 use super::buffer::Buffer;
+use super::gro::{Gro, Merged};
 use super::{Arrival, Receiver};
 use crate::clock::before;
-use crate::reception::{Reader, ReceiverParams};
+use crate::reception::{AckPolicy, Reader, ReceiverParams};
 use crate::segment::{Flags, Segment};
 
 /// The buffer and the application of a limited receiver.
@@ -18,6 +20,8 @@ use crate::segment::{Flags, Segment};
 pub(super) struct Limited {
     pub(super) buffer: Buffer,
     reader: Reader,
+    policy: AckPolicy,
+    gro: Option<Box<Gro>>,
     /// When an application that reads at a rate may read again.
     ready_at: Instant,
     /// The application reads then, since something waits.
@@ -29,14 +33,20 @@ impl Limited {
         Self {
             buffer: Buffer::new(params, mss),
             reader: params.reader,
+            policy: params.acks,
+            gro: Gro::new(&params.device),
             ready_at: Instant::ZERO,
             reads_at: None,
         }
     }
 
-    /// When the application reads what waits.
-    pub(super) const fn reads_at(&self) -> Option<Instant> {
-        self.reads_at
+    /// When the application reads what waits, or the device is polled.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let polls_at = self.gro.as_ref().and_then(|gro| gro.polls_at());
+        match (self.reads_at, polls_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     /// The first instant from `now` on at which the application may read.
@@ -85,26 +95,75 @@ impl Receiver {
         arrival: Arrival,
         out: &mut Vec<Segment>,
     ) {
+        let gro = self
+            .limited
+            .as_mut()
+            .and_then(|limited| limited.gro.as_mut());
+        let Some(gro) = gro else {
+            let merged = Merged::of(seg, arrival.ce);
+            return self.take_merged(now, &merged, arrival.more, out);
+        };
+        if gro.arrive(seg, arrival.ce, arrival.more) {
+            self.poll_device(now, out);
+        }
+    }
+
+    /// The device hands over what it has received.
+    fn poll_device(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let gro = self
+            .limited
+            .as_mut()
+            .and_then(|limited| limited.gro.as_mut());
+        let ready = gro.map_or_else(Vec::new, |gro| gro.poll(now, self.ticks));
+        let last = ready.len().saturating_sub(1);
+        for (n, merged) in ready.iter().enumerate() {
+            self.take_merged(now, merged, n < last, out);
+        }
+    }
+
+    /// Segments that arrived as one; `more` follow before the application reads.
+    fn take_merged(&mut self, now: Instant, merged: &Merged, more: bool, out: &mut Vec<Segment>) {
+        let seg = &merged.first;
         if seg.len == 0 && !seg.flags.has(Flags::FIN) {
             // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
             if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
                 self.send_ack(now, out);
             }
             // It may be the last of a burst with data.
-            if !arrival.more {
+            if !more {
                 self.read_limited(now, out);
             }
             return;
         }
-        self.received += 1;
+        self.received += u64::from(merged.count);
         self.window.measure_rtt(self.ticks.stamp(now), seg);
         if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
             self.echo = seg.ts_val;
         }
-        self.read_waits = arrival.more;
-        self.note_ecn(now, seg, arrival.ce, out);
+        self.read_waits = more;
+        for n in 0..merged.count {
+            self.take_one_limited(now, merged, n, out);
+        }
+        self.schedule_limited(now, out);
+        if !more {
+            self.read_limited(now, out);
+        }
+    }
+
+    /// Segment `n` of those that arrived as one.
+    fn take_one_limited(&mut self, now: Instant, merged: &Merged, n: u32, out: &mut Vec<Segment>) {
+        let seg = &merged.segment(n);
+        self.note_ecn(now, seg, merged.ce, out);
         match seg.seq.cmp(&self.next) {
-            Ordering::Equal => self.queue_limited(now, seg),
+            Ordering::Equal => {
+                if n == 0 {
+                    let limited = self.limited.as_ref();
+                    let offered = limited.map_or(0, |limited| limited.buffer.offered());
+                    let tick = self.ticks.at(now);
+                    self.acks.on_data(tick, &merged.first, offered);
+                }
+                self.queue_limited(seg);
+            }
             Ordering::Less => {
                 let held = self.held.get_or_insert_default();
                 held.report_duplicate(seg.seq);
@@ -120,19 +179,23 @@ impl Receiver {
                 }
             }
         }
-        self.schedule_limited(now, out);
-        if !arrival.more {
+    }
+
+    /// A burst has ended with a SYN.
+    pub(super) fn end_burst(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let gro = self
+            .limited
+            .as_ref()
+            .and_then(|limited| limited.gro.as_ref());
+        if gro.is_some_and(|gro| gro.waits()) {
+            self.poll_device(now, out);
+        } else {
             self.read_limited(now, out);
         }
     }
 
     /// The next segment in order waits to be read, with those that it makes in order.
-    fn queue_limited(&mut self, now: Instant, seg: &Segment) {
-        let offered = self
-            .limited
-            .as_ref()
-            .map_or(0, |limited| limited.buffer.offered());
-        self.acks.on_data(self.ticks.at(now), seg, offered);
+    fn queue_limited(&mut self, seg: &Segment) {
         self.next += 1;
         self.acks.add_received(seg.len.into());
         self.fin_received |= seg.flags.has(Flags::FIN);
@@ -182,12 +245,18 @@ impl Receiver {
         }
     }
 
+    fn policy(&self) -> AckPolicy {
+        let limited = self.limited.as_ref();
+        limited.map_or(AckPolicy::LINUX, |limited| limited.policy)
+    }
+
     /// Acknowledges now, or sets a timer to do so later. A second segment alone is acknowledged when it is read, unless
     /// the window is as large as before although it waits.
     fn schedule_limited(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let held = self.held_bytes();
         let rcv_mss = self.acks.rcv_mss();
-        let second = self.acks.is_second() && {
+        let policy = self.policy();
+        let enough = self.acks.has_received(policy.every) && {
             let Some(limited) = &self.limited else {
                 return;
             };
@@ -196,10 +265,12 @@ impl Receiver {
             }
             limited.buffer.holds(rcv_mss, held)
         };
-        let due = second || self.acks.is_immediate() || {
+        let due = enough || self.acks.is_immediate_with(&policy) || {
             let rtt_micros = self.window.rtt_micros();
             if self.held.as_ref().is_some_and(|held| !held.is_empty()) {
                 self.acks.compress(now, self.next, rtt_micros)
+            } else if let Some(longest) = policy.delay {
+                self.acks.delay_for(now, longest)
             } else {
                 self.acks.delay(self.ticks, now, rtt_micros)
             }
@@ -234,7 +305,8 @@ impl Receiver {
             .limited
             .as_ref()
             .is_some_and(|limited| limited.buffer.has_doubled(self.acks.rcv_mss(), held));
-        if self.acks.is_scheduled() && (self.acks.is_second() || drained)
+        let policy = self.policy();
+        if self.acks.is_scheduled() && (self.acks.has_received(policy.every) || drained)
             || has_doubled && !self.fin_received
         {
             self.send_ack(now, out);
@@ -260,9 +332,15 @@ impl Receiver {
             self.acks.on_timer(now);
             self.send_ack(now, out);
         }
-        let reads_at = self.limited.as_ref().and_then(|limited| limited.reads_at());
-        if reads_at.is_some_and(|at| at <= now) {
+        let Some(limited) = &self.limited else {
+            return;
+        };
+        let polls_at = limited.gro.as_ref().and_then(|gro| gro.polls_at());
+        if limited.reads_at.is_some_and(|at| at <= now) {
             self.read_limited(now, out);
+        }
+        if polls_at.is_some_and(|at| at <= now) {
+            self.poll_device(now, out);
         }
     }
 }

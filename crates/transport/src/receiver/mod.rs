@@ -15,11 +15,13 @@
 //! | `feedback` | ECN: what acknowledgements report of CE |
 //! | `out_of_order` | segments that wait for a hole to be filled, and SACK blocks |
 //! | `window` | how the advertised window grows |
-//! | `limited`, `buffer` | the same with a finite buffer or a slow application |
+//! | `limited`, `buffer` | the same with a finite buffer, a slow application or another policy of acknowledgements |
+//! | `gro` | a device that merges segments |
 
 mod ack_schedule;
 mod buffer;
 mod feedback;
+mod gro;
 mod limited;
 mod out_of_order;
 mod window;
@@ -32,6 +34,7 @@ use sojourn_prefetch::prefetch;
 use crate::clock::{Ticks, before, micros};
 use crate::handshake::Handshake;
 use crate::profile::SenderProfile;
+use crate::reception::AckPolicy;
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, Segment};
 use crate::sender::SenderParams;
@@ -55,7 +58,8 @@ pub struct Arrival {
     pub more: bool,
 }
 
-/// The receiving end of a TCP connection; unless it is limited, its application is always waiting to read.
+/// The receiving end of a TCP connection; unless it is limited, its application is always waiting to read, and it
+/// acknowledges as Linux does.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ticks: Ticks,
@@ -94,7 +98,7 @@ enum State {
     SynReceived,
     /// Established, without limits.
     Established,
-    /// Established, with a finite buffer or an application that does not always read.
+    /// Established, with what [`limited`] has.
     Limited,
 }
 
@@ -111,7 +115,7 @@ impl Receiver {
     pub fn answering(params: &SenderParams, ticks: Ticks) -> Self {
         let limited = (!params.receiver.is_usual())
             .then(|| Box::new(Limited::new(&params.receiver, params.mss)));
-        Self {
+        let mut receiver = Self {
             limited,
             ..Self::with_feedback(
                 ticks,
@@ -119,7 +123,11 @@ impl Receiver {
                 params.profile,
                 EcnFeedback::answering(params),
             )
+        };
+        if params.receiver.acks.every != AckPolicy::LINUX.every {
+            receiver.acks.ignore_push();
         }
+        receiver
     }
 
     const fn with_feedback(
@@ -211,7 +219,7 @@ impl Receiver {
             self.on_syn(now, seg, out);
             // A repeated SYN may be the last of a burst with data.
             if self.state == State::Limited && !arrival.more {
-                self.read_limited(now, out);
+                self.end_burst(now, out);
             }
             return;
         }
@@ -532,7 +540,7 @@ impl Receiver {
         let due = self.acks.due();
         match &self.limited {
             None => due,
-            Some(limited) => match (due, limited.reads_at()) {
+            Some(limited) => match (due, limited.due()) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             },

@@ -19,7 +19,7 @@ impl Sender {
     /// A segment from the peer arrived.
     pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         match self.state {
-            State::Established if !self.profile.is_default() => self.on_other_ack(now, seg, out),
+            State::Established if !self.is_default => self.on_other_ack(now, seg, out),
             State::Established if self.is_basic() => match self.plain_run_of::<true>(seg) {
                 Some(run) => self.on_plain_ack::<true>(now, seg, &run, out),
                 None => self.on_ack::<true>(now, seg, out),
@@ -33,13 +33,13 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement of a connection with another profile than the default arrived.
+    /// An acknowledgement of a connection with another profile or other bursts than the default arrived.
     #[cold]
     fn on_other_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         self.on_ack::<false>(now, seg, out);
     }
 
-    /// An acknowledgement arrived; `DEFAULT` if the profile is the default.
+    /// An acknowledgement arrived; `DEFAULT` if profile and bursts are the default.
     pub(super) fn on_ack<const DEFAULT: bool>(
         &mut self,
         now: Instant,

@@ -16,6 +16,11 @@ impl Sender {
             Limit::ReceiveWindow
         } else if self.departure().is_some() && self.board.in_flight() < self.window.cwnd {
             Limit::Pacing
+        } else if !self.is_default
+            && self.board.in_flight() < self.window.cwnd
+            && self.holds_short()
+        {
+            Limit::Application
         } else {
             Limit::CongestionWindow
         }

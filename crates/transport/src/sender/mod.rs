@@ -63,7 +63,7 @@ use state::timer::RetransmitTimer;
 use state::timer::TailLossProbe;
 use state::timestamps::Timestamps;
 
-pub use params::{AfterIdle, OnCe, SenderParams};
+pub use params::{AfterIdle, BurstLimits, OnCe, SenderParams, Writer};
 
 /// Bytes of the headers of IPv4 and TCP, with timestamps.
 const HEADERS: u64 = 52;
@@ -111,6 +111,10 @@ pub struct Sender {
     undo: Undo,
     state: State,
     profile: SenderProfile,
+    /// The profile, the bursts and the writer are the default.
+    is_default: bool,
+    /// Short segments wait for each other, since the application writes blocks without `TCP_NODELAY`.
+    nagle: bool,
 }
 
 const _: () = assert!(
@@ -168,7 +172,7 @@ impl Sender {
             window: Window::new(params.initial_window, params.mss.into())
                 .with_ssthresh(params.cc.initial_ssthresh(&setup)),
             recovery: Recovery::new(),
-            buffer: SendBuffer::new(params.mss),
+            buffer: SendBuffer::new(params.mss, params.bursts),
             rtt: RttEstimator::new(),
             timer: RetransmitTimer::new(),
             rack: Rack::new(),
@@ -180,6 +184,10 @@ impl Sender {
             probe: None,
             state: State::Closed,
             profile: params.profile,
+            is_default: params.profile.is_default()
+                && params.bursts == BurstLimits::default()
+                && params.writer.is_none(),
+            nagle: params.writer.is_some(),
             counters: Counters::default(),
             undo: Undo::new(),
             opened: Instant::ZERO,
@@ -198,7 +206,7 @@ impl Sender {
         self.profile.rules()
     }
 
-    /// The same where the caller may know that the profile is the default: most connections have that, and its rules then
+    /// The same where the caller may know that profile and bursts are the default: most connections have that, and its rules then
     /// cost nothing.
     #[inline]
     const fn rules_of<const DEFAULT: bool>(&self) -> &'static SenderRules {
@@ -237,6 +245,11 @@ impl Sender {
     /// Bytes written and not yet sent for the first time.
     pub const fn unsent_bytes(&self) -> u64 {
         self.buffer.unsent()
+    }
+
+    /// Whether the application has closed its side.
+    pub fn is_closed(&self) -> bool {
+        self.buffer.is_closed()
     }
 
     /// Congestion window, in segments.

@@ -114,14 +114,14 @@ impl Sender {
     /// After each acknowledgement: the controller's own rate, or the rate of the window; and the bursts it allows.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
-        if self.profile.is_default() {
+        if self.is_default {
             self.set_pacing_rate_as::<true>();
         } else {
             self.set_pacing_rate_as::<false>();
         }
     }
 
-    /// The same; `DEFAULT` if the profile is the default.
+    /// The same; `DEFAULT` if profile and bursts are the default.
     #[inline]
     pub(super) fn set_pacing_rate_as<const DEFAULT: bool>(&mut self) {
         let (own, size) = if self.pacing.is_paced() {

@@ -51,20 +51,20 @@ impl Sender {
     /// Sends what the window allows of new data; returns the number of segments.
     #[inline]
     pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
-        if self.profile.is_default() {
+        if self.is_default {
             self.send_new_as::<true>(now, out)
         } else {
             self.send_new_of_other(now, out)
         }
     }
 
-    /// The same with another profile than the default.
+    /// The same with another profile or other bursts than the default.
     #[cold]
     fn send_new_of_other(&mut self, now: Instant, out: &mut Vec<Segment>) -> u32 {
         self.send_new_as::<false>(now, out)
     }
 
-    /// The same; `DEFAULT` if the profile is the default.
+    /// The same; `DEFAULT` if profile and bursts are the default.
     #[inline]
     pub(super) fn send_new_as<const DEFAULT: bool>(
         &mut self,
@@ -102,7 +102,14 @@ impl Sender {
             if quota == 0 || allowed == 0 {
                 break;
             }
-            let queued = self.buffer.unsent_segments();
+            let queued = if DEFAULT {
+                self.buffer.unsent_segments()
+            } else {
+                self.unsent_without_nagle()
+            };
+            if queued == 0 {
+                break;
+            }
             if queued > 1 {
                 match self.defer::<DEFAULT>(now, (quota, allowed), max_segments) {
                     Verdict::Send => {}
@@ -132,6 +139,21 @@ impl Sender {
         }
         self.after_sending::<DEFAULT>(now, sent_any, limited);
         sent_any
+    }
+
+    /// Unsent segments without a short one that waits for the acknowledgement of the last short one (RFC 896 with
+    /// Minshall's modification, draft-minshall-nagle).
+    fn unsent_without_nagle(&self) -> u32 {
+        self.buffer.unsent_segments() - u32::from(self.holds_short())
+    }
+
+    /// Whether a short segment waits.
+    pub(super) fn holds_short(&self) -> bool {
+        let mss = self.buffer.mss();
+        let is_short = !self.buffer.unsent().is_multiple_of(mss.into());
+        let outstanding = self.board.una()..self.board.next();
+        let is_small = |seq| self.board.get(seq).len < mss;
+        self.nagle && is_short && !self.buffer.is_closed() && outstanding.rev().any(is_small)
     }
 
     fn after_sending<const DEFAULT: bool>(&mut self, now: Instant, sent: u32, limited: bool) {
@@ -232,7 +254,17 @@ impl Sender {
         {
             bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
-        whole_segments(bytes, self.window.mss() + size.headers).max(size.min_tso_segs)
+        let whole = whole_segments(bytes, self.window.mss() + size.headers);
+        if DEFAULT {
+            return whole.max(size.min_tso_segs);
+        }
+        let limits = self.buffer.limits();
+        let least = if self.is_model_based() {
+            size.min_tso_segs
+        } else {
+            limits.least.into()
+        };
+        limits.of(whole, least)
     }
 
     #[inline(always)]

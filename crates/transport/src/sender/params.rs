@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sojourn_net::Rate;
+
 use crate::cc::{CcSpec, SlowStart};
 use crate::profile::SenderProfile;
 use crate::reception::ReceiverParams;
@@ -32,6 +34,10 @@ pub struct SenderParams {
     pub after_idle: AfterIdle,
     /// Pace transmissions, as `sch_fq` would. Controllers that set a pacing rate are always paced.
     pub pacing: bool,
+    /// How many segments leave together.
+    pub bursts: BurstLimits,
+    /// When the application writes; `None`: it always has more. Its driver writes, not the sender.
+    pub writer: Option<Writer>,
     /// The end that receives.
     pub receiver: ReceiverParams,
     /// Seed of the controller's random numbers.
@@ -86,8 +92,63 @@ impl Default for SenderParams {
             on_ce: OnCe::Reduce,
             after_idle: AfterIdle::Decay,
             pacing: false,
+            bursts: BurstLimits::default(),
+            writer: None,
             receiver: ReceiverParams::default(),
             seed: 0,
+        }
+    }
+}
+
+/// An application that writes at a rate: a block whenever it has written less than the rate permits, as `iperf3 -b` does,
+/// without `TCP_NODELAY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// The rate.
+    pub rate: Rate,
+    /// Bytes of a block.
+    pub block: u32,
+}
+
+impl Writer {
+    /// The block of `iperf3` over TCP.
+    pub const BLOCK: u32 = 131_072;
+    /// The largest block.
+    pub const LARGEST: u32 = 1 << 26;
+}
+
+/// Bounds of the segments that leave together (segmentation offload).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstLimits {
+    /// At least this many, if the window allows them (`net.ipv4.tcp_min_tso_segs`); controls that set a pacing rate have
+    /// a minimum of their own.
+    pub least: u8,
+    /// At most this many (`gso_max_segs` of the device); [`BurstLimits::UNLIMITED`]: 64 kB.
+    pub most: u8,
+}
+
+impl BurstLimits {
+    /// No limit.
+    pub const UNLIMITED: u8 = u8::MAX;
+
+    /// The segments of a burst that may have `whole` of them, and should have `least`.
+    #[inline]
+    pub(crate) fn of(self, whole: u32, least: u32) -> u32 {
+        let segments = whole.max(least);
+        if self.most == Self::UNLIMITED {
+            segments
+        } else {
+            segments.min(self.most.into())
+        }
+    }
+}
+
+impl Default for BurstLimits {
+    /// Linux.
+    fn default() -> Self {
+        Self {
+            least: 2,
+            most: Self::UNLIMITED,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Data that the application has written, and the peer's window for it.
 
 use crate::segment::whole_segments;
+use crate::sender::params::BurstLimits;
 use sojourn_net::Instant;
 
 /// Whether the application has closed its side.
@@ -23,14 +24,16 @@ pub(crate) struct SendBuffer {
     /// Bytes sent and not acknowledged.
     bytes_in_flight: u32,
     /// Segments that leave together.
-    burst: u32,
+    burst: u16,
     /// Payload of a full-sized segment.
     mss: u16,
+    /// Bounds of `burst`.
+    limits: BurstLimits,
     fin: Fin,
 }
 
 impl SendBuffer {
-    pub(crate) const fn new(mss: u16) -> Self {
+    pub(crate) const fn new(mss: u16, limits: BurstLimits) -> Self {
         Self {
             unsent: 0,
             last_sent: Instant::ZERO,
@@ -38,6 +41,7 @@ impl SendBuffer {
             bytes_in_flight: 0,
             burst: 0,
             mss,
+            limits,
             fin: Fin::Open,
         }
     }
@@ -123,12 +127,19 @@ impl SendBuffer {
     /// Segments that leave together, at most.
     #[inline]
     pub(crate) const fn burst(&self) -> u32 {
-        self.burst
+        self.burst as u32
+    }
+
+    /// Bounds of the segments that leave together.
+    pub(crate) const fn limits(&self) -> BurstLimits {
+        self.limits
     }
 
     #[inline]
     pub(crate) const fn set_burst(&mut self, segments: u32) {
-        self.burst = segments;
+        // 64 kB have 510 of the smallest segments.
+        let [low, high, ..] = segments.to_le_bytes();
+        self.burst = u16::from_le_bytes([low, high]);
     }
 
     #[inline]
