@@ -1,7 +1,7 @@
 //! A queue and the transmitter that drains it.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
-use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QueueChange};
+use sojourn_qdisc::{AnyQdisc, LinkFacts, Peek, Qdisc, QueueChange, TxqId};
 use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Controlled, Encapsulation, LinkConfig, RateTrace, Shaper, share};
 
@@ -212,6 +212,21 @@ impl<P: Carried> Link<P> {
     #[expect(clippy::inline_always, reason = "2 % of all instructions")]
     pub fn dequeue(&mut self, now: Instant, watch: &mut impl Watcher<P>) -> Option<P> {
         let next = self.qdisc.dequeue(now, watch);
+        if self.is_attended {
+            self.attend(now, next.as_ref().map(P::size), watch);
+        }
+        next
+    }
+
+    /// Takes a packet out of a TXQ of its queue; `None` as well if the queue has none.
+    #[inline(never)]
+    pub fn dequeue_from(
+        &mut self,
+        now: Instant,
+        txq: TxqId,
+        watch: &mut impl Watcher<P>,
+    ) -> Option<P> {
+        let next = self.qdisc.as_mac80211()?.dequeue_from(now, txq, watch);
         if self.is_attended {
             self.attend(now, next.as_ref().map(P::size), watch);
         }

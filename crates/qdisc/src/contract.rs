@@ -245,6 +245,12 @@ pub trait Observer<P> {
         None
     }
 
+    /// The number of the wireless station that receives `pkt`, for disciplines with queues per station; 0: none, or the
+    /// environment does not know it.
+    fn station_of(&self, _pkt: &P) -> u8 {
+        0
+    }
+
     /// `pkt` was discarded; its buffer is now the observer's to reuse.
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason);
 

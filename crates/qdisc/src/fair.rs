@@ -10,6 +10,7 @@ pub(crate) mod cocoa;
 pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
+pub(crate) mod mac80211;
 pub(crate) mod sfb;
 pub(crate) mod sfq;
 pub(crate) mod sfq_codel;

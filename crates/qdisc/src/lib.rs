@@ -36,6 +36,7 @@ pub use external::{
     RegisterError, Ticket, TicketQueue, fail, intern, is_external, origin_of, register,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
+pub use fair::mac80211::TxqId;
 pub use parameters::{Counter, Footprint, ParameterError, Profile, Retention, TcStatistics};
 pub use parameters::{FlowFacts, LinkFacts};
 pub use parts::fifo::Fifo;

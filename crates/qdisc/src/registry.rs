@@ -7,7 +7,7 @@ use crate::aqm::red;
 use crate::classful::{drr, htb, prio};
 use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
 use crate::fair::fq::FAST_PATH;
-use crate::fair::{fq_pie, sfb};
+use crate::fair::{fq_pie, mac80211, sfb};
 use crate::parameters::{
     Entry, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile, Provenance,
     Retention, Shorthand, TcWord, Unit, Value,
@@ -270,6 +270,8 @@ disciplines! {
     Cake: fair::cake { CakeParams => Cake },
     /// `cake_mq`.
     CakeMq: fair::cake_mq { CakeMqParams => CakeMq },
+    /// `mac80211`.
+    Mac80211: fair::mac80211 { Mac80211Params => Mac80211 },
     /// `cobalt`.
     Cobalt: aqm::cobalt { CobaltParams => Cobalt },
     /// `afcd`, as published or as the module of 2012.
@@ -304,6 +306,16 @@ pub type Prio<P> = prio::Prio<P, AnyQdisc<P>>;
 pub type HtbParams = htb::HtbParams<QdiscSpec>;
 /// HTB over any disciplines.
 pub type Htb<P> = htb::Htb<P, AnyQdisc<P>>;
+
+impl<P: Packet> AnyQdisc<P> {
+    /// The queue that serves the stations of a radio, if it is `mac80211`.
+    pub const fn as_mac80211(&mut self) -> Option<&mut Mac80211<P>> {
+        match self {
+            Self::Mac80211(queue) => Some(queue),
+            _ => None,
+        }
+    }
+}
 
 impl Leaf for QdiscSpec {
     type Queue<P: Packet> = AnyQdisc<P>;
@@ -446,6 +458,8 @@ impl QdiscSpec {
                 // Of classes with classes below them too, which have no queue.
                 Self::Htb(params) => 7 * params.classes.0.len() as u64 + STATISTICS,
                 Self::CakeMq(_) => CAKE_MQ_STATISTICS * number("queues").unwrap_or(1) + 1,
+                // The airtime of each station.
+                Self::Mac80211(_) => mac80211::STATIONS as u64 + STATISTICS,
                 // A limit for each flow.
                 Self::Cocoa(_) => slots + STATISTICS,
                 Self::External(_) => EXTERNAL_STATISTICS,

@@ -117,6 +117,12 @@ fn all_specs() -> Vec<QdiscSpec> {
                  red adaptive limit 60000 / codel limit 20 ecn",
             ],
             "cake" | "cake_mq" => CAKE,
+            "mac80211" => &[
+                "",
+                " limit 20",
+                " limit 20 flows 2 quantum 1514 target 1ms interval 5ms noairtime",
+                " memory_limit 30000b target 1ms interval 2ms noaql",
+            ],
             "predict" => &[
                 "",
                 " limit 20 rtt_max 50ms",

@@ -24,7 +24,9 @@ pub use controller::{
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange};
 pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Controlled, Encapsulation, LinkConfig, Shaper};
-pub use links::{DriverLimit, RadioConfig, Sharing, Standard};
+pub use links::{
+    ChannelConfig, DriverLimit, RadioConfig, RateControl, Sharing, Standard, StationConfig,
+};
 pub use program::Program;
 pub use rates::RateTrace;
 pub use trace::{Trace, share};

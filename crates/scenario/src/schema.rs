@@ -257,6 +257,14 @@ fn unit_definitions() -> Map<String, Value> {
             ),
         ),
         (
+            "aggregates",
+            text(
+                r"\s*([1-9]|[1-5]\d|6[0-4])\s*aggregates\s*",
+                &["2 aggregates"],
+                "A number of aggregates.",
+            ),
+        ),
+        (
             "dscp",
             any_of(vec![
                 text(

@@ -6,8 +6,9 @@ use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::Framing;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::plan::{
-    Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
-    LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic, WireChange,
+    Change, ChannelConfig, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop,
+    Jitter, LineConfig, Loss, Order, RadioConfig, RateControl, Shaper, Sharing, Standard,
+    StationConfig, Traffic, WireChange,
 };
 use sojourn_transport::{
     AckPolicy, AfterIdle, BurstLimits, Device, OnCe, ReceiveBuffer, SenderProfile, SlowStart,
@@ -615,8 +616,17 @@ fn a_wireless_link_survives_the_file() {
         medium: "home".to_owned(),
         standard: Standard::Ac,
         driver: DriverLimit::Packets(500),
-        stations: vec![(2, Rate::from_bits_per_sec(6_500_000).unwrap())],
+        stations: vec![StationConfig {
+            host: 2,
+            rate: Rate::from_bits_per_sec(6_500_000).unwrap(),
+            weight: StationConfig::WEIGHT,
+            channel: None,
+        }],
         sharing: Sharing::Airtime,
+        aggregate_time: RadioConfig::AGGREGATE_TIME,
+        aggregate_packets: RadioConfig::AGGREGATE_PACKETS,
+        rate_control: RateControl::Fixed,
+        channel: ChannelConfig::default(),
     };
     assert_eq!(radio, want);
     let mixed = text.replacen("802.11ac", "802.11n", 1);

@@ -159,6 +159,14 @@ impl Packet {
         }
     }
 
+    /// The wireless station that sends or receives it: 1 and the number of its client, or 0 without one.
+    pub(crate) const fn station(&self) -> u8 {
+        match self.owner().client() {
+            Some(client) => client + 1,
+            None => 0,
+        }
+    }
+
     /// The number of its flow.
     #[inline]
     pub(crate) const fn flow_number(&self) -> u32 {

@@ -116,6 +116,10 @@ impl Observer<Packet> for Watch<'_, '_> {
         Some(self.notes.starts.flow_of(pkt.flow_number()))
     }
 
+    fn station_of(&self, pkt: &Packet) -> u8 {
+        pkt.station()
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {
         debug_assert!(pkt.size().0 > 0, "a packet has a size");
         self.probe.on_drop(self.class, reason);

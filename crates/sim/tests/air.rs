@@ -7,7 +7,8 @@ use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{
-    Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, Sharing, Standard, Traffic,
+    ChannelConfig, Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, RateControl,
+    Sharing, Standard, Traffic,
 };
 use sojourn_sim::run;
 use sojourn_transport::SenderParams;
@@ -24,6 +25,10 @@ fn download(qdisc: &str, driver: DriverLimit) -> Records {
             driver,
             stations: Vec::new(),
             sharing: Sharing::Turns,
+            aggregate_time: RadioConfig::AGGREGATE_TIME,
+            aggregate_packets: RadioConfig::AGGREGATE_PACKETS,
+            rate_control: RateControl::Fixed,
+            channel: ChannelConfig::default(),
         }),
         ..LinkConfig::new(
             name.to_owned(),

@@ -677,6 +677,90 @@ class CakeMq(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mac80211(Queue):
+    """Linux's WiFi queue: FQ-CoDel per station, airtime fairness, airtime queue limits.
+
+    Source: Høiland-Jørgensen et al., USENIX ATC 2017; Linux 6.1 mac80211.
+
+    Parameters
+    ----------
+    limit
+        Maximum number of packets in all queues together. 1 to 100000000. Default: 8192.
+        Source: include/net/fq_impl.h: fq_init, limit.
+    memory_limit
+        Maximum kernel memory of all queues together. Bytes, or a size with its unit, 1b to
+        1099511627776b. Default: 4 MiB with 802.11n, otherwise 16 MiB.
+        Source: net/mac80211/tx.c: ieee80211_txq_setup_flows, memory_limit.
+    flows
+        Number of queues that flows of all stations are hashed to. 1 to 32768. Default: 4096.
+        Source: net/mac80211/tx.c: ieee80211_txq_setup_flows.
+    quantum
+        Bytes that a flow sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default:
+        300b.
+        Source: include/net/fq_impl.h: fq_init, quantum.
+    target
+        Acceptable standing delay of each queue. A time with its unit, such as ``"5ms"``, 1ns to
+        1000000s. Default: 20ms.
+        Source: net/mac80211/sta_info.c: sta_update_codel_params.
+    interval
+        CoDel interval. A time with its unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        Source: net/mac80211/sta_info.c: sta_update_codel_params.
+    ecn
+        Mark ECN-capable packets instead of dropping them, but for slow stations. Default: on.
+        Source: net/mac80211/sta_info.c: sta_update_codel_params.
+    slow_rate
+        A station is slow if its expected throughput is below this rate times the number of
+        stations. A rate with its unit, such as ``"10mbit"``. Default: 6mbit.
+        Source: net/mac80211/sta_info.h: STA_SLOW_THRESHOLD.
+    slow_target
+        Acceptable standing delay of a slow station. A time with its unit, such as ``"5ms"``, 1ns to
+        1000000s. Default: 50ms.
+        Source: net/mac80211/sta_info.c: sta_update_codel_params.
+    slow_interval
+        CoDel interval of a slow station. A time with its unit, such as ``"5ms"``, 1ns to 1000000s.
+        Default: 300ms.
+        Source: net/mac80211/sta_info.c: sta_update_codel_params.
+    airtime
+        Serve stations by airtime. Default: on.
+        Source: include/net/cfg80211.h: NL80211_EXT_FEATURE_AIRTIME_FAIRNESS.
+    aql
+        Limit the airtime of packets in the driver. Default: on.
+        Source: include/net/cfg80211.h: NL80211_EXT_FEATURE_AQL.
+    aql_low
+        Airtime in the driver per station and category below which it always gets packets. A time
+        with its unit, such as ``"5ms"``, 1ns to 1000000s. Default: 5ms.
+        Source: include/net/cfg80211.h: IEEE80211_DEFAULT_AQL_TXQ_LIMIT_L.
+    aql_high
+        Airtime in the driver per station and category below which it gets packets if the total is
+        below the threshold. A time with its unit, such as ``"5ms"``, 1ns to 1000000s. Default:
+        12ms.
+        Source: include/net/cfg80211.h: IEEE80211_DEFAULT_AQL_TXQ_LIMIT_H.
+    aql_threshold
+        Airtime in the driver of all stations from which the lower limit applies. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 24ms.
+        Source: include/net/cfg80211.h: IEEE80211_AQL_THRESHOLD.
+    """
+
+    kind: ClassVar[str] = "mac80211"
+
+    limit: int | None = None
+    memory_limit: int | str | None = None
+    flows: int | None = None
+    quantum: int | str | None = None
+    target: str | None = None
+    interval: str | None = None
+    ecn: bool | None = None
+    slow_rate: str | None = None
+    slow_target: str | None = None
+    slow_interval: str | None = None
+    airtime: bool | None = None
+    aql: bool | None = None
+    aql_low: str | None = None
+    aql_high: str | None = None
+    aql_threshold: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Afcd(Queue):
     """CoDel with a per-flow target that decreases as the flow's share increases (reconstructed).
 

@@ -17,6 +17,7 @@ Framing = Literal["noatm", "atm", "ptm"]
 Bucket = Literal["htb", "tbf"]
 WifiStandard = Literal["802.11n", "802.11ac"]
 WifiSharing = Literal["turns", "airtime"]
+WifiRateControl = Literal["fixed", "minstrel_ht"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,10 @@ class Station(Table):
         Number of the station, the ``host`` of its traffic: 0 to 126.
     rate
         Its PHY rate, with its unit.
+    weight
+        Weight in the airtime fairness of the queue ``mac80211``: 1 to 65535, by default 256.
+    snr_db, mpdu_loss
+        Those of the medium, for this station.
 
     Examples
     --------
@@ -169,6 +174,9 @@ class Station(Table):
 
     host: int
     rate: str
+    weight: int | None = None
+    snr_db: float | None = None
+    mpdu_loss: str | None = None
 
     def __post_init__(self) -> None:
         """Have the core check the station."""
@@ -187,11 +195,21 @@ class Wifi(Table):
         ``"802.11n"`` (the default) or ``"802.11ac"``.
     driver
         Limit of the driver queue below the queue discipline: a number of packets such as
-        ``"1000p"``, or an airtime such as ``"12ms"``.
+        ``"1000p"``, or an airtime such as ``"12ms"``; below the queue ``mac80211`` also a number of
+        aggregates per access category, such as ``"2 aggregates"``.
     stations
         Stations with rates of their own.
     sharing
         ``"turns"`` (the default): stations send in turn; ``"airtime"``: each gets the same airtime.
+    aggregate_time, aggregate_packets
+        Limits of an aggregate: airtime up to ``"5484us"`` (the default), and 1 to 64 packets (64).
+    rate_control
+        ``"fixed"`` (the default): always the PHY rate; ``"minstrel_ht"``: a simplified Minstrel-HT,
+        for which the PHY rate is that of the highest MCS.
+    snr_db
+        Signal-to-noise ratio in dB, from which the errors at each MCS follow; needs `rate_control`.
+    mpdu_loss
+        Share of MPDUs that are lost at any rate, such as ``"10%"``.
 
     Examples
     --------
@@ -206,6 +224,11 @@ class Wifi(Table):
     driver: str | None = None
     stations: Sequence[Station] | None = None
     sharing: WifiSharing | None = None
+    aggregate_time: str | None = None
+    aggregate_packets: int | None = None
+    rate_control: WifiRateControl | None = None
+    snr_db: float | None = None
+    mpdu_loss: str | None = None
 
     def __post_init__(self) -> None:
         """Have the core check the medium."""

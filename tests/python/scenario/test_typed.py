@@ -95,6 +95,16 @@ def toml_message(link: str = "", traffic: str = "", kind: str = "tcp") -> str:
             {"link": ', medium = {type = "wifi", stations = [{host = 300, rate = "1mbit"}]}'},
             "links.up.medium.stations[0].",
         ),
+        (
+            lambda: sj.Wifi(aggregate_packets=65),
+            {"link": ', medium = {type = "wifi", aggregate_packets = 65}'},
+            "links.up.medium.",
+        ),
+        (
+            lambda: sj.Wifi(driver="65 aggregates"),
+            {"link": ', medium = {type = "wifi", driver = "65 aggregates"}'},
+            "links.up.medium.",
+        ),
     ],
 )
 def test_a_mistake_is_refused_at_construction_with_the_message_of_toml(

@@ -604,6 +604,10 @@ impl<P: Packet> Observer<P> for Uncounting<'_, P> {
         self.obs.flow_of(pkt)
     }
 
+    fn station_of(&self, pkt: &P) -> u8 {
+        self.obs.station_of(pkt)
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         self.uncount(&pkt.flow());
         self.obs.on_drop(now, pkt, reason);

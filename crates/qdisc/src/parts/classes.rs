@@ -63,6 +63,10 @@ impl<P: Packet> Observer<P> for InClass<'_, P> {
         self.obs.flow_of(pkt)
     }
 
+    fn station_of(&self, pkt: &P) -> u8 {
+        self.obs.station_of(pkt)
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         if let Some(id) = self.id {
             self.obs.on_class(id);

@@ -155,7 +155,7 @@ impl LinkConfig {
     /// The highest rate it ever has.
     pub fn fastest(&self) -> Rate {
         let stations = self.radio.iter().flat_map(|radio| &radio.stations);
-        let stations = stations.map(|&(_, rate)| rate);
+        let stations = stations.map(|station| station.rate);
         let later = self.changes.iter().filter_map(|c| c.rate).chain(stations);
         later.fold(self.rate, |a, b| {
             if a.bits_per_sec() < b.bits_per_sec() {
@@ -243,6 +243,9 @@ impl LinkConfig {
         });
         let driver = self.radio.as_ref().map_or(0, |radio| match radio.driver {
             DriverLimit::Packets(most) => most.into(),
+            DriverLimit::Aggregates(most) => {
+                CATEGORIES * u64::from(radio.aggregate_packets) * u64::from(most)
+            }
             DriverLimit::Airtime(most) => {
                 most.as_nanos() / self.serialisation(frame).as_nanos().max(1) + 1
             }
@@ -321,14 +324,31 @@ impl LinkConfig {
         if let Some(rule) = radio.standard.rate_fault(self.rate) {
             return fail("rate", &rule);
         }
-        for (n, &(client, rate)) in radio.stations.iter().enumerate() {
-            if let Some(rule) = radio.standard.rate_fault(rate) {
+        for (n, station) in radio.stations.iter().enumerate() {
+            if let Some(rule) = radio.standard.rate_fault(station.rate) {
                 return fail(&format!("medium.stations[{n}].rate"), &rule);
             }
-            if client > Client::MOST {
-                let rule = format!("{client} is out of range; expected 0 to {}", Client::MOST);
+            if station.host > Client::MOST {
+                let (host, most) = (station.host, Client::MOST);
+                let rule = format!("{host} is out of range; expected 0 to {most}");
                 return fail(&format!("medium.stations[{n}].host"), &rule);
             }
+        }
+        let has_snr = |channel: &ChannelConfig| channel.snr_db.is_some();
+        let of_station = |station: &StationConfig| station.channel.as_ref().is_some_and(has_snr);
+        if radio.rate_control == RateControl::Fixed {
+            let rule = "needs rate_control = \"minstrel_ht\"; expected mpdu_loss for a fixed rate";
+            if has_snr(&radio.channel) {
+                return fail("medium.snr_db", rule);
+            }
+            if let Some(n) = radio.stations.iter().position(of_station) {
+                return fail(&format!("medium.stations[{n}].snr_db"), rule);
+            }
+        }
+        if matches!(radio.driver, DriverLimit::Aggregates(_)) && self.qdisc.kind() != "mac80211" {
+            let rule = "a limit in aggregates needs the queue mac80211; \
+                        expected packets such as \"1000p\", or airtime such as \"5ms\"";
+            return fail("medium.driver", rule);
         }
         if self.shaper != Shaper::Serial {
             let rule = "a wireless link cannot have a token bucket; remove burst";
@@ -338,6 +358,10 @@ impl LinkConfig {
             let rule = "a wireless link uses the overhead of its standard; \
                         remove overhead, mpu and framing";
             return fail("overhead", rule);
+        }
+        if self.queues().nth(1).is_some() && self.queues().any(|queue| queue.kind() == "mac80211") {
+            let rule = "the queue mac80211 of a wireless link cannot change";
+            return fail("changes", rule);
         }
         if self.changes_rate() {
             let rule = "the rate of a wireless link cannot change; set only delay";
@@ -467,7 +491,7 @@ impl Default for Encapsulation {
 
 /// A wireless link: the radio of an access point or a station. `rate` of the link is that of its
 /// symbols, and its queue stands above the queue of the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RadioConfig {
     /// Links of the same medium share it, one at a time.
     pub medium: String,
@@ -475,15 +499,83 @@ pub struct RadioConfig {
     pub standard: Standard,
     /// Limit of the driver queue.
     pub driver: DriverLimit,
-    /// Stations with a PHY rate of their own, by the number of their host.
-    pub stations: Vec<(u8, Rate)>,
+    /// Stations with a PHY rate or weight of their own.
+    pub stations: Vec<StationConfig>,
     /// Which station's packets are sent next.
     pub sharing: Sharing,
+    /// How long an aggregate may take.
+    pub aggregate_time: Duration,
+    /// Packets that an aggregate may have.
+    pub aggregate_packets: u32,
+    /// How the rate of a transmission is chosen.
+    pub rate_control: RateControl,
+    /// The way to stations without one of their own.
+    pub channel: ChannelConfig,
 }
 
 impl RadioConfig {
     /// Wireless links were compared with theory only.
     pub const COMPARISON: Comparison = Comparison::None;
+    /// aPPDUMaxTime of VHT, which devices keep to in HT as well.
+    pub const AGGREGATE_TIME: Duration = Duration::from_micros(5_484);
+    /// Most packets that a compressed block acknowledgement covers.
+    pub const AGGREGATE_PACKETS: u32 = 64;
+}
+
+/// Errors between a radio and a station.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ChannelConfig {
+    /// Ratio of signal to noise, in dB; `None`: no errors by rate.
+    pub snr_db: Option<f64>,
+    /// Share of MPDUs that are lost whatever the rate.
+    pub mpdu_loss: f64,
+}
+
+impl ChannelConfig {
+    /// Whether nothing is lost.
+    pub fn is_clear(&self) -> bool {
+        self.snr_db.is_none() && self.mpdu_loss == 0.0
+    }
+}
+
+/// How the rate of a transmission is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateControl {
+    /// Always the PHY rate of the station.
+    Fixed,
+    /// Minstrel-HT, simplified; the PHY rate is the highest.
+    MinstrelHt,
+}
+
+impl RateControl {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Fixed, Self::MinstrelHt];
+
+    /// What scenarios call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::MinstrelHt => "minstrel_ht",
+        }
+    }
+}
+
+/// A station of a wireless medium.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StationConfig {
+    /// The number of its host.
+    pub host: u8,
+    /// Its PHY rate.
+    pub rate: Rate,
+    /// Its weight in the airtime fairness of `mac80211`.
+    pub weight: u32,
+    /// Its way to and from the radio, if it differs from that of others.
+    pub channel: Option<ChannelConfig>,
+}
+
+impl StationConfig {
+    /// The weight of a station without one of its own, as in Linux.
+    pub const WEIGHT: u32 = 256;
 }
 
 /// A generation of IEEE 802.11.
@@ -530,9 +622,14 @@ impl Standard {
 pub enum DriverLimit {
     /// This number of packets.
     Packets(u32),
-    /// Packets with this airtime, as Linux's airtime queue limits.
+    /// Packets with this airtime.
     Airtime(Duration),
+    /// This number of aggregates per access category, as in `ath9k`; only below `mac80211`.
+    Aggregates(u32),
 }
+
+/// Access categories of a radio.
+const CATEGORIES: u64 = 4;
 
 /// How stations take turns in the driver's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

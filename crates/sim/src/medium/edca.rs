@@ -11,7 +11,7 @@ use sojourn_net::{Dscp, Duration, Instant, Rng};
 use super::phy::{SIFS, SLOT};
 
 /// Attempts at a frame before it is given up (dot11ShortRetryLimit).
-const MOST_ATTEMPTS: u32 = 7;
+pub(super) const MOST_ATTEMPTS: u32 = 7;
 
 /// An access class, the least urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,8 @@ pub(super) struct Contender {
     /// Slots still to wait.
     backoff: u32,
     window: u32,
-    attempts: u32,
+    /// Since the last success.
+    pub(super) attempts: u32,
 }
 
 impl Contender {

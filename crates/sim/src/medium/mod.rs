@@ -16,13 +16,18 @@
 //! same time, the most urgent one sends and the others draw again. Radios that start at the same time
 //! collide: everything they send is lost and sent again after a longer wait, at most seven times.
 //!
+//! Where the channel has errors, each MPDU is lost by chance and sent again in the next aggregate, seven times at most;
+//! the receiver holds back those behind it. Without any that arrives there is no acknowledgement, and the next wait
+//! is longer.
+//!
 //! # Not modelled
 //!
-//! Errors of the channel (every MPDU outside a collision arrives), rate control, hidden stations
-//! and capture, RTS/CTS, A-MSDU, multi-user transmissions, power saving, beacons, legacy stations,
+//! Hidden stations and capture, RTS/CTS, A-MSDU, multi-user transmissions, power saving, beacons, legacy stations,
 //! virtual carrier sense beyond the acknowledgement.
 
+mod channel;
 mod edca;
+mod minstrel;
 mod phy;
 mod radio;
 
@@ -31,8 +36,8 @@ use sojourn_net::{Duration, Instant, Rate, Rng};
 use crate::packet::Packet;
 use edca::Class;
 use phy::{SIFS, acknowledgement};
-use radio::Aggregate;
 pub(crate) use radio::Radio;
+use radio::{Aggregate, Outcome};
 use sojourn_scenario::plan::RadioConfig;
 
 /// What the air is doing.
@@ -71,6 +76,20 @@ pub(crate) struct Sent {
     pub(crate) arrived: Vec<Packet>,
     /// Given up, each with its radio.
     pub(crate) lost: Vec<(usize, Packet)>,
+    /// For radios whose queues serve stations.
+    pub(crate) reports: Vec<AirtimeReport>,
+}
+
+/// What a radio reports to its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AirtimeReport {
+    pub(crate) radio: usize,
+    pub(crate) station: u8,
+    pub(crate) class: usize,
+    /// What AQL expected of the packets that have left the driver, in µs.
+    pub(crate) expected: u64,
+    /// What was sent to the station or received from it.
+    pub(crate) airtime: Duration,
 }
 
 impl Medium {
@@ -91,9 +110,9 @@ impl Medium {
     }
 
     /// The driver of a radio takes a packet out of its queue.
-    pub(crate) fn push(&mut self, radio: usize, now: Instant, pkt: Packet) {
+    pub(crate) fn push(&mut self, radio: usize, now: Instant, pkt: Packet, expected: u32) {
         let busy = !matches!(self.state, State::Idle(_));
-        self.radios[radio].push(now, pkt, busy);
+        self.radios[radio].push(now, pkt, expected, busy);
     }
 
     /// When something happens next, unless a packet comes before.
@@ -135,7 +154,7 @@ impl Medium {
                     // A collision within the radio: the less urgent one draws anew, or gives up.
                     (true, Some(_)) => {
                         if contender.fail(&mut radio.rng)
-                            && let Some(aggregate) = radio.next_aggregate(class, room(class))
+                            && let Some(aggregate) = radio.next_aggregate(now, class, room(class))
                         {
                             give_up(radio, n, aggregate, Duration::ZERO, sent);
                         }
@@ -144,7 +163,7 @@ impl Medium {
                 }
             }
             if let Some(class) = winner
-                && let Some(aggregate) = radio.next_aggregate(class, room(class))
+                && let Some(aggregate) = radio.next_aggregate(now, class, room(class))
             {
                 radio.counted.attempts += 1;
                 self.colliding.push((n, aggregate));
@@ -165,8 +184,11 @@ impl Medium {
                 let longest = several.iter().map(|(_, aggregate)| aggregate.time).max();
                 // They wait for an acknowledgement that does not come.
                 let takes = longest.unwrap_or(Duration::ZERO) + acknowledgement();
-                for (radio, _) in several {
-                    let counted = &mut self.radios[*radio].counted;
+                for &(radio, aggregate) in several {
+                    if self.radios[radio].serves_stations {
+                        sent.reports.push(aggregate.report(radio, 0, takes));
+                    }
+                    let counted = &mut self.radios[radio].counted;
                     counted.collisions += 1;
                     counted.sending += takes;
                 }
@@ -186,18 +208,32 @@ impl Medium {
         let radio = &mut self.radios[n];
         let took = aggregate.time + acknowledgement();
         sent.radio = n;
-        radio.take(aggregate, took, &mut sent.arrived);
+        let mut lost = Vec::new();
+        let left = radio.take(aggregate, Outcome::Sent, took, &mut sent.arrived, &mut lost);
+        sent.lost.extend(lost.into_iter().map(|pkt| (n, pkt)));
         for pkt in &sent.arrived {
             radio.below.record(now.since(pkt.stamp).as_nanos());
         }
         radio.counted.aggregates += 1;
         radio.counted.sent += sent.arrived.len() as u64;
         radio.counted.sending += took;
+        for (other, radio) in self.radios.iter().enumerate() {
+            if radio.serves_stations {
+                let expected = if other == n { left.expected } else { 0 };
+                sent.reports.push(aggregate.report(other, expected, took));
+            }
+        }
+        let radio = &mut self.radios[n];
+        if !left.acknowledged {
+            radio.contenders[aggregate.class as usize].fail(&mut radio.rng);
+            self.state = State::Idle(now);
+            return;
+        }
         // The opportunity goes on after SIFS, if another aggregate fits.
         let least = SIFS + acknowledgement();
         if room > least
             && let Some(next) =
-                radio.next_aggregate(aggregate.class, Some(room.saturating_sub(least)))
+                radio.next_aggregate(now, aggregate.class, Some(room.saturating_sub(least)))
             && next.time + least <= room
         {
             let takes = SIFS + next.time + acknowledgement();
@@ -225,6 +261,18 @@ impl Medium {
     }
 }
 
+impl Aggregate {
+    fn report(&self, radio: usize, expected: u64, airtime: Duration) -> AirtimeReport {
+        AirtimeReport {
+            radio,
+            station: self.station,
+            class: self.class as usize,
+            expected,
+            airtime,
+        }
+    }
+}
+
 /// How long the first aggregate of an opportunity may take: its acknowledgement is within the limit.
 fn room(class: Class) -> Option<Duration> {
     let limit = class.limit();
@@ -234,7 +282,19 @@ fn room(class: Class) -> Option<Duration> {
 /// An aggregate was tried as often as it may be, and took so much of the air: it is lost.
 fn give_up(radio: &mut Radio, n: usize, aggregate: Aggregate, took: Duration, sent: &mut Sent) {
     let mut lost = Vec::new();
-    radio.take(aggregate, took, &mut lost);
+    let left = radio.take(
+        aggregate,
+        Outcome::GivenUp,
+        took,
+        &mut sent.arrived,
+        &mut lost,
+    );
+    let expected = left.expected;
+    if radio.serves_stations {
+        // The collisions have been reported.
+        sent.reports
+            .push(aggregate.report(n, expected, Duration::ZERO));
+    }
     sent.lost.extend(lost.into_iter().map(|pkt| (n, pkt)));
 }
 

@@ -17,10 +17,6 @@ pub(super) const SLOT: Duration = Duration::from_micros(9);
 pub(super) const SIFS: Duration = Duration::from_micros(16);
 /// A compressed block acknowledgement, 32 B at 24 Mbit/s: preamble of 20 µs and three symbols.
 const BLOCK_ACK: Duration = Duration::from_micros(32);
-/// Most MPDUs that one of them covers.
-pub(super) const MOST_MPDUS: usize = 64;
-/// aPPDUMaxTime of VHT, which devices keep to in HT as well.
-pub(super) const LONGEST: Duration = Duration::from_micros(5_484);
 
 const SYMBOL_NANOS: u64 = 4_000;
 /// Of an MPDU beyond an Ethernet frame of 14 B header: header with priority 26, CCMP 16, LLC and

@@ -7,17 +7,23 @@ use sojourn_net::{Bytes, Packet as _};
 use super::phy::airtime;
 use super::*;
 use crate::packet::{Kind, Owner};
-use sojourn_scenario::plan::{DriverLimit, Sharing, Standard};
+use sojourn_scenario::plan::{
+    ChannelConfig, DriverLimit, RateControl, Sharing, Standard, StationConfig,
+};
 
 const FRAME: Bytes = Bytes(1_514);
 
-fn config(sharing: Sharing, stations: Vec<(u8, Rate)>) -> RadioConfig {
+fn config(sharing: Sharing, stations: Vec<StationConfig>) -> RadioConfig {
     RadioConfig {
         medium: "air".to_owned(),
         standard: Standard::N,
         driver: DriverLimit::Packets(200),
         stations,
         sharing,
+        aggregate_time: RadioConfig::AGGREGATE_TIME,
+        aggregate_packets: RadioConfig::AGGREGATE_PACKETS,
+        rate_control: RateControl::Fixed,
+        channel: ChannelConfig::default(),
     }
 }
 
@@ -44,7 +50,7 @@ fn saturated(medium: &mut Medium, clients: &[u8], waiting: usize, end: Instant) 
         for (radio, counts) in under_way.iter_mut().enumerate() {
             for (n, count) in counts.iter_mut().enumerate() {
                 for _ in *count..waiting {
-                    medium.push(radio, now, packet(clients[n]));
+                    medium.push(radio, now, packet(clients[n]), 0);
                 }
                 *count = waiting;
             }
@@ -144,7 +150,12 @@ fn a_single_radio_sends_what_its_times_add_up_to() {
 
 #[test]
 fn a_slow_client_gets_as_many_aggregates_in_turns_and_as_much_air_by_airtime() {
-    let slow = vec![(2, Rate::from_bits_per_sec(6_500_000).expect("positive"))];
+    let slow = vec![StationConfig {
+        host: 2,
+        rate: Rate::from_bits_per_sec(6_500_000).expect("positive"),
+        weight: StationConfig::WEIGHT,
+        channel: None,
+    }];
     let shares = |sharing| {
         let mut medium = air(1, &config(sharing, slow.clone()), Rate::mbit(65));
         let end = Instant::ZERO + Duration::from_secs(20);
@@ -170,9 +181,9 @@ fn a_more_urgent_class_goes_first() {
     let mut medium = air(1, &config, Rate::mbit(65));
     let urgent = sojourn_net::Dscp::new(48).expect("CS6");
     for _ in 0..3 {
-        medium.push(0, Instant::ZERO, packet(1));
+        medium.push(0, Instant::ZERO, packet(1), 0);
     }
-    medium.push(0, Instant::ZERO, packet(2).in_class(urgent));
+    medium.push(0, Instant::ZERO, packet(2).in_class(urgent), 0);
     let mut sent = Sent::default();
     let mut order = Vec::new();
     for _ in 0..4 {
@@ -181,4 +192,58 @@ fn a_more_urgent_class_goes_first() {
         order.extend(sent.arrived.drain(..).map(|pkt| pkt.owner().client()));
     }
     assert_eq!(order, [Some(2), Some(1), Some(1), Some(1)]);
+}
+
+/// A medium with one radio, whose MPDUs are lost with this probability.
+fn lossy(mpdu_loss: f64) -> Medium {
+    let config = RadioConfig {
+        channel: ChannelConfig {
+            snr_db: None,
+            mpdu_loss,
+        },
+        ..config(Sharing::Turns, Vec::new())
+    };
+    air(1, &config, Rate::mbit(65))
+}
+
+#[test]
+fn what_is_lost_on_the_air_is_sent_again_and_stays_in_order() {
+    let mut medium = lossy(0.3);
+    let (mut now, mut sent) = (Instant::ZERO, Sent::default());
+    let (mut pushed, mut arrived, mut lost, mut last) = (0_u64, 0_u64, 0_u64, Instant::ZERO);
+    while arrived + lost < 20_000 {
+        while medium.radios[0].has_room() {
+            // The stamp tells packets apart.
+            pushed += 1;
+            let at = Instant::ZERO + Duration::from_nanos(pushed);
+            medium.push(0, at, packet(1), 0);
+        }
+        now = medium.next().expect("something waits");
+        medium.on_time(now, &mut sent);
+        for pkt in sent.arrived.drain(..) {
+            assert!(last < pkt.stamp, "in order");
+            last = pkt.stamp;
+            arrived += 1;
+        }
+        lost += sent.lost.drain(..).count() as u64;
+    }
+    let errors = medium.radios[0].counted.errors;
+    // 0.3^7 = 0.02 % are lost after seven losses; a packet is sent 1 / 0.7 times.
+    let (again, given_up) = (share(errors, arrived), share(lost, arrived));
+    println!("{again:.3} losses per packet, {lost} packets given up, {now:?}");
+    assert!((again - 0.3 / 0.7).abs() < 0.02, "{again}");
+    assert!((0.000_05..0.000_6).contains(&given_up), "{given_up}");
+}
+
+#[test]
+fn without_an_acknowledgement_the_window_doubles() {
+    let mut medium = lossy(1.0);
+    medium.push(0, Instant::ZERO, packet(1), 0);
+    let mut sent = Sent::default();
+    let mut attempts = 0;
+    while let Some(now) = medium.next() {
+        medium.on_time(now, &mut sent);
+        attempts += u32::from(matches!(medium.state, State::Sending { .. }));
+    }
+    assert_eq!((attempts, sent.lost.len(), sent.arrived.len()), (7, 1, 0));
 }

@@ -1,13 +1,15 @@
 //! Events of links that share a medium.
 
 use sojourn_link::{Taken, Watcher};
-use sojourn_net::{Duration, Packet as View, Rng};
+use sojourn_net::{Duration, Instant, Packet as View, Rng};
 use sojourn_qdisc::{Qdisc, Statistic};
 use sojourn_records::LinkRecord;
 
 use super::World;
 use crate::agenda::Event;
-use crate::medium::{Medium, Radio};
+use crate::medium::{AirtimeReport, Medium, Radio};
+use crate::packet::Packet;
+use crate::probe::Watch;
 
 impl World<'_> {
     /// The media that links name; returns how many there are.
@@ -30,7 +32,14 @@ impl World<'_> {
         let rng = Rng::new(self.config.seed).fork("radio").fork(&config.name);
         let mut media = (0..).zip(&mut self.media);
         let medium = media.find(|(_, medium)| medium.name == radio.medium);
-        let place = medium.map(|(m, medium)| (m, medium.add(n, config.rate, radio, rng)));
+        let queue = self.links[n as usize].qdisc.as_mac80211();
+        let place = medium.map(|(m, medium)| {
+            let place = medium.add(n, config.rate, radio, rng);
+            if let Some(queue) = queue {
+                medium.radios[place].attach(queue);
+            }
+            (m, place)
+        });
         self.radios.push(place);
     }
 
@@ -40,7 +49,12 @@ impl World<'_> {
         let Some((m, radio)) = self.radios[n] else {
             return;
         };
-        while self.media[m as usize].radios[radio].has_room() {
+        if self.media[m as usize].radios[radio].serves_stations {
+            self.fill_from_stations(id, m, radio);
+        }
+        while !self.media[m as usize].radios[radio].serves_stations
+            && self.media[m as usize].radios[radio].has_room()
+        {
             let mut watch = self.observed.watch(id);
             if self.links[n].paces_sockets {
                 watch.senders = Some(&self.flows);
@@ -50,23 +64,61 @@ impl World<'_> {
             };
             let others = self.links[n].qdisc.backlog().packets > 0;
             let medium = &mut self.media[m as usize];
-            let busy = if others {
-                medium.radios[radio].airtime(&pkt)
-            } else {
-                Duration::ZERO
-            };
-            let taken = Taken {
-                waited: self.now.since(pkt.stamp),
-                size: pkt.size(),
-                busy,
-            };
-            watch.on_taken(self.now, &pkt, &taken);
-            medium.push(radio, self.now, pkt);
+            hand_over(self.now, &mut watch, (medium, radio), (pkt, 0), others);
         }
         if self.links[n].packets_affect_timer {
             self.follow_queue_timer(id);
         }
         self.follow_medium(m);
+    }
+
+    /// The driver takes packets from the stations that `mac80211` chooses, for each access category.
+    fn fill_from_stations(&mut self, id: u32, m: u32, radio: usize) {
+        let link = &mut self.links[id as usize];
+        let medium = &mut self.media[m as usize];
+        for class in (0..4).rev() {
+            while medium.radios[radio].has_room_for(class) {
+                let queue = link.qdisc.as_mac80211();
+                let Some(txq) = queue.and_then(|queue| queue.next_txq(self.now, class)) else {
+                    break;
+                };
+                let radios = &mut medium.radios;
+                radios[radio].begin_turn(class, txq.station());
+                while medium.radios[radio].goes_on(class) {
+                    let mut watch = self.observed.watch(id);
+                    let Some(pkt) = link.dequeue_from(self.now, txq, &mut watch) else {
+                        break;
+                    };
+                    let others = link.qdisc.backlog().packets > 0;
+                    let expected = link.qdisc.as_mac80211().map_or(0, |queue| {
+                        let time = queue.expected_airtime(txq.station(), class, pkt.size());
+                        u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+                    });
+                    let place = (&mut *medium, radio);
+                    hand_over(self.now, &mut watch, place, (pkt, expected), others);
+                }
+                medium.radios[radio].end_turn(class);
+            }
+        }
+    }
+
+    /// Tells the queues that serve stations of the airtime of what was sent.
+    fn report_airtime(&mut self, m: u32, reports: &mut Vec<AirtimeReport>) {
+        for report in reports.drain(..) {
+            let link = self.media[m as usize].radios[report.radio].link;
+            if let Some(queue) = self.links[link as usize].qdisc.as_mac80211() {
+                queue.complete(report.station, report.class, report.expected);
+                queue.charge(self.now, report.station, report.class, report.airtime);
+            }
+        }
+        for radio in &mut self.media[m as usize].radios {
+            for (station, rate, success) in radio.changed.drain(..) {
+                let link = &mut self.links[radio.link as usize];
+                if let Some(queue) = link.qdisc.as_mac80211() {
+                    queue.set_rate(station, rate, success);
+                }
+            }
+        }
     }
 
     /// Sees to it that an event is pending for what happens next on a medium.
@@ -86,6 +138,7 @@ impl World<'_> {
         medium.due = None;
         let mut sent = std::mem::take(&mut self.sent);
         medium.on_time(self.now, &mut sent);
+        self.report_airtime(m, &mut sent.reports);
         let (n, delivered) = (sent.radio, !sent.arrived.is_empty());
         for pkt in sent.arrived.drain(..) {
             self.forward(&pkt);
@@ -102,6 +155,29 @@ impl World<'_> {
         }
         self.follow_medium(m);
     }
+}
+
+/// A packet that left its queue goes to the driver; `expected` is its airtime by the estimate of AQL in µs, and `others`
+/// whether more packets wait.
+fn hand_over(
+    now: Instant,
+    watch: &mut Watch<'_, '_>,
+    (medium, radio): (&mut Medium, usize),
+    (pkt, expected): (Packet, u32),
+    others: bool,
+) {
+    let busy = if others {
+        medium.radios[radio].airtime(&pkt)
+    } else {
+        Duration::ZERO
+    };
+    let taken = Taken {
+        waited: now.since(pkt.stamp),
+        size: pkt.size(),
+        busy,
+    };
+    watch.on_taken(now, &pkt, &taken);
+    medium.push(radio, now, pkt, expected);
 }
 
 /// The radio of a link, the one at `place` if it is wireless.
@@ -132,6 +208,9 @@ pub(super) fn with_radio_counters(
     };
     let mut statistics = record.statistics;
     statistics.extend(counters(place, media).into_iter().flatten());
+    if radio.has_channels {
+        statistics.push(Statistic::count("wifi_errors", radio.counted.errors));
+    }
     LinkRecord {
         sending: radio.counted.sending,
         driver: Some(Box::new(radio.below.clone())),
