@@ -38,7 +38,7 @@ pub use external::{
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 pub use fair::mac80211::TxqId;
 pub use parameters::{Counter, Footprint, ParameterError, Profile, Retention, TcStatistics};
-pub use parameters::{FlowFacts, LinkFacts};
+pub use parameters::{FlowCondition, FlowFacts, LinkFacts};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;

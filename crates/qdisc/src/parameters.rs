@@ -385,8 +385,8 @@ pub trait Leaf: Nested + Clone + PartialEq + 'static {
     /// This queue and those inside it.
     fn provenance(&self) -> Vec<Provenance>;
 
-    /// The blocks of traffic that its filters and those inside it name; `None`: none asks for the flow of a packet.
-    fn flow_filters(&self) -> Option<Vec<String>>;
+    /// What its filters and those inside it ask of the flow of a packet; empty: nothing.
+    fn flow_filters(&self) -> Vec<FlowCondition>;
 }
 
 /// The leaves of one queue, whatever type stands for them.
@@ -407,7 +407,7 @@ pub trait LeafList: fmt::Debug {
     fn provenance(&self) -> Vec<Provenance>;
 
     /// As [`Leaf::flow_filters`], of all leaves.
-    fn flow_filters(&self) -> Option<Vec<String>>;
+    fn flow_filters(&self) -> Vec<FlowCondition>;
 }
 
 impl<L: Leaf> LeafList for Vec<L> {
@@ -452,9 +452,8 @@ impl<L: Leaf> LeafList for Vec<L> {
         self.iter().flat_map(Leaf::provenance).collect()
     }
 
-    fn flow_filters(&self) -> Option<Vec<String>> {
-        let each: Vec<_> = self.iter().filter_map(Leaf::flow_filters).collect();
-        (!each.is_empty()).then(|| each.concat())
+    fn flow_filters(&self) -> Vec<FlowCondition> {
+        self.iter().flat_map(Leaf::flow_filters).collect()
     }
 }
 
@@ -531,6 +530,15 @@ pub struct LinkFacts {
     /// The flows of the run by number, if the queue [filters by them](crate::QdiscSpec::filters_flows) and the
     /// environment knows them.
     pub flows: Option<Arc<[FlowFacts]>>,
+}
+
+/// What a filter asks of the flow of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowCondition {
+    /// It belongs to the block of traffic of this name.
+    Traffic(String),
+    /// Its client has this number.
+    Host(u16),
 }
 
 /// What filters of a queue may know of a flow.

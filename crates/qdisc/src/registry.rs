@@ -9,8 +9,8 @@ use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
 use crate::fair::fq::FAST_PATH;
 use crate::fair::{fq_pie, mac80211, sfb};
 use crate::parameters::{
-    Entry, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile, Provenance,
-    Retention, Shorthand, TcWord, Unit, Value,
+    Entry, FlowCondition, Footprint, Leaf, LeafList, LinkFacts, Parameters, Params, Profile,
+    Provenance, Retention, Shorthand, TcWord, Unit, Value,
 };
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
@@ -344,7 +344,7 @@ impl Leaf for QdiscSpec {
         self.provenance()
     }
 
-    fn flow_filters(&self) -> Option<Vec<String>> {
+    fn flow_filters(&self) -> Vec<FlowCondition> {
         self.flow_filters()
     }
 }
@@ -393,20 +393,16 @@ impl QdiscSpec {
             )
     }
 
-    /// The blocks of traffic that filters of the queue, or of one inside it, name; `None`: no filter asks to which flow
-    /// a packet belongs.
-    pub fn flow_filters(&self) -> Option<Vec<String>> {
-        let own = match self {
-            Self::Htb(params) if params.filters_flows() => {
-                Some(params.traffic().map(str::to_owned).collect())
-            }
-            _ => None,
+    /// What filters of the queue, or of one inside it, ask of the flow of a packet; empty: nothing.
+    pub fn flow_filters(&self) -> Vec<FlowCondition> {
+        let mut conditions = match self {
+            Self::Htb(params) => params.flow_conditions().collect(),
+            _ => Vec::new(),
         };
-        let inner = self.inner().and_then(|(leaves, _)| leaves.flow_filters());
-        match (own, inner) {
-            (Some(own), Some(inner)) => Some([own, inner].concat()),
-            (own, inner) => own.or(inner),
+        if let Some((leaves, _)) = self.inner() {
+            conditions.extend(leaves.flow_filters());
         }
+        conditions
     }
 
     /// Whether the queue itself has a periodic timer.

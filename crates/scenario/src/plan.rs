@@ -7,12 +7,13 @@ mod program;
 mod rates;
 mod trace;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
 use sojourn_net::{Bytes, Dscp, Duration};
-use sojourn_qdisc::{FlowFacts, QdiscSpec, QueueChange};
+use sojourn_qdisc::{FlowCondition, FlowFacts, QdiscSpec, QueueChange};
 use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
 use crate::error::instead_of;
@@ -188,7 +189,9 @@ impl std::error::Error for ConfigError {}
 impl Config {
     /// The flows as the filters of `queue` see them; `None`: none of its filters asks for them.
     pub fn flow_facts(&self, queue: &QdiscSpec) -> Option<Arc<[FlowFacts]>> {
-        queue.flow_filters()?;
+        if queue.flow_filters().is_empty() {
+            return None;
+        }
         let facts = self.flows.iter().map(|flow| FlowFacts {
             traffic: flow.name.as_str().into(),
             host: flow.client.map(|client| client.number.into()),
@@ -236,12 +239,12 @@ impl Config {
             if let Some((key, rule)) = link.fault() {
                 return fail(&format!("links[{n}].{key}"), &rule);
             }
-            if let Some(rule) = self.unknown_traffic(&link.qdisc) {
+            if let Some(rule) = self.unknown_flows(&link.qdisc) {
                 return fail(&format!("links[{n}].qdisc"), &rule);
             }
             for (m, change) in link.changes.iter().enumerate() {
                 let queue = change.queue.as_deref().map(QueueChange::spec);
-                if let Some(rule) = queue.and_then(|queue| self.unknown_traffic(queue)) {
+                if let Some(rule) = queue.and_then(|queue| self.unknown_flows(queue)) {
                     return fail(&format!("links[{n}].changes[{m}].qdisc"), &rule);
                 }
             }
@@ -263,23 +266,44 @@ impl Config {
     /// The key that is at fault, and the rule.
     pub fn check_change(&self, n: usize, change: &Change) -> Result<(), (String, String)> {
         let queue = change.queue.as_deref().map(QueueChange::spec);
-        if let Some(rule) = queue.and_then(|queue| self.unknown_traffic(queue)) {
+        if let Some(rule) = queue.and_then(|queue| self.unknown_flows(queue)) {
             return Err(("qdisc".to_owned(), rule));
         }
         self.links[n].check_change(change)
     }
 
-    /// What is wrong with the traffic that filters of a queue name.
-    fn unknown_traffic(&self, queue: &QdiscSpec) -> Option<String> {
+    /// What is wrong with the traffic and the hosts that filters of a queue name.
+    fn unknown_flows(&self, queue: &QdiscSpec) -> Option<String> {
         let flows = || self.flows.iter().map(|flow| flow.name.as_str());
-        let is_known = |name: &String| {
-            let mut rests = flows().filter_map(|flow| flow.strip_prefix(name.as_str()));
+        let exists = |name: &str| {
+            let mut rests = flows().filter_map(|flow| flow.strip_prefix(name));
             rests.any(|rest| rest.is_empty() || rest.starts_with('/'))
         };
+        let hosts: BTreeSet<u16> = self
+            .flows
+            .iter()
+            .filter_map(|flow| Some(flow.client?.number.into()))
+            .collect();
         let unknown = queue
-            .flow_filters()?
+            .flow_filters()
             .into_iter()
-            .find(|name| !is_known(name))?;
+            .find(|condition| match condition {
+                FlowCondition::Traffic(name) => !exists(name),
+                FlowCondition::Host(host) => !hosts.contains(host),
+            })?;
+        let unknown = match unknown {
+            FlowCondition::Traffic(name) => name,
+            FlowCondition::Host(host) => {
+                let known: Vec<_> = hosts.iter().map(u16::to_string).collect();
+                let known: Vec<_> = known.iter().map(String::as_str).collect();
+                let instead = match known.as_slice() {
+                    [] => "no traffic has a host".to_owned(),
+                    [only] => format!("expected {only}"),
+                    [others @ .., last] => format!("expected {} or {last}", others.join(", ")),
+                };
+                return Some(format!("a filter names unknown host {host}; {instead}"));
+            }
+        };
         let blocks = flows().map(|flow| flow.split('/').next().unwrap_or_default());
         let mut blocks: Vec<_> = blocks.collect();
         blocks.dedup();

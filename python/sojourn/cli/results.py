@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from sojourn._core import DamagedResultError, ScenarioError
+from sojourn.advice.router_config import as_scenario as routers
 from sojourn.arguments import Argument
 from sojourn.arguments.common import (
     ARM,
@@ -317,7 +318,7 @@ def import_(
     if report is not None and beside is None:
         message = "--report: needs --beside DIR, the saved result to compare with"
         raise ScenarioError(message)
-    if (printed := importing.as_scenario(paths)) is not None:
+    if (printed := importing.as_scenario(paths) or routers.as_scenario(paths)) is not None:
         if any((name, beside, out, report, json)):
             message = f"{paths[0]}: import prints it as TOML for a scenario; no option applies"
             raise ScenarioError(message)

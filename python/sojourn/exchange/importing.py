@@ -9,6 +9,7 @@ from pathlib import Path
 from sojourn import _core, files
 from sojourn.errors import invalid_file
 from sojourn.exchange import (
+    cake_autorate,
     captures,
     flent_runs,
     har,
@@ -16,6 +17,8 @@ from sojourn.exchange import (
     irtt,
     libreqos,
     mahimahi,
+    networkd,
+    qosify,
     tc_script,
 )
 from sojourn.exchange.measurement import Measurement, numbered
@@ -65,10 +68,18 @@ def as_scenario(paths: Sequence[str | Path]) -> tuple[str, Sequence[str]] | None
     except OSError:
         # The reader of the other formats says why.
         return None
-    if not tc_script.is_script(text):
+    place = f"{paths[0]}"
+    notes: Sequence[str] = ()
+    if networkd.is_network(text):
+        text = networkd.script(text, place)
+    elif qosify.is_qosify(text):
+        text, notes = qosify.script(text, place)
+    elif cake_autorate.is_configuration(text):
+        text, notes = cake_autorate.script(text, place)
+    elif not tc_script.is_script(text):
         return None
-    script = tc_script.of_text(text, f"{paths[0]}")
-    return tc_script.scenario(script, Path(paths[0]).stem), script.notes
+    script = tc_script.of_text(text, place)
+    return tc_script.scenario(script, Path(paths[0]).stem), (*script.notes, *notes)
 
 
 def _pages(paths: Sequence[str | Path]) -> str | None:

@@ -2,30 +2,20 @@
 
 Each ``tc qdisc``, ``tc class`` and ``tc filter`` that adds, changes or replaces is read; what has
 no counterpart is refused with its line. Other commands of a script are not executed: variables are
-replaced if a line of the script sets them to a fixed value.
+replaced if a line of the script sets them to a fixed value, and arithmetic of whole numbers is
+computed.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sojourn import _core
+from sojourn.exchange.tc_commands import commands
 from sojourn.queues.queue_file import toml_string
+from sojourn.scenario.link import ETHERNET_HEADER
 
-_COMMAND = re.compile(
-    r"^\s*(?:sudo\s+)?(?:\S*/)?(?:tc|\$TC|\$\{TC\})\s+(?:-\S+\s+)*"
-    r"(?P<words>(?:qdisc|class|filter)\s.*)$"
-)
-_BATCH = re.compile(
-    r"^\s*(?P<words>(?:qdisc|class|filter)\s+(?:add|replace|change|del|delete)\s.*)$"
-)
-_SETTING = re.compile(
-    r"""^\s*(?:export\s+|local\s+)?(\w+)=("[^"`]*"|'[^']*'|[^\s"'`;]*)\s*;?\s*(?:#.*)?$"""
-)
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_CONTROL = re.compile(r"^\s*(for|while|until|if|case|function)\b|^\s*\w+\s*\(\)")
 _ADDING = frozenset({"add", "replace", "change"})
 # Words of classes with their key in Sojourn; those of bursts have several names.
 _OF_CLASS = {
@@ -45,7 +35,28 @@ _OF_CLASS = {
 }
 _RATES = ("rate", "ceil")
 _LINK_LAYERS = {"ethernet": "ethernet", "atm": "atm", "adsl": "atm"}
-_PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "icmp": "icmp", "tcp": "tcp", "udp": "udp"}
+_PROTOCOLS = {
+    "1": "icmp",
+    "6": "tcp",
+    "17": "udp",
+    "58": "icmp",
+    "icmp": "icmp",
+    "icmpv6": "icmp",
+    "tcp": "tcp",
+    "udp": "udp",
+}
+_IPV4 = frozenset({"ip", "all", "0x0800", "0x800"})
+_IPV6 = frozenset({"ipv6", "0x86dd"})
+_IPV6_ADDRESS = re.compile(r"[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*(?:/\d+)?")
+# Units of sizes, in bytes.
+_BITS = {"k": 1 << 7, "m": 1 << 17, "g": 1 << 27}
+_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(b|bit)?(?:/\d+)?", re.IGNORECASE)
+_SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "ms": 1e-3, "msec": 1e-3, "msecs": 1e-3}
+_MICROSECONDS = {"": 1e-6, "us": 1e-6, "usec": 1e-6, "usecs": 1e-6}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)([a-z]*)")
+_BANDS = re.compile(r"\bbands (\d+)")
+_WITH_LEAVES = ("prio", "red")
 _FULL_PORT, _TOS_BITS = 0xFFFF, 0xFC
 
 
@@ -69,6 +80,11 @@ class _Device:
     classes: dict[str, _Class] = field(default_factory=dict)
     # Preference, order, conditions.
     filters: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
+    # Those of IPv6.
+    ipv6: list[dict[str, str]] = field(default_factory=list)
+    # Rate and bucket of the link, of tbf; and the queues inside a root that is no tree, by number.
+    link: dict[str, str] = field(default_factory=dict)
+    leaves: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +98,14 @@ class TcScript:
 def is_script(text: str) -> bool:
     """Whether a text has a command of ``tc`` that makes a queue."""
     return any(
-        words[:2] in (["qdisc", "add"], ["qdisc", "replace"]) for _, words in _commands(text, "")
+        words[:2] in (["qdisc", "add"], ["qdisc", "replace"]) for _, words in commands(text, "")
     )
 
 
 def of_text(text: str, place: str) -> TcScript:
     """Read the commands of a script; a queue is a table as in a scenario file."""
     reader = _Reader(place)
-    for number, words in _commands(text, place):
+    for number, words in commands(text, place):
         reader.take(number, words)
     queues = {
         name: reader.tree(name, device) for name, device in reader.devices.items() if device.handle
@@ -100,61 +116,6 @@ def of_text(text: str, place: str) -> TcScript:
         )
         raise _core.ScenarioError(message)
     return TcScript(queues, tuple(reader.notes))
-
-
-def _commands(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the commands with the numbers of their lines; in an empty place, nothing is refused."""
-    values: dict[str, str] = {}
-    for number, line in _lines(text):
-        if (setting := _SETTING.match(line)) is not None:
-            values[setting[1]] = _expanded(setting[2].strip("\"'"), values)
-            continue
-        if line.lstrip().startswith("#"):
-            continue
-        found = _COMMAND.match(line) or _BATCH.match(line)
-        if found is None:
-            control = _CONTROL.match(line)
-            if place and control is not None and re.search(r"\btc\b", text):
-                at = f"{place}: line {number}"
-                word = control[0].strip()
-                problem = "loops, conditions and functions are not read; expected tc commands"
-                message = f'{at}: "{word}": {problem}'
-                raise _core.ScenarioError(message)
-            continue
-        command = _expanded(found["words"], values)
-        unset = _VARIABLE.search(command)
-        if unset is not None and place:
-            message = f"{place}: line {number}: no line sets {unset[0]} to a fixed value"
-            raise _core.ScenarioError(message)
-        try:
-            words = shlex.split(command, comments=True)
-        except ValueError as error:
-            if place:
-                message = f"{place}: line {number}: {error}"
-                raise _core.ScenarioError(message) from None
-            continue
-        ends = [
-            at for at, word in enumerate(words) if word in {";", "&&", "||", "|"} or ">" in word
-        ]
-        yield number, words[: min(ends, default=len(words))]
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Join lines that end in a backslash."""
-    whole, first = "", 1
-    for number, line in enumerate(text.splitlines(), 1):
-        first = first if whole else number
-        if line.endswith("\\"):
-            whole += line[:-1] + " "
-            continue
-        yield first, whole + line
-        whole = ""
-    if whole:
-        yield first, whole
-
-
-def _expanded(text: str, values: dict[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
 
 
 class _Reader:
@@ -210,7 +171,8 @@ class _Reader:
         return value
 
     def _qdisc(self, device: _Device, words: list[str]) -> None:
-        if {"ingress", "clsact"} & set(words):
+        # Behind root or parent, ingress is a word of cake.
+        if {"ingress", "clsact"} & set(words) and not {"root", "parent"} & set(words):
             self.note("ingress: shape the device that it redirects to")
             return
         handle = self._optional(words, "handle") or "0:"
@@ -221,15 +183,21 @@ class _Reader:
                 self.refuse("the kind of the queue is missing")
             kind, *options = words
             device.handle = f"{int(handle.partition(':')[0] or '0', 16):x}:"
-            device.classes.clear()
-            device.filters.clear()
+            for one in (device.classes, device.filters, device.ipv6, device.link, device.leaves):
+                one.clear()
             device.queue, device.default, device.options = kind, "", {}
-            if kind != "htb":
-                device.queue = self._queue(words)
-                return
-            self._htb(device, options)
+            if kind == "tbf":
+                device.queue = self._tbf(device, options)
+            elif kind == "htb":
+                self._htb(device, options)
+            else:
+                device.queue = self._queue([*words, *self._of_table(device, kind)])
             return
         parent = self._handle(self._value(words, "parent"))
+        major, _, minor = parent.partition(":")
+        if f"{major}:" == device.handle and (device.link or device.queue.startswith(_WITH_LEAVES)):
+            device.leaves[int(minor or "1", 16)] = self._queue(words)
+            return
         if parent not in device.classes:
             self.refuse(f"parent {parent} is not a class before it")
         device.classes[parent].leaf = self._queue(words)
@@ -249,6 +217,60 @@ class _Reader:
             else:
                 device.options[key] = value
 
+    def _tbf(self, device: _Device, options: list[str]) -> str:
+        """Read tbf: its rate and bucket are those of the link; return the queue inside it."""
+        found: dict[str, str] = {}
+        names = {"burst": "burst", "buffer": "burst", "maxburst": "burst"}
+        names |= {one: one for one in ("rate", "limit", "latency", "overhead", "mpu", "linklayer")}
+        while options:
+            key, *options = options
+            if key not in names:
+                known = ", ".join(dict.fromkeys(names.values()))
+                self.refuse(f'tbf: "{key}" is not read; expected one of {known}')
+            if not options:
+                self.refuse(f"tbf: {key} needs a value")
+            found[names[key]], *options = options
+        for key in ("rate", "burst"):
+            if key not in found:
+                self.refuse(f"tbf: {key} is missing")
+        return self._token_bucket(device, found)
+
+    def _token_bucket(self, device: _Device, found: dict[str, str]) -> str:
+        rate = _core.parse_rate_bits_per_s(self._of_class("rate", found["rate"]))
+        burst = self._bytes(found["burst"])
+        if "limit" in found:
+            limit = self._bytes(found["limit"])
+        elif "latency" in found:
+            limit = int(rate / 8 * self._seconds(found["latency"])) + burst
+        else:
+            self.refuse("tbf: latency or limit is missing")
+        device.link |= {"rate": f"{rate}bit", "burst": f"{burst}b", "bucket": "tbf"}
+        for key in ("overhead", "mpu"):
+            if key in found or key in device.link_layer:
+                size = found.get(key, device.link_layer.get(key, "0"))
+                device.link[key] = f"{size.removesuffix('b')}b"
+        layer = device.link_layer.get("linklayer", "ethernet")
+        if (self._link_layer(found["linklayer"]) if "linklayer" in found else layer) == "atm":
+            device.link["framing"] = "atm"
+        return f"bfifo limit {limit}b"
+
+    def _bytes(self, text: str) -> int:
+        """Read a size as tc does: 32kbit are 4096 bytes."""
+        found = _SIZE.fullmatch(text)
+        if found is None:
+            self.refuse(f'"{text}" is not a size; expected one such as 15k')
+        unit = found[2].lower()
+        if (found[3] or "").lower() == "bit":
+            return int(float(found[1]) * (_BITS[unit] if unit else 1 / 8))
+        return int(float(found[1]) * _BYTES[unit])
+
+    def _seconds(self, text: str) -> float:
+        found = _TIME.fullmatch(text)
+        units = _SECONDS | _MICROSECONDS
+        if found is None or found[2] not in units:
+            self.refuse(f'"{text}" is not a time; expected one such as 50ms')
+        return float(found[1]) * units[found[2]]
+
     def _stab(self, device: _Device, words: list[str]) -> None:
         """Remove a size table, whose link layer the classes get."""
         if "stab" not in words:
@@ -265,7 +287,16 @@ class _Reader:
             end += 2
         del words[at:end]
         if device.link_layer:
-            self.note("stab: read as the link layer of every class")
+            self.note("stab: read as the link layer of the queue")
+
+    def _of_table(self, device: _Device, kind: str) -> list[str]:
+        """Return the words of cake for a size table, which counts from the Ethernet frame."""
+        layer = device.link_layer
+        if kind != "cake" or not layer:
+            return []
+        overhead = int(layer.get("overhead", "0")) + ETHERNET_HEADER
+        framing = "atm" if layer.get("linklayer") == "atm" else "noatm"
+        return ["overhead", f"{overhead}", "mpu", layer.get("mpu", "0"), framing]
 
     def _link_layer(self, name: str) -> str:
         if name not in _LINK_LAYERS:
@@ -330,6 +361,9 @@ class _Reader:
         return self._link_layer(value) if key == "linklayer" else value
 
     def _filter(self, device: _Device, words: list[str]) -> None:
+        if {"ingress", "egress"} & set(words[:1]):
+            self.note("filters at the ingress are not read")
+            return
         parent = self._optional(words, "parent")
         if "root" in words:
             words.remove("root")
@@ -339,14 +373,21 @@ class _Reader:
                 return
             self.refuse(f"filters of {parent} are not read; expected those of {device.handle}")
         protocol = self._optional(words, "protocol") or "all"
+        if protocol not in _IPV4 | _IPV6:
+            self.note(f"filters of protocol {protocol} are not read")
+            return
+        self._classify(device, protocol, words)
+
+    def _classify(self, device: _Device, protocol: str, words: list[str]) -> None:
+        """Add a filter to a tree."""
         preference = self._optional(words, "prio") or self._optional(words, "pref") or "0"
         mark = self._optional(words, "handle")
         kind, *rest = words or [""]
-        if protocol not in {"ip", "all", "ipv6", "0x0800", "0x800"}:
-            self.note(f"filters of protocol {protocol} are not read")
+        if device.queue != "htb":
+            self.note(f"filters of {device.queue.split()[0]} are not read")
             return
-        if protocol == "ipv6":
-            self.note("filters of protocol ipv6 are not read")
+        if protocol in _IPV6 and any(_IPV6_ADDRESS.fullmatch(word) for word in rest):
+            self.note("filters by IPv6 address are not read: packets have IPv4 addresses")
             return
         target = self._optional(rest, "flowid") or self._optional(rest, "classid")
         if target is None:
@@ -361,6 +402,9 @@ class _Reader:
         if kind not in readers:
             self.refuse(f'filter "{kind}" is not read; expected one of {", ".join(readers)}')
         conditions = {"to": self._handle(target), **readers[kind](rest)}
+        if protocol in _IPV6:
+            device.ipv6.append(conditions)
+            return
         order = len(device.filters)
         # Filters without a number come before those that have been added.
         number = self._number(preference) or -order
@@ -390,8 +434,9 @@ class _Reader:
             if what == "u32" and [field_, *words[:1]] in (["0", "0"], ["0x0", "0x0"]):
                 words = words[3:] if words[1:2] == ["at"] else words[1:]
                 continue
-            if what != "ip":
-                self.refuse(f'filter u32: "match {what} {field_}" is not read; expected match ip')
+            if what not in {"ip", "ip6"}:
+                expected = "expected match ip or match ip6"
+                self.refuse(f'filter u32: "match {what} {field_}" is not read; {expected}')
             if field_ in {"src", "dst"}:
                 address, *words = words or [""]
                 found[{"src": "source", "dst": "destination"}[field_]] = address
@@ -421,7 +466,8 @@ class _Reader:
             return {}
         if name == "protocol" and mask == 0xFF:  # noqa: PLR2004 - the whole byte
             return self._protocol(value)
-        if name in {"dsfield", "tos", "ds", "precedence"} and mask & _TOS_BITS == _TOS_BITS:
+        names = {"dsfield", "tos", "ds", "precedence", "priority"}
+        if name in names and mask & _TOS_BITS == _TOS_BITS:
             return {"dscp": f"{self._number(value) >> 2}"}
         return self.refuse(f"filter u32: match ip {name} {value} {mask:#x} is not read")
 
@@ -465,7 +511,9 @@ class _Reader:
     def tree(self, name: str, device: _Device) -> dict[str, Any]:
         """Return the queue of a device as a table, and have the core check it."""
         if device.queue != "htb":
-            return {"kind": device.queue.split()[0], "text": device.queue}
+            text = self._with_leaves(device)
+            link = {"link": dict(device.link)} if device.link else {}
+            return {"kind": text.split()[0], "text": text, **link}
         classes = [_entry(own, one) for own, one in _ordered(device.classes)]
         parents = {one.parent for one in device.classes.values()}
         table: dict[str, Any] = {"kind": "htb"}
@@ -478,11 +526,40 @@ class _Reader:
             )
         table |= device.options
         table["classes"] = classes
-        if device.filters:
-            table["filters"] = [
-                conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])
-            ]
+        filters = [conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])]
+        if filters := filters + self._of_ipv6(name, device, filters):
+            table["filters"] = filters
         return table
+
+    def _of_ipv6(
+        self, name: str, device: _Device, others: list[dict[str, str]]
+    ) -> list[dict[str, str]]:
+        """Return the filters of IPv6 that have no equal for IPv4; packets have no version here."""
+        left = [conditions for conditions in device.ipv6 if conditions not in others]
+        kept = [conditions for conditions in left if len(conditions) > 1]
+        if kept:
+            self.notes.append(
+                f"{self.place}: filters of {name} for IPv6 that IPv4 has not are read as filters "
+                "of all packets, behind the others"
+            )
+        if len(kept) < len(left):
+            self.notes.append(
+                f"{self.place}: filters of {name} for all of IPv6 are not read: packets are IPv4"
+            )
+        return kept
+
+    def _with_leaves(self, device: _Device) -> str:
+        """Write a queue with the queues that were added inside it."""
+        if not device.leaves:
+            return device.queue
+        if not device.queue.startswith("prio"):
+            (last,) = list(device.leaves.values())[-1:]
+            return last if device.link else self._queue([*device.queue.split(), "leaf", last])
+        bands = int((_BANDS.search(_core.parse_qdisc(device.queue)) or ["", "3"])[1])
+        if over := [band for band in device.leaves if not 0 < band <= bands]:
+            self.refuse(f"{device.handle}{over[0]:x} is not a band of prio with {bands} bands")
+        leaves = " / ".join(device.leaves.get(band, "pfifo") for band in range(1, bands + 1))
+        return self._queue([*device.queue.split(), "leaf", *leaves.split()])
 
 
 def _ordered(classes: dict[str, _Class]) -> Iterator[tuple[str, _Class]]:
@@ -519,8 +596,11 @@ def scenario(script: TcScript, name: str) -> str:
     if "down" not in links:
         lines.append('links.down = "unlimited"')
     for direction, device in links.items():
-        rate = ["", f"[links.{direction}] # {device}", 'rate = "1gbit"']
-        lines += [*rate, *queue_lines(direction, script.queues[device])]
+        queue = script.queues[device]
+        settings = queue.get("link", {"rate": "1gbit"})
+        written = [f"{key} = {toml_string(text)}" for key, text in settings.items()]
+        head = ["", f"[links.{direction}] # {device}", *written]
+        lines += [*head, *queue_lines(direction, queue)]
     for direction in (one for one in ("up", "down") if one in links):
         if direction == "down" and blocks:
             continue

@@ -22,10 +22,11 @@ use sojourn_sim::run;
 use crate::metric::{Metric, deviation, mean, percentile};
 use crate::report::{Score, number, share};
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     include_str!("../data/stacks-bbr3.json"),
     include_str!("../data/stacks-prague.json"),
     include_str!("../data/stacks-regression.json"),
+    include_str!("../data/stacks-htb.json"),
 ];
 
 /// What was measured on one kernel.
@@ -33,7 +34,8 @@ const FILES: [&str; 3] = [
 struct Measured {
     /// The full version, such as 6.12.117.
     kernel: String,
-    /// The congestion control that was added to it; `None`: a regression set, which is not a score.
+    /// The congestion control that was added to it, or the queue that is compared; `None`: a regression set, which
+    /// is not a score.
     stack: Option<String>,
     scenarios: Vec<Entry>,
 }
@@ -94,13 +96,13 @@ impl StackCell {
 /// How far from the kernel's value counts as agreement, whatever its spread.
 fn tolerance(metric: &str, linux: f64) -> f64 {
     let like = match metric.split(' ').next() {
-        Some("goodput" | "udp") => Metric::UdpGoodput,
+        Some("goodput" | "udp" | "rate") => Metric::UdpGoodput,
         Some("share") => Metric::Share(0),
         Some("fct" | "rr") => Metric::Completion,
         Some("rr95") => return 0.1 * linux,
         Some("srtt" | "ping" | "owd") => Metric::PingMean,
         Some("ping95" | "owd95") => Metric::PingP95,
-        Some("drops" | "marks") => Metric::Drops(crate::truth::Direction::Up),
+        Some("drops" | "leaf_drops" | "marks") => Metric::Drops(crate::truth::Direction::Up),
         _ => panic!("{metric}: no such metric"),
     };
     like.tolerance(linux)
@@ -277,6 +279,7 @@ fn of_ours(metric: &str, plan: &Plan, records: &Records) -> Option<f64> {
             Some(100.0 * own / bulk(label.direction?))
         }
         "udp" => group().map(goodput).next(),
+        "rate" => Some(group().map(goodput).sum()),
         "srtt" => mean(
             &group()
                 .filter_map(|record| srtt(record, warm))
@@ -305,6 +308,12 @@ fn of_ours(metric: &str, plan: &Plan, records: &Records) -> Option<f64> {
                 "drops" => totals.drops_overlimit + totals.drops_aqm,
                 _ => totals.marks_aqm + totals.marks_ce_threshold,
             } as f64)
+        }
+        // Names of classes are unique in a scenario with this metric.
+        "leaf_drops" => {
+            let mut classes = records.links.iter().flat_map(|link| &link.classes);
+            let totals = &classes.find(|record| record.class.name == of)?.totals;
+            Some((totals.drops_overlimit + totals.drops_aqm) as f64)
         }
         _ => panic!("{metric}: no such metric"),
     }

@@ -102,7 +102,7 @@ def test_a_size_table_becomes_the_link_layer_of_the_classes_and_marks_become_tra
         {"to": "1:11", "dscp": "46"},
         {"to": "1:12"},
     ]
-    assert "stab: read as the link layer of every class" in script.notes[0]
+    assert "stab: read as the link layer of the queue" in script.notes[0]
 
 
 def test_a_batch_file_and_flower_are_read_in_the_order_of_preference() -> None:

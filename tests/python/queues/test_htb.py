@@ -79,6 +79,11 @@ def test_packets_go_to_the_classes_that_the_filters_name() -> None:
             'a filter names unknown traffic "cal"; expected upload, call or ping up',
         ),
         (
+            'traffic = "call"',
+            'host = "7"',
+            "a filter names unknown host 7; no traffic has a host",
+        ),
+        (
             'parent = "line", rate = "1mbit"',
             'parent = "lin", rate = "1mbit"',
             "parent lin of class voice is not",

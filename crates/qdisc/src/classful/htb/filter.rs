@@ -98,7 +98,7 @@ impl Classifier {
             own.map(|(number, _)| number).collect()
         });
         Self {
-            by_flow: if params.filters_flows() {
+            by_flow: if params.flow_conditions().next().is_some() {
                 by_flow.collect()
             } else {
                 Box::default()

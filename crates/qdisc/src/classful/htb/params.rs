@@ -7,7 +7,8 @@ use sojourn_schema::{Entries, Word};
 
 use super::values::{Address, Code, HtbProtocol, LinkLayer, Ports};
 use crate::parameters::{
-    Footprint, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Provenance, TcStatistics, parameters,
+    FlowCondition, Footprint, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Provenance,
+    TcStatistics, parameters,
 };
 use crate::parts::leaf;
 
@@ -180,18 +181,13 @@ impl<L: Leaf> Params for HtbParams<L> {
 pub(super) type Parents = Vec<Option<usize>>;
 
 impl<L: Leaf> HtbParams<L> {
-    /// Whether a filter asks for the traffic or the host of a packet.
-    pub(crate) fn filters_flows(&self) -> bool {
-        let mut filters = self.filters.0.iter();
-        filters.any(|filter| filter.traffic.get().is_some() || filter.host.is_some())
-    }
-
-    /// The blocks of traffic that filters name.
-    pub(crate) fn traffic(&self) -> impl Iterator<Item = &str> {
-        self.filters
-            .0
-            .iter()
-            .filter_map(|filter| filter.traffic.get())
+    /// The traffic and the hosts that filters name.
+    pub(crate) fn flow_conditions(&self) -> impl Iterator<Item = FlowCondition> {
+        self.filters.0.iter().flat_map(|filter| {
+            let traffic = filter.traffic.get().map(str::to_owned);
+            let host = filter.host.map(FlowCondition::Host);
+            traffic.map(FlowCondition::Traffic).into_iter().chain(host)
+        })
     }
 
     /// The places of the classes by name.
@@ -361,7 +357,7 @@ impl<L: Leaf> LeafList for Entries<HtbClass<L>> {
         self.leaves_of_leaf_classes().provenance()
     }
 
-    fn flow_filters(&self) -> Option<Vec<String>> {
+    fn flow_filters(&self) -> Vec<FlowCondition> {
         self.leaves_of_leaf_classes().flow_filters()
     }
 }

@@ -1,0 +1,194 @@
+"""Configurations in the forms of tc, SQM, LibreQoS and systemd-networkd, imported as they are."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sojourn as sj
+from sojourn.advice.router_config import as_scenario as routers
+from sojourn.exchange import importing
+
+DATA = Path(__file__).parents[1] / "data" / "configurations"
+# For each file, what the links contain: path in the link, and the value or a part of it.
+READ: dict[str, dict[str, str]] = {
+    "simple_qos.sh": {
+        "up.qdisc.default": "1:12",
+        "up.qdisc.classes.0.rate": "19000kbit",
+        "up.qdisc.classes.0.overhead": "44",
+        "up.qdisc.classes.0.linklayer": "atm",
+        "up.qdisc.classes.1.ceil": "6333kbit",
+        "up.qdisc.classes.3.leaf": "fq_codel limit 1001 target 5ms interval 100ms noecn",
+        "up.qdisc.filters.0.dscp": "46",
+        "down.qdisc.classes.0.rate": "84000kbit",
+        "down.qdisc.classes.1.leaf": "fq_codel",
+    },
+    "simplest_qos.sh": {
+        "up.qdisc.classes.0.rate": "9500kbit",
+        "up.qdisc.classes.0.leaf": "fq_codel limit 1001 noecn",
+        "down.qdisc.classes.0.rate": "45mbit",
+    },
+    "piece_of_cake.sh": {
+        "up.qdisc": "cake bandwidth 36000kbit besteffort nat overhead 34 mpu 0 ptm",
+        "down.qdisc": "cake bandwidth 95000kbit besteffort nat wash ingress overhead 34",
+    },
+    "layer_cake.sh": {
+        "up.qdisc": "cake bandwidth 18000kbit diffserv3 nat dual-srchost ack-filter docsis",
+        "down.qdisc": "cake bandwidth 90000kbit diffserv4 nat dual-dsthost wash ingress docsis",
+    },
+    "cake_ifb_guide.sh": {
+        "up.qdisc": "cake bandwidth 20Mbit pppoe-ptm ether-vlan nat",
+        "down.qdisc": "cake bandwidth 75Mbit pppoe-ptm ether-vlan nat ingress",
+    },
+    "fq_codel_ifb.sh": {
+        "up.qdisc.classes.0.rate": "4mbit",
+        "up.qdisc.classes.0.leaf": "fq_codel quantum 300 target 8ms interval 100ms noecn",
+        "down.qdisc.classes.0.rate": "24mbit",
+    },
+    "htb_guide.sh": {
+        "up.qdisc.classes.1.rate": "40kbps",
+        "up.qdisc.classes.2.parent": "1:2",
+        "up.qdisc.classes.4.leaf": "sfq perturb 10",
+        "up.qdisc.filters.0.destination_port": "80",
+    },
+    "htb_servers.sh": {
+        "up.qdisc.classes.0.burst": "15k",
+        "up.qdisc.classes.3.rate": "1kbit",
+        "up.qdisc.filters.1.source_port": "25",
+    },
+    "wondershaper.sh": {
+        "up.qdisc.classes.0.rate": "1000kbit",
+        "up.qdisc.classes.2.rate": "900kbit",
+        "up.qdisc.classes.3.rate": "800kbit",
+        "up.qdisc.filters.1.protocol": "icmp",
+    },
+    # The limit is 220 kbit/s for 50 ms and the burst, as tc computes it.
+    "tbf_modem.sh": {
+        "up.rate": "220000bit",
+        "up.burst": "1540b",
+        "up.bucket": "tbf",
+        "up.qdisc": "bfifo limit 2915b",
+    },
+    # tc reads 32kbit of burst as 4096 bytes.
+    "tbf_fq_codel.sh": {
+        "up.rate": "10000000bit",
+        "up.burst": "4096b",
+        "up.overhead": "8b",
+        "up.qdisc": "fq_codel",
+    },
+    "prio_sfq.sh": {"up.qdisc": "prio leaf sfq / fq_codel / sfq perturb 20"},
+    "flower_ipv6.sh": {
+        "up.qdisc.filters.0.destination_port": "53",
+        "up.qdisc.filters.1.protocol": "icmp",
+        "up.qdisc.filters.2.destination_port": "22",
+    },
+    "batch.tc": {
+        "up.qdisc.default": "1:20",
+        "up.qdisc.classes.0.rate": "50Mbit",
+        "up.qdisc.classes.1.leaf": "pfifo limit 50",
+        "up.qdisc.classes.2.leaf": "cake besteffort",
+    },
+    "root_fq_codel.sh": {"up.qdisc": "fq_codel limit 2000 ce_threshold 1ms"},
+    "listing_cake.txt": {
+        "up.qdisc": "cake bandwidth 19mbit besteffort dual-srchost nat",
+        "down.qdisc": "cake bandwidth 180mbit besteffort dual-dsthost nat wash",
+    },
+    "sqm.uci": {
+        "up.qdisc": "cake bandwidth 19mbit besteffort triple-isolate nat no-ack-filter rtt 100ms "
+        "noatm overhead 44b",
+        "down.qdisc": "cake bandwidth 85mbit besteffort triple-isolate nat wash",
+    },
+    "sqm_simplest.uci": {
+        "up.rate": "8000000bit",
+        "up.framing": "atm",
+        "up.overhead": "40b",
+        "up.qdisc": "fq_codel limit 1001",
+        "down.rate": "40000000bit",
+    },
+    "sqm_show.txt": {"up.qdisc": "cake bandwidth 5mbit diffserv3", "down.qdisc": "pfifo"},
+    "cake_autorate.sh": {
+        "up.qdisc": "cake bandwidth 18000kbit",
+        "down.qdisc": "cake bandwidth 20000kbit",
+    },
+    "qosify.uci": {
+        "up.qdisc": "cake bandwidth 20mbit diffserv4 egress nat dual-srchost docsis ack-filter",
+        "down.qdisc": "cake bandwidth 100mbit diffserv4 ingress nat dual-dsthost docsis",
+    },
+    "cake.network": {
+        "up.qdisc": "cake bandwidth 45000000bit rtt 50ms overhead 18 mpu 64b noatm dual-srchost "
+        "nat besteffort ack-filter",
+    },
+    "htb.network": {
+        "up.qdisc.default": "2:30",
+        "up.qdisc.classes.1.ceil": "15000000bit",
+        "up.qdisc.classes.1.burst": "16384b",
+        "up.qdisc.classes.1.leaf": "fq_codel limit 600 target 10ms ecn",
+        "up.qdisc.classes.2.rate": "19000000bit",
+    },
+    "network.json ShapedDevices.csv": {
+        "up.qdisc.classes.1.rate": "12mbit",
+        "down.qdisc.classes.2.ceil": "25mbit",
+        "down.qdisc.classes.3.leaf": "fq_codel",
+    },
+}
+REFUSED = {
+    "ets.sh": 'line 1: unknown queue "ets"; use prio for strict bands',
+    "drr.sh": "line 2: classes of drr are not read; expected htb",
+    "hfsc.sh": 'line 1: unknown queue "hfsc"',
+    "cbq.sh": 'line 1: unknown queue "cbq"',
+    "netem.sh": 'line 1: unknown queue "netem"; the link does this',
+    "loop.sh": "loops, conditions and functions are not read",
+    "ets.network": "line 4: [EnhancedTransmissionSelection]: not read; expected one of CAKE",
+}
+
+
+def imported(names: str) -> tuple[str, Sequence[str]]:
+    """Import files as `sojourn import` does."""
+    paths = [DATA / name for name in names.split()]
+    found = importing.as_scenario(paths) or routers.as_scenario(paths)
+    assert found is not None, f"{names} is not recognized"
+    return found
+
+
+def at(value: Any, path: str) -> str:
+    """Return the value at a path of keys and places."""
+    for key in path.split("."):
+        value = value[int(key) if isinstance(value, list) else key]
+    return f"{value}"
+
+
+def test_every_file_has_a_row() -> None:
+    rows = {name for names in (*READ, *REFUSED) for name in names.split()}
+    assert rows == {path.name for path in DATA.iterdir()} - {"README.md"}
+
+
+@pytest.mark.parametrize("names", READ)
+def test_a_configuration_has_its_links_and_runs(names: str) -> None:
+    text, _ = imported(names)
+    links = tomllib.loads(text)["links"]
+    for path, expected in READ[names].items():
+        assert expected in at(links, path), path
+    shorter = re.sub(r'(?m)^(duration = ")\d+s', r"\g<1>2s", text)
+    shorter = re.sub(r'(?m)^(warmup = ")\d+s', r"\g<1>1s", shorter)
+    assert sj.run(sj.Scenario.from_toml(shorter), replications=1).flows.height > 0
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_configuration_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        imported(name)
+    message = f"{error.value}"
+    assert REFUSED[name] in message
+    assert "\n" not in message
+
+
+def test_filters_for_ipv6_are_read_as_far_as_packets_have_them() -> None:
+    text, notes = imported("flower_ipv6.sh")
+    assert len(tomllib.loads(text)["links"]["up"]["qdisc"]["filters"]) == 3
+    assert any("filters by IPv6 address are not read" in note for note in notes)
+    assert any("are read as filters of all packets" in note for note in notes)
+    _, same = imported("simple_qos.sh")
+    assert not any("IPv6" in note for note in same)
