@@ -15,6 +15,7 @@ CARGO = ("cargo", "test", "--quiet")
 TESTS = (
     (*CARGO, "-p", "sojourn-qdisc", "--test", "long_cases"),
     (*CARGO, "-p", "sojourn-scenario", "--test", "mutated"),
+    (*CARGO, "-p", "sojourn-capture", "--test", "mutated"),
     (sys.executable, "-m", "pytest", "-q", "tests/python/scenario/test_random_scenarios.py"),
     (sys.executable, "-m", "pytest", "-q", "tests/python/result/test_findings.py"),
 )

@@ -73,6 +73,30 @@ fn a_segment_that_fills_a_gap_early_is_out_of_order_and_late_a_retransmission() 
 }
 
 #[test]
+fn a_segment_that_is_resent_within_the_rtt_of_the_handshake_is_an_early_retransmission() {
+    for (at, expected) in [(30, kind::EARLY), (60, kind::RETRANSMISSION)] {
+        let mut packets = exchange();
+        packets.truncate(6);
+        packets.push(tcp(at, false, 1_101, 901, ACK, 1_000));
+        let found = analysed(&pcap(&packets, &File::default()));
+        assert_eq!(found.packets.kind[6], expected, "{at} ms");
+    }
+}
+
+#[test]
+fn a_syn_that_is_resent_begins_the_rtt_samples_anew() {
+    let mut packets = exchange();
+    packets.truncate(2);
+    packets.extend([
+        tcp(1_000, false, 100, 0, SYN, 0),
+        tcp(1_010, true, 900, 101, SYN | ACK, 0),
+        tcp(1_011, false, 101, 901, ACK, 0),
+    ]);
+    let found = analysed(&pcap(&packets, &File::default()));
+    assert_eq!(found.packets.rtt[1..], [10 * MS, -1, 10 * MS, MS]);
+}
+
+#[test]
 fn what_was_acknowledged_before_is_spurious_and_a_keep_alive_no_data() {
     let mut packets = exchange();
     packets.push(tcp(300, false, 101, 901, ACK, 1_000));

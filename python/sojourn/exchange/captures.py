@@ -86,6 +86,8 @@ def read_capture(path: str | Path) -> pl.DataFrame:
         One row per packet: ``time_s`` (from the first packet), ``flow``, ``direction``,
         ``interface``, ``bytes`` (of the IP packet), ``payload_bytes``, ``ecn`` (the two bits),
         ``event`` (``"retransmission"``, ``"spurious"``, ``"out of order"`` or ``"probe"``),
+        ``wireshark_event`` (the same by the rule of Wireshark 4.0, to which a segment that is
+        resent within the RTT of the handshake is out of order),
         ``acked_bytes`` (data of the other direction that the packet acknowledges first), ``rtt_ms``
         (time since the segment that it acknowledges, or since the request of an echo reply) and
         ``sojourn_ms`` (in captures of Sojourn).
@@ -196,6 +198,13 @@ def _notes(packets: pl.DataFrame, left_out: dict[str, int], *, ends_early: bool)
         notes.append(
             f"{counted(left_out['link_type'], 'packet')} left out: link type "
             f"{left_out['unsupported']} is not supported"
+        )
+    resent = packets.filter(_is(RETRANSMISSION))
+    early = resent.select(_is(OUT_OF_ORDER).sum()).item()
+    if early:
+        notes.append(
+            f"Wireshark 4.0 counts {early} of the {counted(resent.height, 'retransmission')} as "
+            "out of order, because they follow within the RTT of the handshake"
         )
     if ends_early:
         notes.append("the file ends within a packet, which was left out")
@@ -573,9 +582,14 @@ def _sojourn(capture: Capture, begin: float) -> pl.DataFrame:
 
 def _events(capture: Capture) -> pl.DataFrame:
     """Return the packets with readable columns."""
-    known = {SPURIOUS: "spurious", RETRANSMISSION: "retransmission"}
-    known |= {OUT_OF_ORDER: "out of order", PROBE: "probe"}
-    event = pl.coalesce(*(pl.when(_is(bit)).then(pl.lit(name)) for bit, name in known.items()))
+    again, early = (RETRANSMISSION, "retransmission"), (OUT_OF_ORDER, "out of order")
+    event, wireshark = (
+        pl.coalesce(*(pl.when(_is(bit)).then(pl.lit(name)) for bit, name in kinds))
+        for kinds in (
+            ((SPURIOUS, "spurious"), again, early, (PROBE, "probe")),
+            ((SPURIOUS, "spurious"), early, again, (PROBE, "probe")),
+        )
+    )
     return capture.packets.select(
         time_s="at_s",
         flow="flow",
@@ -585,6 +599,7 @@ def _events(capture: Capture) -> pl.DataFrame:
         payload_bytes=pl.col("payload").cast(pl.Int64),
         ecn=pl.col("ecn").cast(pl.Int64),
         event=event,
+        wireshark_event=wireshark,
         acked_bytes=pl.col("acked").cast(pl.Int64),
         rtt_ms=pl.when(pl.col("rtt") >= 0).then(pl.col("rtt") / 1e6),
         sojourn_ms=pl.when(pl.col("sojourn") >= 0).then(pl.col("sojourn") / 1e6),

@@ -19,6 +19,7 @@ from sojourn.exchange import (
     mahimahi,
     networkd,
     qosify,
+    qlog_runs,
     tc_script,
 )
 from sojourn.exchange.measurement import Measurement, numbered
@@ -32,12 +33,13 @@ READERS: Mapping[str, Reader] = {
     "iperf3": iperf3.measured,
     "irtt": irtt.measured,
     "mahimahi": mahimahi.measured,
+    "qlog": qlog_runs.measured,
 }
 # Signs of events in a log of Mahimahi.
 SIGNS = {b"#", b"+", b"-", b"d"}
 EXPECTED = (
-    "expected a packet capture, JSON of iperf3 or irtt, a data file of flent, a log of mm-link, "
-    "a script of tc commands or a HAR file"
+    "expected a packet capture, JSON of iperf3 or irtt, a qlog file, a data file of flent, a "
+    "log of mm-link, a script of tc commands or a HAR file"
 )
 # How the JSON of programs other than flent begins.
 JSON = {
@@ -113,7 +115,9 @@ def _format(path: str | Path) -> str:
     begin = beginning(path)
     if _core.is_capture(begin):
         return "capture"
-    begin = begin.lstrip()
+    begin = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if qlog_runs.begins_qlog(begin):
+        return "qlog"
     if begin.startswith(b"{"):
         return next((name for name, form in JSON.items() if form.match(begin)), "flent")
     words = begin.split(b"\n", 1)[0].split()

@@ -287,7 +287,7 @@ def test_files_of_an_import_are_replaced_only_on_request(sojourn: Command, tmp_p
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "unknown format; expected a packet capture, JSON of iperf3 or irtt, a data"),
+        ("", "unknown format; expected a packet capture, JSON of iperf3 or irtt, a qlog"),
         ("hello", "unknown format"),
         ("{", "not valid JSON"),
         ('{"a": 1}', "not a data file of flent"),

@@ -10,16 +10,18 @@
 //! | keep-alive | at most one byte, just before the highest byte seen; no SYN, FIN or RST |
 //! | spurious retransmission | all its bytes were acknowledged |
 //! | fast retransmission | it begins at the last ACK, which was repeated twice with the same window and is less than 20 ms old |
+//! | early retransmission | it was seen before, and the highest byte was seen less than the RTT of the handshake before |
 //! | out of order | it fills a gap, and the highest byte was seen less than the RTT of the handshake before |
 //! | retransmission | otherwise |
 //!
 //! An RTT sample is the time from a segment to the ACK of its last byte, as `tcp.analysis.ack_rtt`. The first transmission
-//! counts: the sample of a segment that was resent includes the time that the loss took.
+//! counts: the sample of a segment that was resent includes the time that the loss took. A SYN that is resent begins the
+//! samples anew.
 //!
 //! # Difference from Wireshark 4.0
 //!
-//! A segment that was seen before and is resent within the RTT of the handshake is a retransmission; Wireshark counts it
-//! as out of order. At the sender, the counts here are those of its kernel.
+//! Wireshark does not ask whether a segment was seen before: it counts early retransmissions as out of order. At the
+//! sender, the counts here are those of its kernel. [`kind::EARLY`] has both bits, so both counts are known.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +33,7 @@ pub mod kind {
     pub const NEW: u8 = 1;
     /// It repeats bytes, or fills a gap too late for reordering.
     pub const RETRANSMISSION: u8 = 2;
-    /// It fills a gap.
+    /// It fills a gap; with [`RETRANSMISSION`], see [`EARLY`].
     pub const OUT_OF_ORDER: u8 = 4;
     /// It repeats bytes that were acknowledged before; it is a retransmission too.
     pub const SPURIOUS: u8 = 8;
@@ -43,6 +45,8 @@ pub mod kind {
     pub const FIN: u8 = 64;
     /// The capture lacks segments before it.
     pub const AFTER_GAP: u8 = 128;
+    /// It was seen before, and repeats bytes so early that Wireshark 4.0 counts it as out of order.
+    pub const EARLY: u8 = RETRANSMISSION | OUT_OF_ORDER;
 }
 
 /// Age of the last ACK up to which a retransmission is fast.
@@ -150,6 +154,9 @@ impl Conversation {
             kind |= kind::SYN;
             if !header.has(TcpHeader::ACK) {
                 self.syn_at = Some(at);
+                for side in &mut self.sides {
+                    side.waiting.clear();
+                }
             }
         }
         if header.has(TcpHeader::FIN) {
@@ -262,10 +269,11 @@ impl Side {
             .next()
             .is_some_and(|(_, segment)| segment.begin <= bytes.start);
         let is_early = at.saturating_sub(self.advanced_at) < rtt;
-        if !is_fast && !was_seen && is_early && self.next != Some(bytes.end) {
-            return kind::OUT_OF_ORDER;
+        match () {
+            () if is_fast || !is_early || self.next == Some(bytes.end) => kind::RETRANSMISSION,
+            () if was_seen => kind::EARLY,
+            () => kind::OUT_OF_ORDER,
         }
-        kind::RETRANSMISSION
     }
 
     /// Notes an ACK; returns how much payload it acknowledges for the first time.
