@@ -66,6 +66,7 @@ nitpick_ignore = [
     ("py:class", "sojourn.document.Brief"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.execute.executor.Executor"),
+    ("py:class", "sojourn.queues.base.Entry"),
     ("py:class", "sojourn.queues.base.Text"),
     ("py:class", "sojourn.search.settings.Settings"),
     ("py:class", "sojourn.search.adversary.Counterexample"),

@@ -56,7 +56,7 @@ class Autorate(sj.Controller):
     # Mean excess up to which the rate increases by the maximum, and from which it decreases by it.
     avg_owd_delta_max_adjust_up_thr_ms = 10.0
     avg_owd_delta_max_adjust_down_thr_ms = 60.0
-    # Bufferbloat: so many delayed samples among the last ones.
+    # Bufferbloat: of this number of last samples, the second number or more are delayed.
     bufferbloat_detection_window = 6
     bufferbloat_detection_thr = 3
     # The baseline follows longer delays slowly and shorter ones at once.

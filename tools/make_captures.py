@@ -1,6 +1,6 @@
 """Make captures of iperf3, and record what tshark and Sojourn find in them.
 
-``python tools/make_captures.py`` runs iperf3 over 20 links of ``sojourn live`` (as root, two minutes),
+``python tools/make_captures.py`` runs iperf3 over 20 links of ``sojourn live`` (as root),
 writes the packets to tests/python/data/captures, and the figures of tshark and of iperf3 beside
 them. It then writes the table of docs/validation/captures.md, as ``--table`` does alone.
 """
@@ -141,8 +141,8 @@ def rows() -> list[str]:
             f"{theirs['packets']}",
             f"{theirs['rtt_samples']}",
             f"{theirs['retransmissions']} + {theirs['out_of_order']}",
-            f"{rule[0]} + {rule[1]}",
-            f"{own['retransmissions']} + {own['out_of_order']}",
+            f"{rule[0]:.0f} + {rule[1]:.0f}",
+            f"{own['retransmissions']:.0f} + {own['out_of_order']:.0f}",
             f"{entry['iperf3']['retransmits']}",
         ]
         lines.append(f"| {' | '.join(cells)} |")

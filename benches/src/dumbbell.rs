@@ -4,7 +4,8 @@ use sojourn_apps::{Phase, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{
-    Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, Sharing, Standard, Traffic,
+    ChannelConfig, Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, RateControl,
+    Sharing, Standard, Traffic,
 };
 use sojourn_transport::{SenderParams, quic};
 
@@ -318,6 +319,10 @@ fn access_point() -> RadioConfig {
         driver: DriverLimit::Airtime(Duration::from_millis(5)),
         stations: Vec::new(),
         sharing: Sharing::Turns,
+        aggregate_time: RadioConfig::AGGREGATE_TIME,
+        aggregate_packets: RadioConfig::AGGREGATE_PACKETS,
+        rate_control: RateControl::Fixed,
+        channel: ChannelConfig::default(),
     }
 }
 

@@ -6,8 +6,7 @@ use std::panic::RefUnwindSafe;
 use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 
 use crate::contract::Comparable;
-use crate::media::MediaState;
-use crate::report::{CallRecord, MediaRecord, PingSample};
+use crate::report::{CallRecord, MediaRecord, MediaState, PingSample};
 
 /// The largest payload of a UDP datagram over IPv4: 65535 bytes without the headers of both.
 pub const MAX_UDP_PAYLOAD: Bytes = Bytes(65_507);

@@ -35,12 +35,13 @@ pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD, Outgoing};
 pub use demand::{Demand, Opportunity, Volume};
 pub use distributions::{Amount, LONGEST, Wait};
-pub use media::{EncoderConfig, KeyFrames, MediaConfig, MediaControl, MediaEcn, MediaState, Pause};
+pub use media::{EncoderConfig, KeyFrames, MediaConfig, MediaControl, MediaEcn, Pause};
 pub use page::{Object, Page, PageError};
 pub use phase::Phase;
 pub use ping::{PingConfig, PingPace, TURNAROUND};
 pub use report::{
-    CallRecord, Confidence, MediaRecord, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
+    CallRecord, Confidence, MediaRecord, MediaState, PingSample, PlayerRecord,
+    ResponsivenessRecord, RoundTrips,
 };
 pub use requests::RequestsConfig;
 pub use responsiveness::ResponsivenessConfig;

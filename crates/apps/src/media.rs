@@ -10,6 +10,7 @@
 //! RTP headers, all full except the last one, which has the marker bit. Packets wait at the sender for the pacer and
 //! for the window of the control; none is discarded there.
 
+mod algorithm;
 mod control;
 mod encoder;
 mod feedback;
@@ -22,12 +23,12 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant, Rate, Rng};
 
 use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource, Outgoing};
 use crate::phase::Phase;
-use crate::report::MediaRecord;
+use crate::report::{MediaRecord, MediaState};
 use control::{RateControl, Rates};
 use encoder::Encoder;
 use feedback::{History, Report, Reporter};
 
-pub use control::MediaControl;
+pub use algorithm::MediaControl;
 pub use encoder::{EncoderConfig, KeyFrames, Pause};
 use scream::ScreamMode;
 
@@ -407,19 +408,6 @@ impl DatagramSource for Media {
     }
 }
 
-/// The state of a media flow at a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MediaState {
-    /// Target bit rate.
-    pub target_kbit_per_s: u32,
-    /// The window of the control, in packets of 1,200 B; `None`: it has none.
-    pub window_packets: Option<u32>,
-    /// Smoothed round-trip time; `None`: not known.
-    pub srtt: Option<Duration>,
-    /// Packets above the highest number acknowledged.
-    pub in_flight_packets: u32,
-}
-
 #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 bit/s")]
 const fn rate_in_bits(rate: Rate) -> f64 {
     rate.bits_per_sec() as f64
@@ -434,7 +422,7 @@ const fn kbit(rate: f64) -> u32 {
     (rate / 1e3) as u32
 }
 
-/// The time that so many bytes take at a rate in bit/s.
+/// The time that a number of bytes take at a rate in bit/s.
 #[expect(clippy::cast_precision_loss, reason = "a packet")]
 fn serialisation(bytes: u64, rate: f64) -> Duration {
     Duration::from_secs(8).scaled(bytes as f64 / rate)

@@ -109,6 +109,19 @@ pub struct PingSample {
     pub rtt: Option<Duration>,
 }
 
+/// The state of a media flow at a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaState {
+    /// Target bit rate.
+    pub target_kbit_per_s: u32,
+    /// The window of the control, in packets of 1,200 B; `None`: it has none.
+    pub window_packets: Option<u32>,
+    /// Smoothed round-trip time; `None`: not known.
+    pub srtt: Option<Duration>,
+    /// Packets above the highest number acknowledged.
+    pub in_flight_packets: u32,
+}
+
 /// What a media flow sent and its receiver got after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaRecord {

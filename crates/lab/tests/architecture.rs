@@ -100,6 +100,7 @@ const EDGES: [(&str, &[&str]); 19] = [
             "sojourn-net",
             "sojourn-plugin",
             "sojourn-qdisc",
+            "sojourn-scenario",
             "sojourn-transport",
             "sojourn-capture",
             "sojourn-backend",

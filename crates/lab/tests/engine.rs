@@ -96,7 +96,11 @@ fn records_do_not_depend_on_the_number_of_threads() {
     assert!(one.is_complete() && two.is_complete());
     for kind in TableKind::ALL {
         let (one, two) = (one.table(kind), two.table(kind));
-        assert!(one.rows() > 0, "{kind} has rows");
+        // Only a controller changes links so that it is recorded.
+        assert!(
+            one.rows() > 0 || kind == TableKind::LinkChanges,
+            "{kind} has rows"
+        );
         assert_eq!(one.batches(), two.batches(), "{kind}");
     }
 }

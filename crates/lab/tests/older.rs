@@ -146,8 +146,14 @@ fn check_batch(then: &RecordBatch, now: &RecordBatch, lacked: &[&str]) {
 fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
     let outcome = outcome();
     assert_ne!(outcome.table(TableKind::Applications).rows(), 0);
-    let newer = ["classes", "queue_series"];
-    let lacked = ["transactions", "applications", "classes", "queue_series"];
+    let newer = ["classes", "queue_series", "link_changes"];
+    let lacked = [
+        "transactions",
+        "applications",
+        "classes",
+        "queue_series",
+        "link_changes",
+    ];
     let formats: [(u64, &[&str], &[Lacked<'_>]); 3] = [
         (2, &lacked, &LACKED_BY_2),
         (3, &newer, &LACKED_BY_3),
@@ -160,7 +166,7 @@ fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
         check(&older, &outcome, tables, columns);
         older.save(place.path(), Replace::Result).unwrap();
         let text = fs::read_to_string(place.path().join("manifest.json")).unwrap();
-        assert!(text.contains("\"format_version\": 6"), "{text}");
+        assert!(text.contains("\"format_version\": 7"), "{text}");
         check(
             &Outcome::load(place.path()).unwrap(),
             &outcome,

@@ -378,11 +378,11 @@ fn formats_that_cannot_be_read_are_refused() {
         manifest["sojourn"]["commit"] = "abcdef".into();
     });
     let expected = "manifest.json: has format 9, which needs Sojourn 3.1.0 (commit abcdef) or \
-                    later; this version reads formats 2 to 6";
+                    later; this version reads formats 2 to 7";
     assert!(newer.ends_with(expected), "{newer}");
 
     let packaged = damage_of(|manifest| {
-        manifest["format_version"] = 7.into();
+        manifest["format_version"] = 8.into();
         manifest["sojourn"]["version"] = "3.1.0".into();
         manifest["sojourn"]["commit"] = Value::Null;
     });
@@ -392,7 +392,7 @@ fn formats_that_cannot_be_read_are_refused() {
     );
 
     let bare = damage_of(|manifest| {
-        manifest["format_version"] = 7.into();
+        manifest["format_version"] = 8.into();
         manifest["sojourn"] = Value::Null;
     });
     assert!(bare.contains("needs a later version of Sojourn;"), "{bare}");

@@ -334,7 +334,10 @@ impl<P: Carried> Link<P> {
         left: &mut Option<P>,
     ) -> Option<Instant> {
         let next = self.dequeue(now, watch);
-        // Not `map`: the compiler does not inline its closure.
+        #[expect(
+            clippy::manual_map,
+            reason = "the compiler does not inline the closure"
+        )]
         let again = match &next {
             Some(pkt) => Some(now + self.take(now, pkt, watch)),
             None => None,

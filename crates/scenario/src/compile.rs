@@ -55,9 +55,10 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
 /// Notes what the controller called `name` may change of the links.
 fn control(config: &mut Config, name: &str) {
     let class = plan::controller(name);
-    let controlled = match class.is_some_and(|class| class.changes_wires()) {
-        true => Controlled::All,
-        false => Controlled::RateAndQueue,
+    let controlled = if class.is_some_and(|class| class.changes_wires()) {
+        Controlled::All
+    } else {
+        Controlled::RateAndQueue
     };
     for link in &mut config.links {
         link.controlled = controlled;

@@ -43,6 +43,8 @@ pub(crate) enum Form {
     Size(u64, u64),
     /// A time with its unit, at most this one.
     TimeUpTo(Duration),
+    /// A time > 0 up to this.
+    PositiveTimeUpTo(Duration),
     /// What the schema defines under this name.
     Def(&'static str),
     /// One of these texts.
@@ -112,14 +114,18 @@ impl Form {
     /// The longest time that it accepts, where it declares one.
     pub(crate) fn longest(self) -> Option<Duration> {
         self.find(|form| match form {
-            Self::TimeUpTo(most) => Some(most),
+            Self::TimeUpTo(most) | Self::PositiveTimeUpTo(most) => Some(most),
             _ => None,
         })
     }
 
     /// Whether a time of this form must be > 0.
     pub(crate) fn is_positive_time(self) -> bool {
-        let positive = |form| matches!(form, Self::Def(name) if name == POSITIVE_TIME);
+        let positive = |form| match form {
+            Self::Def(name) => name == POSITIVE_TIME,
+            Self::PositiveTimeUpTo(_) => true,
+            _ => false,
+        };
         self.find(|form| positive(form).then_some(())).is_some()
     }
 

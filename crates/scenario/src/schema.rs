@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use sojourn_net::Duration;
 use sojourn_qdisc::{LinkLayer, PLUGIN_PREFIX, PYTHON_PREFIX, QdiscInfo, catalogue};
 use sojourn_schema::Unit;
 use sojourn_schema::json::{any_of, reference, schema as parameter_schema};
@@ -157,6 +158,10 @@ fn property(key: &Key) -> Value {
     schema
 }
 
+fn time_between(least: &str, most: Duration) -> Value {
+    json!({ "$ref": "#/$defs/time", RANGE: [least.to_owned(), time_text(most)] })
+}
+
 fn schema_of(form: &Form) -> Value {
     match form {
         Form::Flag => json!({ "type": "boolean" }),
@@ -168,9 +173,8 @@ fn schema_of(form: &Form) -> Value {
             let range = [format!("{least}b"), format!("{most}b")];
             json!({ "$ref": "#/$defs/size", RANGE: range })
         }
-        Form::TimeUpTo(most) => {
-            json!({ "$ref": "#/$defs/time", RANGE: ["0s".to_owned(), time_text(*most)] })
-        }
+        Form::TimeUpTo(most) => time_between("0s", *most),
+        Form::PositiveTimeUpTo(most) => time_between("1ns", *most),
         Form::Def(name) => reference(name),
         Form::Choice(texts) => json!({ "enum": texts() }),
         Form::List(least, item) => {
@@ -191,6 +195,7 @@ const TIME_UNITS: &str = "(s|secs?|ms|msecs?|us|usecs?|µs|ns|nsecs?)";
 const RATE_UNITS: &str = "([kmgt]i?)?(bit(/s)?|bps)";
 const SIZE_UNITS: &str = "([kmgt]i?)?(b|bit)?";
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn unit_definitions() -> Map<String, Value> {
     let time = format!(r"\s*{DECIMAL}\s*{TIME_UNITS}\s*");
     let size = format!(r"\s*{DECIMAL}\s*{SIZE_UNITS}\s*");

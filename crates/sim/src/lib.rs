@@ -21,14 +21,14 @@ mod world;
 use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
 };
-use sojourn_net::{Duration, Rng};
+use sojourn_net::Rng;
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
-use sojourn_scenario::plan::{Config, ConfigError, Controller, FlowConfig, controller};
+use sojourn_scenario::plan::{Config, ConfigError, FlowConfig, controller};
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
-pub use world::{run, run_captured, run_controlled};
+pub use world::{TimedController, run, run_captured, run_controlled};
 
 /// Runs plans in simulated time: deterministic, and as many at once as there are processors.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ impl Backend for Simulator {
 }
 
 /// The controller of a plan, and the time between its calls.
-fn controller_of(plan: &Plan) -> Result<Option<(Box<dyn Controller>, Duration)>, ConfigError> {
+fn controller_of(plan: &Plan) -> Result<Option<TimedController>, ConfigError> {
     let Some(name) = &plan.controller else {
         return Ok(None);
     };

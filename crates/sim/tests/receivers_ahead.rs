@@ -112,6 +112,7 @@ fn receivers_have_finite_buffers_and_read_slowly() {
         let receiver = ReceiverParams {
             buffer,
             reader: Reader { rate, pause },
+            ..ReceiverParams::default()
         };
         FlowConfig {
             traffic: Traffic::Tcp {

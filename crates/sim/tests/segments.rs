@@ -11,7 +11,6 @@ use sojourn_sim::run;
 use sojourn_transport::{AckPolicy, BurstLimits, Device, ReceiverParams, SenderParams, Writer};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-const MSS: u64 = 1_448;
 
 /// One CUBIC flow at 10 Mbit/s and a base RTT of 40 ms, for 10 s. Its acknowledgements are the packets of link 1.
 fn records(params: SenderParams, bytes: Option<u64>) -> Records {

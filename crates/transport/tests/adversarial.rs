@@ -7,9 +7,8 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    AckPolicy, AfterIdle, Arrival, BurstLimits, CcKind, Device, Flags, MSS, OnCe, ReceiveBuffer,
-    Receiver, ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams, SenderProfile, State,
-    Ticks,
+    AfterIdle, Arrival, BurstLimits, CcKind, Flags, MSS, OnCe, ReceiveBuffer, Receiver,
+    ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams, SenderProfile, State, Ticks,
 };
 
 /// A random transfer over a random network that loses up to `most` packets in a thousand.
@@ -74,22 +73,11 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             ]
             .map(|buffer| ReceiverParams {
                 buffer,
-                acks: AckPolicy {
-                    every: u8::try_from(pick(&[2, 2, 2, 1, 3, 20])).unwrap(),
-                    delay: [None, Some(Duration::from_millis(300))][seed as usize % 7 / 6],
-                    quick: !seed.is_multiple_of(5),
-                },
-                device: Device {
-                    merges: seed.is_multiple_of(3),
-                    poll: seed
-                        .is_multiple_of(6)
-                        .then(|| Duration::from_micros(100 + 37 * (seed % 200))),
-                },
                 ..ReceiverParams::default()
             })[usize::try_from(pick(&[0, 0, 0, 1, 2, 3, 4])).unwrap()],
             bursts: BurstLimits {
-                least: u8::try_from(pick(&[2, 2, 1, 16])).unwrap(),
-                most: u8::try_from(pick(&[255, 255, 1, 8])).unwrap(),
+                least: if seed % 4 == 1 { 16 } else { 2 },
+                most: if seed % 5 == 1 { 1 } else { u8::MAX },
             },
             writer: None,
             seed,

@@ -18,8 +18,8 @@ from sojourn.exchange import (
     libreqos,
     mahimahi,
     networkd,
-    qosify,
     qlog_runs,
+    qosify,
     tc_script,
 )
 from sojourn.exchange.measurement import Measurement, numbered

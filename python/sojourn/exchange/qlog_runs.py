@@ -147,8 +147,8 @@ class Way:
             else {}
         )
         last: dict[int, dict[str, float]] = {}
-        for at, state in self.states:
-            last.setdefault(int((at - origin) // step) + 1, {}).update(state)
+        for at, changed in self.states:
+            last.setdefault(int((at - origin) // step) + 1, {}).update(changed)
         state: dict[str, float] = {}
         for slot in sorted({*rates, *last}):
             state |= last.get(slot, {})
@@ -183,7 +183,7 @@ class Log:
         """Note an event."""
         self.times.append(at)
         kind = name.rpartition(":")[2]
-        frames = [one for one in _list(data, "frames") if isinstance(one, dict)]
+        frames: list[Object] = [one for one in _list(data, "frames") if isinstance(one, dict)]
         packet = number(_object(data, "header").get("packet_number"))
         if kind == SENT:
             raw = _object(data, "raw")

@@ -37,8 +37,8 @@ class MeasuredLink:
     qdisc
         Queue with its parameters, in the syntax of ``tc``, at the end of the interval.
     utilisation
-        Share of the capacity of the link that was used in the interval; None of WiFi. Slightly
-        above 1 if a packet whose transmission began in the interval ends after it.
+        Share of the capacity of the link that was used in the interval; None of WiFi. It can
+        exceed 1 slightly: a packet counts when its transmission begins.
     backlog_packets, backlog_bytes
         Packets and bytes in the queue at the end of the interval.
     sojourn_ms_mean, sojourn_ms_max

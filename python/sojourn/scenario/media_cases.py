@@ -25,7 +25,7 @@ _JITTER = Jitter(spread="5ms", distribution="normal")
 _LINK_DELAY_MS = 10.0
 # RFC 8867, section 4.3: 20 kbit/s of audio at constant bit rate; 20 ms per packet as of RFC 3551.
 _AUDIO: dict[str, Any] = {"rate": "20kbit", "payload": "50b"}
-# RFC 8868, section 5.1: 30 to 50 kB, and idle times of 10 s in the mean.
+# RFC 8868, section 5.1: 30 to 50 kB, and idle times of 10 s on average.
 _SHORT_TCP: dict[str, Any] = {"bytes": "40000b", "think": Exponential(mean="10s")}
 
 # The sections of the test cases.
@@ -111,7 +111,7 @@ def _short_tcp(settings: _Settings) -> list[Traffic]:
 
 
 def _pause(settings: _Settings) -> list[Traffic]:
-    times: dict[int, dict[str, str]] = {1: {}, 2: {"pause": "40s", "resume": "60s"}, 3: {}}
+    times: dict[int, dict[str, Any]] = {1: {}, 2: {"pause": "40s", "resume": "60s"}, 3: {}}
     return [flow for n, pause in times.items() for flow in settings.pair(n, stop="119s", **pause)]
 
 

@@ -363,6 +363,7 @@ def test_a_function_without_a_plan_names_the_argument(
         "format": "csv",
         "metric": "drops",
         "baseline": "a",
+        "case": "5.1",
         "other": "b",
         "count": 1,
         "rate": "10mbit",

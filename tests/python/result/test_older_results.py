@@ -17,8 +17,14 @@ from support.manifests import canonical, edit
 # What an earlier build wrote; README.md beside the folder says which.
 EARLIER = Path(__file__).parents[1] / "data" / "format_4"
 # What each format lacked: whole tables, and columns by their table.
-NEWER = ["classes", "queue_series"]
-LACKED_TABLES = {2: ["transactions", "applications", *NEWER], 3: NEWER, 4: NEWER, 5: NEWER[1:]}
+NEWER = ["classes", "queue_series", "link_changes"]
+LACKED_TABLES = {
+    2: ["transactions", "applications", *NEWER],
+    3: NEWER,
+    4: NEWER,
+    5: NEWER[1:],
+    6: NEWER[2:],
+}
 LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
     2: {
         "flows": ["aborted", "initial_losses", "missing_packets", "lost_packets"],
@@ -36,6 +42,7 @@ LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
         "link_series": ["drops_ack_filter"],
     },
     5: {},
+    6: {},
 }
 # The first format whose manifest has a digest.
 FIRST_DIGESTED = 5
@@ -91,7 +98,7 @@ def make_older(folder: Path, version: int) -> None:
         edit(folder, {})
 
 
-@pytest.mark.parametrize("version", [2, 3, 4, 5])
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
 def test_results_of_earlier_formats_load(tmp_path: Path, result: sj.Result, version: int) -> None:
     folder = tmp_path / "older"
     result.save(folder)
@@ -135,10 +142,10 @@ def test_a_result_of_an_earlier_build_loads_and_runs_again(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        (1, r"has format 1, which is too old; this version reads formats 2 to 6$"),
+        (1, r"has format 1, which is too old; this version reads formats 2 to 7$"),
         (
             9,
-            r"which needs Sojourn 7\.0\.0 or later; this version reads formats 2 to 6$",
+            r"which needs Sojourn 7\.0\.0 or later; this version reads formats 2 to 7$",
         ),
     ],
 )
@@ -156,7 +163,7 @@ def test_a_table_that_the_format_has_must_be_there(tmp_path: Path, present: Path
     tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
     del tables["applications"]
     edit(folder, {"tables": tables})
-    expected = r"manifest\.json: does not list the table applications, which format 6 requires$"
+    expected = r"manifest\.json: does not list the table applications, which format 7 requires$"
     with pytest.raises(sj.ResultError, match=expected):
         sj.Result.load(folder)
 

@@ -17,7 +17,7 @@ import pytest
 
 import sojourn as sj
 from sojourn.plot import packet
-from sojourn.queues import python_queue
+from sojourn.queues import python_class
 from sojourn.result import repeated, why
 from sojourn.result.visits import Visit, visits
 from support.decided import NS, RATE, RTT_MS, Seen, ahead, reread, scenario
@@ -318,7 +318,7 @@ def test_a_queue_in_python_is_explained_if_its_class_is_loaded(
     facts = result.why(drop=3)
     assert (facts["ahead"]["packets"], facts["reason"]) == (10, "overlimit")
     assert f"{facts}".startswith("Short at ")
-    monkeypatch.setattr(python_queue, "_registered", {})
+    monkeypatch.setattr(python_class, "_registered", {})
     with pytest.raises(
         sj.ScenarioError, match=r"^python:Short:.*: the class is not loaded; define"
     ):

@@ -43,8 +43,12 @@ NEEDED: dict[str, Document] = {
 # What keys require beside them.
 CONTEXT: dict[str, Document] = {
     **{f"web.{key}": {"http": "3"} for key in ("zero_rtt", "max_data", "max_stream_data")},
+    **{f"{kind}.gro_flush_timeout": {"gro": True} for kind in NEEDED},
     "media.key_frame_factor": {"key_frame_interval": "1s"},
     "media.resume": {"pause": "1us"},
+    "link.medium.snr_db": {"rate_control": "minstrel_ht"},
+    "link.medium.stations": {"rate_control": "minstrel_ht"},
+    "tcp.block": {"rate": "1mbit"},
     "ping.payload": {"protocol": "udp"},
     "ping.timeout": {"protocol": "udp", "interval": "back-to-back"},
 }

@@ -202,12 +202,15 @@ CHOICES: list[tuple[Any, list[str]]] = [
     (datagrams.PingProtocol, ["traffic_ping.protocol"]),
     (applications.Http, ["traffic_web.http"]),
     (applications.Transport, ["traffic_web.transport", "traffic_dash.transport"]),
+    (applications.MediaControl, ["traffic_media.control"]),
+    (applications.MediaEcn, ["traffic_media.ecn"]),
     (links.Bucket, ["link.bucket"]),
     (links.JitterDistribution, ["link.jitter.distribution"]),
     (links.PacketOrder, ["link.jitter.order"]),
     (links.Framing, ["link.framing"]),
     (links.WifiStandard, ["link.medium.standard"]),
     (links.WifiSharing, ["link.medium.sharing"]),
+    (links.WifiRateControl, ["link.medium.rate_control"]),
 ]
 
 

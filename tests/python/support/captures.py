@@ -76,11 +76,11 @@ def by_sojourn(file: Path, column: str = "wireshark_event") -> dict[str, float]:
     events, rtts = packets[column], packets["rtt_ms"].drop_nulls()
     return {
         "packets": packets.height,
-        "payload_bytes": packets["payload_bytes"].sum(),
-        "retransmissions": events.is_in(["retransmission", "spurious"]).sum(),
-        "spurious": (events == "spurious").sum(),
-        "out_of_order": (events == "out of order").sum(),
+        "payload_bytes": float(packets["payload_bytes"].sum()),
+        "retransmissions": float(events.is_in(["retransmission", "spurious"]).sum()),
+        "spurious": float((events == "spurious").sum()),
+        "out_of_order": float((events == "out of order").sum()),
         "rtt_samples": len(rtts),
-        "rtt_ms_mean": round(rtts.sum() / max(1, len(rtts)), 6),
+        "rtt_ms_mean": round(float(rtts.sum()) / max(1, len(rtts)), 6),
         "rtt_ms_max": round(float(rtts.max() or 0.0), 6),  # type: ignore[arg-type]
     }

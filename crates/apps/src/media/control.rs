@@ -4,46 +4,9 @@ use std::fmt::Debug;
 
 use sojourn_net::{Duration, Instant};
 
-use super::gcc::Gcc;
-use super::scream::{Scream, ScreamMode};
-
 /// Pacing rate relative to the target bit rate: `PACKET_PACING_HEADROOM` of SCReAMv2, for all controls. A pacer at
 /// exactly the target rate would never empty its queue.
 pub(super) const PACING_HEADROOM: f64 = 1.5;
-
-/// The congestion control of a media flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MediaControl {
-    /// SCReAMv2.
-    #[default]
-    Scream,
-    /// Google Congestion Control.
-    Gcc,
-    /// None: the start rate throughout.
-    Constant,
-}
-
-impl MediaControl {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Scream, Self::Gcc, Self::Constant];
-
-    /// What scenarios call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Scream => "scream",
-            Self::Gcc => "gcc",
-            Self::Constant => "constant",
-        }
-    }
-
-    pub(super) fn build(self, rates: Rates, mode: ScreamMode) -> Box<dyn RateControl> {
-        match self {
-            Self::Scream => Box::new(Scream::new(rates, mode)),
-            Self::Gcc => Box::new(Gcc::new(rates)),
-            Self::Constant => Box::new(Constant(rates.start)),
-        }
-    }
-}
 
 /// The bit rates between which a control chooses, in bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,17 +75,5 @@ pub(super) trait RateControl: Debug {
     /// Smoothed round-trip time; `None`: not known.
     fn srtt(&self) -> Option<Duration> {
         None
-    }
-}
-
-/// No congestion control.
-#[derive(Debug)]
-struct Constant(f64);
-
-impl RateControl for Constant {
-    fn on_feedback(&mut self, _: Instant, _: &Feedback) {}
-
-    fn target(&self) -> f64 {
-        self.0
     }
 }

@@ -16,11 +16,11 @@ use sojourn_net::{Duration, Instant};
 
 use super::control::{Acked, Feedback};
 
-/// A report is sent after so many packets at the latest.
+/// A report is sent after this number of packets at the latest.
 const MOST_PACKETS: u32 = 16;
 /// A report is sent on the first arrival after this time at the latest.
 const LONGEST_INTERVAL: Duration = Duration::from_millis(40);
-/// A report covers at least so many packets up to the highest number.
+/// A report covers at least this number of packets up to the highest number.
 const COVERED: u32 = 32;
 /// RTCP header, two SSRCs, the range, and the time of the report.
 const REPORT_BYTES: u64 = 20;

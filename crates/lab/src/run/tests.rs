@@ -150,6 +150,7 @@ fn invented(config: &Config) -> Records {
             backlog: sojourn_qdisc::Backlog::default(),
             state: None,
         }],
+        changes: Vec::new(),
         validity: Vec::new(),
         agenda_events: 1,
     }
@@ -240,7 +241,7 @@ fn every_run_has_its_rows_in_order() {
     assert_eq!((outcome.finished(), outcome.total()), (8, 8));
     let rows = TableKind::ALL.map(|kind| outcome.table(kind).rows() / 8);
     assert_eq!(rows[..5], [4, 1, 40, 10, 1]);
-    assert_eq!(rows[6..], [2, 10, 1, 3, 1, 0]);
+    assert_eq!(rows[6..], [2, 10, 1, 3, 1, 0, 0]);
     let flows = outcome.table(TableKind::Flows);
     let of = |n: usize| {
         let batch = &flows.batches()[n];

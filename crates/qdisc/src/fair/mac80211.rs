@@ -1,4 +1,4 @@
-//! `mac80211`: FQ-CoDel per station, airtime fairness and airtime queue limits of Linux's WiFi.
+//! `mac80211`: FQ-CoDel per station, airtime fairness and airtime queue limits of Linux's `WiFi`.
 //!
 //! # Source
 //!
@@ -167,7 +167,7 @@ impl TxqId {
 
     /// The station.
     pub const fn station(self) -> u8 {
-        (self.0 / 8) as u8
+        (self.0 / 8).to_le_bytes()[0]
     }
 
     /// The access category: 0 is background, 1 best effort, 2 video, 3 voice.

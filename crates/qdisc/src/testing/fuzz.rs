@@ -9,7 +9,7 @@ use sojourn_net::{Duration, Ecn, Rate, Rng};
 use crate::parameters::{Entry, LinkFacts, Parameter, Unit};
 use crate::registry::QdiscSpec;
 
-use super::{History, Op, TestPacket, check_qdisc};
+use super::{History, Op, TestPacket, check_qdisc, check_reordering_qdisc};
 
 /// More would only take longer.
 const MAX_OPS: usize = 600;
@@ -84,7 +84,7 @@ impl Case {
         }
     }
 
-    /// Runs [`check_qdisc`].
+    /// Runs [`check_qdisc`]; for `mac80211`, [`check_reordering_qdisc`].
     ///
     /// # Panics
     /// If the queue breaks the contract.
@@ -93,7 +93,11 @@ impl Case {
             let rng = Rng::new(self.seed).fork("queue");
             self.spec.build::<TestPacket>(&self.link, rng)
         };
-        check_qdisc(build, &self.ops)
+        if self.spec.kind() == "mac80211" {
+            check_reordering_qdisc(build, &self.ops)
+        } else {
+            check_qdisc(build, &self.ops)
+        }
     }
 }
 

@@ -233,13 +233,13 @@ keys! {
         /// Full segments per acknowledgement of the receiver.
         ack_every: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
         /// Longest delay of an acknowledgement; by default as Linux adapts it, 40 to 200 ms.
-        ack_delay: Option<Duration> = Form::TimeUpTo(AckPolicy::LONGEST_DELAY);
+        ack_delay: Option<Duration> = Form::PositiveTimeUpTo(AckPolicy::LONGEST_DELAY);
         /// The receiver acknowledges each of the first segments, as Linux does.
         quick_acks: bool = Form::Flag, usual "true";
         /// The receiver's device merges segments that arrive together.
         gro: bool = Form::Flag, usual "false";
         /// Time between polls of the receiver's device while packets arrive; by default each arrival causes one.
-        gro_flush_timeout: Option<Duration> = Form::TimeUpTo(Device::LONGEST_POLL);
+        gro_flush_timeout: Option<Duration> = Form::PositiveTimeUpTo(Device::LONGEST_POLL);
         /// Least segments of a burst that the sender hands to its device.
         min_tso_segs: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
         /// Most segments of a burst that the sender hands to its device; by default as many as 64 kB hold.
@@ -328,17 +328,6 @@ fn read_acks(fields: &Fields<'_>, params: &Params) -> Result<(AckPolicy, Device)
         && !params.gro
     {
         return Err(place.fail("needs a device that merges segments; set gro = true"));
-    }
-    let zero = |delay: Option<Duration>| delay == Some(Duration::ZERO);
-    for (key, delay) in [
-        ("ack_delay", params.ack_delay),
-        ("gro_flush_timeout", params.gro_flush_timeout),
-    ] {
-        if let Some(place) = fields.get(key)
-            && zero(delay)
-        {
-            return Err(place.fail("must be > 0"));
-        }
     }
     let acks = AckPolicy {
         every: params.ack_every,

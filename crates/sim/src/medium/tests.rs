@@ -210,7 +210,7 @@ fn lossy(mpdu_loss: f64) -> Medium {
 fn what_is_lost_on_the_air_is_sent_again_and_stays_in_order() {
     let mut medium = lossy(0.3);
     let (mut now, mut sent) = (Instant::ZERO, Sent::default());
-    let (mut pushed, mut arrived, mut lost, mut last) = (0_u64, 0_u64, 0_u64, Instant::ZERO);
+    let (mut pushed, mut arrived, mut lost, mut before) = (0_u64, 0_u64, 0_u64, Instant::ZERO);
     while arrived + lost < 20_000 {
         while medium.radios[0].has_room() {
             // The stamp tells packets apart.
@@ -221,8 +221,8 @@ fn what_is_lost_on_the_air_is_sent_again_and_stays_in_order() {
         now = medium.next().expect("something waits");
         medium.on_time(now, &mut sent);
         for pkt in sent.arrived.drain(..) {
-            assert!(last < pkt.stamp, "in order");
-            last = pkt.stamp;
+            assert!(before < pkt.stamp, "in order");
+            before = pkt.stamp;
             arrived += 1;
         }
         lost += sent.lost.drain(..).count() as u64;

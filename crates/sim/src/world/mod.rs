@@ -79,13 +79,16 @@ pub fn run_captured<'a>(
     run_controlled(config, None, capture, keep_going)
 }
 
+/// A controller, and the time between its calls.
+pub type TimedController = (Box<dyn Controller>, Duration);
+
 /// Simulates `config` as [`run_captured`] does, with a controller that is called every interval.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_controlled<'a>(
     config: &'a Config,
-    controller: Option<(Box<dyn Controller>, Duration)>,
+    controller: Option<TimedController>,
     capture: Option<CaptureOutput<'a>>,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {

@@ -189,12 +189,12 @@ mod tests {
 
     const TICKS: Ticks = Ticks::new(Duration::ZERO);
 
-    fn gro(poll: Option<u64>) -> Box<Gro> {
+    fn gro(poll: Option<u64>) -> Gro {
         let device = Device {
             merges: true,
             poll: poll.map(Duration::from_micros),
         };
-        Gro::new(&device).unwrap()
+        *Gro::new(&device).unwrap()
     }
 
     fn segment(seq: u32) -> Segment {
@@ -252,14 +252,14 @@ mod tests {
         let counts = |ready: Vec<Merged>| ready.iter().map(|m| m.count).collect::<Vec<_>>();
         // The first packet is polled at once, and may grow.
         assert!(gro.arrive(&segment(0), false, false));
-        assert_eq!(counts(gro.poll(at(10), TICKS)), []);
+        assert!(gro.poll(at(10), TICKS).is_empty());
         assert_eq!(gro.polls_at(), Some(at(12)));
         // The next ones wait for the poll. It is in a later ms, so that what has grown is handed over.
         assert!(!gro.arrive(&segment(1), false, false));
         assert!(!gro.arrive(&segment(2), false, false));
         assert_eq!(counts(gro.poll(at(12), TICKS)), [3]);
         assert!(!gro.arrive(&segment(3), false, false));
-        assert_eq!(counts(gro.poll(at(14), TICKS)), []);
+        assert!(gro.poll(at(14), TICKS).is_empty());
         // Nothing has arrived: the last poll.
         assert_eq!(counts(gro.poll(at(16), TICKS)), [1]);
         assert_eq!(gro.polls_at(), None);
