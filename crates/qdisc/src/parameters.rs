@@ -294,7 +294,7 @@ pub trait Params: Parameters + Sized + 'static {
     }
 
     /// Whether it paces by the rates of the sockets that send, for which it asks
-    /// [`Observer::pacing_rate`](crate::Observer::pacing_rate).
+    /// [`Observer::pacing_rate`].
     fn paces_sockets(&self) -> bool {
         false
     }
@@ -527,7 +527,7 @@ pub struct LinkFacts {
     pub mtu: Bytes,
     /// Name of the link, if it has one.
     pub name: Option<Arc<str>>,
-    /// The flows of the run by number, if the queue [filters by them](crate::QdiscSpec::filters_flows) and the
+    /// The flows of the run by number, if the queue [filters by them](crate::QdiscSpec::flow_filters) and the
     /// environment knows them.
     pub flows: Option<Arc<[FlowFacts]>>,
 }
