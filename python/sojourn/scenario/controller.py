@@ -176,7 +176,7 @@ class Controller(metaclass=_ControllerType):
     ...     controller=Halved,
     ... )
     >>> sj.run(scenario).link_changes.select("t_s", "link", "rate_mbit_per_s").row(0)
-    (0.5, 'down', 5.0)
+    (1.0, 'down', 5.0)
     """
 
     interval: str = "100ms"
