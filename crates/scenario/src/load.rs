@@ -121,8 +121,6 @@ struct Shared {
     packets: u64,
     /// Packets that they send as they start, regardless of the link.
     started: u64,
-    /// Packets that slow start sends beyond what it learns from acknowledgements, and their retransmissions.
-    surges: u64,
     /// Packets of their least windows, and the largest of these.
     least: u64,
     least_window: u64,
@@ -146,7 +144,6 @@ impl Default for Shared {
         Self {
             packets: 0,
             started: 0,
-            surges: 0,
             least: 0,
             least_window: 0,
             by_steps: false,
@@ -459,13 +456,6 @@ impl Config {
         // The initial window may be lost, and is sent again then.
         let started = sent.loops.saturating_mul(2 * sent.window + STARTED);
         group.started = group.started.saturating_add(started.min(sent.packets));
-        // That of TCP ends at the advertised window.
-        let surge = match (&flow.traffic, sent.cc) {
-            (Traffic::Quic { .. }, Some(cc)) => u64::from(cc.most_in_surge()).min(window),
-            _ => 0,
-        };
-        let surges = sent.loops.saturating_mul(2 * surge);
-        group.surges = group.surges.saturating_add(surges);
         let smallest = (sent.cc).map_or(USUAL_LEAST_WINDOW, |cc| cc.least_window().into());
         let least = trips.saturating_mul(sent.loops.saturating_mul(smallest));
         group.least = group.least.saturating_add(least);
@@ -516,7 +506,6 @@ impl Config {
             carried / PACKETS_PER_DROP,
             overshoot,
             group.started,
-            group.surges,
             of_least,
         ];
         let by_link = parts.into_iter().fold(0, u64::saturating_add);

@@ -92,11 +92,6 @@ pub(crate) trait Control {
         false
     }
 
-    /// How many segments slow start may send beyond twice those that arrive.
-    fn most_in_surge(&self) -> u32 {
-        0
-    }
-
     /// Why these values contradict each other, if they do.
     fn conflict(&self) -> Option<String> {
         None

@@ -54,11 +54,6 @@ impl Control for HyblaParams {
         comparison: Comparison::With("Linux 6.1"),
     };
 
-    /// On a long path an acknowledgement adds up to 2^rho segments.
-    fn most_in_surge(&self) -> u32 {
-        MOST
-    }
-
     fn build(&self, _setup: &Setup) -> Hybla {
         Hybla {
             params: *self,

@@ -161,13 +161,6 @@ macro_rules! controls {
                 }
             }
 
-            /// How many segments slow start may send beyond twice those that arrive.
-            pub fn most_in_surge(&self) -> u32 {
-                match self {
-                    $(Self::$kind(params, ..) => params.most_in_surge(),)+
-                }
-            }
-
             /// The slow-start threshold of a new connection.
             pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
                 match self {
