@@ -7,9 +7,28 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    AfterIdle, Arrival, BurstLimits, CcKind, Flags, MSS, OnCe, ReceiveBuffer, Receiver,
-    ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams, SenderProfile, State, Ticks,
+    AckPolicy, AfterIdle, Arrival, BurstLimits, CcKind, Device, Flags, MSS, OnCe, Reader,
+    ReceiveBuffer, Receiver, ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams,
+    SenderProfile, State, Ticks,
 };
+
+/// A random application: most read at once, others at a rate or after a pause.
+fn reader(seed: u64) -> Reader {
+    let mut rng = Rng::new(seed).fork("reader");
+    let at = Duration::from_millis;
+    Reader {
+        rate: match rng.below(5) {
+            0 => Some(Rate::mbit(1)),
+            1 => Some(Rate::mbit(10)),
+            _ => None,
+        },
+        pause: match rng.below(5) {
+            0 => Some((at(0), at(700))),
+            1 => Some((at(50), at(33_000))),
+            _ => None,
+        },
+    }
+}
 
 /// A random transfer over a random network that loses up to `most` packets in a thousand.
 fn drawn(seed: u64, most: u64) -> Transfer {
@@ -73,11 +92,22 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             ]
             .map(|buffer| ReceiverParams {
                 buffer,
-                ..ReceiverParams::default()
+                acks: AckPolicy {
+                    every: u8::try_from(pick(&[2, 2, 2, 1, 3, 20])).unwrap(),
+                    delay: (seed % 7 == 6).then(|| Duration::from_millis(300)),
+                    quick: !seed.is_multiple_of(5),
+                },
+                device: Device {
+                    merges: seed.is_multiple_of(3),
+                    poll: seed
+                        .is_multiple_of(6)
+                        .then(|| Duration::from_micros(100 + 37 * (seed % 200))),
+                },
+                reader: reader(seed),
             })[usize::try_from(pick(&[0, 0, 0, 1, 2, 3, 4])).unwrap()],
             bursts: BurstLimits {
-                least: if seed % 4 == 1 { 16 } else { 2 },
-                most: if seed % 5 == 1 { 1 } else { u8::MAX },
+                least: u8::try_from(pick(&[2, 2, 1, 16])).unwrap(),
+                most: u8::try_from(pick(&[255, 255, 1, 8])).unwrap(),
             },
             writer: None,
             seed,
@@ -111,6 +141,8 @@ fn transfers_end_and_deliver_every_byte_once() {
         seen.sack_blocks += end.counters.sack_blocks;
         seen.echoes += end.counters.echoes;
         seen.overtaken += end.counters.overtaken;
+        seen.closed_windows += end.counters.closed_windows;
+        seen.read_after_fin += end.counters.read_after_fin;
     }
     assert!(seen.resent > 10_000, "{seen:?}");
     assert!(seen.timeouts > 1_000, "{seen:?}");
@@ -118,6 +150,8 @@ fn transfers_end_and_deliver_every_byte_once() {
     assert!(seen.sack_blocks > 10_000, "{seen:?}");
     assert!(seen.echoes > 1_000, "{seen:?}");
     assert!(seen.overtaken > 10_000, "{seen:?}");
+    assert!(seen.closed_windows > 30, "{seen:?}");
+    assert!(seen.read_after_fin > 10, "{seen:?}");
 }
 
 #[test]
@@ -143,6 +177,12 @@ fn a_perfect_network_needs_no_retransmission() {
         transfer.network.jitter = Duration::ZERO;
         transfer.network.duplication = 0;
         transfer.network.bottleneck = None;
+        // A probe is sent before the acknowledgement of a receiver that acknowledges later than Linux, or that waits
+        // for its application or its device.
+        transfer.params.receiver = ReceiverParams {
+            buffer: transfer.params.receiver.buffer,
+            ..ReceiverParams::default()
+        };
         let end = run(&transfer);
         assert_eq!(end.state, State::Done);
         assert_eq!(end.counters.resent, 0, "{transfer:#?}");

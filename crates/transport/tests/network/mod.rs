@@ -7,10 +7,12 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Ecn, Instant, Rate, Rng};
-use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, State, Ticks};
+use sojourn_transport::{
+    Arrival, Device, Flags, Receiver, Segment, Sender, SenderParams, State, Ticks,
+};
 
 /// The behaviour of a network; probabilities are in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +66,10 @@ pub(crate) struct Counters {
     pub sack_blocks: u64,
     pub echoes: u64,
     pub overtaken: u64,
+    /// Acknowledgements without window, and transfers of which the application read something only after the sender
+    /// was done.
+    pub closed_windows: u64,
+    pub read_after_fin: u64,
     /// Marked segments that reached the receiver, and those reported to the sender.
     pub marked: u64,
     pub marks_reported: u64,
@@ -79,11 +85,17 @@ pub(crate) struct World {
     client_timer: Option<Instant>,
     server_timer: Option<Instant>,
     packets: Vec<(Segment, bool)>,
+    /// The last segment was announced to be followed by another.
+    in_burst: bool,
     client: Sender,
     server: Receiver,
+    /// Data that reached the receiver's device, which has not handed it over.
+    offered: VecDeque<(Segment, bool)>,
     /// Length of each segment ever sent.
     lengths: Vec<u16>,
-    /// Which of them reached the receiver, and how many at the front without a gap.
+    /// Segments that the receiver took.
+    arrivals: u64,
+    /// Which of them they were, and how many at the front without a gap.
     arrived: BTreeMap<u32, u32>,
     in_order: u32,
     in_order_bytes: u64,
@@ -118,7 +130,10 @@ impl World {
             client_timer: None,
             server_timer: None,
             packets: Vec::new(),
+            in_burst: false,
+            offered: VecDeque::new(),
             lengths: Vec::new(),
+            arrivals: 0,
             arrived: BTreeMap::new(),
             in_order: 0,
             in_order_bytes: 0,
@@ -143,7 +158,9 @@ impl World {
             assert!(at < Instant::ZERO + PATIENCE, "no end in sight");
             self.now = at;
             self.handle(event, &mut out);
-            if matches!(self.client.state(), State::Done | State::Aborted) {
+            let is_unread = self.client.state() == State::Done && !self.server.finished();
+            self.counters.read_after_fin |= u64::from(is_unread);
+            if self.is_over() {
                 break;
             }
         }
@@ -166,6 +183,15 @@ impl World {
         }
     }
 
+    /// Whether nothing is left to do. The peer acknowledges the FIN when it arrives, and its application may read later:
+    /// when the burst is over, or when it reads again.
+    fn is_over(&self) -> bool {
+        match self.client.state() {
+            State::Done => self.server.finished(),
+            state => state == State::Aborted,
+        }
+    }
+
     fn schedule(&mut self, at: Instant, event: Event) {
         self.scheduled += 1;
         self.agenda.push(Reverse((at, self.scheduled, event)));
@@ -184,11 +210,12 @@ impl World {
                 let next = self.agenda.peek();
                 let follows = next.is_some_and(|n| matches!(n.0.2, Event::ToServer(_)));
                 let more = follows && self.rng.below(4) == 0;
-                let before = self.server.received_segments();
+                self.in_burst = more;
                 self.server.on_segment(now, &seg, Arrival { ce, more }, out);
+                let is_data = seg.len > 0 || seg.flags.has(Flags::FIN);
                 // A peer that gave up the handshake accepts nothing.
-                if self.server.received_segments() > before {
-                    self.note_arrival(&seg, ce);
+                if is_data && self.server.is_established() {
+                    self.offered.push_back((seg, ce));
                 }
                 self.server_sends(out);
             }
@@ -238,11 +265,18 @@ impl World {
         }
     }
 
-    /// Records what the receiver has.
-    fn note_arrival(&mut self, seg: &Segment, ce: bool) {
-        if seg.flags.has(Flags::SYN) || (seg.len == 0 && !seg.flags.has(Flags::FIN)) {
-            return;
+    /// Records what the receiver's device has handed over.
+    fn note_arrivals(&mut self) {
+        while self.arrivals < self.server.received_segments() {
+            self.arrivals += 1;
+            let (seg, ce) = self.offered.pop_front().expect("it was offered");
+            self.note_arrival(&seg, ce);
         }
+        let waits = self.transfer.params.receiver.device != Device::default();
+        assert!(waits || self.offered.is_empty());
+    }
+
+    fn note_arrival(&mut self, seg: &Segment, ce: bool) {
         self.counters.marked += u64::from(ce);
         self.counters.overtaken += u64::from(seg.seq < self.highest);
         self.highest = self.highest.max(seg.seq);
@@ -277,7 +311,8 @@ impl World {
         // A probe is bounded by the time-out only while that is not overdue, as in Linux.
         let probe = 2 * srtt.as_micros() / 1_000 + 202;
         let longest = self.client.rto_ms().max(probe);
-        let mut may_wait = Duration::from_millis(longest + longest / 8 + 10);
+        // The timer wheel rounds up by at most 4,096 of 32,256 ticks.
+        let mut may_wait = Duration::from_millis(longest + longest / 7 + 10);
         if self.transfer.params.pacing {
             // Two segments at 1.2 windows of one segment per round trip.
             may_wait += srtt.times(2);
@@ -328,11 +363,13 @@ impl World {
     }
 
     fn server_sends(&mut self, out: &mut Vec<Segment>) {
+        self.note_arrivals();
         let delivered = self.server.delivered_bytes();
-        if self.transfer.params.receiver.is_usual() {
+        let receiver = &self.transfer.params.receiver;
+        // An application that always reads does so when a burst is over.
+        if receiver.is_usual() || receiver.reader.is_immediate() && !self.in_burst {
             assert_eq!(delivered, self.in_order_bytes);
         } else {
-            // The application reads when a burst is over.
             assert!(delivered <= self.in_order_bytes);
         }
         let mut left = out.len();
@@ -340,7 +377,8 @@ impl World {
             left -= 1;
             if !seg.flags.has(Flags::SYN) {
                 // RFC 8257: when marking changes, what came before is acknowledged first.
-                let of_before = left > 0 && self.transfer.params.cc.kind().needs_ecn();
+                let merges = self.transfer.params.receiver.device != Device::default();
+                let of_before = merges || left > 0 && self.transfer.params.cc.kind().needs_ecn();
                 let all = if of_before { seg.ack } else { self.in_order };
                 assert!(seg.ack == all && all <= self.in_order, "{seg:?}");
                 self.check_acknowledgement(&seg);
@@ -357,6 +395,7 @@ impl World {
 
     /// An acknowledgement claims what arrived, and nothing else.
     fn check_acknowledgement(&mut self, seg: &Segment) {
+        self.counters.closed_windows += u64::from(seg.window == 0);
         self.counters.echoes += u64::from(seg.flags.has(Flags::ECE));
         let dsack = usize::from(seg.flags.has(Flags::DSACK));
         self.counters.dsacks += u64::from(seg.flags.has(Flags::DSACK));
