@@ -366,8 +366,10 @@ impl TcpConnection {
     pub(crate) fn is_over(&self) -> bool {
         match (&self.request, self.data.sender.state()) {
             // The application may read what is acknowledged later.
-            (None, State::Done) => self.data.receiver.finished(),
-            (None, state) => state == State::Aborted,
+            (None, state) => {
+                matches!(state, State::Done | State::Aborted)
+                    && (state == State::Aborted || self.data.receiver.finished())
+            }
             (Some(_), State::Aborted) => true,
             (Some(request), state) => match request.direction.sender.state() {
                 State::Aborted => true,

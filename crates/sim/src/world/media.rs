@@ -73,6 +73,7 @@ impl World<'_> {
     }
 
     /// The driver takes packets from the stations that `mac80211` chooses, for each access category.
+    #[inline(never)]
     fn fill_from_stations(&mut self, id: u32, m: u32, radio: usize) {
         let link = &mut self.links[id as usize];
         let medium = &mut self.media[m as usize];
@@ -159,6 +160,11 @@ impl World<'_> {
 
 /// A packet that left its queue goes to the driver; `expected` is its airtime by the estimate of AQL in µs, and `others`
 /// whether more packets wait.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "once per packet; otherwise the compiler copies the packet to pass it"
+)]
 fn hand_over(
     now: Instant,
     watch: &mut Watch<'_, '_>,

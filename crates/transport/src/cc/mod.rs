@@ -410,6 +410,11 @@ impl Controller {
     }
 
     /// [`ModelBased::update`].
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per acknowledgement; the compiler calls it because of the number of controls"
+    )]
     pub(crate) fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
         dispatch!(self, cc => window false, model cc.update(window, ack, progress))
     }
@@ -446,7 +451,11 @@ impl Controller {
     }
 
     /// [`ModelBased::pacing_rate`], and how many segments leave together.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per acknowledgement; the compiler calls it because of the number of controls"
+    )]
     pub(crate) fn pacing(&self, mss: u32) -> (Option<u64>, BurstSize) {
         dispatch!(self, cc =>
             window (None, BurstSize::DEFAULT),

@@ -38,6 +38,9 @@ pub(super) struct AckSchedule {
     last_data: u64,
     delayed_at: Option<Instant>,
     compressed_at: Option<Instant>,
+    /// The earlier of the two, or what a limited receiver waits for if that is earlier still: it is asked for after
+    /// each segment.
+    due: Option<Instant>,
     /// Bytes received in order since the last ACK.
     since_ack: u32,
     /// The delayed-ACK time-out; `None` before the first data.
@@ -66,6 +69,7 @@ impl AckSchedule {
             last_data: tick,
             delayed_at: None,
             compressed_at: None,
+            due: None,
             since_ack: 0,
             ato_ms: None,
             rto_ms: 1_000,
@@ -172,8 +176,7 @@ impl AckSchedule {
 
     /// Delays the acknowledgement of in-order data by at most `longest`; it is not due now.
     pub(super) fn delay_for(&mut self, now: Instant, longest: Duration) -> bool {
-        let at = now + longest;
-        self.delayed_at = Some(self.delayed_at.map_or(at, |pending| pending.min(at)));
+        self.set_delayed(now + longest);
         false
     }
 
@@ -233,8 +236,14 @@ impl AckSchedule {
         {
             return true;
         }
-        self.delayed_at = Some(self.delayed_at.map_or(at, |pending| pending.min(at)));
+        self.set_delayed(at);
         false
+    }
+
+    #[inline]
+    fn set_delayed(&mut self, at: Instant) {
+        self.delayed_at = Some(self.delayed_at.map_or(at, |pending| pending.min(at)));
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
     /// Delays the acknowledgement of data above a hole at `next`, or returns that it is due now.
@@ -258,7 +267,9 @@ impl AckSchedule {
             if self.compression == Compression::Slack {
                 wait += COMPRESSION_SLACK;
             }
-            self.compressed_at = Some(now + wait);
+            let at = now + wait;
+            self.compressed_at = Some(at);
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
         }
         false
     }
@@ -277,6 +288,7 @@ impl AckSchedule {
         self.compressed = 0;
         self.delayed_at = None;
         self.compressed_at = None;
+        self.due = None;
         if self.quick > 0 && !self.profile.rules().ack_each {
             self.quick -= 1;
             if self.quick == 0 {
@@ -288,15 +300,23 @@ impl AckSchedule {
     /// The timer of the handshake shares that of delayed ACKs.
     pub(super) const fn set_timer(&mut self, at: Option<Instant>) {
         self.delayed_at = at;
+        self.due = at;
     }
 
-    /// When an acknowledgement is due; `None`: no timer runs.
+    /// When the timer of the receiver is due; `None`: none runs.
     #[inline]
-    pub(super) fn due(&self) -> Option<Instant> {
-        match (self.delayed_at, self.compressed_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// When an acknowledgement is due.
+    pub(super) fn ack_due(&self) -> Option<Instant> {
+        earlier(self.delayed_at, self.compressed_at)
+    }
+
+    /// A limited receiver waits for `other` beside acknowledgements.
+    pub(super) fn wait_for(&mut self, other: Option<Instant>) {
+        self.due = earlier(self.ack_due(), other);
     }
 
     /// The timer expired: a delayed ACK was too early, so the next waits longer.
@@ -306,5 +326,13 @@ impl AckSchedule {
         {
             self.ato_ms = NonZeroU32::new((ato.get() * 2).min(self.rto_ms));
         }
+    }
+}
+
+/// The earlier of two instants, each of which may be missing.
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

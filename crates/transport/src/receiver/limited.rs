@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 
 use sojourn_net::Instant;
 
+use super::ack_schedule::earlier;
 use super::buffer::Buffer;
 use super::gro::{Gro, Merged};
 use super::{Arrival, Receiver};
-use crate::clock::before;
 use crate::reception::{AckPolicy, Reader, ReceiverParams};
 use crate::segment::{Flags, Segment};
 
@@ -43,10 +43,7 @@ impl Limited {
     /// When the application reads what waits, or the device is polled.
     pub(super) fn due(&self) -> Option<Instant> {
         let polls_at = self.gro.as_ref().and_then(|gro| gro.polls_at());
-        match (self.reads_at, polls_at) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        earlier(self.reads_at, polls_at)
     }
 
     /// The first instant from `now` on at which the application may read.
@@ -99,13 +96,28 @@ impl Receiver {
             .limited
             .as_mut()
             .and_then(|limited| limited.gro.as_mut());
-        let Some(gro) = gro else {
+        if let Some(gro) = gro {
+            if gro.arrive(seg, arrival.ce, arrival.more) {
+                self.poll_device(now, out);
+            }
+        } else {
             let merged = Merged::of(seg, arrival.ce);
-            return self.take_merged(now, &merged, arrival.more, out);
-        };
-        if gro.arrive(seg, arrival.ce, arrival.more) {
-            self.poll_device(now, out);
+            self.take_merged(now, &merged, arrival.more, out);
         }
+        self.set_limited_timer();
+    }
+
+    /// The timer waits for the next acknowledgement, read or poll.
+    fn set_limited_timer(&mut self) {
+        let other = self.limited.as_ref().and_then(|limited| limited.due());
+        self.acks.wait_for(other);
+    }
+
+    /// Sends an acknowledgement with the window that the buffer permits.
+    pub(super) fn send_limited_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let window = self.offer_limited();
+        self.acknowledge(now, window, out);
+        self.acks.on_sent();
     }
 
     /// The device hands over what it has received.
@@ -125,9 +137,8 @@ impl Receiver {
     fn take_merged(&mut self, now: Instant, merged: &Merged, more: bool, out: &mut Vec<Segment>) {
         let seg = &merged.first;
         if seg.len == 0 && !seg.flags.has(Flags::FIN) {
-            // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
-            if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
-                self.send_ack(now, out);
+            if self.is_window_probe(seg) {
+                self.send_limited_ack(now, out);
             }
             // It may be the last of a burst with data.
             if !more {
@@ -135,12 +146,7 @@ impl Receiver {
             }
             return;
         }
-        self.received += u64::from(merged.count);
-        self.window.measure_rtt(self.ticks.stamp(now), seg);
-        if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
-            self.echo = seg.ts_val;
-        }
-        self.read_waits = more;
+        self.note_header(now, seg, merged.count);
         for n in 0..merged.count {
             self.take_one_limited(now, merged, n, out);
         }
@@ -153,7 +159,9 @@ impl Receiver {
     /// Segment `n` of those that arrived as one.
     fn take_one_limited(&mut self, now: Instant, merged: &Merged, n: u32, out: &mut Vec<Segment>) {
         let seg = &merged.segment(n);
-        self.note_ecn(now, seg, merged.ce, out);
+        if self.feedback.is_on() {
+            self.note_ecn(now, seg, merged.ce, out);
+        }
         match seg.seq.cmp(&self.next) {
             Ordering::Equal => {
                 if n == 0 {
@@ -164,34 +172,30 @@ impl Receiver {
                 }
                 self.queue_limited(seg);
             }
-            Ordering::Less => {
-                let held = self.held.get_or_insert_default();
-                held.report_duplicate(seg.seq);
-                self.acks.on_duplicate();
-            }
+            Ordering::Less => self.note_duplicate(seg),
             Ordering::Greater => {
-                let held = self.held.get_or_insert_default();
-                let short = (seg.len != self.window.mss()).then_some(seg.len);
-                let far = held.add(seg.seq, short, seg.flags.has(Flags::FIN));
+                let far = self.add_held(seg);
                 self.grow_limited(seg.len);
                 if far && self.acks.is_compressed() {
-                    self.send_ack(now, out);
+                    self.send_limited_ack(now, out);
                 }
             }
         }
     }
 
-    /// A burst has ended with a SYN.
-    pub(super) fn end_burst(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    /// A repeated SYN was answered; `more` follow before the application reads.
+    pub(super) fn after_limited_syn(&mut self, now: Instant, more: bool, out: &mut Vec<Segment>) {
         let gro = self
             .limited
             .as_ref()
             .and_then(|limited| limited.gro.as_ref());
-        if gro.is_some_and(|gro| gro.waits()) {
+        let waits = gro.is_some_and(|gro| gro.waits());
+        if waits && !more {
             self.poll_device(now, out);
-        } else {
+        } else if !more {
             self.read_limited(now, out);
         }
+        self.set_limited_timer();
     }
 
     /// The next segment in order waits to be read, with those that it makes in order.
@@ -199,7 +203,7 @@ impl Receiver {
         self.next += 1;
         self.acks.add_received(seg.len.into());
         self.fin_received |= seg.flags.has(Flags::FIN);
-        let mut bytes = u64::from(seg.len);
+        let bytes = u64::from(seg.len);
         if let Some(limited) = &mut self.limited
             && limited.buffer.unread() == 0
         {
@@ -207,19 +211,8 @@ impl Receiver {
         }
         self.queue_bytes(bytes);
         self.grow_limited(seg.len);
-        if let Some(held) = &mut self.held
-            && !held.is_empty()
-        {
-            let (next, released, fin) = held.release(self.next, self.window.mss());
-            self.next = next;
-            self.acks.add_received(released);
-            self.fin_received |= fin;
-            if held.is_empty() {
-                self.acks.require_immediate();
-            }
-            bytes = released.into();
-            self.queue_bytes(bytes);
-        }
+        let released = self.release_held();
+        self.queue_bytes(released.into());
         if self.fin_received {
             self.acks.require_immediate();
         }
@@ -267,7 +260,7 @@ impl Receiver {
         };
         let due = enough || self.acks.is_immediate_with(&policy) || {
             let rtt_micros = self.window.rtt_micros();
-            if self.held.as_ref().is_some_and(|held| !held.is_empty()) {
+            if self.has_hole() {
                 self.acks.compress(now, self.next, rtt_micros)
             } else if let Some(longest) = policy.delay {
                 self.acks.delay_for(now, longest)
@@ -276,7 +269,7 @@ impl Receiver {
             }
         };
         if due {
-            self.send_ack(now, out);
+            self.send_limited_ack(now, out);
         }
     }
 
@@ -309,7 +302,7 @@ impl Receiver {
         if self.acks.is_scheduled() && (self.acks.has_received(policy.every) || drained)
             || has_doubled && !self.fin_received
         {
-            self.send_ack(now, out);
+            self.send_limited_ack(now, out);
         }
     }
 
@@ -328,9 +321,9 @@ impl Receiver {
 
     /// The timer of a limited receiver expired.
     pub(super) fn on_limited_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if self.acks.due().is_some_and(|at| at <= now) {
+        if self.acks.ack_due().is_some_and(|at| at <= now) {
             self.acks.on_timer(now);
-            self.send_ack(now, out);
+            self.send_limited_ack(now, out);
         }
         let Some(limited) = &self.limited else {
             return;
@@ -342,5 +335,6 @@ impl Receiver {
         if polls_at.is_some_and(|at| at <= now) {
             self.poll_device(now, out);
         }
+        self.set_limited_timer();
     }
 }

@@ -207,6 +207,8 @@ impl Receiver {
         }
     }
 
+    /// Out of line: it would cost the usual segment registers that this saves.
+    #[inline(never)]
     fn on_any_segment(
         &mut self,
         now: Instant,
@@ -218,44 +220,62 @@ impl Receiver {
             self.feedback.on_syn(seg.flags, arrival.ce);
             self.on_syn(now, seg, out);
             // A repeated SYN may be the last of a burst with data.
-            if self.state == State::Limited && !arrival.more {
-                self.end_burst(now, out);
+            if self.state == State::Limited {
+                self.after_limited_syn(now, arrival.more, out);
             }
             return;
         }
         if self.state == State::SynReceived {
             self.establish(now);
         }
-        match self.state {
-            State::Listen => return,
-            State::Limited => return self.take_limited(now, seg, arrival, out),
-            State::SynReceived | State::Established => {}
+        if self.state != State::Established {
+            if self.state == State::Limited {
+                self.take_limited(now, seg, arrival, out);
+            }
+            return;
         }
         if seg.len == 0 && !seg.flags.has(Flags::FIN) {
-            // A segment below what was acknowledged is a window probe (RFC 9293 §3.10.7.4).
-            if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
+            if self.is_window_probe(seg) {
                 self.send_ack(now, out);
             }
             return;
         }
-        self.received += 1;
+        self.note_header(now, seg, 1);
+        self.read_waits = arrival.more;
+        if self.feedback.is_on() {
+            self.note_ecn(now, seg, arrival.ce, out);
+        }
+        match seg.seq.cmp(&self.next) {
+            Ordering::Equal => self.take_in_order(now, seg, out),
+            Ordering::Less => {
+                self.note_duplicate(seg);
+                self.schedule(now, out);
+            }
+            Ordering::Greater => self.hold(now, seg, out),
+        }
+    }
+
+    /// Whether a segment without data asks for the window: its number was acknowledged (RFC 9293 §3.10.7.4).
+    const fn is_window_probe(&self, seg: &Segment) -> bool {
+        before(seg.seq, self.acked)
+    }
+
+    /// A segment with data or FIN arrived, or `count` that a device merged.
+    #[inline]
+    fn note_header(&mut self, now: Instant, seg: &Segment, count: u32) {
+        self.received += u64::from(count);
         self.window.measure_rtt(self.ticks.stamp(now), seg);
         // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment has an older one.
         if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
             self.echo = seg.ts_val;
         }
-        self.read_waits = arrival.more;
-        self.note_ecn(now, seg, arrival.ce, out);
-        match seg.seq.cmp(&self.next) {
-            Ordering::Equal => self.take_in_order(now, seg, out),
-            Ordering::Less => {
-                let held = self.held.get_or_insert_default();
-                held.report_duplicate(seg.seq);
-                self.acks.on_duplicate();
-                self.schedule(now, out);
-            }
-            Ordering::Greater => self.hold(now, seg, out),
-        }
+    }
+
+    /// A segment arrived again.
+    fn note_duplicate(&mut self, seg: &Segment) {
+        let held = self.held.get_or_insert_default();
+        held.report_duplicate(seg.seq);
+        self.acks.on_duplicate();
     }
 
     /// Whether `seg`, CE-marked or not, is data without FIN that needs no response but an acknowledgement and changes
@@ -270,7 +290,7 @@ impl Receiver {
         (flags == Flags::ACK || flags == Flags::ACK | Flags::PSH)
             && seg.len > 0
             && self.state == State::Established
-            && self.held.as_ref().is_none_or(|held| held.is_empty())
+            && !self.has_hole()
     }
 
     /// The next segment in order arrived, [data only](Self::expects_only_data): the steps of
@@ -311,15 +331,16 @@ impl Receiver {
         }
     }
 
-    /// A data segment arrived, CE-marked or not.
+    /// A data segment arrived, CE-marked or not, and ECN was negotiated.
     #[inline]
     fn note_ecn(&mut self, now: Instant, seg: &Segment, ce: bool, out: &mut Vec<Segment>) {
-        if !self.feedback.is_on() {
-            return;
-        }
         let is_new = seg.seq >= self.next;
         if self.feedback.changes_with(ce, is_new) && self.acks.is_delayed() {
-            self.acknowledge(now, out);
+            let window = match self.state {
+                State::Limited => self.offer_limited(),
+                _ => self.window.advertised(),
+            };
+            self.acknowledge(now, window, out);
         }
         let response = self.feedback.on_data(seg, ce, is_new);
         if response.immediate {
@@ -340,7 +361,8 @@ impl Receiver {
             }
             // The SYN-ACK was lost; the echo stays that of the first SYN seen.
             State::SynReceived => self.send_syn_ack(now, out),
-            State::Established | State::Limited => self.send_ack(now, out),
+            State::Established => self.send_ack(now, out),
+            State::Limited => self.send_limited_ack(now, out),
         }
     }
 
@@ -428,7 +450,7 @@ impl Receiver {
         if self.unread == 0 {
             self.first_unread = self.delivered;
         }
-        self.release_held();
+        self.delivered += u64::from(self.release_held());
         self.unread += 1;
         self.grow_window(seg.len);
         if !self.read_waits {
@@ -445,21 +467,35 @@ impl Receiver {
         }
     }
 
-    /// Delivers held segments that have become in order.
+    /// Releases held segments that have become in order; returns their bytes.
     #[inline]
-    fn release_held(&mut self) {
-        if let Some(held) = &mut self.held
-            && !held.is_empty()
-        {
-            let (next, bytes, fin) = held.release(self.next, self.window.mss());
-            self.next = next;
-            self.acks.add_received(bytes);
-            self.delivered += u64::from(bytes);
-            self.fin_received |= fin;
-            if held.is_empty() {
-                self.acks.require_immediate();
-            }
+    fn release_held(&mut self) -> u32 {
+        let Some(held) = self.held.as_mut().filter(|held| !held.is_empty()) else {
+            return 0;
+        };
+        let (next, bytes, fin) = held.release(self.next, self.window.mss());
+        self.next = next;
+        self.acks.add_received(bytes);
+        self.fin_received |= fin;
+        if held.is_empty() {
+            self.acks.require_immediate();
         }
+        bytes
+    }
+
+    /// Holds a segment above a hole; returns what [`OutOfOrder::add`] does.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as OutOfOrder::add")]
+    fn add_held(&mut self, seg: &Segment) -> bool {
+        let held = self.held.get_or_insert_default();
+        let short = (seg.len != self.window.mss()).then_some(seg.len);
+        held.add(seg.seq, short, seg.flags.has(Flags::FIN))
+    }
+
+    /// Whether segments wait above a hole.
+    #[inline]
+    fn has_hole(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| !held.is_empty())
     }
 
     /// Segments held out of order.
@@ -476,10 +512,7 @@ impl Receiver {
     }
 
     fn hold(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
-        let held = self.held.get_or_insert_default();
-        let is_full = seg.len == self.window.mss();
-        let short = (!is_full).then_some(seg.len);
-        let far = held.add(seg.seq, short, seg.flags.has(Flags::FIN));
+        let far = self.add_held(seg);
         self.grow_window(seg.len);
         if far && self.acks.is_compressed() {
             self.send_ack(now, out);
@@ -494,7 +527,7 @@ impl Receiver {
             && (!self.read_waits || self.window.holds(self.unread + self.held_count()));
         let due = second || self.acks.is_immediate() || {
             let rtt_micros = self.window.rtt_micros();
-            if self.held.as_ref().is_some_and(|held| !held.is_empty()) {
+            if self.has_hole() {
                 self.acks.compress(now, self.next, rtt_micros)
             } else {
                 self.acks.delay(self.ticks, now, rtt_micros)
@@ -506,11 +539,7 @@ impl Receiver {
     }
 
     /// Writes an acknowledgement in its final place: a copy would wait for its fields.
-    fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let window = match self.state {
-            State::Limited => self.offer_limited(),
-            _ => self.window.advertised(),
-        };
+    fn acknowledge(&mut self, now: Instant, window: u32, out: &mut Vec<Segment>) {
         out.push(Segment {
             ack: self.next,
             ts_val: self.ticks.stamp(now),
@@ -529,22 +558,16 @@ impl Receiver {
         self.acks.on_acknowledged();
     }
 
+    /// Sends an acknowledgement; [`Receiver::send_limited_ack`] if the receiver is limited.
     fn send_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        self.acknowledge(now, out);
+        self.acknowledge(now, self.window.advertised(), out);
         self.acks.on_sent();
     }
 
     /// When [`Receiver::on_timer`] is due; `None` if no timer runs.
     #[inline]
-    pub fn next_timer(&self) -> Option<Instant> {
-        let due = self.acks.due();
-        match &self.limited {
-            None => due,
-            Some(limited) => match (due, limited.due()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        }
+    pub const fn next_timer(&self) -> Option<Instant> {
+        self.acks.due()
     }
 
     /// The time returned by [`Receiver::next_timer`] has come.

@@ -43,6 +43,11 @@ impl OutOfOrder {
 
     /// Holds a segment, of length `short` unless it is full-sized; returns whether it starts or extends a
     /// run other than the two latest ones.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per segment above a hole; the compiler inlines it only if limited receivers are not there"
+    )]
     pub(super) fn add(&mut self, seq: u32, short: Option<u16>, fin: bool) -> bool {
         if self.held.run_of(seq).is_some() {
             self.report_duplicate(seq);

@@ -16,10 +16,7 @@ impl Sender {
             Limit::ReceiveWindow
         } else if self.departure().is_some() && self.board.in_flight() < self.window.cwnd {
             Limit::Pacing
-        } else if !self.is_default
-            && self.board.in_flight() < self.window.cwnd
-            && self.holds_short()
-        {
+        } else if self.nagle && self.board.in_flight() < self.window.cwnd && self.holds_short() {
             Limit::Application
         } else {
             Limit::CongestionWindow
