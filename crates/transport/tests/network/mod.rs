@@ -107,6 +107,8 @@ pub(crate) struct World {
     /// How long it may then be inactive: the longest time-out since its last progress, since a shorter
     /// one does not restart the timer.
     may_wait: Duration,
+    /// When a paced sender may send again, at the latest.
+    departure: Instant,
     written: u64,
     counters: Counters,
 }
@@ -142,6 +144,7 @@ impl World {
             acked: 0,
             last_activity: Instant::ZERO,
             may_wait: Duration::ZERO,
+            departure: Instant::ZERO,
             written: 0,
             counters: Counters::default(),
         }
@@ -183,8 +186,8 @@ impl World {
         }
     }
 
-    /// Whether nothing is left to do. The peer acknowledges the FIN when it arrives, and its application may read later:
-    /// when the burst is over, or when it reads again.
+    /// Whether nothing is left to do. The peer acknowledges the FIN when it arrives; its application may read later,
+    /// when the burst is over or when it reads again.
     fn is_over(&self) -> bool {
         match self.client.state() {
             State::Done => self.server.finished(),
@@ -297,12 +300,25 @@ impl World {
     /// rounded by the timer wheel.
     fn check_silence(&self) {
         let silent = self.now.saturating_since(self.last_activity);
-        let stalled = self.client.state() == State::Established && silent > self.may_wait;
+        let stalled = self.client.state() == State::Established
+            && silent > self.may_wait
+            && self.now > self.departure;
         assert!(
             !stalled || !self.pending(),
             "silent for {silent}, not {}",
             self.may_wait
         );
+    }
+
+    /// The pacer of the client counts `out`.
+    fn pace(&mut self, out: &[Segment]) {
+        let params = &self.transfer.params;
+        let is_paced = params.pacing || params.cc.kind().is_model_based();
+        if let Some(rate) = self.client.pacing_rate().filter(|_| is_paced) {
+            let bytes: u64 = out.iter().map(Segment::wire_size).sum();
+            self.departure = self.departure.max(self.now);
+            self.departure += Duration::from_nanos(1_000_000_000 * bytes / rate);
+        }
     }
 
     fn client_sends(&mut self, out: &mut Vec<Segment>) {
@@ -312,12 +328,9 @@ impl World {
         let probe = 2 * srtt.as_micros() / 1_000 + 202;
         let longest = self.client.rto_ms().max(probe);
         // The timer wheel rounds up by at most 4,096 of 32,256 ticks.
-        let mut may_wait = Duration::from_millis(longest + longest / 7 + 10);
-        if self.transfer.params.pacing {
-            // Two segments at 1.2 windows of one segment per round trip.
-            may_wait += srtt.times(2);
-        }
+        let may_wait = Duration::from_millis(longest + longest / 7 + 10);
         self.may_wait = self.may_wait.max(may_wait);
+        self.pace(out);
         if self.client.state() == State::Established {
             let waits = self.client.next_timer().is_some();
             let news = !out.is_empty();

@@ -120,13 +120,14 @@ impl Pacer {
         }
     }
 
-    /// `bytes` leave at `now` at a rate of `rate` bytes/s, `segments` having been sent in all.
+    /// `bytes` leave at `now` at a rate of `rate` bytes/s, `segments` having been sent in all. As in Linux, a rate of 0
+    /// does not pace: BBR has it below a segment in 2^24 µs.
     pub(crate) fn charge(&mut self, now: Instant, bytes: u64, rate: u64, segments: u64) {
-        if segments < self.unpaced.into() {
+        if segments < self.unpaced.into() || rate == 0 {
             self.next = self.next.max(now);
             return;
         }
-        let length = bytes * 1_000_000_000 / rate.max(1);
+        let length = bytes * 1_000_000_000 / rate;
         let begin = self.next.max(now);
         let credit = if self.credit {
             begin.since(self.next).as_nanos().min(length / 2)
@@ -179,6 +180,13 @@ mod tests {
         assert_eq!(p.next, Instant::from_millis(1));
         p.charge(Instant::from_millis(1), 1_448, 1_448_000, 10);
         assert_eq!(p.next, Instant::from_millis(2));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_does_not_pace() {
+        let mut p = pacer();
+        p.charge(Instant::from_millis(1), 1_448, 0, 10);
+        assert_eq!(p.next, Instant::from_millis(1));
     }
 
     #[test]
