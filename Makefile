@@ -16,7 +16,7 @@ QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 # The columns of docs/validation/rfc7928.md.
 RFC_QUEUES := codel pie fq_codel cobalt red cake
 # The pages of docs/validation/rfc9743.md.
-RFC_CONTROLS := cubic reno prague bbr3
+RFC_CONTROLS := cubic reno prague bbr3 copa
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
@@ -258,7 +258,7 @@ rfc7928-update: setup ## Measure the main queues and write docs/validation/rfc79
 	$(BIN)/sojourn rfc7928 $(RFC_QUEUES) --json --out target/rfc7928 > target/rfc7928.json
 	$(BIN)/python tools/rfc7928.py target/rfc7928.json
 
-rfc9743-update: setup ## Evaluate four controls and write docs/validation/rfc9743*.md: about 2 minutes of CPU time.
+rfc9743-update: setup ## Evaluate five controls and write docs/validation/rfc9743*.md: about 2 minutes of CPU time.
 	@mkdir -p target
 	$(BIN)/sojourn rfc9743 $(RFC_CONTROLS) --json --out target/rfc9743 > target/rfc9743.json
 	$(BIN)/sojourn cc-cases bbr3 bbr cubic --json --out target/cc-cases > target/cc-cases.json

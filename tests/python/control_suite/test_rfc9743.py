@@ -230,7 +230,15 @@ def test_the_guide_states_the_setup() -> None:
     assert bdp_packets() == 67
 
 
-def test_the_record_has_every_criterion() -> None:
-    record = Path(__file__).parents[3] / "docs" / "validation" / "rfc9743.md"
-    numbers = re.findall(r"^\| (\d[\d.]*) ", record.read_text(encoding="utf-8"), re.MULTILINE)
-    assert numbers == list(RFC9743.criteria)
+def test_the_records_have_every_control_and_every_criterion() -> None:
+    root = Path(__file__).parents[3]
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    (controls,) = re.findall(r"^RFC_CONTROLS := (.*)$", makefile, re.MULTILINE)
+    pages = root / "docs" / "validation"
+    overview = (pages / "rfc9743.md").read_text(encoding="utf-8")
+    assert f"| level | {' | '.join(f'`{one}`' for one in controls.split())} |" in overview
+    for name in ("rfc9743", *(f"rfc9743_{one}" for one in controls.split())):
+        record = (pages / f"{name}.md").read_text(encoding="utf-8")
+        numbers = re.findall(r"^\| (\d[\d.]*) ", record, re.MULTILINE)
+        assert numbers == list(RFC9743.criteria), name
+        assert name == "rfc9743" or f"({name}.md)" in overview
