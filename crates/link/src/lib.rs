@@ -7,6 +7,7 @@ mod events;
 mod line;
 mod link;
 mod probe;
+mod ring;
 mod route;
 mod transmitter;
 
@@ -17,6 +18,7 @@ pub use events::Events;
 pub use line::{Line, Verdict, Wire};
 pub use link::Link;
 pub use probe::{CallCounts, LinkProbe};
+pub use ring::ByteLimit;
 pub use route::{Direction, NextHop, Passage, Routes, Step};
 
 /// A packet that links pass on: a value, or a handle to a buffer.

@@ -6,6 +6,7 @@ use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Controlled, Encapsulation, LinkConfig, RateTrace, Shaper, share};
 
 use crate::probe::LinkProbe;
+use crate::ring::Ring;
 use crate::transmitter::{Tbf, TraceStep, Traced};
 use crate::{Carried, Taken, Watcher};
 
@@ -99,6 +100,7 @@ enum Transmitter<P> {
     },
     Tbf(Box<Tbf<P>>),
     Traced(Box<Traced<P>>),
+    Ring(Box<Ring<P>>),
 }
 
 /// The next packet in the queue of a link with `tbf`.
@@ -127,6 +129,7 @@ impl<P: Carried> Link<P> {
             (None, Shaper::Tbf { burst }) => {
                 Transmitter::Tbf(Box::new(Tbf::new(config.rate.serialise(burst))))
             }
+            (None, Shaper::Ring(ring)) => Transmitter::Ring(Box::new(Ring::new(ring))),
         };
         Self {
             packets_affect_timer: qdisc.packets_affect_timer(),
@@ -261,7 +264,7 @@ impl<P: Carried> Link<P> {
             let since = match &self.transmitter {
                 Transmitter::Bucket { full_at, .. } => now.max(*full_at),
                 Transmitter::Tbf(tbf) => now.max(tbf.full_at()),
-                Transmitter::Serial { .. } | Transmitter::Traced(_) => now,
+                Transmitter::Serial { .. } | Transmitter::Traced(_) | Transmitter::Ring(_) => now,
             };
             self.held_since.get_or_insert(since);
         } else if let Some(since) = self.held_since.take() {
@@ -319,6 +322,7 @@ impl<P: Carried> Link<P> {
             }
             Transmitter::Tbf(_) => self.tbf_turn(now, watch, left),
             Transmitter::Traced(_) => self.traced_turn(now, watch, left),
+            Transmitter::Ring(_) => self.ring_turn(now, watch, left),
         }
     }
 
@@ -423,6 +427,61 @@ impl<P: Carried> Link<P> {
         Some(now)
     }
 
+    /// Of a link with a ring.
+    fn ring_turn(
+        &mut self,
+        now: Instant,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
+    ) -> Option<Instant> {
+        let ring = self.ring()?;
+        if !ring.take_due(now) {
+            return None;
+        }
+        *left = ring.advance(now);
+        self.fill_ring(now, watch)
+    }
+
+    /// Whether packets pass through a ring, which is to be [filled](Self::fill_ring) when a packet is offered.
+    pub const fn has_ring(&self) -> bool {
+        matches!(self.transmitter, Transmitter::Ring(_))
+    }
+
+    /// The driver takes out of the queue what its ring has room for. Returns the time of a further turn, if there must
+    /// be one; `None` of a link without a ring.
+    pub fn fill_ring(&mut self, now: Instant, watch: &mut impl Watcher<P>) -> Option<Instant> {
+        while self.ring()?.has_room()
+            && let Some(pkt) = self.dequeue(now, watch)
+        {
+            let size = pkt.size();
+            let others = self.qdisc.backlog().packets > 0;
+            let taken = Taken {
+                waited: now.since(pkt.stamp()),
+                size,
+                busy: if others {
+                    self.cost(size)
+                } else {
+                    Duration::ZERO
+                },
+            };
+            watch.on_taken(now, &pkt, &taken);
+            self.ring()?.push(now, pkt, size);
+        }
+        if let Some(size) = self.ring()?.next_to_send() {
+            let sent = now + self.time(now, size);
+            self.ring()?.begin(sent);
+        }
+        self.ring()?.next_turn()
+    }
+
+    /// Its ring, if it has one.
+    fn ring(&mut self) -> Option<&mut Ring<P>> {
+        match &mut self.transmitter {
+            Transmitter::Ring(ring) => Some(ring),
+            _ => None,
+        }
+    }
+
     /// The bucket of a link with `tbf`.
     fn tbf(&mut self) -> &mut Tbf<P> {
         let Transmitter::Tbf(tbf) = &mut self.transmitter else {
@@ -500,7 +559,9 @@ impl<P: Carried> Link<P> {
                     Head::MayLeave | Head::Empty => now,
                 },
             },
-            Transmitter::Serial { .. } | Transmitter::Traced(_) => return None,
+            Transmitter::Serial { .. } | Transmitter::Traced(_) | Transmitter::Ring(_) => {
+                return None;
+            }
         };
         self.awaited.then_some(at)
     }
@@ -538,6 +599,9 @@ impl<P: Carried> Link<P> {
     /// The warm-up is over.
     pub fn begin_measuring(&mut self, now: Instant) {
         self.held_since = self.held_since.map(|since| since.max(now));
+        if let Some(ring) = self.ring() {
+            ring.begin_measuring(now);
+        }
         if let Some(special) = &mut self.special {
             let (time, bytes) = special.at_call;
             special.at_call = (
@@ -602,7 +666,14 @@ impl<P: Carried> Link<P> {
         }
         let totals = probe.totals(before);
         let sending = self.sending(Bytes(totals.sent_bytes), from, to);
-        probe.finish(name, totals, sending, &self.qdisc)
+        let driver = match &self.transmitter {
+            Transmitter::Ring(ring) => Some(Box::new(ring.below().clone())),
+            _ => None,
+        };
+        LinkRecord {
+            driver,
+            ..probe.finish(name, totals, sending, &self.qdisc)
+        }
     }
 
     /// A packet was dequeued to be sent now. Returns how long it occupies the link.

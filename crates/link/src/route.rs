@@ -11,8 +11,8 @@ use sojourn_scenario::plan::{ConfigError, Hop};
 pub enum Step {
     /// It is offered to a link.
     Link(u32),
-    /// It is offered to a wireless link.
-    Radio(u32),
+    /// It is offered to a link whose driver takes packets ahead of their transmission: a radio, or a ring.
+    Driver(u32),
     /// It is put on a wire.
     Wire(u32),
     /// It is put on a wire that is not perfect.
@@ -24,8 +24,8 @@ pub enum Step {
 /// The properties of a link for the routes through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// Whether a medium determines when it sends.
-    pub wireless: bool,
+    /// Whether its driver takes packets ahead of their transmission.
+    pub has_driver: bool,
     /// The next hop of its packets.
     pub behind: NextHop,
 }
@@ -114,7 +114,7 @@ impl Routes {
                 Step::Wire(n) => (1, u64::from(n)),
                 Step::End => (2, 0),
                 Step::Line(n) => (3, u64::from(n)),
-                Step::Radio(n) => (4, u64::from(n)),
+                Step::Driver(n) => (4, u64::from(n)),
             })
             .collect();
         if let Some(&at) = self.known.get(&key) {
@@ -166,8 +166,8 @@ fn legs(way: &[Hop], links: &[Passage]) -> Result<Vec<Leg>, ConfigError> {
         let behind = match *hop {
             Hop::Link(n) => {
                 let n32 = u32::try_from(n).map_err(|_| too_many())?;
-                legs.push(Leg::Step(if links[n].wireless {
-                    Step::Radio(n32)
+                legs.push(Leg::Step(if links[n].has_driver {
+                    Step::Driver(n32)
                 } else {
                     Step::Link(n32)
                 }));
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn delays_at_the_end_move_to_the_return_path() {
         let link = Passage {
-            wireless: false,
+            has_driver: false,
             behind: NextHop::Wire(MS(2)),
         };
         let links = [link; 2];
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn without_fixed_delays_on_both_sides_nothing_moves() {
         let links = [Passage {
-            wireless: false,
+            has_driver: false,
             behind: NextHop::Line(0),
         }];
         let mut routes = Routes::default();

@@ -195,7 +195,7 @@ impl<'c> Network<'c> {
     /// Forwards a packet to its next step.
     fn forward(&mut self, frame: &Frame) {
         match self.routes.step(frame.step) {
-            Step::Link(id) | Step::Radio(id) => self.offer(id, frame),
+            Step::Link(id) | Step::Driver(id) => self.offer(id, frame),
             Step::Wire(id) => {
                 if let Some(at) = self.wires[id as usize].push(self.now, frame) {
                     self.timers.set(Timer::Wire(id), Some(at));
@@ -220,10 +220,35 @@ impl<'c> Network<'c> {
         watch.enter(self.now, &frame);
         link.enqueue(self.now, frame.onward(self.now), &mut watch);
         let (packets_affect_timer, awaited) = (link.packets_affect_timer, link.awaited);
+        let has_ring = link.has_ring();
         if packets_affect_timer {
             self.follow_queue_timer(id);
         }
-        if !awaited {
+        if has_ring {
+            self.fill_ring(id);
+        } else if !awaited {
+            self.run_link(id);
+        }
+    }
+
+    /// The ring of a link takes the packets that it has room for.
+    fn fill_ring(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        let mut watch = self.observed.watch(id, &mut self.pool);
+        if let Some(at) = link.fill_ring(self.now, &mut watch) {
+            self.timers.set(Timer::Link(id), Some(at));
+        }
+        if link.packets_affect_timer {
+            self.follow_queue_timer(id);
+        }
+    }
+
+    /// Asks the queue of an idle link for packets that it held back.
+    fn send_held(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        if link.has_ring() {
+            self.fill_ring(id);
+        } else if !link.awaited && link.qdisc.backlog().packets > 0 {
             self.run_link(id);
         }
     }
@@ -261,10 +286,7 @@ impl<'c> Network<'c> {
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
-        // A queue that held its packets back may let one go.
-        if !link.awaited && link.qdisc.backlog().packets > 0 {
-            self.run_link(id);
-        }
+        self.send_held(id);
         self.follow_queue_timer(id);
     }
 
@@ -334,9 +356,7 @@ impl<'c> Network<'c> {
         if let QueueChange::Replacement(_) = change {
             self.observed.probes[id as usize].on_replaced();
         }
-        if !link.awaited && link.qdisc.backlog().packets > 0 {
-            self.run_link(id);
-        }
+        self.send_held(id);
         self.follow_queue_timer(id);
     }
 
@@ -432,7 +452,7 @@ fn lines_of(config: &Config, rng: &Rng) -> (Vec<Line<Frame>>, Vec<Passage>) {
             NextHop::Wire(link.delay)
         };
         passages.push(Passage {
-            wireless: false,
+            has_driver: link.has_driver(),
             behind,
         });
     }

@@ -81,7 +81,7 @@ pub struct LinkRecord {
     /// whose transmission time counts in full when it starts, and while the link was idle because the shaper of
     /// the queue held them back.
     pub busy: Duration,
-    /// Time below the queue, in the driver and on the air, of each packet that a radio sent since the
+    /// Time below the queue, in the driver and in transmission, of each packet that a radio or a ring sent since the
     /// warm-up ended, in nanoseconds.
     pub driver: Option<Box<Histogram>>,
     /// The classes of its queue, by place; of those that the queue does not list, the ones that had a packet.

@@ -16,7 +16,7 @@ use crate::declare::{KeyValue, Keys, Percent, keys, one_of, words};
 use crate::error::ScenarioError;
 use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::plan::{self, LinkConfig, RateTrace, Shaper, Trace, WireChange};
+use crate::plan::{self, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange};
 use crate::value::{Node, Table, Value, size};
 use change::{Change, Changes};
 pub use change::{controlled_change, with_controlled_changes};
@@ -53,6 +53,13 @@ keys! {
         burst: Option<Burst> = Form::Either(&[Form::Choice(|| vec![HTB]), Form::Size(1, LARGEST_BURST)]);
         /// With burst: a packet leaves while there are tokens (htb, the default), or once there are enough for it (tbf).
         bucket: Option<Bucket> = one_of::<Bucket>();
+        /// Packets that the transmit ring of the device holds below the queue; by default, the device takes a packet
+        /// when it can send it.
+        tx_ring: Option<u32> = Form::Integer(1, LARGEST_RING as i64);
+        /// With tx_ring: byte queue limits (BQL) bound the bytes in the ring.
+        bql: bool = Form::Flag, usual "true";
+        /// With tx_ring: time from a transmission to the interrupt that reports it and those that follow.
+        tx_coalesce: Duration = Form::TIME, usual "0s";
         /// Share of packets lost on the wire, or a Gilbert-Elliott model.
         loss: Option<Loss> = Form::Either(&[Form::PERCENT, Form::Table(Chain::KEYS)]);
         /// Path of a file with the loss over time, relative to the scenario file; replaces loss.
@@ -84,6 +91,9 @@ words! {
     /// When a packet may leave a token bucket, by the Linux name of the discipline.
     enum Bucket: "token bucket" { Htb = "htb", Tbf = "tbf" }
 }
+
+/// More descriptors than any device has.
+const LARGEST_RING: u32 = 65_536;
 
 /// An idle link may gather this much credit; beyond, a bucket is no shaper.
 const LARGEST_BURST: u64 = 1 << 30;
@@ -226,6 +236,7 @@ impl Link {
         if let (Some(place), None) = (fields.get("bucket"), &keys.burst) {
             return Err(place.fail("needs the size of the bucket; set burst"));
         }
+        check_ring(&fields, &keys)?;
         keys.bucket = keys.bucket.filter(|bucket| *bucket != Bucket::Htb);
         if let (Some(place), Some(changes)) = (fields.get("changes"), &keys.changes) {
             changes.check(&place, &keys.qdisc)?;
@@ -289,7 +300,13 @@ impl Link {
         let changes = changes.and_then(Result::ok).unwrap_or_default();
         let mut config = LinkConfig {
             shaper: match (keys.burst.map(|burst| burst.bytes(rate)), keys.bucket) {
-                (None, _) => Shaper::Serial,
+                (None, _) => keys.tx_ring.map_or(Shaper::Serial, |packets| {
+                    Shaper::Ring(RingConfig {
+                        packets,
+                        bql: keys.bql,
+                        coalesce: keys.tx_coalesce,
+                    })
+                }),
                 (Some(burst), Some(Bucket::Tbf)) => Shaper::Tbf { burst },
                 (Some(burst), _) => Shaper::Bucket { burst },
             },
@@ -337,6 +354,25 @@ fn wire(by_time: &mut BTreeMap<Duration, plan::Change>, at: Duration) -> &mut Wi
         ..plan::Change::default()
     };
     &mut by_time.entry(at).or_insert(change).wire
+}
+
+/// Refuses the keys of a ring without a ring, and a ring where packets do not leave one after the other.
+fn check_ring(fields: &Fields<'_>, keys: &LinkKeys) -> Result<(), ScenarioError> {
+    let given = |key: &&str| fields.get(key).is_some();
+    if keys.tx_ring.is_some() {
+        let shapers = ["burst", "trace"];
+        return match shapers.into_iter().find(given) {
+            Some(key) => alone(fields, key, &["tx_ring"]),
+            None => Ok(()),
+        };
+    }
+    let of_ring = ["bql", "tx_coalesce"]
+        .into_iter()
+        .find_map(|key| fields.get(key));
+    match of_ring {
+        Some(place) => Err(place.fail("needs the size of the ring; set tx_ring")),
+        None => Ok(()),
+    }
 }
 
 /// Requires a rate, or a trace and nothing that is for rates only.

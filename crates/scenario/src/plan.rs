@@ -24,7 +24,7 @@ pub use controller::{
 };
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange};
 pub(crate) use links::FULL_FRAME;
-pub use links::{Change, Controlled, Encapsulation, LinkConfig, Shaper};
+pub use links::{Change, Controlled, Encapsulation, LinkConfig, RingConfig, Shaper};
 pub use links::{
     ChannelConfig, DriverLimit, RadioConfig, RateControl, Sharing, Standard, StationConfig,
 };

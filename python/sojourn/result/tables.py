@@ -177,10 +177,11 @@ class ResultTables(ABC):
             Share of the time during which packets waited: while the link transmitted another
             packet, or while the shaper of the queue held them back.
         driver_ms_mean : float
-            Wireless links: mean time that packets spent in the driver and on the air. Unit: ms.
+            Wireless links and those with tx_ring: mean time that packets spent in the driver and in
+            transmission. Unit: ms.
         driver_ms_p95 : float
-            Wireless links: 95th percentile of the time that packets spent in the driver and on the
-            air. Unit: ms.
+            Wireless links and those with tx_ring: 95th percentile of the time that packets spent in
+            the driver and in transmission. Unit: ms.
         """
         return self._frame("links")
 

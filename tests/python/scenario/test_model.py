@@ -211,7 +211,7 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
     assert p95 == links.filter(arm="deep", link="down")["driver_ms_p95"].item()
     change = result.difference("deep", "limited").filter(metric="driver_down_ms_p95")
     assert change["mean"].item() < -0.5 * p95
-    assert "driver and air down p95 [ms]" in report.html(result)
+    assert "driver down p95 [ms]" in report.html(result)
 
 
 def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:

@@ -75,9 +75,9 @@ pub(super) const METRICS: &[LinkMetric] = &[
     ),
     LinkMetric::new(
         "driver_ms_p95",
-        "driver and air p95",
+        "driver p95",
         (1, "ms"),
-        "Wireless links: 95th percentile of the time in the driver and on the air, over the \
+        "Wireless links and those with `tx_ring`: 95th percentile of the time in the driver and in transmission, over the \
          packets that left the queue after *W*.",
         |link| link.row.driver_ms_p95,
     ),

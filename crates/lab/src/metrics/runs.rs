@@ -94,9 +94,9 @@ pub(super) const METRICS: &[RunMetric] = &[
     ),
     RunMetric::new(
         "driver_{link}_ms_p95",
-        "driver and air {link} p95",
+        "driver {link} p95",
         (1, "ms"),
-        "Wireless links: 95th percentile of the time in the driver and on the air, over the \
+        "Wireless links and those with `tx_ring`: 95th percentile of the time in the driver and in transmission, over the \
          packets that left the queue after *W*.",
         Of::Links,
         |run, name| {

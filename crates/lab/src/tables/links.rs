@@ -149,13 +149,13 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         Column::new(
             "driver_ms_mean",
             "ms",
-            "Wireless links: mean time that packets spent in the driver and on the air.",
+            "Wireless links and those with tx_ring: mean time that packets spent in the driver and in transmission.",
             Get::OptionalReal(|row| row.driver().and_then(Histogram::mean).map(ms_of_nanos_f64)),
         ),
         Column::new(
             "driver_ms_p95",
             "ms",
-            "Wireless links: 95th percentile of the time that packets spent in the driver and on the air.",
+            "Wireless links and those with tx_ring: 95th percentile of the time that packets spent in the driver and in transmission.",
             Get::OptionalReal(|row| row.driver()?.quantile(0.95).map(ms_of_nanos)),
         ),
     ]);

@@ -100,6 +100,11 @@ impl LinkConfig {
             || self.changes.iter().any(|c| c.wire != WireChange::NONE)
     }
 
+    /// Whether a driver takes packets out of its queue ahead of their transmission.
+    pub const fn has_driver(&self) -> bool {
+        self.radio.is_some() || matches!(self.shaper, Shaper::Ring(_))
+    }
+
     /// Whether a trace determines its rate.
     pub const fn follows_trace(&self) -> bool {
         self.trace.is_some() || self.rates.is_some()
@@ -218,6 +223,7 @@ impl LinkConfig {
         } else if self.shaper == Shaper::Serial {
             1
         } else {
+            // With a bucket, it waits for credit; with a ring, an interrupt reports it.
             2
         };
         leaving + u64::from(self.is_uneven() || self.delay > Duration::ZERO)
@@ -250,7 +256,11 @@ impl LinkConfig {
                 most.as_nanos() / self.serialisation(frame).as_nanos().max(1) + 1
             }
         });
-        waiting.max().unwrap_or(0).saturating_add(driver)
+        let ring = match self.shaper {
+            Shaper::Ring(ring) => ring.packets.into(),
+            Shaper::Serial | Shaper::Bucket { .. } | Shaper::Tbf { .. } => 0,
+        };
+        waiting.max().unwrap_or(0).saturating_add(driver + ring)
     }
 
     /// Full-sized frames that it lets pass in `time`.
@@ -259,7 +269,7 @@ impl LinkConfig {
             return offered / self.encapsulation.charged(frame).0;
         }
         let credit = match self.shaper {
-            Shaper::Serial => Duration::ZERO,
+            Shaper::Serial | Shaper::Ring(_) => Duration::ZERO,
             Shaper::Bucket { burst } | Shaper::Tbf { burst } => self.rate.serialise(burst),
         };
         let time = time.as_nanos().saturating_add(credit.as_nanos());
@@ -350,6 +360,10 @@ impl LinkConfig {
                         expected packets such as \"1000p\", or airtime such as \"5ms\"";
             return fail("medium.driver", rule);
         }
+        if let Shaper::Ring(_) = self.shaper {
+            let rule = "a wireless link has the driver of its medium; remove tx_ring and set medium.driver";
+            return fail("tx_ring", rule);
+        }
         if self.shaper != Shaper::Serial {
             let rule = "a wireless link cannot have a token bucket; remove burst";
             return fail("burst", rule);
@@ -422,10 +436,12 @@ impl LinkConfig {
     /// How long such a packet is at least under way.
     pub(super) fn least_time(&self, size: Bytes) -> Duration {
         let sending = match self.shaper {
-            Shaper::Serial if !self.follows_trace() && self.radio.is_none() => {
+            Shaper::Serial | Shaper::Ring(_) if !self.follows_trace() && self.radio.is_none() => {
                 self.serialisation(size)
             }
-            Shaper::Serial | Shaper::Bucket { .. } | Shaper::Tbf { .. } => Duration::ZERO,
+            Shaper::Serial | Shaper::Ring(_) | Shaper::Bucket { .. } | Shaper::Tbf { .. } => {
+                Duration::ZERO
+            }
         };
         let nanos = self.least_delay().as_nanos();
         Duration::from_nanos(nanos.saturating_add(sending.as_nanos()))
@@ -454,6 +470,19 @@ pub enum Shaper {
         /// Maximum credit; at least a full frame.
         burst: Bytes,
     },
+    /// A wire behind the transmit ring of a device, which takes packets out of the queue ahead of their transmission.
+    Ring(RingConfig),
+}
+
+/// The transmit ring of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingConfig {
+    /// Packets that it holds.
+    pub packets: u32,
+    /// Whether byte queue limits apply.
+    pub bql: bool,
+    /// Time from the first transmission that an interrupt reports to the interrupt.
+    pub coalesce: Duration,
 }
 
 /// What the link layer makes of a packet, by its Ethernet size (14 B header, no FCS).

@@ -21,7 +21,7 @@ impl World<'_> {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
-            Step::Radio(id) => {
+            Step::Driver(id) => {
                 self.enqueue(id, &pkt.onward(self.now));
                 self.fill_driver(id);
             }
@@ -207,7 +207,7 @@ impl World<'_> {
                 NextHop::Wire(link.delay)
             };
             passages.push(Passage {
-                wireless: link.radio.is_some(),
+                has_driver: link.has_driver(),
                 behind,
             });
         }
@@ -318,7 +318,7 @@ impl World<'_> {
     #[inline(never)]
     fn send_held(&mut self, id: u32) {
         let link = &self.links[id as usize];
-        if self.radios[id as usize].is_some() {
+        if self.radios[id as usize].is_some() || link.has_ring() {
             self.fill_driver(id);
         } else if !link.awaited
             && link.qdisc.backlog().packets > 0

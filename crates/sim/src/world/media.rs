@@ -47,7 +47,7 @@ impl World<'_> {
     pub(super) fn fill_driver(&mut self, id: u32) {
         let n = id as usize;
         let Some((m, radio)) = self.radios[n] else {
-            return;
+            return self.fill_ring(id);
         };
         if self.media[m as usize].radios[radio].serves_stations {
             self.fill_from_stations(id, m, radio);
@@ -70,6 +70,21 @@ impl World<'_> {
             self.follow_queue_timer(id);
         }
         self.follow_medium(m);
+    }
+
+    /// The same for the ring of a link that is not wireless.
+    fn fill_ring(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        let mut watch = self.observed.watch(id);
+        if link.paces_sockets {
+            watch.senders = Some(&self.flows);
+        }
+        if let Some(at) = link.fill_ring(self.now, &mut watch) {
+            self.agenda.schedule(at, Event::Link(id));
+        }
+        if link.packets_affect_timer {
+            self.follow_queue_timer(id);
+        }
     }
 
     /// The driver takes packets from the stations that `mac80211` chooses, for each access category.
