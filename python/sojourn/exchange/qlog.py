@@ -1,11 +1,13 @@
 """qlog: the TCP and QUIC connections of simulated runs, one file each, as JSON text sequences.
 
-Source: draft-ietf-quic-qlog-main-schema (QlogFileSeq, the namespace ``simulation``) and
-draft-ietf-quic-qlog-quic-events (the namespace ``quic``), as edited after the versions 13 and 12.
+Source: draft-ietf-quic-qlog-main-schema-14 (QlogFileSeq, the namespace ``simulation``) and
+draft-ietf-quic-qlog-quic-events-13 (the namespace ``quic``). ``tests/python/exchange/qlog.cddl``
+has their definitions and states which text of the drafts was read.
 
 A result keeps no packets, so the run is repeated with a capture and a series of its senders. TCP
 has no packet numbers: here they count the packets of the data sender, so that a retransmission has
-a number of its own, as in QUIC. The payload of a TCP connection is stream 0.
+a number of its own, as in QUIC. The payload of a TCP connection is stream 0. A datagram of QUIC is
+logged as one packet.
 """
 
 import heapq
@@ -130,7 +132,7 @@ def _records(
     details = {key: flow[key] for key in ("kind", "cc", "rtt_ms") if flow[key] is not None}
     yield _record(_event(0.0, "simulation:scenario", {"name": checked.name, "details": details}))
     segment = max(packets["payload"].drop_nulls().to_list(), default=0)
-    wire = _Wire(sender=sender, connected_s=flow["connected_s"])
+    wire = _Wire(sender=sender, connected_s=flow["connected_s"], is_quic=flow["kind"] == "quic")
     events = heapq.merge(
         wire.events(packets), _metrics(series, segment), key=lambda one: one["time"]
     )
@@ -152,6 +154,7 @@ class _Wire:
 
     sender: int
     connected_s: float | None
+    is_quic: bool
     sent: int = 0
     received: int = 0
     # Packets that wait for their acknowledgement: end of the payload, and number.
@@ -174,10 +177,19 @@ class _Wire:
         connected = self.connected_s is not None and row["at_s"] >= self.connected_s
         return {"packet_type": "1RTT" if connected else "initial", "packet_number": number}
 
+    def _raw(self, row: dict[str, Any]) -> Event:
+        """Return the RawInfo of a packet: of TCP the IP packet, of QUIC the payload of UDP.
+
+        Simulated QUIC does not state how many bytes of its packets are header and AEAD tag.
+        """
+        if self.is_quic:
+            return {"length": row["payload"]}
+        return {"length": row["bytes"], "payload_length": row["payload"]}
+
     def _sent(self, row: dict[str, Any]) -> Iterator[Event]:
         number, self.sent = self.sent, self.sent + 1
         header = self._header(row, number)
-        data: Event = {"header": header, "raw": _raw(row["bytes"], row["payload"])}
+        data: Event = {"header": header, "raw": self._raw(row)}
         offset, payload = row["offset"], row["payload"]
         if payload and offset >= 0:
             if row["kind"] & RETRANSMISSION and not row["kind"] & SPURIOUS and offset in self.last:
@@ -186,15 +198,13 @@ class _Wire:
             self.last[offset] = number
             heapq.heappush(self.waiting, (offset + payload, number))
             frame = {"frame_type": "stream", "stream_id": 0, "offset": offset}
-            data["frames"] = [frame | {"raw": _raw(None, payload)}]
+            # The data of TCP has no header of its own.
+            data["frames"] = [frame | {"raw": {"length": payload, "payload_length": payload}}]
         yield _event(row["at_s"], "quic:packet_sent", data)
 
     def _acknowledged(self, row: dict[str, Any]) -> Iterator[Event]:
         number, self.received = self.received, self.received + 1
-        data: Event = {
-            "header": self._header(row, number),
-            "raw": _raw(row["bytes"], row["payload"]),
-        }
+        data: Event = {"header": self._header(row, number), "raw": self._raw(row)}
         numbers = []
         while self.waiting and self.waiting[0][0] <= row["acked_until"]:
             numbers.append(heapq.heappop(self.waiting)[1])
@@ -211,11 +221,6 @@ class _Wire:
         of = "" if row["point"] == DROPPED and kind == "loss" else f" by the queue of {row['link']}"
         message = reason if kind == "loss" else f"{kind}{of}: {reason}"
         return _event(row["at_s"], "simulation:marker", {"type": kind, "message": message})
-
-
-def _raw(length: int | None, payload: int) -> Event:
-    whole = {} if length is None else {"length": length}
-    return whole | {"payload_length": payload}
 
 
 def _ranges(numbers: list[int]) -> list[list[int]]:
