@@ -78,8 +78,8 @@ def _links(access: Access, duration_s: float) -> dict[str, Link | str]:
     router = Link(rate=lan, qdisc=NONE.queue)
     links: dict[str, Link | str] = {
         "router_up": router,
-        "modem": _line(access, "up", duration_s),
-        "isp": _line(access, "down", duration_s),
+        "modem": line(access, "up", duration_s),
+        "isp": line(access, "down", duration_s),
         "router_down": router,
     }
     if access.wifi:
@@ -89,7 +89,7 @@ def _links(access: Access, duration_s: float) -> dict[str, Link | str]:
     return links
 
 
-def _line(access: Access, direction: str, duration_s: float) -> Link:
+def line(access: Access, direction: str, duration_s: float) -> Link:
     """Return the line in one direction, with the buffer in front of it."""
     bits = access.down if direction == "down" else access.up
     changes = []

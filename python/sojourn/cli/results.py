@@ -1,13 +1,14 @@
 """``sojourn report``, ``why``, ``stats``, ``export`` and ``import``: results on pages, in files."""
 
 import json as js
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from sojourn._core import DamagedResultError, ScenarioError
 from sojourn.advice.router_config import as_scenario as routers
+from sojourn.advice.router_config.as_scenario import AroundPlan
 from sojourn.arguments import Argument
 from sojourn.arguments.common import (
     ARM,
@@ -266,19 +267,27 @@ _BESIDE = (
     "measured runs: from the warm-up of the simulated ones to the end of their load; – marks "
     "values missing from a file"
 )
+_NOTHING_BEHIND = (
+    "nothing is behind the queues of the router, so they are the bottleneck; --preset or --link "
+    "adds the line"
+)
 _NOTE = "measured from the start to the end of the load; – marks values missing from a file"
 
 
-@command(rare=("name",))
+@command(AroundPlan, rare=("name",))
 def import_(
+    given: Given[AroundPlan],
     *,
     paths: Annotated[
         Sequence[Path],
         Argument(
-            help="Packet captures (pcap, pcapng), JSON of iperf3 and irtt, data files of flent "
-            "(format versions 1 to 4) and logs of Mahimahi's mm-link, plain or compressed with "
-            "gzip or bzip2; files with the same title form one arm. A script of tc commands, "
-            "network.json with ShapedDevices.csv of LibreQoS, and the pages of a HAR file are "
+            help="Measurements: packet captures (pcap, pcapng), JSON of iperf3 and irtt, data "
+            "files of flent (format versions 1 to 4), qlog files and logs of Mahimahi's mm-link, "
+            "plain or compressed with gzip or bzip2; files with the same title form one arm. "
+            "Configurations of routers, printed as a scenario file: a script of tc commands, "
+            "output of tc, /etc/config/sqm or the output of uci show sqm, /etc/config/qosify, "
+            "that of cake-autorate, a .network file of systemd-networkd, network.json with "
+            "ShapedDevices.csv of LibreQoS; - for standard input. The pages of a HAR file are "
             "printed for a scenario file.",
             option="FILE",
             least_items=1,
@@ -314,15 +323,19 @@ def import_(
     report: ReportFile = None,
     json: Json = False,
 ) -> int:
-    """Read measurements of other programs, and compare them with a saved result."""
+    """Read measurements to compare with a saved result, or configurations as scenario files."""
     if report is not None and beside is None:
         message = "--report: needs --beside DIR, the saved result to compare with"
         raise ScenarioError(message)
-    if (printed := importing.as_scenario(paths) or routers.as_scenario(paths)) is not None:
-        if any((name, beside, out, report, json)):
-            message = f"{paths[0]}: import prints it as TOML for a scenario; no option applies"
-            raise ScenarioError(message)
-        _print_scenario(*printed)
+    of_measurements = {
+        "--name": name,
+        "--beside": beside,
+        "--out": out,
+        "--report": report,
+        "--force": force,
+        "--json": json,
+    }
+    if _print_scenario(paths, given, of_measurements):
         return 0
     measurements = importing.measured(paths, name)
     both = None if beside is None else Beside(Result.load(beside), measurements)
@@ -362,10 +375,37 @@ def import_(
     return 0
 
 
-def _print_scenario(text: str, notes: Sequence[str]) -> None:
-    print(text, end="" if text.endswith("\n") else "\n")
+def _print_scenario(
+    paths: Sequence[Path], given: Given[AroundPlan], of_measurements: Mapping[str, object]
+) -> bool:
+    """Print a configuration as a scenario file, or pages for one; False: a measurement."""
+    around = given.plan()
+    configuration = routers.configuration(paths)
+    pages = None if configuration is not None else importing.pages(paths)
+    if configuration is None:
+        of_routers = {given.name(option): value for option, value in given.options.items()}
+        _refuse_options(paths[0], of_routers, "configurations of routers")
+    if configuration is None and pages is None:
+        return False
+    _refuse_options(paths[0], of_measurements, "measurements")
+    if configuration is None:
+        print(pages)
+        return True
+    text, notes = routers.scenario(configuration, around)
+    print(text, end="")
+    if around.preset is None and around.link is None:
+        notes.append(_NOTHING_BEHIND)
     for note in notes:
         say(f"note: {note}")
+    return True
+
+
+def _refuse_options(path: Path, options: Mapping[str, object], of: str) -> None:
+    """Refuse options that have no effect on a file."""
+    if given := [name for name, value in options.items() if value not in {None, False}]:
+        verb = "is" if len(given) == 1 else "are"
+        message = f"{path}: {', '.join(given)} {verb} only for {of}"
+        raise ScenarioError(message)
 
 
 def _show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:

@@ -22,7 +22,9 @@ from sojourn.exchange import (
     qosify,
     tc_script,
 )
+from sojourn.exchange.configuration import Configuration, Source
 from sojourn.exchange.measurement import Measurement, numbered
+from sojourn.exchange.tc_script import TcScript
 from sojourn.exchange.untrusted import PART, beginning, damaged
 
 Reader = Callable[[str | Path, str | None], Measurement]
@@ -39,7 +41,7 @@ READERS: Mapping[str, Reader] = {
 SIGNS = {b"#", b"+", b"-", b"d"}
 EXPECTED = (
     "expected a packet capture, JSON of iperf3 or irtt, a qlog file, a data file of flent, a "
-    "log of mm-link, a script of tc commands or a HAR file"
+    "log of mm-link, a HAR file or the configuration of a router, such as a script of tc commands"
 )
 # How the JSON of programs other than flent begins.
 JSON = {
@@ -48,8 +50,6 @@ JSON = {
 }
 # How a HAR file begins: it describes pages, and is not a measured run.
 HAR = re.compile(rb'\{\s*"log"\s*:\s*\{')
-# Much more than the script of any router.
-_MOST_SCRIPT = 1_000_000
 
 
 def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measurement]:
@@ -57,20 +57,25 @@ def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measur
     return numbered([_read(path, arm) for path in paths])
 
 
-def as_scenario(paths: Sequence[str | Path]) -> tuple[str, Sequence[str]] | None:
-    """Return a configuration as a scenario file, and notes; None: the files are something else."""
+def configuration(paths: Sequence[str | Path], source: Source | None) -> Configuration | None:
+    """Read the configuration of a router as queues; None: the files are something else."""
     if libreqos.are_files(paths):
-        return libreqos.scenario(paths)
-    if (pages := _pages(paths)) is not None:
-        return pages, ()
-    if len(paths) != 1 or Path(paths[0]).is_dir():
+        return libreqos.configuration(paths)
+    found = None if source is None else script_of(source.text, source.place)
+    if source is None or found is None:
         return None
-    try:
-        text = files.head(paths[0], _MOST_SCRIPT).decode(errors="replace")
-    except OSError:
-        # The reader of the other formats says why.
-        return None
-    place = f"{paths[0]}"
+    read = tc_script.configuration(found, source)
+    if cake_autorate.is_configuration(source.text):
+        return replace(
+            read,
+            comment=cake_autorate.controller(source.text),
+            reflectors=[cake_autorate.reflectors(source.text)],
+        )
+    return read
+
+
+def script_of(text: str, place: str) -> TcScript | None:
+    """Read a text that is a script of tc commands, or that stands for one; None: it is another."""
     notes: Sequence[str] = ()
     if networkd.is_network(text):
         text = networkd.script(text, place)
@@ -80,11 +85,11 @@ def as_scenario(paths: Sequence[str | Path]) -> tuple[str, Sequence[str]] | None
         text, notes = cake_autorate.script(text, place)
     elif not tc_script.is_script(text):
         return None
-    script = tc_script.of_text(text, place)
-    return tc_script.scenario(script, Path(paths[0]).stem), (*script.notes, *notes)
+    found = tc_script.of_text(text, place)
+    return replace(found, notes=(*found.notes, *notes))
 
 
-def _pages(paths: Sequence[str | Path]) -> str | None:
+def pages(paths: Sequence[str | Path]) -> str | None:
     """Return the pages of a HAR file for a scenario file; None: the files are something else."""
     files_of_pages = [path for path in paths if not Path(path).is_dir() and _is_har(path)]
     if not files_of_pages:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sojourn import _core, files
-from sojourn.exchange.tc_script import queue_lines
-from sojourn.queues.queue_file import toml_string
+from sojourn.exchange.configuration import Configuration, Shaper, Source
+from sojourn.traffic.block import Direction
 
 MOST_BYTES = 10_000_000
 _HEADER = "circuit id"
@@ -24,7 +24,7 @@ _DEFAULT_QUEUE = "cake diffserv4"
 _QUEUES = {"cake": _DEFAULT_QUEUE, "fq_codel": "fq_codel", "none": "pfifo", "": _DEFAULT_QUEUE}
 # Circuits of LibreQoS have this priority.
 _PRIO = "3"
-_DIRECTIONS = {"down": "Download", "up": "Upload"}
+_DIRECTIONS: Mapping[Direction, str] = {"down": "Download", "up": "Upload"}
 _WITHOUT_PARENT = "no_parent_node"
 
 
@@ -34,7 +34,7 @@ class _Circuit:
 
     name: str
     parent: str
-    rates: Mapping[str, tuple[float, float]]
+    rates: Mapping[Direction, tuple[float, float]]
     queues: Mapping[str, str]
 
 
@@ -43,8 +43,8 @@ def are_files(paths: Sequence[str | Path]) -> bool:
     return sorted(Path(path).suffix for path in paths) == [".csv", ".json"]
 
 
-def scenario(paths: Sequence[str | Path]) -> tuple[str, list[str]]:
-    """Write a scenario file, and what to note about it."""
+def configuration(paths: Sequence[str | Path]) -> Configuration:
+    """Read the trees of both directions."""
     network, devices = sorted(
         (Path(path) for path in paths), key=lambda path: path.suffix, reverse=True
     )
@@ -57,24 +57,27 @@ def scenario(paths: Sequence[str | Path]) -> tuple[str, list[str]]:
             _refuse(devices, f"circuit {circuit.name}: unknown parent node {circuit.parent}")
     if any(circuit.parent == _WITHOUT_PARENT for circuit in circuits):
         notes.append("circuits without a parent node are below a class that does not limit them")
-    lines = [
-        f"# {network.name} and {devices.name}. Replace the traffic by yours.",
-        'name = "libreqos"',
-        'duration = "30s"',
-        'warmup = "5s"',
-        'rtt = "20ms"',
-    ]
-    for direction in _DIRECTIONS:
-        queue = _tree(direction, nodes, circuits)
-        lines += ["", f"[links.{direction}]", 'rate = "100gbit"', *queue_lines(direction, queue)]
-    for circuit in circuits:
-        name = toml_string(circuit.name)
-        lines += ["", "[[traffic]]", 'type = "tcp"', f"name = {name}", 'direction = "down"']
-    return "\n".join([*lines, ""]), notes
+    return Configuration(
+        title=f"{network.name} and {devices.name}",
+        source=Source("", f"{network}", "libreqos"),
+        shapers={
+            direction: Shaper(
+                device=word.lower(),
+                settings={"rate": "100gbit"},
+                queue=_tree(direction, nodes, circuits),
+            )
+            for direction, word in _DIRECTIONS.items()
+        },
+        notes=notes,
+        rtt="20ms",
+        circuits=[circuit.name for circuit in circuits],
+    )
 
 
 def _tree(
-    direction: str, nodes: list[tuple[str, str, Mapping[str, float]]], circuits: list[_Circuit]
+    direction: Direction,
+    nodes: list[tuple[str, str, Mapping[Direction, float]]],
+    circuits: list[_Circuit],
 ) -> dict[str, Any]:
     """Return the tree of a direction as a table."""
     classes: list[dict[str, str]] = []
@@ -114,13 +117,13 @@ def _text(path: Path) -> str:
         _refuse(path, f"not valid UTF-8 at byte {error.start}")
 
 
-def _nodes(path: Path) -> list[tuple[str, str, Mapping[str, float]]]:
+def _nodes(path: Path) -> list[tuple[str, str, Mapping[Direction, float]]]:
     """Return name, parent and rates of each node, parents first."""
     try:
         tree = json.loads(_text(path))
     except (ValueError, RecursionError):
         _refuse(path, "not valid JSON")
-    found: list[tuple[str, str, Mapping[str, float]]] = []
+    found: list[tuple[str, str, Mapping[Direction, float]]] = []
     names: set[str] = set()
 
     def add(children: object, parent: str) -> None:

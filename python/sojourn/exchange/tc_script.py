@@ -7,14 +7,15 @@ computed.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sojourn import _core
+from sojourn.exchange.configuration import Configuration, Shaper, Source
 from sojourn.exchange.tc_commands import commands
-from sojourn.queues.queue_file import toml_string
 from sojourn.scenario.link import ETHERNET_HEADER
+from sojourn.traffic.block import Direction
 
 _ADDING = frozenset({"add", "replace", "change"})
 # Words of classes with their key in Sojourn; those of bursts have several names.
@@ -116,6 +117,23 @@ def of_text(text: str, place: str) -> TcScript:
         )
         raise _core.ScenarioError(message)
     return TcScript(queues, tuple(reader.notes))
+
+
+def size_bytes(text: str) -> int | None:
+    """Read a size as tc does; None: it is none.
+
+    Examples
+    --------
+    >>> size_bytes("15k"), size_bytes("32kbit"), size_bytes("1600/8")
+    (15360, 4096, 1600)
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        return None
+    unit = found[2].lower()
+    if (found[3] or "").lower() == "bit":
+        return int(float(found[1]) * (_BITS[unit] if unit else 1 / 8))
+    return int(float(found[1]) * _BYTES[unit])
 
 
 class _Reader:
@@ -255,14 +273,10 @@ class _Reader:
         return f"bfifo limit {limit}b"
 
     def _bytes(self, text: str) -> int:
-        """Read a size as tc does: 32kbit are 4096 bytes."""
-        found = _SIZE.fullmatch(text)
-        if found is None:
+        size = size_bytes(text)
+        if size is None:
             self.refuse(f'"{text}" is not a size; expected one such as 15k')
-        unit = found[2].lower()
-        if (found[3] or "").lower() == "bit":
-            return int(float(found[1]) * (_BITS[unit] if unit else 1 / 8))
-        return int(float(found[1]) * _BYTES[unit])
+        return size
 
     def _seconds(self, text: str) -> float:
         found = _TIME.fullmatch(text)
@@ -582,70 +596,34 @@ def _entry(own: str, one: _Class) -> dict[str, str]:
     return {"name": own, **above, **one.words, **leaf}
 
 
-def scenario(script: TcScript, name: str) -> str:
-    """Write a scenario file with the queues of a script and traffic for each direction."""
-    links = _directions(script.queues)
-    blocks = blocks_of(script.queues.values())
-    lines = [
-        f"# The queues of {name}. Replace the traffic by yours.",
-        f"name = {toml_string(name)}",
-        'duration = "30s"',
-        'warmup = "5s"',
-        'rtt = "40ms"',
-    ]
-    if "down" not in links:
-        lines.append('links.down = "unlimited"')
-    for direction, device in links.items():
-        queue = script.queues[device]
-        settings = queue.get("link", {"rate": "1gbit"})
-        written = [f"{key} = {toml_string(text)}" for key, text in settings.items()]
-        head = ["", f"[links.{direction}] # {device}", *written]
-        lines += [*head, *queue_lines(direction, queue)]
-    for direction in (one for one in ("up", "down") if one in links):
-        if direction == "down" and blocks:
-            continue
-        for block in blocks or [f"tcp_{direction}"]:
-            lines += [
-                "",
-                "[[traffic]]",
-                'type = "tcp"',
-                f"name = {toml_string(block)}",
-                f'direction = "{direction}"',
-            ]
-    lines += ["", "[[traffic]]", 'type = "ping"', 'direction = "up"', ""]
-    return "\n".join(lines)
+def configuration(script: TcScript, source: Source) -> Configuration:
+    """Return the queues of a script by direction."""
+    devices = _directions(script.queues)
+    shapers = {}
+    for direction, device in devices.items():
+        queue = dict(script.queues[device])
+        settings = queue.pop("link", {})
+        shapers[direction] = Shaper(device=device, settings=settings, queue=queue)
+    return Configuration(
+        title=f"The queues of {source.name}",
+        source=source,
+        shapers=shapers,
+        notes=script.notes,
+        marks=_marks(script.queues.values()),
+    )
 
 
-def _directions(queues: dict[str, dict[str, Any]]) -> dict[str, str]:
+def _directions(queues: Mapping[str, Any]) -> dict[Direction, str]:
     """Return the device of each direction: an ifb shapes what comes down."""
     down = [name for name in queues if name.startswith("ifb")]
     up = [name for name in queues if name not in down]
     if len(up) > 1 and not down:
         up, down = up[:1], up[1:]
-    found = {"up": up[:1], "down": down[:1]}
-    if not up:
-        found = {"up": down[:1], "down": []}
+    found: dict[Direction, list[str]] = {"up": up, "down": down} if up else {"up": down}
     return {direction: names[0] for direction, names in found.items() if names}
 
 
-def queue_lines(direction: str, queue: dict[str, Any]) -> list[str]:
-    """Write the queue of a link for a scenario file."""
-    if "text" in queue:
-        return [f"qdisc = {toml_string(queue['text'])}"]
-    lines = ["", f"[links.{direction}.qdisc]"]
-    for key, value in queue.items():
-        if isinstance(value, list):
-            entries = (
-                ", ".join(f"{name} = {toml_string(text)}" for name, text in entry.items())
-                for entry in value
-            )
-            lines += [f"{key} = [", *(f"    {{ {entry} }}," for entry in entries), "]"]
-        else:
-            lines.append(f"{key} = {toml_string(f'{value}')}")
-    return lines
-
-
-def blocks_of(queues: Iterable[dict[str, Any]]) -> list[str]:
+def _marks(queues: Iterable[dict[str, Any]]) -> list[str]:
     """Return the blocks of traffic that filters name."""
     filters = (one for queue in queues for one in queue.get("filters", ()))
     return list(dict.fromkeys(one["traffic"] for one in filters if "traffic" in one))

@@ -42,16 +42,7 @@ class ComparePlan(Plan):
         None
     )
     rtt: Annotated[str, common.RTT] = "50ms"
-    traffic: Annotated[
-        str,
-        Argument(
-            help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
-            "web+tcp_1up. N and M are numbers of flows.",
-            metavar="TRAFFIC",
-            heading=SCENARIO,
-            completion="traffic",
-        ),
-    ] = "rrul_be"
+    traffic: Annotated[str, presets.TRAFFIC] = "rrul_be"
     cc: Annotated[
         str | None,
         Argument(

@@ -205,9 +205,9 @@ def _preset_rates(name: str) -> Rates:
 
 
 def traffic(
-    name: str, rates: Rates, *, cc: str | None = None, ecn: bool | None = None
+    name: str, rates: Rates | None, *, cc: str | None = None, ecn: bool | None = None
 ) -> list[Traffic]:
-    """Compose a named traffic.
+    """Compose a named traffic; `rates` may be unknown unless the load is relative to them.
 
     Examples
     --------
@@ -248,9 +248,14 @@ def _takes(group: Traffic, option: str) -> bool:
     return option in has and getattr(group, option) is None
 
 
-def _load(name: str, rates: Rates) -> list[Traffic]:
+def _load(name: str, rates: Rates | None) -> list[Traffic]:
     if name in _LOADS:
-        return _LOADS[name](rates)
+        return _LOADS[name]()
+    if name in _RELATIVE:
+        if rates is None:
+            rule = "its load is relative to the rate of the line; expected {link} or {preset}"
+            raise ArgumentError("traffic", name, rule)
+        return _RELATIVE[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
         near = nearest(name)
@@ -341,35 +346,56 @@ def _bulk(kind: str, direction: Direction, count: int) -> Tcp | Quic:
     return Tcp(name=name, direction=direction, count=count, cc=cc, **_BEGIN)
 
 
-# All traffic but that of _BULK, by name.
-_LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
-    "rrul": lambda _: _rrul(),
-    "rrul_be": lambda _: [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)],
-    "rtt_fair": lambda _: [replace(_bulk("tcp", "up", len(FAIRNESS_RTTS)), rtt=FAIRNESS_RTTS)],
-    "udp_flood": _udp_flood,
-    "web": lambda _: _web("web", "2"),
-    "web_http1": lambda _: _web("web_http1", "1.1"),
-    "web_http3": lambda _: _web("web_http3", "3"),
-    "dash": lambda _: [Dash(name="dash", direction="down", **_BEGIN)],
-    "responsiveness": lambda _: [
+def _household() -> list[Traffic]:
+    """Compose transfers of one host, pages of another and a call of a third."""
+    bulk = [_bulk("tcp", "up", 2), _bulk("tcp", "down", 4)]
+    hosts: list[tuple[int, list[Traffic]]] = [(1, [*bulk]), (2, _web("web", "2"))]
+    hosts.append((3, _voip("voip")))
+    return [replace(group, host=host) for host, groups in hosts for group in groups]
+
+
+# All traffic but that of _BULK and that of _RELATIVE, by name.
+_LOADS: dict[str, Callable[[], list[Traffic]]] = {
+    "rrul": _rrul,
+    "rrul_be": lambda: [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)],
+    "household": _household,
+    "rtt_fair": lambda: [replace(_bulk("tcp", "up", len(FAIRNESS_RTTS)), rtt=FAIRNESS_RTTS)],
+    "web": lambda: _web("web", "2"),
+    "web_http1": lambda: _web("web_http1", "1.1"),
+    "web_http3": lambda: _web("web_http3", "3"),
+    "dash": lambda: [Dash(name="dash", direction="down", **_BEGIN)],
+    "responsiveness": lambda: [
         Responsiveness(name=f"responsiveness {side}", direction=side, **_BEGIN)
         for side in ("down", "up")
     ],
-    "voip": lambda _: _voip("voip"),
-    "media": lambda _: [
+    "voip": lambda: _voip("voip"),
+    "media": lambda: [
         Media(name=f"media {side}", direction=side, **_BEGIN) for side in ("up", "down")
     ],
-    "voip_nqb": lambda _: _voip("voip_nqb", "NQB"),
-    "sessions": _sessions,
-    "incast": lambda _: [
+    "voip_nqb": lambda: _voip("voip_nqb", "NQB"),
+    "incast": lambda: [
         Incast(name="incast", direction="down", servers=32, bytes="32kb", think="1s", **_BEGIN)
     ],
+}
+# Traffic whose load is relative to the rates of the line.
+_RELATIVE: dict[str, Callable[[Rates], list[Traffic]]] = {
+    "udp_flood": _udp_flood,
+    "sessions": _sessions,
 }
 
 # The traffic as messages name it; N and M stand for numbers.
 TRAFFIC_NAMES = (
     *_LOADS,
+    *_RELATIVE,
     *("tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown", "quic_Nup_Mdown", "ledbat_Nup_Mdown"),
+)
+# An argument of functions that compose the scenario of an access line.
+TRAFFIC = Argument(
+    help=f"One of {', '.join(TRAFFIC_NAMES)}, or several joined by +, such as web+tcp_1up. N and M "
+    "are numbers of flows.",
+    metavar="TRAFFIC",
+    heading=SCENARIO,
+    completion="traffic",
 )
 
 

@@ -1,6 +1,7 @@
 """Configurations in the forms of tc, SQM, LibreQoS and systemd-networkd, imported as they are."""
 
 import re
+import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 import sojourn as sj
 from sojourn.advice.router_config import as_scenario as routers
-from sojourn.exchange import importing
+from support.refusals import refused
+from support.shell import ROOT, Command, shell
 
 DATA = Path(__file__).parents[1] / "data" / "configurations"
 # For each file, what the links contain: path in the link, and the value or a part of it.
@@ -145,12 +147,12 @@ REFUSED = {
 }
 
 
-def imported(names: str) -> tuple[str, Sequence[str]]:
+def imported(names: str, **around: str) -> tuple[str, Sequence[str]]:
     """Import files as `sojourn import` does."""
     paths = [DATA / name for name in names.split()]
-    found = importing.as_scenario(paths) or routers.as_scenario(paths)
+    found = routers.configuration(paths)
     assert found is not None, f"{names} is not recognized"
-    return found
+    return routers.scenario(found, routers.AroundPlan(**around))
 
 
 def at(value: Any, path: str) -> str:
@@ -192,3 +194,147 @@ def test_filters_for_ipv6_are_read_as_far_as_packets_have_them() -> None:
     assert any("are read as filters of all packets" in note for note in notes)
     _, same = imported("simple_qos.sh")
     assert not any("IPv6" in note for note in same)
+
+
+def test_without_a_line_a_note_says_what_the_bottleneck_is(sojourn: Command) -> None:
+    file = f"{DATA / 'piece_of_cake.sh'}"
+    assert sojourn("import", file).stderr.splitlines()[-1] == (
+        "note: nothing is behind the queues of the router, so they are the bottleneck; --preset or "
+        "--link adds the line"
+    )
+    behind = sojourn("import", file, "--link", "40mbit")
+    assert "nothing is behind" not in behind.stderr
+    assert set(tomllib.loads(behind.stdout)["links"]) == {"up", "down", "line_up", "line_down"}
+
+
+@pytest.mark.parametrize("names", READ)
+def test_all_packets_cross_the_line_behind_the_router(names: str) -> None:
+    text, _ = imported(names, link="4/2mbit", rtt="20ms")
+    shorter = re.sub(r'(?m)^(duration = ")\d+s', r"\g<1>6s", text)
+    shorter = re.sub(r'(?m)^(warmup = ")\d+s', r"\g<1>2s", shorter)
+    links = sj.run(sj.Scenario.from_toml(shorter), replications=1).links
+    sent = dict(links.select("link", "sent_packets").iter_rows())
+    assert {"line_up", "line_down"} < set(sent)
+    for direction in {"up", "down"} & set(sent):
+        assert sent[direction] == pytest.approx(sent[f"line_{direction}"], rel=0.1)
+
+
+def test_a_preset_gives_the_line_its_rates_buffers_link_layer_and_round_trip_time() -> None:
+    text, _ = imported("layer_cake.sh", preset="vdsl")
+    read = tomllib.loads(text)
+    assert read["rtt"] == "25ms"
+    # Of 10 Mbit/s for 300 ms, and of 50 Mbit/s for 100 ms.
+    assert read["links"]["line_up"] == {
+        "rate": "10mbit",
+        "qdisc": "bfifo limit 375000b",
+        "overhead": "20b",
+        "mpu": "0b",
+        "framing": "ptm",
+    }
+    assert read["links"]["line_down"]["qdisc"] == "bfifo limit 625000b"
+    faster, _ = imported("layer_cake.sh", preset="vdsl", link="2gbit", rtt="9ms")
+    read = tomllib.loads(faster)
+    assert (read["rtt"], read["links"]["line_up"]["rate"]) == ("9ms", "2000mbit")
+    # The ports of the router are not the bottleneck.
+    assert read["links"]["up"]["rate"] == "20000000000bit"
+
+
+def test_an_imported_configuration_has_the_named_traffic() -> None:
+    text, _ = imported("sqm.uci", traffic="household")
+    blocks = {one["name"]: one for one in tomllib.loads(text)["traffic"]}
+    assert set(blocks) == {"tcp up", "tcp down", "web", "voip up", "voip down", "ping"}
+    assert (blocks["tcp up"]["direction"], blocks["tcp up"]["host"]) == ("up", 1)
+    with pytest.raises(sj.ScenarioError) as error:
+        imported("sqm.uci", traffic="web+sessions")
+    assert f"{error.value}" == (
+        "traffic='sessions': its load is relative to the rate of the line; expected link or preset"
+    )
+    text, _ = imported("sqm.uci", traffic="web+sessions", link="10mbit")
+    assert {"web", "sessions"} < {one["name"] for one in tomllib.loads(text)["traffic"]}
+
+
+def test_options_that_a_file_has_no_use_for_are_refused(tmp_path: Path, sojourn: Command) -> None:
+    for name in ("listing_cake.txt", "tbf_modem.sh"):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    (tmp_path / "up.log").write_text("# mahimahi mm-link (uplink) [t] > up.log\n1 # 1504\n")
+    refused(
+        sojourn("import", "tbf_modem.sh", "--name", "x", "--force"),
+        2,
+        "^sojourn: tbf_modem.sh: --name, --force are only for measurements$",
+    )
+    refused(
+        sojourn("import", "up.log", "--link", "1mbit"),
+        2,
+        "^sojourn: up.log: --link is only for configurations of routers$",
+    )
+    refused(
+        sojourn("import", "listing_cake.txt", "--traffic", "sessions"),
+        2,
+        "^sojourn: --traffic sessions: its load is relative to the rate of the line; expected "
+        "--link or --preset$",
+    )
+
+
+def test_a_configuration_is_read_from_a_pipe(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m sojourn import"
+    for name in ("listing_cake.txt", "batch.tc"):
+        piped = shell(f"cat {DATA / name} | {command} -", tmp_path)
+        assert piped.returncode == 0, piped.stderr
+        assert "qdisc" in tomllib.loads(piped.stdout)["links"]["up"]
+    for line, said in (
+        (
+            f"echo hello | {command} -",
+            "standard input: no configuration of a router; measurements are read from files",
+        ),
+        (
+            f"echo hello | {command} - {DATA / 'batch.tc'}",
+            "standard input is read alone; expected no other file",
+        ),
+    ):
+        done = shell(line, tmp_path)
+        refused(done, 2, f"^sojourn: {said}$")
+
+
+def test_help_names_every_kind_of_file(sojourn: Command) -> None:
+    text = " ".join(sojourn("import", "--help").stdout.replace("│", " ").split())
+    for kind in (
+        "packet captures",
+        "iperf3",
+        "irtt",
+        "flent",
+        "qlog",
+        "mm-link",
+        "script of tc commands",
+        "output of tc",
+        "/etc/config/sqm",
+        "/etc/config/qosify",
+        "cake-autorate",
+        "systemd-networkd",
+        "LibreQoS",
+        "HAR",
+        "standard input",
+    ):
+        assert kind in text
+
+
+def test_a_traffic_control_of_rates_is_run_with_the_configuration_of_cake_autorate(
+    tmp_path: Path,
+) -> None:
+    text, notes = imported("cake_autorate.sh", preset="lte")
+    assert any("say how to run the controller" in note for note in notes)
+    comment = [line.removeprefix("#")[1:] for line in text.splitlines() if line.startswith("#")]
+    code = [line.removeprefix("    ") for line in comment if line.startswith("    ")]
+    example = (ROOT / "examples" / "autorate.py").read_text(encoding="utf-8")
+    (tmp_path / "autorate.py").write_text("\n".join([example, "", *code, ""]))
+    assert comment[-1] == "and run this file with -s controller=./autorate.py:Router"
+    fixed = sj.Scenario.from_toml(text)
+    controlled = sj.Scenario.from_toml(f'controller = "./autorate.py:Router"\n{text}', tmp_path)
+    delays = [
+        sj.run(one, replications=1).flows.filter(group="tcp_down")["srtt_ms_mean"].item()
+        for one in (fixed, controlled)
+    ]
+    assert delays[1] < delays[0] / 2
+    assert sj.run(controlled, replications=1).link_changes["link"].unique().sort().to_list() == [
+        "down",
+        "up",
+    ]

@@ -76,7 +76,7 @@ def test_the_command_prints_pages_for_a_scenario_file(sojourn: Command, tmp_path
     refused(
         sojourn("import", "a.har", "--out", "m"),
         2,
-        "a.har: import prints it as TOML",
+        "a.har: --out is only for measurements$",
     )
     (tmp_path / "b.har").write_text(har(DOCUMENT), encoding="utf-8")
     refused(sojourn("import", "a.har", "b.har"), 2, "a.har: a HAR file describes pages; import")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn.exchange import libreqos
+from sojourn.exchange import configuration, libreqos
 from support.refusals import refused
 from support.shell import Command
 
@@ -34,7 +34,7 @@ def written(folder: Path, network: str = NETWORK, devices: str = DEVICES) -> lis
 
 
 def test_nodes_and_circuits_become_classes(tmp_path: Path) -> None:
-    text, notes = libreqos.scenario(written(tmp_path))
+    text, notes = configuration.scenario(libreqos.configuration(written(tmp_path)))
     assert '{ name = "AP_1", parent = "Tower_A", rate = "12mbit" },' in text
     assert (
         '{ name = "968_Circle_St._Gurnee", parent = "AP_1", rate = "1mbit", ceil = "10mbit", '
@@ -93,7 +93,7 @@ def test_what_is_wrong_is_named_with_its_file(
     network: str, devices: str, problem: str, tmp_path: Path
 ) -> None:
     with pytest.raises(sj.ScenarioError) as error:
-        libreqos.scenario(written(tmp_path, network, devices))
+        libreqos.configuration(written(tmp_path, network, devices))
     assert problem in f"{error.value}"
 
 
@@ -102,5 +102,23 @@ def test_files_are_printed_without_options(tmp_path: Path, sojourn: Command) -> 
     refused(
         sojourn("import", "ShapedDevices.csv", "network.json", "--json"),
         2,
-        "^sojourn: ShapedDevices.csv: import prints it as TOML for a scenario",
+        "^sojourn: ShapedDevices.csv: --json is only for measurements$",
     )
+
+
+def test_each_circuit_has_the_traffic_and_crosses_the_line(
+    tmp_path: Path, sojourn: Command
+) -> None:
+    written(tmp_path)
+    options = ("--link", "15mbit", "--traffic", "tcp_1down")
+    imported = sojourn("import", "ShapedDevices.csv", "network.json", *options)
+    assert imported.returncode == 0, imported.stderr
+    result = sj.run(
+        sj.Scenario.from_toml(imported.stdout.replace('"30s"', '"9s"').replace('"5s"', '"6s"'))
+    )
+    groups = result.flows["group"].unique().to_list()
+    assert {"Smith/tcp down", "Smith/ping", "Jones/tcp down"} <= set(groups)
+    down = result.classes.filter(link="down")
+    rates = {row["class"]: 8 * row["sent_bytes"] / 3e6 for row in down.iter_rows(named=True)}
+    # The line of 15 Mbit/s is the bottleneck of 10, 8 and 5 Mbit/s.
+    assert sum(rates.values()) == pytest.approx(15, rel=0.03)

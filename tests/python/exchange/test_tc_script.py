@@ -170,5 +170,5 @@ def test_a_script_is_printed_without_options(tmp_path: Path, sojourn: Command) -
     refused(
         sojourn("import", "router.sh", "--json"),
         2,
-        "^sojourn: router.sh: import prints it as TOML for a scenario; no option applies",
+        "^sojourn: router.sh: --json is only for measurements$",
     )

@@ -18,6 +18,7 @@ from typer.core import TyperOption
 
 import sojourn as sj
 from sojourn.advice.advice import AdvicePlan
+from sojourn.advice.router_config.as_scenario import AroundPlan
 from sojourn.agreement.agreement import AgreePlan
 from sojourn.arguments import (
     ArgumentError,
@@ -79,6 +80,7 @@ PLANS: dict[str, tuple[type[Any], Callable[..., object], str, str | None, dict[s
     "compare": (ComparePlan, sj.compare, "compare", None, {}),
     "advise": (AdvicePlan, sj.advise, "advise", None, {}),
     "live": (LivePlan, LivePlan, "live", None, {}),
+    "import": (AroundPlan, AroundPlan, "import", None, {}),
     "agree": (AgreePlan, sj.agree, "agree", None, {}),
     "rfc7928": (Rfc7928Plan, sj.rfc7928, "rfc7928", None, {"queues": "codel"}),
     "cc_cases": (CcCasesPlan, sj.cc_cases, "cc-cases", None, {"controls": "bbr3"}),

@@ -41,6 +41,25 @@ def test_udp_flood_exceeds_the_uplink() -> None:
     assert flood.rate == "1200kbit"
 
 
+def test_a_household_has_transfers_pages_and_a_call_of_three_hosts() -> None:
+    *groups, ping = presets.traffic("household", None)
+    hosts = {group.name: (group.host, group.count) for group in groups}
+    assert hosts == {
+        "tcp up": (1, 2),
+        "tcp down": (1, 4),
+        "web": (2, None),
+        "voip up": (3, None),
+        "voip down": (3, None),
+    }
+    assert isinstance(ping, sj.Ping)
+
+
+def test_a_load_relative_to_the_line_needs_its_rates() -> None:
+    for name in ("udp_flood", "web+sessions"):
+        with pytest.raises(sj.ScenarioError, match="relative to the rate of the line"):
+            presets.traffic(name, None)
+
+
 def test_rrul_has_the_series_and_marks_of_flent() -> None:
     groups = presets.traffic("rrul", presets.link_rates("10mbit"))
     marks = {"BE": "CS0", "BK": "CS1", "CS5": "CS5", "EF": "EF"}
