@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
+from sojourn.exchange.empty_classes import empty_classes
 from sojourn.queues.queue_file import toml_string
 from sojourn.scenario import Link
 from sojourn.traffic import Ping, Tcp, Traffic
@@ -99,6 +100,9 @@ def scenario(
     """
     groups = _traffic(found, traffic)
     notes = list(found.notes)
+    for direction, shaper in found.shapers.items():
+        empty = empty_classes(shaper.queue, groups, direction)
+        notes += [f"{found.source.place}: {shaper.device}: {text}" for text in empty]
     lines = [
         f"# {found.title}." + ("" if traffic else " Replace the traffic by yours."),
         *(f"# {text}".rstrip() for text in found.comment),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from sojourn import _core
+from sojourn.document import check
 from sojourn.exchange.configuration import Configuration, Shaper, Source
 from sojourn.exchange.tc_commands import commands
 from sojourn.scenario.link import ETHERNET_HEADER
@@ -349,6 +350,7 @@ class _Reader:
             self.refuse(f"classes of {kind or 'no kind'} are not read; expected htb")
         if parent != device.handle and parent not in device.classes:
             self.refuse(f"parent {parent} is not a class before it")
+        self._check_loop(device, own, parent)
         found: dict[str, str] = dict(device.link_layer)
         while options:
             key, *options = options
@@ -366,6 +368,17 @@ class _Reader:
             self.refuse(f"class {own} has no rate")
         leaf = device.classes[own].leaf if own in device.classes else ""
         device.classes[own] = _Class("" if parent == device.handle else parent, found, own, leaf)
+
+    def _check_loop(self, device: _Device, own: str, parent: str) -> None:
+        """Refuse a class below itself."""
+        path = [own]
+        above = parent
+        while above in device.classes and above not in path:
+            path.append(above)
+            above = device.classes[above].parent
+        if above == own:
+            loop = " below ".join([*path, own])
+            self.refuse(f"the classes form a loop: {loop}; expected a tree below {device.handle}")
 
     def _of_class(self, key: str, value: str) -> str:
         if key in _RATES and re.fullmatch(r"[\d.]+", value):
@@ -543,6 +556,11 @@ class _Reader:
         filters = [conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])]
         if filters := filters + self._of_ipv6(name, device, filters):
             table["filters"] = filters
+        try:
+            check("link", {"rate": "1gbit", "qdisc": table})
+        except _core.ScenarioError as error:
+            message = f"{self.place}: {name}: {error.problem}"
+            raise _core.ScenarioError(message) from None
         return table
 
     def _of_ipv6(

@@ -155,6 +155,63 @@ def test_what_is_not_modelled_is_refused_with_its_line(line: str, why: str) -> N
     assert why in f"{error.value}"
 
 
+TREE = """\
+tc qdisc add dev e root handle 1: htb default 10
+tc class add dev e parent 1: classid 1:1 htb rate 1mbit
+tc class add dev e parent 1:1 classid 1:2 htb rate 1mbit
+tc class add dev e parent 1:2 classid 1:10 htb rate 1mbit
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "tc class change dev e parent 1:10 classid 1:1 htb rate 1mbit",
+            (
+                "line 5: the classes form a loop: 1:1 below 1:10 below 1:2 below 1:1; expected a tree "
+                "below 1:"
+            ),
+        ),
+        (
+            "tc class change dev e parent 1:1 classid 1:1 htb rate 1mbit",
+            "line 5: the classes form a loop: 1:1 below 1:1; expected a tree below 1:",
+        ),
+        (
+            "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dport 80 0xffff flowid 1:99",
+            "e: htb: filters 1: to 1:99 is no leaf class; expected a leaf class such as 1:10",
+        ),
+        (
+            "tc filter add dev e parent 1: protocol ip prio 1 matchall flowid 1:2",
+            "e: htb: filters 1: to 1:2 is no leaf class; expected a leaf class such as 1:10",
+        ),
+        (
+            "tc qdisc add dev e parent 1:2 fq_codel",
+            "e: htb: class 1:2 has a leaf and classes below it",
+        ),
+    ],
+)
+def test_what_is_no_tree_is_refused_with_the_class(line: str, why: str) -> None:
+    with pytest.raises(sj.ScenarioError) as error:
+        tc_script.of_text(f"{TREE}{line}\n", "x")
+    assert f"{error.value}" == f"x: {why}"
+
+
+def test_a_class_that_no_traffic_reaches_is_named(tmp_path: Path, sojourn: Command) -> None:
+    (tmp_path / "router.sh").write_text(MANUAL)
+    said = sojourn("import", "router.sh").stderr.splitlines()
+    assert said[:2] == [
+        (
+            "note: router.sh: eth0: no traffic of this scenario matches source 1.2.3.4 and "
+            "destination_port 80, so class 1:10 stays empty"
+        ),
+        (
+            "note: router.sh: eth0: no traffic of this scenario matches source 1.2.3.4, so class 1:11 "
+            "stays empty"
+        ),
+    ]
+
+
 @pytest.mark.parametrize("text", [MANUAL, TIERS, BATCH])
 def test_the_scenario_of_a_script_runs(text: str, tmp_path: Path, sojourn: Command) -> None:
     (tmp_path / "router.sh").write_text(text)
