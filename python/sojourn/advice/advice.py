@@ -360,8 +360,8 @@ class AdvicePlan(Plan):
     present: Annotated[
         Path | str | None,
         Argument(
-            help="Also compare the present configuration, read from a copy of /etc/config/sqm or "
-            "the output of 'tc -d qdisc show'; - for standard input.",
+            help="Also compare the present configuration, read from a copy of /etc/config/sqm, the "
+            "output of 'tc -d qdisc show' or a script of tc commands; - for standard input.",
             more="The text of such a file may replace its path.",
             metavar="FILE",
             heading=SCENARIO,

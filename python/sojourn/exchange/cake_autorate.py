@@ -48,7 +48,7 @@ def script(text: str, place: str) -> tuple[str, list[str]]:
         written[line - 1] = f"tc qdisc add dev {device} root cake bandwidth {rate}kbit"
         notes.append(
             f"{place}: {side}: the rate stays at {rate} kbit/s; cake-autorate moves it between "
-            f"{low} and {high}: the first lines of the scenario say how to run the controller"
+            f"{low} and {high}"
             if low < high
             else f"{place}: {side}: the rate stays at {rate} kbit/s"
         )

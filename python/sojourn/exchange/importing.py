@@ -66,8 +66,10 @@ def configuration(paths: Sequence[str | Path], source: Source | None) -> Configu
         return None
     read = tc_script.configuration(found, source)
     if cake_autorate.is_configuration(source.text):
+        said = f"{source.place}: the first lines of the scenario say how to run the controller"
         return replace(
             read,
+            notes=(*read.notes, said),
             comment=cake_autorate.controller(source.text),
             reflectors=[cake_autorate.reflectors(source.text)],
         )

@@ -351,3 +351,72 @@ def test_options_without_effect_are_named() -> None:
         "sqm: queue wan: qdisc codel has no effect: piece_of_cake.qos always uses cake",
         "sqm: queue wan: without effect on packets with piece_of_cake.qos: itarget, verbosity",
     )
+
+
+SCRIPT = """\
+tc qdisc add dev eth1 root handle 1: stab overhead 26 linklayer atm htb default 12
+tc class add dev eth1 parent 1: classid 1:1 htb rate 900kbit burst 15k
+tc class add dev eth1 parent 1:1 classid 1:12 htb rate 450kbit ceil 900kbit
+tc qdisc add dev eth1 parent 1:12 fq_codel limit 1001
+tc qdisc add dev {} root cake bandwidth 14400kbit besteffort ingress
+"""
+
+
+@pytest.mark.parametrize("device", ["ifb4eth1", "ifb0", "ifb-eth1"])
+def test_a_script_of_tc_commands_is_read_as_its_shapers(device: str) -> None:
+    up, down = shapers(SCRIPT.format(device), "F")
+    # The bucket of the ceil, which the script does not set, is smaller.
+    assert (up.bits_per_s, up.burst) == (900_000, "htb")
+    # Without a word, fq_codel has ECN, which is not so in output of tc.
+    assert up.queue.startswith("fq_codel limit 1001 ")
+    assert up.queue.endswith(" ecn")
+    assert up.layer is not None
+    assert (up.layer.overhead, up.layer.framing) == (40, "atm")
+    assert down.bits_per_s == 14_400_000
+    assert down.queue.endswith("ingress")
+
+
+def test_tbf_and_other_configurations_are_read_through_their_commands() -> None:
+    tbf = "tc qdisc add dev wan root tbf rate 220kbit latency 50ms burst 1540 overhead 8\n"
+    up, down = shapers(tbf, "F")
+    assert (up.bits_per_s, up.bucket, up.queue) == (220_000, "tbf", "bfifo limit 2915b")
+    assert up.layer is not None
+    assert up.layer.overhead == 22
+    assert down.bits_per_s is None
+    autorate = "base_dl_shaper_rate_kbps=20000\nbase_ul_shaper_rate_kbps=18000\n"
+    rates = tuple(one.bits_per_s for one in shapers(autorate, "F"))
+    assert rates == (18_000_000, 20_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "tc qdisc add dev e root fq_codel",
+            "F: no queue with a rate at the root of a device; expected cake, htb or tbf",
+        ),
+        (
+            "tc qdisc add dev e root hfsc default 1",
+            (
+                'F: line 1: unknown queue "hfsc"; for one class, the link does this: set its rate '
+                "and burst, and name the queue of the class"
+            ),
+        ),
+        (
+            "\n".join(f"tc qdisc add dev {one} root cake bandwidth 1mbit" for one in "ab"),
+            "present='F': shapers of several devices: a, b; expected interface with one of them",
+        ),
+        (
+            "hello",
+            (
+                "F: no shaper found; expected /etc/config/sqm, the output of 'uci show sqm', a "
+                "script of tc commands, or the output of 'tc -d qdisc show', for htb followed by "
+                "that of 'tc -d class show dev DEVICE'"
+            ),
+        ),
+    ],
+)
+def test_a_script_without_a_shaper_is_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(sj.ScenarioError) as caught:
+        present(text, "F")
+    assert f"{caught.value}" == said

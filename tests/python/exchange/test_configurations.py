@@ -317,7 +317,7 @@ def test_help_names_every_kind_of_file(sojourn: Command) -> None:
         assert kind in text
 
 
-def test_a_traffic_control_of_rates_is_run_with_the_configuration_of_cake_autorate(
+def test_the_controller_of_a_configuration_of_cake_autorate_is_run_as_its_comment_says(
     tmp_path: Path,
 ) -> None:
     text, notes = imported("cake_autorate.sh", preset="lte")

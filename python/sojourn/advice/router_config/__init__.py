@@ -1,4 +1,4 @@
-"""Read the present configuration of a router: ``/etc/config/sqm``, or output of ``tc``."""
+"""Read the present configuration of a router: that of SQM, output or a script of ``tc``."""
 
 import re
 import sys
@@ -8,32 +8,32 @@ from typing import Any
 
 from sojourn import _core, files
 from sojourn.advice.router_config import from_sqm, from_tc
+from sojourn.advice.router_config.from_script import listing_of
 from sojourn.advice.router_config.tc_output import listing
 from sojourn.advice.shaping import Shaping
+from sojourn.exchange import importing
+from sojourn.exchange.configuration import MOST_BYTES, STANDARD_INPUT
 
 EXPECTED = (
-    "expected /etc/config/sqm, the output of 'uci show sqm', or the output of 'tc -d qdisc show', "
-    "for htb followed by that of 'tc -d class show dev DEVICE'"
+    "expected /etc/config/sqm, the output of 'uci show sqm', a script of tc commands, or the "
+    "output of 'tc -d qdisc show', for htb followed by that of 'tc -d class show dev DEVICE'"
 )
-# Much more than the configuration of any router.
-_MOST_BYTES = 1_000_000
-_STANDARD_INPUT = Path("-")
 _TC = re.compile(r"^\s*qdisc |^\s*[\[{]", re.MULTILINE)
 
 
 def read(path: Path) -> tuple[str, str]:
     """Read the text of a configuration."""
-    place = "standard input" if path == _STANDARD_INPUT else f"{path}"
+    place = "standard input" if path == STANDARD_INPUT else f"{path}"
     try:
-        if path == _STANDARD_INPUT:
-            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        if path == STANDARD_INPUT:
+            content = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:
-            content = files.head(path, _MOST_BYTES + 1)
+            content = files.head(path, MOST_BYTES + 1)
     except OSError as error:
         message = f"cannot read {place}: {error.strerror}"
         raise _core.ScenarioError(message) from None
-    if len(content) > _MOST_BYTES:
-        message = f"{place}: too large; expected a configuration of at most {_MOST_BYTES} bytes"
+    if len(content) > MOST_BYTES:
+        message = f"{place}: too large; expected a configuration of at most {MOST_BYTES} bytes"
         raise _core.ScenarioError(message)
     try:
         return content.decode(), place
@@ -74,6 +74,9 @@ def present(text: str, place: str, device: str | None = None) -> Present:
     """Read the shapers of both directions."""
     if from_sqm.is_sqm(text):
         up, down, notes = from_sqm.of_text(text, place, device)
+    elif (script := importing.script_of(text, place)) is not None:
+        up, down, more = from_tc.of_listing(listing_of(script), place, device)
+        notes = (*script.notes, *more)
     elif _TC.search(text):
         up, down, notes = from_tc.of_listing(listing(text, place), place, device)
     else:

@@ -30,7 +30,8 @@ _WITH_RATE = re.compile(r"\b(?:rate|bandwidth) \d")
 _AUTORATE = "autorate-ingress"
 _UNLIMITED = re.compile(r"\bbandwidth unlimited\b")
 _INTERMEDIATE = "ifb"
-_NUMBERED = re.compile(r"ifb\d+")
+# Not named after another device as sqm-scripts do; that of cake-autorate is ifb-wan.
+_NUMBERED = re.compile(r"ifb(?:\d+|-.+)")
 # Queues that do not hold packets back.
 _NEITHER = frozenset({"noqueue", "ingress", "clsact"})
 # What `tc` prints only when it is on, and Sojourn has on by default.
@@ -110,6 +111,7 @@ class _Reader:
     def __init__(self, found: Listing, place: str) -> None:
         self.queues = found.queues
         self.is_detailed = found.is_detailed
+        self.is_script = found.is_script
         self.place = place
         self.general = Notes(place)
         self.collected = [self.general]
@@ -149,11 +151,11 @@ class _Reader:
         others = {name: root for name, root in self.roots.items() if self._is_foreign(root)}
         if not shaping:
             listed = "; ".join(_not_read(root) for root in others.values())
-            problem = listed or (
-                "no queue with a rate at the root of a device; expected cake, htb or tbf in the "
-                "output of 'tc -d qdisc show'"
-            )
-            self.general.refuse(problem)
+            expected = "cake, htb or tbf"
+            if not self.is_script:
+                expected += " in the output of 'tc -d qdisc show'"
+            problem = f"no queue with a rate at the root of a device; expected {expected}"
+            self.general.refuse(listed or problem)
         pairs_of = paired(list(shaping))
         up, down = pairs_of[chosen(list(pairs_of), device, self.place)]
         for name, root in others.items():
@@ -317,7 +319,7 @@ class _Reader:
                 notes.refuse("a second shaper below another one; expected one of them")
             del words[at : at + 2]
         proof, hidden = _ONLY_DETAILED.get(queue.kind, ("", ""))
-        if proof and proof not in words:
+        if proof and proof not in words and not self.is_script:
             notes.add(f"printed without -d: {hidden} not shown, read as the default")
         words = [_plain(word, queue.kind) for word in words]
         return composed(queue.kind, words, notes)
@@ -335,7 +337,7 @@ class _Reader:
         has_own = (linklayer, overhead, mpu) != ("ethernet", "0", "0")
         if table is not None and has_own:
             notes.refuse("a size table and an overhead of its classes; expected one of them")
-        if table is None and not is_detailed:
+        if table is None and not is_detailed and not self.is_script:
             notes.add(_WITHOUT_DETAILS)
         return _layer_of(linklayer, overhead, mpu, notes) if has_own else table
 

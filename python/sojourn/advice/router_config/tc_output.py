@@ -164,11 +164,15 @@ class Listing:
     queues: tuple[Queue, ...]
     blocks: tuple[tuple[Class, ...], ...]
     unread: tuple[str, ...] = ()
+    # What a script of commands makes, instead of what `tc` printed.
+    is_script: bool = False
 
     @property
     def is_detailed(self) -> bool:
         """Whether a queue shows that ``tc`` had the option ``-d``."""
-        return any(one.table or _DETAILS.search(one.options) for one in self.queues)
+        return self.is_script or any(
+            one.table or _DETAILS.search(one.options) for one in self.queues
+        )
 
 
 def listing(text: str, place: str) -> Listing:
