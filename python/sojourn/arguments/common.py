@@ -170,18 +170,16 @@ Fresh = Annotated[
         rare=True,
     ),
 ]
-Pcap = Annotated[
-    Path | str | None,
-    Argument(
-        help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
-        "Wireshark reads; requires a single run.",
-        more="The packets of an interrupted run are in a file of the same name with the suffix "
-        "``.partial``.",
-        metavar="FILE",
-        heading=OUTPUT,
-        rare=True,
-    ),
-]
+PCAP = Argument(
+    help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
+    "Wireshark reads; requires a single run.",
+    more="The packets of an interrupted run are in a file of the same name with the suffix "
+    "``.partial``.",
+    metavar="FILE",
+    heading=OUTPUT,
+    rare=True,
+)
+Pcap = Annotated[Path | str | None, PCAP]
 Force = Annotated[
     bool,
     Argument(

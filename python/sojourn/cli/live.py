@@ -9,14 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan, common
-from sojourn.arguments.common import OUTPUT, SCENARIO, Ecn, Pcap
+from sojourn.arguments.common import OUTPUT, SCENARIO, Ecn
 from sojourn.cli import process, session
 from sojourn.cli.options import Change, Strict
 from sojourn.cli.plans import Given, command
@@ -345,7 +345,7 @@ class LivePlan(Plan):
             rare=True,
         ),
     ] = None
-    pcap: Pcap = None
+    pcap: Annotated[Path | str | None, replace(common.PCAP, rare=False)] = None
 
 
 @command(LivePlan)

@@ -54,7 +54,7 @@ Everything = Annotated[
         rare=True,
     ),
 ]
-Arm = Annotated[str | None, ARM]
+Arms = Annotated[Sequence[str], ARM]
 Expect = Annotated[
     Sequence[str],
     Argument(

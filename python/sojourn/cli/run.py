@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.cli import expecting, session
-from sojourn.cli.options import Arm, Change, DryRun, Expect, ScenarioFile, Strict
+from sojourn.cli.options import Arms, Change, DryRun, Expect, ScenarioFile, Strict
 from sojourn.cli.plans import Given, command
 from sojourn.execute.run import RunPlan
 from sojourn.queues.base import queues_in
@@ -27,7 +27,7 @@ def run(
     *,
     file: ScenarioFile,
     change: Change = (),
-    arm: Arm = None,
+    arm: Arms = (),
     dry_run: DryRun = False,
     output: session.Output,
     expect: Expect = (),
@@ -35,7 +35,7 @@ def run(
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
     scenario, tables = opened(file, change)
-    if arm is not None:
+    if arm:
         scenario = only(scenario, arm)
     request = session.RunRequest(
         run=given.plan(scenario=scenario),
@@ -82,10 +82,13 @@ def _check_links(paths: Iterable[str], scenario: Scenario) -> None:
             raise _core.ScenarioError(message)
 
 
-def only(scenario: Scenario, name: str) -> Scenario:
-    """Return a scenario with one of its arms."""
-    check_arm(scenario, name)
-    return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
+def only(scenario: Scenario, names: Sequence[str]) -> Scenario:
+    """Return a scenario with some of its arms, in this order."""
+    for name in names:
+        check_arm(scenario, name)
+    by_name = {arm.name: arm for arm in scenario.arms}
+    chosen = dict.fromkeys(name for name in names if name in by_name)
+    return scenario.replace(arms=[by_name[name] for name in chosen])
 
 
 def named(file: Path) -> str:

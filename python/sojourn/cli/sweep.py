@@ -242,12 +242,8 @@ def _arms(scenario: Scenario, names: Sequence[str]) -> Scenario:
     """Select arms; the changes of a single one become part of the scenario."""
     if not names:
         return scenario
-    chosen = [arm for name in dict.fromkeys(names) for arm in only(scenario, name).arms]
-    if not chosen:
-        # Its only arm has no changes.
-        return scenario
-    scenario = scenario.replace(arms=chosen)
-    return without_arms(scenario) if len(chosen) == 1 else scenario
+    scenario = only(scenario, names)
+    return without_arms(scenario) if len(scenario.arms) == 1 else scenario
 
 
 def _announced(

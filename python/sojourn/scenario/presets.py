@@ -233,7 +233,9 @@ def traffic(
 
 
 def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traffic:
-    wanted: dict[str, Any] = {"cc": cc, "ecn": ecn}
+    # That of media has a name.
+    mode = "classic" if ecn and isinstance(group, Media) else ecn
+    wanted: dict[str, Any] = {"cc": cc, "ecn": mode}
     changes = {
         option: value
         for option, value in wanted.items()

@@ -20,6 +20,7 @@ from sojourn import _core
 from sojourn.cli import progress as progress_module
 from sojourn.cli.app import app
 from sojourn.cli.progress import RunProgress, Work
+from support.refusals import VALID, refused
 from support.shell import Command, environment, shell
 
 QUICK = ["--duration", "8s", "--warmup", "6s", "--replications", "2", "--link", "10/1mbit"]
@@ -486,3 +487,26 @@ def test_the_answer_comes_in_the_first_twelve_lines(
     lines = [line.split("\r")[-1] for line in unstyled(seen).replace("\r\n", "\n").splitlines()]
     kept = [line for line in lines if not line.startswith("runs ")]
     assert re.search(answer, " ".join(kept[:12])), "\n".join(kept[:20])
+
+
+def test_several_arms_run_in_the_given_order(tmp_path: Path, sojourn: Command) -> None:
+    arms = "".join(f'[[arms]]\nname = "{name}"\n' for name in "abc")
+    (tmp_path / "s.toml").write_text(VALID + arms, encoding="utf-8")
+    done = sojourn("run", "s.toml", "--arm", "c", "--arm", "a", "--arm", "c", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "\narms: c, a\n" in done.stdout
+    refused(
+        sojourn("run", "s.toml", "--arm", "a", "--arm", "x", "--dry-run"),
+        2,
+        "^sojourn: --arm x: unknown arm; expected one of a, b, c$",
+    )
+
+
+def test_ecn_applies_to_media(sojourn: Command) -> None:
+    done = sojourn("compare", "codel", "--traffic", "media", "--ecn", "--generate")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('ecn = "classic"') == 2
+
+
+def test_the_help_of_live_names_the_capture(sojourn: Command) -> None:
+    assert "--pcap" in sojourn("live", "--help").stdout

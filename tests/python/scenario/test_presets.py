@@ -60,6 +60,11 @@ def test_a_load_relative_to_the_line_needs_its_rates() -> None:
             presets.traffic(name, None)
 
 
+def test_ecn_of_media_is_classic() -> None:
+    groups = presets.traffic("media+tcp_1up", presets.link_rates("10mbit"), ecn=True)
+    assert [getattr(group, "ecn", None) for group in groups] == ["classic", "classic", True, None]
+
+
 def test_rrul_has_the_series_and_marks_of_flent() -> None:
     groups = presets.traffic("rrul", presets.link_rates("10mbit"))
     marks = {"BE": "CS0", "BK": "CS1", "CS5": "CS5", "EF": "EF"}
