@@ -372,6 +372,10 @@ const KINDS_OF_TC: &[(&str, &str)] = &[
         "use pfifo, with a limit in packets, or bfifo, with a limit in bytes",
     ),
     (
+        "sqm",
+        "scripts that set up cake or fq_codel: use one of these, or 'sojourn import /etc/config/sqm'",
+    ),
+    (
         "droptail",
         "use pfifo, with a limit in packets, or bfifo, with a limit in bytes",
     ),

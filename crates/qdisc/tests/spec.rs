@@ -638,6 +638,7 @@ fn words_of_tc_that_are_not_modelled_are_refused_by_name() {
         ("ets", "prio"),
         ("mq", "queue inside"),
         ("droptail", "pfifo"),
+        ("sqm", "sojourn import /etc/config/sqm"),
     ] {
         let refused = refusal(&format!("{kind} limit 100"));
         assert!(

@@ -1,6 +1,7 @@
 """``sojourn run``: run a scenario file."""
 
 import contextlib
+import errno
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +20,10 @@ from sojourn.scenario.paths import assignment, overridden
 
 # Its parent is the working directory, to which paths in the scenario are relative.
 STANDARD_INPUT = Path("-")
+_EXPECTED = (
+    "expected a scenario file, which 'sojourn compare --generate' prints, and for a router with "
+    "SQM 'sojourn import /etc/config/sqm'"
+)
 
 
 @command(RunPlan)
@@ -103,6 +108,9 @@ def scenario_file(file: Path) -> tuple[str, Scenario]:
         text = read_standard_input() if piped else read_scenario(file)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
+        if error.errno == errno.ENOENT and not file.suffix:
+            # Not the name of a file in TOML: perhaps that of a queue, of a line or of SQM.
+            message += f"; {_EXPECTED}"
         raise _core.ScenarioError(message) from None
     try:
         scenario = Scenario.from_toml(text, file.parent)

@@ -80,6 +80,21 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
     ("arguments", "parts"),
     [
         (["run", "absent.toml"], ["absent.toml", "No such file"]),
+        (
+            ["run", "sqm"],
+            [
+                "^sojourn: cannot read sqm: No such file or directory; expected a scenario file, ",
+                " which 'sojourn compare --generate' prints, and for a router with SQM ",
+                " 'sojourn import /etc/config/sqm'$",
+            ],
+        ),
+        (
+            ["compare", "sqm"],
+            [
+                '^sojourn: unknown queue "sqm"; scripts that set up cake or fq_codel: use one of ',
+                " these, or 'sojourn import /etc/config/sqm'$",
+            ],
+        ),
         (["run", "."], ["directory"]),
         (["compare", "--link", "10"], ["10/1mbit"]),
         (["compare", "--link", "10/1parsec"], ["parsec"]),
