@@ -10,7 +10,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.arguments import checked
 from sojourn.exchange import untrusted
-from sojourn.exchange.measurement import MEASURED, Measurement
+from sojourn.exchange.measurement import MEASURED, SIMULATED, Measurement
 from sojourn.result.formatting import counted
 
 # Width of the intervals of series, and how many of them a capture has at most.
@@ -68,6 +68,8 @@ class Capture:
     began: str
     # What was added to times since the first packet.
     origin_ns: int
+    # It has the packets of a simulated run, not of a network.
+    is_simulated: bool
     notes: list[str]
 
 
@@ -109,8 +111,9 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
     step = _step(capture)
     delivered = _delivered(capture)
     endless = _endless(delivered, load_s, end_s)
+    prefix = SIMULATED if capture.is_simulated else MEASURED
     return Measurement(
-        arm=MEASURED + (arm or Path(path).name),
+        arm=prefix + (arm or Path(path).name),
         origin={"file": Path(path).name, "format": "packet capture", "time": capture.began},
         load_s=load_s,
         end_s=end_s,
@@ -152,7 +155,8 @@ def load(path: str | Path) -> Capture:
     names = flows.select(*keys, "flow", "side")
     # A simulation starts in 1970: its packets have the times of the run.
     began = first_at or 0
-    origin = began if links[0] is not None and began < SIMULATED_NS else 0
+    is_simulated = links[0] is not None and began < SIMULATED_NS
+    origin = began if is_simulated else 0
     packets = packets.join(names, on=keys, how="left", maintain_order="left").with_columns(
         at_s=(pl.col("at") + origin) / 1e9,
         link=_link_of_packet(links, "side"),
@@ -173,6 +177,7 @@ def load(path: str | Path) -> Capture:
         links=list(dict.fromkeys(name for name in links if name is not None)),
         began=_time(first_at),
         origin_ns=origin,
+        is_simulated=is_simulated,
         notes=_notes(packets, left_out, ends_early=ends_early),
     )
 

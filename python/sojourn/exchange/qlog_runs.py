@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from sojourn.exchange.measurement import MEASURED, Measurement, Sample
+from sojourn.exchange.measurement import MEASURED, SIMULATED, Measurement, Sample
 from sojourn.exchange.untrusted import (
     MAX_JSON,
     MAX_VALUES,
@@ -38,6 +38,7 @@ MOST = 2**53
 DELTAS = {"relative_to_previous_event", "delta"}
 SENT, RECEIVED, LOST = "packet_sent", "packet_received", "packet_lost"
 METRICS = {"recovery_metrics_updated", "metrics_updated"}
+SCENARIO = "simulation:scenario"
 PARAMETERS = {"recovery_parameters_set", "parameters_set"}
 FLOWS = {
     **dict.fromkeys(("flow", "group", "kind", "direction"), pl.String),
@@ -76,8 +77,9 @@ def measured(path: str | Path, arm: str | None = None) -> Measurement:
     series = pl.DataFrame(
         [row for way in ways for row in way.rows(origin, step)], schema=SERIES, orient="row"
     )
+    prefix = SIMULATED if any(log.is_simulated for log in logs) else MEASURED
     return Measurement(
-        arm=MEASURED + (arm or Path(path).name),
+        arm=prefix + (arm or Path(path).name),
         origin={"file": Path(path).name, "format": "qlog", "time": ""},
         load_s=load_s,
         end_s=end_s,
@@ -175,6 +177,7 @@ class Log:
     back: Way = field(default_factory=Way)
     times: list[float] = field(default_factory=list)
     is_known: bool = False
+    is_simulated: bool = False
     # Frames of packets that wait for their acknowledgement, by packet number.
     waiting: dict[float, list[Object]] = field(default_factory=dict)
     ce: float = 0.0
@@ -205,6 +208,7 @@ class Log:
             self._metrics(at, data)
         elif kind in PARAMETERS:
             self.out.segment = number(data.get("max_datagram_size")) or self.out.segment
+        self.is_simulated |= name == SCENARIO
         self.is_known |= kind in {SENT, RECEIVED} or kind in METRICS
 
     def _acknowledge(self, at: float, frame: Object) -> None:
@@ -358,8 +362,9 @@ def _flows(ways: list[Way], origin: float, end_s: float, begin: float) -> pl.Dat
         smoothed = [
             (at, state["smoothed_rtt"]) for at, state in way.states if "smoothed_rtt" in state
         ]
-        # The log of an endpoint has losses and RTT of what it sends.
-        sends = bool(way.states or way.lost or way.rtts)
+        # The log of an endpoint has losses of what it sends; one without frames, of simulated
+        # QUIC, has none.
+        sends = bool((way.states or way.rtts) and way.delivered) or bool(way.lost)
         rows.append(
             {
                 "flow": way.flow,

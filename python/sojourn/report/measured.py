@@ -45,9 +45,11 @@ MOST_FLOWS = 20
 _COLUMNS = (
     "arm",
     "flow",
+    "packets",
     "data [kB]",
     "goodput [Mbit/s]",
     "retransmissions",
+    "smoothed RTT [ms]",
     "RTT mean [ms]",
     "RTT p95 [ms]",
     "CE packets",
@@ -96,18 +98,23 @@ def connections(
 ) -> list[Block]:
     """List the largest flows of runs that state RTT and retransmissions of each.
 
-    Of a simulated result they are those of the first replication.
+    Of a simulated result they are those of the first replication. Connections are listed even if
+    their data is not known, as of a log without frames.
     """
+    warmup_s = None if simulated is None else simulated.scenario.checked.warmup_s
     found = [
-        (one.arm, total(one.load_s)) for one in measurements if (total := one.totals.get("flows"))
+        (one.arm, total(one.begin(warmup_s)))
+        for one in measurements
+        if (total := one.totals.get("flows"))
     ]
     if found and simulated is not None:
         first = simulated.flows.filter(pl.col("replication") == 0)
         found = [(arm, first.filter(pl.col("arm") == arm)) for arm in simulated.arms] + found
     rows: list[list[Text]] = []
     for arm, every in found:
-        flows = every.filter(pl.col("delivered_bytes").is_not_null())
-        flows = flows.sort("delivered_bytes", descending=True, maintain_order=True)
+        flows = every.filter(pl.col("delivered_bytes").is_not_null() | metrics.HAS_CONNECTION)
+        largest = ["delivered_bytes", "sent_packets"]
+        flows = flows.sort(largest, descending=True, nulls_last=True, maintain_order=True)
         rows += [[arm, *_flow(row)] for row in flows.head(MOST_FLOWS).iter_rows(named=True)]
         if (more := flows.height - MOST_FLOWS) > 0:
             rows.append([arm, f"and {counted(more, 'more flow')}", *[""] * (len(_COLUMNS) - 2)])
@@ -123,9 +130,11 @@ def _flow(row: Mapping[str, Any]) -> list[Text]:
 
     return [
         row["flow"],
+        number("sent_packets", 0),
         number("delivered_bytes", 1, 1e-3),
         number("goodput_mbit_per_s", 2),
         number("retransmits", 0),
+        number("srtt_ms_mean", 2),
         number("ack_rtt_ms_mean", 2),
         number("ack_rtt_ms_p95", 2),
         number("ce_packets", 0),

@@ -40,7 +40,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[sj.Result, Path]
 def test_a_capture_has_the_numbers_of_the_run(captured: tuple[sj.Result, Path]) -> None:
     result, file = captured
     (one,) = importing.measured([file])
-    assert one.arm == "measured: run.pcapng"
+    assert one.arm == "simulated: run.pcapng"
     warmup_s = result.scenario.checked.warmup_s
     measured, simulated = one.table("links", warmup_s=warmup_s), result.links
     counts = ["link", "sent_packets", "sent_bytes", "drops_overlimit", "drops_aqm", "marks_aqm"]
@@ -108,7 +108,7 @@ def test_the_command_shows_measured_beside_simulated(
     done = sojourn("import", "a.pcapng.gz", "--beside", "r", "--out", "m")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    row = next(line for line in lines if line.startswith("measured: a.pcapng.gz"))
+    row = next(line for line in lines if line.startswith("simulated: a.pcapng.gz"))
     assert "goodput up [Mbit/s]" in done.stdout
     assert any(line.startswith("default") for line in lines)
     assert "198.18.0.1:49152 > 198.18.0.2:5001" in done.stdout
@@ -118,7 +118,7 @@ def test_the_command_shows_measured_beside_simulated(
     done = sojourn("import", "a.pcapng.gz", "--beside", "r", "--json")
     found = json.loads(done.stdout)
     arms = {entry["arm"] for entry in found["beside"]}
-    assert arms == {"default", "measured: a.pcapng.gz"}
+    assert arms == {"default", "simulated: a.pcapng.gz"}
     assert {"retransmits", "ack_rtt_ms_mean"} <= set(found["flows"][0])
 
 

@@ -1,6 +1,7 @@
 """qlog of simulated connections: the CDDL of the drafts, and the numbers of the run."""
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from cddl_verifier.cbor import encode, float_width
 
 import sojourn as sj
 from sojourn.exchange import importing
+from sojourn.report import measured
+from support.shell import Command
 
 
 def records(file: Path) -> list[dict[str, Any]]:
@@ -198,6 +201,51 @@ def test_an_exported_connection_is_imported_with_the_numbers_of_the_run(
     # Simulated QUIC has no frames.
     (quic,) = importing.measured(files[1:])
     assert "goodput is unknown" in quic.notes[0]
+    row = quic.table("flows", warmup_s=0.0).filter(direction="down").row(0, named=True)
+    assert (row["delivered_bytes"], row["retransmits"]) == (None, None)
+
+
+def test_flows_are_listed_without_frames_and_are_named_simulated(
+    exported: tuple[sj.Result, list[Path]], sojourn: Command
+) -> None:
+    result, files = exported
+    done = sojourn("import", f"{files[1]}")
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.partition("flows\n")[2].splitlines()
+    shown = [re.split(r"\s{2,}", row.strip()) for row in rows if row.strip()]
+    assert re.split(r"\s{2,}", head)[2:4] == ["packets", "data [kB]"]
+    assert [row[:2] for row in shown] == [
+        ["simulated: default-quic_down.sqlog", f"quic down {way}"] for way in ("down", "up")
+    ]
+    # Of data, goodput and retransmissions nothing is known.
+    assert [row[3:6] for row in shown] == [["–"] * 3] * 2
+    sent = result.flows.filter(flow="quic down")["sent_packets"].item()
+    assert int(shown[0][2]) == pytest.approx(sent, rel=0.01)
+    assert float(shown[0][6]) > 30
+
+
+def test_of_a_log_beside_a_result_the_time_after_its_warm_up_counts(
+    exported: tuple[sj.Result, list[Path]],
+) -> None:
+    result, files = exported
+    late = result.scenario.replace(warmup="2s")
+    measurements = importing.measured(files[:1])
+    (whole,), (part,) = (
+        [block for block in measured.connections(measurements, simulated) if block.rows]
+        for simulated in (None, sj.run(late))
+    )
+    packets = [[int(row[2]) for row in table.rows if "tcp up up" in row] for table in (whole, part)]  # type: ignore[union-attr]
+    assert packets[1][0] < packets[0][0] / 2
+
+
+def test_packets_of_a_simulated_run_are_named_simulated(tmp_path: Path) -> None:
+    links = {side: sj.Link(rate="5mbit", qdisc="codel") for side in ("up", "down")}
+    scenario = sj.Scenario(links=links, traffic=[sj.Tcp(direction="up")], rtt="9ms", duration="1s")
+    sj.run(scenario, pcap=tmp_path / "s.pcapng")
+    (one,) = importing.measured([tmp_path / "s.pcapng"])
+    assert one.arm == "simulated: s.pcapng"
+    (named,) = importing.measured([tmp_path / "s.pcapng"], "fifo")
+    assert named.arm == "simulated: fifo"
 
 
 LOG = {
