@@ -114,20 +114,95 @@ fn counting_is_agreed_on_for_any_control_and_given_up_with_a_peer_that_cannot() 
     }
 }
 
-#[test]
-fn a_syn_ack_with_copied_bits_negotiates_nothing() {
-    let mut client = Sender::new(&accurate(CcKind::Cubic), Ticks::default());
+/// The segment with these bits in (AE, CWR, ECE), of a handshake.
+fn with_bits(seg: &Segment, bits: [u8; 3]) -> Segment {
+    let of = |flag, bit| if bit == 1 { flag } else { Flags::NONE };
+    let [ae, cwr, ece] = bits;
+    Segment {
+        flags: seg.flags | of(Flags::AE, ae) | of(Flags::CWR, cwr) | of(Flags::ECE, ece),
+        ..*seg
+    }
+}
+
+/// What a client does after a SYN-ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feedback {
+    Accurate,
+    Classic,
+    None,
+}
+
+/// The feedback mode of RFC 9768 table 2 after a SYN-ACK with these bits, as the first data segment shows it.
+fn mode_after(params: SenderParams, bits: [u8; 3]) -> Feedback {
+    let mut client = Sender::new(&params, Ticks::default());
     let mut out = Vec::new();
     client.write(Instant::ZERO, 1 << 20, &mut out);
     client.connect(Instant::ZERO, &mut out);
-    let syn = out.pop().unwrap();
-    let mirror = Segment {
-        flags: syn.flags | Flags::ACK,
-        ..syn
+    assert_eq!(ace(&out.pop().unwrap()), [true; 3]);
+    let bare = Segment {
+        flags: Flags::SYN | Flags::ACK,
+        window: 65_536,
+        ..Segment::EMPTY
     };
-    client.on_segment(Instant::from_millis(20), &mirror, &mut out);
+    client.on_segment(Instant::from_millis(20), &with_bits(&bare, bits), &mut out);
     let data = out.iter().find(|seg| seg.len > 0).unwrap();
-    assert_eq!(data.flags.ecn(), Ecn::NotEct);
+    match (ace(data), data.flags.ecn()) {
+        // The counter begins at 5.
+        ([true, false, true], Ecn::Ect0 | Ecn::Ect1) => Feedback::Accurate,
+        ([false, false, false], Ecn::Ect0) => Feedback::Classic,
+        ([false, false, false], Ecn::NotEct) => Feedback::None,
+        other => panic!("{other:?} after {bits:?}"),
+    }
+}
+
+#[test]
+fn the_client_follows_every_answer_of_table_2() {
+    for (bits, mode) in [
+        ([0, 0, 0], Feedback::None),
+        ([0, 0, 1], Feedback::Classic),
+        ([0, 1, 0], Feedback::Accurate),
+        // Reserved: as if it reported the SYN unchanged (§3.1.3).
+        ([1, 0, 1], Feedback::Accurate),
+        // A server that copies the bits of the SYN.
+        ([1, 1, 1], Feedback::None),
+    ] {
+        assert_eq!(mode_after(accurate(CcKind::Cubic), bits), mode, "{bits:?}");
+    }
+    // A SYN that was ECT(1) may arrive as any but Not-ECT. Classic ECN is not enough for an L4S control.
+    for (bits, mode) in [
+        ([0, 0, 0], Feedback::None),
+        ([0, 0, 1], Feedback::None),
+        ([0, 1, 1], Feedback::Accurate),
+        ([1, 0, 0], Feedback::Accurate),
+        ([1, 0, 1], Feedback::Accurate),
+        ([1, 1, 0], Feedback::Accurate),
+        ([1, 1, 1], Feedback::None),
+    ] {
+        assert_eq!(mode_after(prague(), bits), mode, "{bits:?}");
+    }
+}
+
+#[test]
+fn the_server_answers_every_offer() {
+    let syn = Segment {
+        flags: Flags::SYN,
+        window: 65_536,
+        ..Segment::EMPTY
+    };
+    for offer in 0..8_u8 {
+        let bits = [offer >> 2 & 1, offer >> 1 & 1, offer & 1];
+        let mut server = Receiver::answering(&accurate(CcKind::Cubic), Ticks::default());
+        let mut out = Vec::new();
+        let syn = with_bits(&syn, bits);
+        server.on_segment(Instant::ZERO, &syn, Arrival::default(), &mut out);
+        let answer = ace(&out[0]);
+        match bits {
+            [0, 0, 0] => assert_eq!(answer, [false; 3]),
+            [0, 1, 1] => assert_eq!(answer, [false, false, true]),
+            // AccECN; what is reserved counts as an offer (§3.1.3). The SYN was Not-ECT.
+            _ => assert_eq!(answer, [false, true, false], "{bits:?}"),
+        }
+    }
 }
 
 #[test]

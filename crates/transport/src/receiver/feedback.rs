@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1; RFC 9768 (AccECN): the handshake §3.1.1 and §3.1.2, the
+//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1; RFC 9768 (AccECN): the handshake §3.1.1 to §3.1.3, the
 //! counters and their initial values §3.2 and §3.2.1, when to acknowledge §3.2.2.5.1, the option
 //! §3.2.3. The text read was that of the last draft, draft-ietf-tcpm-accurate-ecn.
 //!
@@ -127,10 +127,13 @@ impl EcnFeedback {
         self.syn = (syn, ce);
     }
 
-    /// Accepts what the first SYN offers and this end supports.
+    /// Accepts what the first SYN offers and this end supports. One that counts takes any combination of the bits for
+    /// an offer of AccECN but none and that of RFC 3168 (RFC 9768 §3.1.3).
     pub(super) fn negotiate(&mut self, syn: &Segment) {
-        self.on &= syn.flags.has(Flags::ECE | Flags::CWR);
-        if matches!(self.mode, Mode::Counted(_)) && !syn.flags.has(Flags::AE) {
+        let counts = matches!(self.mode, Mode::Counted(_));
+        let (offer, classic) = (syn.flags.ace(), Flags::CWR.with(Flags::ECE));
+        self.on &= syn.flags.has(classic) || counts && offer != 0;
+        if counts && offer == classic.ace() {
             self.mode = if self.ect.has(Flags::ECT0) {
                 Mode::Mirrored
             } else {

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! RFC 3168 §6.1; RFC 9768 §3.1.2 (the answers of a server), §3.2 (AccECN).
+//! RFC 3168 §6.1; RFC 9768 §3.1.2 and §3.1.3 (the answers of a server), §3.2 (AccECN).
 //!
 //! # Law
 //!
@@ -150,8 +150,9 @@ impl Ecn {
     pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) {
         let answer = syn_ack.ace();
         let offered = self.syn_offers(syn_resent);
-        // All three bits are set by a peer that copies bits it does not know.
-        let counts = self.offers_accurate && matches!(answer, 2 | 3 | 4 | 6);
+        // 5 is reserved and counts as the SYN unchanged (§3.1.3). All three bits are set by a peer that copies bits it
+        // does not know.
+        let counts = self.offers_accurate && matches!(answer, 2..=6);
         // An L4S controller must not send ECT(1) to a peer that only echoes CE.
         let classic = if self.offers_accurate {
             answer == 1 && !self.ect.has(Flags::ECT1)
