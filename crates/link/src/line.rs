@@ -16,7 +16,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Instant, Rng};
 use sojourn_scenario::plan::{
-    Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
+    Distribution, EcnRewrite, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
 };
 
 use crate::Carried;
@@ -35,6 +35,7 @@ pub struct Line<P> {
     drops: DropList,
     duplicate: f64,
     jitter: Option<Jitter>,
+    ecn: Option<EcnRewrite>,
     loss_rng: Rng,
     duplicate_rng: Rng,
     jitter_rng: Rng,
@@ -110,6 +111,7 @@ impl<P: Carried> Line<P> {
             },
             duplicate: config.duplicate,
             jitter: config.jitter,
+            ecn: config.ecn,
             loss_rng: rng.fork("loss"),
             duplicate_rng: rng.fork("duplicate"),
             jitter_rng: rng.fork("jitter"),
@@ -140,9 +142,14 @@ impl<P: Carried> Line<P> {
     }
 
     /// Puts a packet on the wire. Afterwards [`Line::next`] may be earlier than before.
-    pub fn push(&mut self, now: Instant, pkt: P) -> Verdict {
+    pub fn push(&mut self, now: Instant, mut pkt: P) -> Verdict {
         if self.drops.strike() || self.losses.strike(&mut self.loss_rng) {
             return Verdict::Lost;
+        }
+        match self.ecn {
+            Some(EcnRewrite::All(field)) => pkt.set_ecn(field),
+            Some(EcnRewrite::Mark) => drop(pkt.mark_ce()),
+            None => {}
         }
         let twice = self.duplicate > 0.0 && self.duplicate_rng.uniform() < self.duplicate;
         let copies = 1 + u32::from(twice);
@@ -515,6 +522,61 @@ mod tests {
         assert!(!numbers.is_sorted());
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..1_000));
+    }
+
+    /// Known by its ECN field only.
+    #[derive(Clone, Copy, Debug)]
+    struct Field(Ecn);
+
+    impl Packet for Field {
+        fn size(&self) -> Bytes {
+            Bytes(100)
+        }
+
+        fn ecn(&self) -> Ecn {
+            self.0
+        }
+
+        fn set_ecn(&mut self, ecn: Ecn) {
+            self.0 = ecn;
+        }
+
+        fn flow(&self) -> FlowKey {
+            FlowKey::default()
+        }
+    }
+
+    impl Carried for Field {
+        const NONE: Self = Self(Ecn::NotEct);
+
+        fn stamp(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn onward(&self, _stamp: Instant) -> Self {
+            *self
+        }
+    }
+
+    #[test]
+    fn a_wire_may_overwrite_the_ecn_field() {
+        let fields = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+        for rewrite in EcnRewrite::ALL {
+            let config = LineConfig {
+                ecn: Some(rewrite),
+                ..LineConfig::PERFECT
+            };
+            let mut line = Line::new(0, Duration::from_millis(1), &config, &Rng::new(1));
+            let arrived = fields.map(|field| {
+                line.push(Instant::ZERO, Field(field));
+                line.pop().map(|pkt| pkt.0)
+            });
+            let wanted = match rewrite {
+                EcnRewrite::All(field) => [field; 4],
+                EcnRewrite::Mark => [Ecn::NotEct, Ecn::Ce, Ecn::Ce, Ecn::Ce],
+            };
+            assert_eq!(arrived, wanted.map(Some), "{rewrite:?}");
+        }
     }
 
     #[test]

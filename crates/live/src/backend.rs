@@ -233,6 +233,11 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
         ),
         ("ecn", params.accurate_ecn, "Accurate ECN"),
         (
+            "peer_ecn",
+            params.peer_ecn.is_some(),
+            "another ECN of the receiver, which is a setting of the host (net.ipv4.tcp_ecn)",
+        ),
+        (
             "on_ce",
             params.on_ce != usual.on_ce,
             "another response to marks than the kernel's",

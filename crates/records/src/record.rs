@@ -191,6 +191,8 @@ pub struct FlowRecord {
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
+    /// Whether the packets of `totals` are counted by their IP ECN field: of a simulated TCP connection.
+    pub counts_ecn: bool,
     /// Number of datagrams sent after the warm-up that had not arrived by the end, or of echo requests without a
     /// reply; `None` for connections.
     pub missing_packets: Option<u64>,
@@ -217,6 +219,7 @@ impl FlowRecord {
             initial_losses: InitialLosses::default(),
             series: Vec::new(),
             totals: FlowCounters::default(),
+            counts_ecn: false,
             missing_packets: None,
             lost_packets: None,
             one_way_delay: None,
@@ -386,8 +389,14 @@ counters! {
         delivered_bytes,
         /// Data packets sent, retransmissions included.
         sent_packets,
+        /// Of these, those sent ECN-capable, over TCP.
+        ect_packets,
         /// Data packets that reached the receiver, duplicates included; datagrams and echo replies without.
         received_packets,
+        /// Of these, those that arrived CE-marked, over TCP with ECN.
+        ce_packets,
+        /// Data packets that the receiver reported as CE-marked, over TCP with Accurate ECN.
+        reported_ce_packets,
         /// Retransmitted segments; of QUIC, packets with data that was sent before.
         retransmits,
         /// Retransmission time-outs; of QUIC, probe time-outs of the sender of data.

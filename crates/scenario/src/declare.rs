@@ -3,7 +3,7 @@
 use sojourn_apps::{Amount, Http, Transport, Wait};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::{AfterIdle, CcSpec, OnCe, SenderProfile, SlowStart};
+use sojourn_transport::{AfterIdle, CcSpec, OnCe, PeerEcn, SenderProfile, SlowStart};
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
@@ -276,6 +276,7 @@ choices! {
     AfterIdle: "after_idle policy";
     Http: "HTTP version";
     OnCe: "on_ce policy";
+    PeerEcn: "peer ECN";
     SenderProfile: "profile";
     SlowStart: "slow_start heuristic";
     Transport: "transport";

@@ -16,7 +16,9 @@ use crate::declare::{KeyValue, Keys, Percent, keys, one_of, words};
 use crate::error::ScenarioError;
 use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::plan::{self, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange};
+use crate::plan::{
+    self, EcnRewrite, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange,
+};
 use crate::value::{Node, Table, Value, size};
 use change::{Change, Changes};
 pub use change::{controlled_change, with_controlled_changes};
@@ -68,6 +70,8 @@ keys! {
         drop: Option<DropList> = Form::List(1, &Form::Integer(1, LAST_DROP));
         /// Share of packets duplicated on the wire.
         duplicate: Percent = Form::PERCENT, usual "0%";
+        /// IP ECN field that the wire writes into every packet, or mark: CE into every ECN-capable packet.
+        ecn: Option<EcnRewrite> = one_of::<EcnRewrite>();
         /// Jitter: variation of the propagation delay.
         jitter: Option<Jitter> = Form::Either(&[Form::POSITIVE_TIME, Form::Table(Deviation::KEYS)]);
         /// Changes during the run: of the rate, the wire or the queue.

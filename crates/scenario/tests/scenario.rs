@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Duration, Ecn, Rate};
 use sojourn_qdisc::Framing;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::plan::{
-    Change, ChannelConfig, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop,
+    Change, ChannelConfig, Client, Distribution, DriverLimit, EcnRewrite, Encapsulation, GilbertElliott, Hop,
     Jitter, LineConfig, Loss, Order, RadioConfig, RateControl, Shaper, Sharing, Standard,
     StationConfig, Traffic, WireChange,
 };
@@ -242,6 +242,7 @@ fn every_key_reaches_the_simulator() {
             order: Order::Free,
         }),
         drops: Vec::new(),
+        ecn: Some(EcnRewrite::All(Ecn::Ect0)),
     };
     assert_eq!(config.links[2].line, line);
     let change = |secs, rate, delay| Change {

@@ -217,6 +217,15 @@ impl Packet {
         self.is_of(Kind::Data) || self.is_of(Kind::Request)
     }
 
+    /// Whether it carries a segment of TCP.
+    #[inline]
+    const fn is_tcp(&self) -> bool {
+        matches!(
+            self.kind(),
+            Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck
+        )
+    }
+
     /// Whether it carries a datagram of QUIC.
     #[inline]
     pub(crate) const fn is_quic(&self) -> bool {
@@ -366,9 +375,13 @@ impl View for Packet {
         Ecn::from_bits(self.tos())
     }
 
+    /// A SYN has the field in its segment too: its receiver reports it (RFC 9768 table 2).
     #[inline]
     fn set_ecn(&mut self, ecn: Ecn) {
         *self = self.with_label(self.label() & !0b11 | u32::from(ecn.bits()));
+        if self.is_tcp() && self.segment().flags.has(Flags::SYN) {
+            self.payload.0.flags = self.segment().flags.with_ecn(ecn);
+        }
     }
 
     #[inline]

@@ -8,6 +8,10 @@ pub struct Handshake {
     pub rtt_micros: u32,
     /// ECN was negotiated.
     pub ecn: bool,
+    /// How the peer received the SYN-ACK shows that the path overwrites the IP ECN field (RFC 9768 §3.2.2.3).
+    pub is_mangled: bool,
+    /// The SYN-ACK arrived CE-marked, over AccECN.
+    pub syn_ack_marked: bool,
     /// The peer's latest timestamp (RFC 7323).
     pub peer_stamp: u32,
     /// The receive window of the peer in bytes.

@@ -40,6 +40,6 @@ pub use handshake::Handshake;
 pub use limit::Limit;
 pub use profile::SenderProfile;
 pub use receiver::{Arrival, Receiver};
-pub use reception::{AckPolicy, Device, Reader, ReceiveBuffer, ReceiverParams};
+pub use reception::{AckPolicy, Device, PeerEcn, Reader, ReceiveBuffer, ReceiverParams};
 pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment};
 pub use sender::{AfterIdle, BurstLimits, OnCe, Sender, SenderParams, State, Writer};

@@ -16,6 +16,47 @@ pub struct ReceiverParams {
     pub device: Device,
 }
 
+/// Which ECN the end that receives supports, and how one with a fault answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEcn {
+    /// None.
+    None,
+    /// RFC 3168.
+    Classic,
+    /// RFC 9768.
+    Accurate,
+    /// RFC 9768, and its SYN-ACK has the reserved combination (1, 0, 1).
+    Reserved,
+    /// None, and its SYN-ACK has the bits of the SYN.
+    Reflecting,
+    /// RFC 9768 in the handshake only: its acknowledgements have a counter of 0 and no option.
+    Zeroed,
+}
+
+impl PeerEcn {
+    /// Every kind of peer.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Classic,
+        Self::Accurate,
+        Self::Reserved,
+        Self::Reflecting,
+        Self::Zeroed,
+    ];
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Classic => "classic",
+            Self::Accurate => "accurate",
+            Self::Reserved => "reserved",
+            Self::Reflecting => "reflecting",
+            Self::Zeroed => "zeroed",
+        }
+    }
+}
+
 /// When data that arrives in order is acknowledged (RFC 5681 §4.2, RFC 9293 §3.8.6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {

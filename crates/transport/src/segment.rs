@@ -180,6 +180,18 @@ impl Flags {
         (self.0 >> Self::ECN_SHIFT).to_le_bytes()[0] & 0b11
     }
 
+    /// The same with this IP ECN field.
+    #[must_use]
+    pub const fn with_ecn(self, ecn: Ecn) -> Self {
+        let field = (ecn.bits() as u16) << Self::ECN_SHIFT;
+        Self(self.0 & !Self::IP_ECN.0 | field)
+    }
+
+    /// Whether the segment is sent ECN-capable.
+    pub(crate) const fn is_ect(self) -> bool {
+        self.ecn_bits() != 0
+    }
+
     /// The union of two sets.
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -190,6 +202,28 @@ impl Flags {
         let counter = counter as u16;
         let (ae, cwr, ece) = ((counter >> 2) & 1, (counter >> 1) & 1, counter & 1);
         Self((ae * Self::AE.0) | (cwr * Self::CWR.0) | (ece * Self::ECE.0))
+    }
+
+    /// The report of the IP ECN field of a SYN in a SYN-ACK, or of a SYN-ACK in its acknowledgement (RFC 9768 tables 2
+    /// and 3).
+    pub(crate) const fn reporting(field: Ecn) -> Self {
+        Self::of_ace(match field {
+            Ecn::NotEct => 0b010,
+            Ecn::Ect1 => 0b011,
+            Ecn::Ect0 => 0b100,
+            Ecn::Ce => 0b110,
+        })
+    }
+
+    /// The IP ECN field that [`Flags::reporting`] reports; `None`: the bits are no report.
+    pub(crate) const fn reported(self) -> Option<Ecn> {
+        match self.ace() {
+            0b010 => Some(Ecn::NotEct),
+            0b011 => Some(Ecn::Ect1),
+            0b100 => Some(Ecn::Ect0),
+            0b110 => Some(Ecn::Ce),
+            _ => None,
+        }
     }
 
     /// The bits that are not in `other`.
@@ -224,6 +258,12 @@ impl BitOrAssign for Flags {
     }
 }
 
+/// Whether no router may have changed the IP ECN field from what was sent to what arrived (RFC 3168 §18, RFC 9768
+/// §3.2.2.3).
+pub(crate) const fn is_mangled(sent: Ecn, arrived: Ecn) -> bool {
+    matches!(sent, Ecn::NotEct) != matches!(arrived, Ecn::NotEct)
+}
+
 const _: () = assert!(size_of::<Segment>() == 48, "a packet must fit a cache line");
 
 #[cfg(test)]
@@ -239,6 +279,21 @@ mod tests {
             assert_eq!(whole_segments(bytes, mss), segments);
         }
         assert_eq!(whole_segments(u32::MAX, mss), u32::MAX / mss);
+    }
+
+    #[test]
+    fn a_report_of_the_ecn_field_is_read_as_it_was_written() {
+        let fields = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+        for field in fields {
+            assert_eq!(Flags::reporting(field).reported(), Some(field));
+        }
+        for ace in [0, 1, 5, 7] {
+            assert_eq!(Flags::of_ace(ace).reported(), None);
+        }
+        let changes = |sent| fields.map(|arrived| is_mangled(sent, arrived));
+        assert_eq!(changes(Ecn::NotEct), [false, true, true, true]);
+        assert_eq!(changes(Ecn::Ect0), [true, false, false, false]);
+        assert_eq!(changes(Ecn::Ect1), [true, false, false, false]);
     }
 
     #[test]

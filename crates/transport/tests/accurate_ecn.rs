@@ -205,6 +205,154 @@ fn the_server_answers_every_offer() {
     }
 }
 
+/// A client that has sent its SYN, and has data to send.
+fn connecting(params: SenderParams) -> Sender {
+    let mut client = Sender::new(&params, Ticks::default());
+    let mut out = Vec::new();
+    client.write(Instant::ZERO, 1 << 20, &mut out);
+    client.connect(Instant::ZERO, &mut out);
+    client
+}
+
+/// A SYN-ACK that reports this field of the SYN, and arrives with that one.
+fn syn_ack(syn: Ecn, arrives: Ecn) -> Segment {
+    let flags = Flags::SYN | Flags::ACK;
+    let seg = Segment {
+        flags: flags.with_ecn(arrives),
+        window: 65_536,
+        ..Segment::EMPTY
+    };
+    with_bits(&seg, report(syn))
+}
+
+/// The bits of tables 2 and 3.
+const fn report(field: Ecn) -> [u8; 3] {
+    match field {
+        Ecn::NotEct => [0, 1, 0],
+        Ecn::Ect1 => [0, 1, 1],
+        Ecn::Ect0 => [1, 0, 0],
+        Ecn::Ce => [1, 1, 0],
+    }
+}
+
+const FIELDS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+
+/// An acknowledgement of the first `count` segments with this counter, a round trip after the handshake.
+fn acknowledges(count: u32, counter: u8) -> Segment {
+    let seg = Segment {
+        ack: count,
+        window: 1 << 20,
+        flags: Flags::ACK,
+        ts_val: 1,
+        ..Segment::EMPTY
+    };
+    with_bits(&seg, [counter >> 2 & 1, counter >> 1 & 1, counter & 1])
+}
+
+#[test]
+fn the_acknowledgement_of_the_syn_ack_reports_how_it_arrived() {
+    for params in [accurate(CcKind::Cubic), prague()] {
+        for arrives in FIELDS {
+            let mut client = connecting(params);
+            let mut out = Vec::new();
+            let seg = syn_ack(Ecn::NotEct, arrives);
+            client.on_segment(Instant::from_millis(20), &seg, &mut out);
+            let bits = report(arrives).map(|bit| bit == 1);
+            assert!(out[0].len == 0 && ace(&out[0]) == bits, "{:?}", out[0]);
+            // Then the counter: 5, and one more for a SYN-ACK with CE.
+            let counter = [true, arrives == Ecn::Ce, arrives != Ecn::Ce];
+            assert_eq!(ace(&out[1]), counter);
+        }
+    }
+}
+
+#[test]
+fn a_mangled_syn_stops_ect_but_not_the_response_to_marks() {
+    for (params, sent) in [(accurate(CcKind::Cubic), Ecn::NotEct), (prague(), Ecn::Ect1)] {
+        for arrived in FIELDS {
+            let mut client = connecting(params);
+            let mut out = Vec::new();
+            let answer = syn_ack(arrived, Ecn::NotEct);
+            client.on_segment(Instant::from_millis(20), &answer, &mut out);
+            let may_be = (sent == Ecn::NotEct) == (arrived == Ecn::NotEct);
+            let data = out.iter().find(|seg| seg.len > 0).unwrap();
+            assert_eq!(data.flags.ecn() != Ecn::NotEct, may_be, "{sent:?} {arrived:?}");
+            // A SYN with CE: the initial window is one segment.
+            let initial = if arrived == Ecn::Ce { 1 } else { 10 };
+            assert_eq!(client.cwnd(), initial, "{sent:?} {arrived:?}");
+            // Whatever it sends, a mark is counted and answered.
+            out.clear();
+            client.on_segment(Instant::from_millis(40), &acknowledges(1, 6), &mut out);
+            assert_eq!(client.counters().marked, 1);
+        }
+    }
+}
+
+#[test]
+fn the_server_answers_a_mark_and_mangling_of_its_syn_ack() {
+    for (arrived, is_mangled) in [(Ecn::NotEct, true), (Ecn::Ect1, false), (Ecn::Ce, false)] {
+        let mut receiver = Receiver::answering(&prague(), Ticks::default());
+        let mut out = Vec::new();
+        let mut client = connecting(prague());
+        let syn = Segment {
+            flags: Flags::SYN | Flags::AE | Flags::CWR | Flags::ECE | Flags::ECT1,
+            ..Segment::EMPTY
+        };
+        receiver.on_segment(Instant::ZERO, &syn, Arrival::default(), &mut out);
+        let answer = out.pop().unwrap();
+        assert_eq!(answer.flags.ecn(), Ecn::Ect1);
+        let answer = Segment {
+            flags: answer.flags.with_ecn(arrived),
+            ..answer
+        };
+        let now = Instant::from_millis(20);
+        client.on_segment(now, &answer, &mut out);
+        receiver.on_segment(now, &out[0], Arrival::default(), &mut Vec::new());
+        let handshake = receiver.handshake(now, &out[0]);
+        let marked = arrived == Ecn::Ce;
+        assert_eq!(
+            (handshake.ecn, handshake.is_mangled, handshake.syn_ack_marked),
+            (true, is_mangled, marked)
+        );
+        assert_eq!(client.handshake().syn_ack_marked, marked);
+        let mut server = Sender::new(&prague(), Ticks::default());
+        let mut sent = Vec::new();
+        server.join(now, &handshake);
+        server.write(now, 1 << 20, &mut sent);
+        assert_eq!(sent[0].flags.ecn() == Ecn::NotEct, is_mangled);
+        assert_eq!(sent.len(), if marked { 1 } else { 10 });
+        // The counter of the client includes the SYN-ACK: no mark is new.
+        let counter = if marked { 6 } else { 5 };
+        server.on_segment(Instant::from_millis(40), &acknowledges(1, counter), &mut sent);
+        assert_eq!(server.counters().marked, 0);
+    }
+}
+
+#[test]
+fn a_first_counter_of_zero_ends_ecn() {
+    for (params, sent) in [(accurate(CcKind::Cubic), Ecn::NotEct), (prague(), Ecn::Ect1)] {
+        let first_ack = |ack: &Segment| {
+            let mut client = connecting(params);
+            let mut out = Vec::new();
+            let answer = syn_ack(sent, Ecn::NotEct);
+            client.on_segment(Instant::from_millis(20), &answer, &mut out);
+            assert!(out.iter().any(|seg| seg.len > 0 && seg.flags.ecn() != Ecn::NotEct));
+            out.clear();
+            client.on_segment(Instant::from_millis(40), ack, &mut out);
+            let data = out.iter().find(|seg| seg.len > 0).unwrap();
+            (client.counters().marked, data.flags.ecn() != Ecn::NotEct, ace(data))
+        };
+        // The own counter stays: feedback continues.
+        let own = [true, false, true];
+        assert_eq!(first_ack(&acknowledges(10, 0)), (0, false, own));
+        // Three marks, which the option confirms.
+        let mut confirmed = acknowledges(10, 0);
+        confirmed.set_marked_bytes(3 * u32::from(MSS));
+        assert_eq!(first_ack(&confirmed).0, 3);
+        assert!(first_ack(&acknowledges(10, 5)).1);
+    }
+}
+
 #[test]
 fn every_mark_is_counted() {
     every_mark_is_counted_for(prague());

@@ -15,6 +15,8 @@ fn every_control_begins_with_the_initial_window() {
         let handshake = Handshake {
             rtt_micros: 40_000,
             ecn: cc.needs_ecn(),
+            is_mangled: false,
+            syn_ack_marked: false,
             peer_stamp: 7,
             peer_window: 64_240,
         };

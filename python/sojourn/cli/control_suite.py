@@ -13,15 +13,16 @@ from sojourn.cli.process import say, tolerated
 from sojourn.cli.progress import Work, progress_bar
 from sojourn.cli.suite_runs import RunsInterruptedError, SuiteRuns
 from sojourn.control_suite.api import (
+    FAMILIES,
     CcCasesPlan,
     ControlReport,
     PreparedCriteria,
     Rfc9743Plan,
-    bbr_cases,
     criteria,
     report_on,
+    family_cases,
 )
-from sojourn.control_suite.definitions import BBR_CASES, RFC9743, Edition
+from sojourn.control_suite.definitions import RFC9743, Edition
 from sojourn.control_suite.page import comparisons
 from sojourn.presentation.model import Table, text_table
 from sojourn.presentation.terminal import print_note, print_table
@@ -86,12 +87,12 @@ def cc_cases(
     everything: Everything = False,
     check: Check = False,
 ) -> int:
-    """Run the example test cases of BBR's draft on congestion controls."""
-    if listed:
-        _list(BBR_CASES)
-        return 0
+    """Run the test cases of BBR's draft or of Accurate ECN on congestion controls."""
     plan = given.plan()
-    planned = bbr_cases(plan, dict(assignment(text) for text in change))
+    if listed:
+        _list(FAMILIES[plan.family][0])
+        return 0
+    planned = family_cases(plan, dict(assignment(text) for text in change))
     run = SuiteRuns(planned.runs, jobs=plan.jobs, fresh=fresh)
     return _executed(planned, run, out, json=json, everything=everything, check=check)
 

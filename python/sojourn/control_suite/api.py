@@ -1,18 +1,17 @@
-"""The suites on congestion controls from Python: RFC 9743, and the test cases of BBR's draft."""
+"""The suites on congestion controls from Python: RFC 9743, cases of BBR's draft and of AccECN."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
 from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
-from sojourn.control_suite import page
-from sojourn.control_suite.bbr_cases import BUILDERS, CASES
-from sojourn.control_suite.definitions import BBR_CASES, RFC9743, Edition
+from sojourn.control_suite import accecn_cases, bbr_cases, page
+from sojourn.control_suite.definitions import ACCECN_CASES, BBR_CASES, RFC9743, Edition
 from sojourn.control_suite.evaluation import Builders, Evaluation, cases, evaluate
 from sojourn.control_suite.scenarios import SCENARIOS
 from sojourn.control_suite.topology import (
@@ -188,7 +187,7 @@ class ControlReport:
     @property
     def file_name(self) -> str:
         """File name of the report."""
-        return file_name(self.control)
+        return file_name(f"{self.control} {self.evaluation.edition.suffix}".rstrip())
 
     def save(self, folder: str | Path) -> Path:
         """Write the report as HTML into a directory, under the name of the control.
@@ -326,16 +325,32 @@ def rfc9743(plan: Rfc9743Plan) -> list[ControlReport]:
     return _reports(planned, plan.progress, plan.jobs)
 
 
+Family = Literal["bbr", "accecn"]
+# The document of each family, its cases and their form.
+FAMILIES: Mapping[Family, tuple[Edition, Builders, Form]] = {
+    "bbr": (BBR_CASES, bbr_cases.BUILDERS, bbr_cases.CASES),
+    "accecn": (ACCECN_CASES, accecn_cases.BUILDERS, accecn_cases.CASES),
+}
+
+
 @dataclass(frozen=True)
 class CcCasesPlan(Plan):
-    """The arguments of the test cases of BBR's draft."""
+    """The arguments of the test cases of BBR's draft and of Accurate ECN."""
 
     controls: Annotated[str | Sequence[str], CONTROLS]
     _: KW_ONLY
+    family: Annotated[
+        Family,
+        Argument(
+            help="Cases to run: bbr (draft-ietf-ccwg-bbr-06, appendix A) or accecn (RFC 9768).",
+            metavar="FAMILY",
+            heading=SCENARIO,
+        ),
+    ] = "bbr"
     case: Annotated[
         str | Sequence[str] | None,
         Argument(
-            help="Run only this case, such as A.10.",
+            help="Run only this case, such as A.10 or 3.1.2.",
             unset="all",
             metavar="CASE",
             heading=SCENARIO,
@@ -349,14 +364,15 @@ class CcCasesPlan(Plan):
     ] = None
 
 
-def bbr_cases(plan: CcCasesPlan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
-    """Build and check the test cases of BBR's draft; `changes` apply to each of them."""
+def family_cases(plan: CcCasesPlan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
+    """Build and check the test cases of a family; `changes` apply to each of them."""
+    edition, builders, form = FAMILIES[plan.family]
     return prepared(
-        BBR_CASES,
-        BUILDERS,
+        edition,
+        builders,
         _texts(plan.controls),
         plan.case,
-        CASES,
+        form,
         against=(),
         seed=plan.seed,
         changes=changes,
@@ -365,9 +381,11 @@ def bbr_cases(plan: CcCasesPlan, changes: Mapping[str, Value] | None = None) -> 
 
 @takes(CcCasesPlan)
 def cc_cases(plan: CcCasesPlan) -> list[ControlReport]:
-    """Run the example test cases of draft-ietf-ccwg-bbr-06, appendix A, on congestion controls.
+    """Run the example test cases of BBR's draft, or cases of Accurate ECN, on congestion controls.
 
-    The cases describe BBR version 3, seen from outside the sender. Other controls may be tried.
+    Those of draft-ietf-ccwg-bbr-06, appendix A, describe BBR version 3, seen from outside the
+    sender; other controls may be tried. Those of RFC 9768 describe negotiation and feedback with
+    peers and paths of several kinds, whatever the control.
 
     Returns
     -------
@@ -385,7 +403,7 @@ def cc_cases(plan: CcCasesPlan) -> list[ControlReport]:
     >>> report.verdicts["verdict"].to_list()
     ['pass']
     """
-    return _reports(bbr_cases(plan), plan.progress, plan.jobs)
+    return _reports(family_cases(plan), plan.progress, plan.jobs)
 
 
 def _reports(

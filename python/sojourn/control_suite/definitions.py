@@ -1,4 +1,4 @@
-"""What ``rfc9743.toml`` and ``bbr_cases.toml`` state: criteria, quotations and comparisons."""
+"""What ``rfc9743.toml``, ``bbr_cases.toml`` and ``accecn_cases.toml`` state: criteria, quotations and comparisons."""
 
 import tomllib
 from collections.abc import Mapping
@@ -53,6 +53,8 @@ class Edition:
     url: str
     noun: str
     argument: str
+    # At the end of the name of a report, if a control has reports on several documents.
+    suffix: str = ""
     criteria: Mapping[str, Criterion]
 
 
@@ -71,6 +73,7 @@ def _criterion(number: str, table: Mapping[str, Any]) -> Criterion:
 
 RFC9743 = _edition("rfc9743.toml")
 BBR_CASES = _edition("bbr_cases.toml")
+ACCECN_CASES = _edition("accecn_cases.toml")
 # Of RFC 9743, in addition to those of all suites.
 OWN_METRICS = metrics(_HERE / "metrics.toml")
 CONTROL_METRICS = (*METRICS, *OWN_METRICS)

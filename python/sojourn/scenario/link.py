@@ -14,6 +14,7 @@ from sojourn.queues.base import AnyQueue
 JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 PacketOrder = Literal["kept", "free"]
 Framing = Literal["noatm", "atm", "ptm"]
+EcnRewrite = Literal["not-ect", "ect0", "ect1", "ce", "mark"]
 Bucket = Literal["htb", "tbf"]
 WifiStandard = Literal["802.11n", "802.11ac"]
 WifiSharing = Literal["turns", "airtime"]
@@ -277,6 +278,9 @@ class Link(Table):
         :class:`GilbertElliott`.
     duplicate
         Share of packets that arrive twice, such as ``"0.1%"``.
+    ecn
+        IP ECN field that the wire writes into every packet: ``"not-ect"``, ``"ect0"``, ``"ect1"``
+        or ``"ce"``; or ``"mark"``: it writes CE into every ECN-capable packet.
     jitter
         :class:`Jitter` of the delay, or a time with its unit for a uniform deviation that keeps
         packets in order.
@@ -311,6 +315,7 @@ class Link(Table):
     loss_trace: str | Path | Mapping[str, str] | None = None
     drop: Sequence[int] | None = None
     duplicate: str | None = None
+    ecn: EcnRewrite | None = None
     jitter: str | Jitter | Mapping[str, str] | None = None
     changes: Sequence[Change | Mapping[str, Any]] | None = None
     medium: Wifi | Mapping[str, Any] | None = None

@@ -10,6 +10,7 @@ from sojourn.traffic.distributions import SIZES, RandomSize, Size
 
 SlowStart = Literal["standard", "hystart", "hystart++", "search", "careful-resume", "rapid-start"]
 Ecn = bool | Literal["accurate"]
+PeerEcn = Literal["none", "classic", "accurate", "reserved", "reflecting", "zeroed"]
 Profile = Literal["linux", "linux-4.19", "linux-3.14", "linux-2.6.34", "ns-2"]
 OnCe = Literal["reduce", "abe", "end-slow-start", "end-slow-start-only"]
 AfterIdle = Literal["decay", "restart", "keep", "validate"]
@@ -124,6 +125,11 @@ class Tcp(TcpSender):
         has arrived. Needs `receive_window` or `receive_buffer`, as `read_pause` does.
     read_pause
         From when to when of the run the receiver does not read.
+    peer_ecn
+        ECN that the receiver supports: ``"none"``, ``"classic"`` (RFC 3168) or ``"accurate"``
+        (RFC 9768); or a fault: ``"reserved"`` (its SYN-ACK has the reserved combination of AE, CWR
+        and ECE), ``"reflecting"`` (its SYN-ACK has the bits of the SYN) or ``"zeroed"`` (its
+        acknowledgements have an ACE field of 0). By default it supports what the sender offers.
 
     Examples
     --------
@@ -139,6 +145,7 @@ class Tcp(TcpSender):
     block: Size | None = None
     read_rate: str | None = None
     read_pause: Sequence[str] | None = None
+    peer_ecn: PeerEcn | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,11 @@ impl<'a> FlowRow<'a> {
         (all > 0).then(|| by(totals) as f64 / all as f64)
     }
 
+    /// A number of packets by their IP ECN field.
+    pub(crate) fn by_ecn(&self, n: u64) -> Option<u64> {
+        self.record.counts_ecn.then_some(n)
+    }
+
     /// A number that only connections have: TCP, QUIC, and an application of all its own.
     pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
         let kind = self.record.kind;
@@ -247,10 +252,28 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
             Get::Count(|row| row.record.totals.sent_packets),
         ),
         Column::new(
+            "ect_packets",
+            "",
+            "tcp: of sent_packets, those sent ECN-capable: ECT(0) or ECT(1).",
+            Get::OptionalCount(|row| row.by_ecn(row.record.totals.ect_packets)),
+        ),
+        Column::new(
             "received_packets",
             "",
             "Data packets received after the warm-up, duplicates included; UDP, voip, media and ping (replies): without duplicates.",
             Get::Count(|row| row.record.totals.received_packets),
+        ),
+        Column::new(
+            "ce_packets",
+            "",
+            "tcp: of received_packets, those that arrived CE-marked; 0 without ECN.",
+            Get::OptionalCount(|row| row.by_ecn(row.record.totals.ce_packets)),
+        ),
+        Column::new(
+            "reported_ce_packets",
+            "",
+            "tcp: packets that the receiver reported as CE-marked with Accurate ECN; 0 without it.",
+            Get::OptionalCount(|row| row.by_ecn(row.record.totals.reported_ce_packets)),
         ),
         Column::new(
             "missing_packets",

@@ -8,7 +8,7 @@ use crate::declare::{KeyValue, Percent, choices, keys, one_of, tables, words};
 use crate::error::{ScenarioError, instead_of};
 use crate::key::Form;
 use crate::place::{Place, choice};
-use crate::plan::{self, Distribution, Encapsulation, GilbertElliott, LineConfig, Order};
+use crate::plan::{self, Distribution, EcnRewrite, Encapsulation, GilbertElliott, LineConfig, Order};
 use crate::value::{Node, Value};
 
 keys! {
@@ -48,6 +48,7 @@ words! {
 
 choices! {
     Distribution: "distribution";
+    EcnRewrite: "ECN field";
     Order: "jitter order";
 }
 
@@ -178,6 +179,7 @@ impl LinkKeys {
                 .flat_map(|DropList(numbers)| numbers)
                 .map(|number| number.cast_unsigned())
                 .collect(),
+            ecn: self.ecn,
         }
     }
 

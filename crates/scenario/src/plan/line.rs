@@ -1,7 +1,7 @@
 //! Impairments on the wire behind a link: loss, duplication and jitter.
 
 use sojourn_apps::LONGEST;
-use sojourn_net::Duration;
+use sojourn_net::{Duration, Ecn};
 
 /// A wire that is not perfect.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub struct LineConfig {
     pub jitter: Option<Jitter>,
     /// Packets that are lost besides: their numbers from 1, ascending.
     pub drops: Vec<u64>,
+    /// What it does to the IP ECN field.
+    pub ecn: Option<EcnRewrite>,
 }
 
 impl LineConfig {
@@ -23,6 +25,7 @@ impl LineConfig {
         duplicate: 0.0,
         jitter: None,
         drops: Vec::new(),
+        ecn: None,
     };
 
     /// The key that is out of its range, and the rule.
@@ -91,9 +94,40 @@ impl WireChange {
             loss: self.loss.unwrap_or(Loss::None),
             duplicate: self.duplicate.unwrap_or(0.0),
             jitter: self.jitter.flatten(),
-            drops: Vec::new(),
+            ..LineConfig::PERFECT
         };
         wire.fault()
+    }
+}
+
+/// How a wire changes the IP ECN field of packets, as middleboxes do that take it for part of the Type of Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnRewrite {
+    /// Every packet gets this field.
+    All(Ecn),
+    /// ECN-capable packets become CE, as if an AQM marked each of them.
+    Mark,
+}
+
+impl EcnRewrite {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::All(Ecn::NotEct),
+        Self::All(Ecn::Ect0),
+        Self::All(Ecn::Ect1),
+        Self::All(Ecn::Ce),
+        Self::Mark,
+    ];
+
+    /// What scenarios call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All(Ecn::NotEct) => "not-ect",
+            Self::All(Ecn::Ect0) => "ect0",
+            Self::All(Ecn::Ect1) => "ect1",
+            Self::All(Ecn::Ce) => "ce",
+            Self::Mark => "mark",
+        }
     }
 }
 

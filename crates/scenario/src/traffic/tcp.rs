@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sojourn_apps::{Amount, Transport};
 use sojourn_net::{Bytes, Duration, Rate, Rng};
 use sojourn_transport::{
-    AckPolicy, AfterIdle, BurstLimits, CcSpec, Device, MSS, OnCe, Reader, ReceiveBuffer,
+    AckPolicy, AfterIdle, BurstLimits, CcSpec, Device, MSS, OnCe, PeerEcn, Reader, ReceiveBuffer,
     ReceiverParams, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart, Writer,
 };
 
@@ -155,9 +155,18 @@ impl Reading {
     }
 }
 
+keys! {
+    /// The end that receives.
+    #[derive(Clone, Copy, Debug)]
+    struct Peer {
+        /// ECN that the receiver supports, or a fault of its ECN; by default what the sender offers.
+        peer_ecn: Option<PeerEcn> = one_of::<PeerEcn>();
+    }
+}
+
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
-    keys: &[Transfer::KEYS, Writing::KEYS, Reading::KEYS, Params::KEYS],
+    keys: &[Transfer::KEYS, Writing::KEYS, Reading::KEYS, Peer::KEYS, Params::KEYS],
     properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
@@ -466,6 +475,7 @@ impl Tcp {
             }
         }
         params.writer = Writing::read(fields)?.writer(fields)?;
+        params.peer_ecn = Peer::read(fields)?.peer_ecn;
         Ok(Self {
             transfer: Transfer::read(fields)?,
             params,
@@ -478,6 +488,8 @@ impl Source for Tcp {
         write_params(self.params, fields);
         Writing::of(self.params.writer).write(fields);
         Reading::of(&self.params.receiver.reader).write(fields);
+        let peer_ecn = self.params.peer_ecn;
+        Peer { peer_ecn }.write(fields);
         self.transfer.write(fields);
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Ahead {
 pub(crate) struct Received {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
+    /// Packets with a CE mark.
+    pub(crate) marked: u64,
 }
 
 /// When a run records its flows.
@@ -133,6 +135,7 @@ mod tests {
         Received {
             bytes: 10 * n,
             packets: n,
+            marked: n / 2,
         }
     }
 

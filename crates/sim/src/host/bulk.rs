@@ -122,6 +122,7 @@ impl BulkRecord {
             aborted: self.aborted,
             series,
             totals: self.totals,
+            counts_ecn: self.kind == FlowKind::Tcp,
             ..FlowRecord::blank(self.kind)
         }
     }

@@ -469,7 +469,10 @@ impl TcpConnection {
         let mut counters = FlowCounters {
             delivered_bytes: self.data.receiver.delivered_bytes(),
             sent_packets: data.sent,
+            ect_packets: data.ect,
             received_packets: self.data.receiver.received_segments(),
+            ce_packets: self.data.receiver.marked_segments(),
+            reported_ce_packets: data.marked,
             retransmits: data.resent + resent,
             timeouts: u64::from(data.timeouts) + timeouts,
             syn_retransmits: u64::from(client.syn_resent),
@@ -551,6 +554,7 @@ impl TcpConnection {
         Received {
             bytes: self.data.receiver.delivered_bytes(),
             packets: self.data.receiver.received_segments(),
+            marked: self.data.receiver.marked_segments(),
         }
     }
 
@@ -574,9 +578,11 @@ impl TcpConnection {
             let received = ahead.begin_measuring(Received {
                 bytes: counters.delivered_bytes,
                 packets: counters.received_packets,
+                marked: counters.ce_packets,
             });
             counters.delivered_bytes = received.bytes;
             counters.received_packets = received.packets;
+            counters.ce_packets = received.marked;
             self.look_at = ahead.next();
         }
         self.data.sender.reset_max_rtt();

@@ -14,6 +14,8 @@
 //! CE arrives     r.cep += 1, r.ceb += payload;  r.cep starts at 5
 //! every ACK      r.cep modulo 8 in AE, CWR, ECE; r.ceb modulo 2^24 in an option of 8 bytes, if three
 //!                SACK blocks leave room
+//! ACK of the     reports the SYN-ACK's ECN field to its sender in the same way (§3.2.2.1)
+//! SYN-ACK
 //! an ACK immediately when a packet is marked and the last one was not or the reverse, and at the second
 //! mark since the last ACK
 //! ```
@@ -29,7 +31,11 @@
 //! | no second order of the fields of the option | kinds 172 and 174 | – |
 //! | SYNs are retransmitted twice, the first time unchanged | the fallback is left to the host | – |
 
-use crate::segment::{Flags, Segment};
+use sojourn_net::Ecn;
+
+use crate::handshake::Handshake;
+use crate::reception::PeerEcn;
+use crate::segment::{Flags, Segment, is_mangled};
 use crate::sender::SenderParams;
 
 /// How a receiver reports CE.
@@ -88,8 +94,13 @@ pub(super) struct EcnFeedback {
     mode: Mode,
     /// The IP ECN field of acknowledgements.
     ect: Flags,
-    /// IP ECN field of the SYN, and whether it was marked.
-    syn: (Flags, bool),
+    /// The control bits of the SYN, and its IP ECN field as it arrived.
+    syn: (Flags, Ecn),
+    /// The IP ECN field of the SYN-ACK as it arrived at the peer, if the peer reports it.
+    syn_ack: Option<Ecn>,
+    /// Data segments that arrived CE-marked.
+    marked_segments: u64,
+    fault: Option<PeerEcn>,
 }
 
 impl EcnFeedback {
@@ -100,7 +111,10 @@ impl EcnFeedback {
             ece: false,
             mode: Mode::Latched,
             ect: Flags::NONE,
-            syn: (Flags::NONE, false),
+            syn: (Flags::NONE, Ecn::NotEct),
+            syn_ack: None,
+            marked_segments: 0,
+            fault: None,
         }
     }
 
@@ -114,7 +128,33 @@ impl EcnFeedback {
         if params.wants_accurate_ecn() {
             feedback.mode = Mode::Counted(Counters::START);
         }
-        feedback
+        match params.peer_ecn {
+            None => feedback,
+            Some(peer) => feedback.of(peer),
+        }
+    }
+
+    /// The feedback of a peer with this ECN.
+    const fn of(self, peer: PeerEcn) -> Self {
+        match peer {
+            PeerEcn::None => Self::new(false),
+            PeerEcn::Classic => Self::new(true),
+            PeerEcn::Accurate => Self {
+                on: true,
+                mode: Mode::Counted(Counters::START),
+                ..self
+            },
+            PeerEcn::Reflecting => Self {
+                fault: Some(peer),
+                ..Self::new(false)
+            },
+            PeerEcn::Reserved | PeerEcn::Zeroed => Self {
+                on: true,
+                mode: Mode::Counted(Counters::START),
+                fault: Some(peer),
+                ..self
+            },
+        }
     }
 
     #[inline]
@@ -124,7 +164,31 @@ impl EcnFeedback {
 
     /// A SYN arrived with these flags, CE-marked or not.
     pub(super) const fn on_syn(&mut self, syn: Flags, ce: bool) {
-        self.syn = (syn, ce);
+        self.syn = (syn, if ce { Ecn::Ce } else { syn.ecn() });
+    }
+
+    /// The segment that completes the handshake arrived. A pure ACK reports how the SYN-ACK arrived (RFC 9768 §3.2.2.1).
+    pub(super) fn on_confirmation(&mut self, seg: &Segment) {
+        let is_pure = seg.len == 0 && seg.sack_count() == 0 && !seg.flags.has(Flags::FIN);
+        if self.on && is_pure && matches!(self.mode, Mode::Counted(_)) {
+            self.syn_ack = seg.flags.reported();
+        }
+    }
+
+    /// Whether the path overwrote the IP ECN field of the SYN-ACK.
+    pub(super) fn is_mangled(&self) -> bool {
+        self.syn_ack
+            .is_some_and(|arrived| is_mangled(self.ect.ecn(), arrived))
+    }
+
+    /// Whether the SYN-ACK arrived CE-marked.
+    pub(super) fn is_syn_ack_marked(&self) -> bool {
+        self.syn_ack == Some(Ecn::Ce)
+    }
+
+    /// Data segments that arrived CE-marked.
+    pub(super) const fn marked_segments(&self) -> u64 {
+        self.marked_segments
     }
 
     /// Accepts what the first SYN offers and this end supports. One that counts takes any combination of the bits for
@@ -143,20 +207,22 @@ impl EcnFeedback {
     }
 
     /// The sending half of this end has negotiated.
-    pub(super) const fn join(&mut self, negotiated: bool) {
-        self.on = negotiated;
+    pub(super) const fn join(&mut self, handshake: &Handshake) {
+        self.on = handshake.ecn;
+        if let Mode::Counted(counters) = &mut self.mode {
+            counters.cep += handshake.syn_ack_marked as u8;
+        }
     }
 
     /// Control bits of the SYN-ACK.
     pub(super) fn syn_ack_flags(&self) -> Flags {
-        let (syn, ce) = self.syn;
-        match self.mode {
+        let (syn, arrived) = self.syn;
+        match (self.fault, self.mode) {
+            (Some(PeerEcn::Reflecting), _) => Flags::of_ace(syn.ace()),
             _ if !self.on => Flags::NONE,
-            Mode::Latched | Mode::Mirrored => Flags::ECE,
-            Mode::Counted(_) if ce => Flags::AE | Flags::CWR | self.ect,
-            Mode::Counted(_) if syn.has(Flags::ECT1) => Flags::CWR | Flags::ECE | self.ect,
-            Mode::Counted(_) if syn.has(Flags::ECT0) => Flags::AE | self.ect,
-            Mode::Counted(_) => Flags::CWR | self.ect,
+            (_, Mode::Latched | Mode::Mirrored) => Flags::ECE,
+            (Some(PeerEcn::Reserved), _) => Flags::AE | Flags::ECE | self.ect,
+            (_, Mode::Counted(_)) => Flags::reporting(arrived) | self.ect,
         }
     }
 
@@ -184,6 +250,7 @@ impl EcnFeedback {
     pub(super) fn on_data(&mut self, seg: &Segment, ce: bool, is_new: bool) -> Response {
         let cwr = seg.flags.has(Flags::CWR);
         let mut response = Response::default();
+        self.marked_segments += u64::from(ce);
         match &mut self.mode {
             Mode::Counted(counters) => {
                 response.immediate = ce != counters.marked;
@@ -224,6 +291,7 @@ impl EcnFeedback {
         }
         ack.flags |= self.ect;
         match &mut self.mode {
+            Mode::Counted(_) if self.fault == Some(PeerEcn::Zeroed) => {}
             Mode::Counted(counters) => {
                 ack.flags |= Flags::of_ace(counters.cep);
                 if ack.sack_count() < ack.sacks.len() {

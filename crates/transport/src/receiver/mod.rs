@@ -177,6 +177,11 @@ impl Receiver {
         self.received
     }
 
+    /// Data segments that arrived CE-marked, if ECN was negotiated.
+    pub const fn marked_segments(&self) -> u64 {
+        self.feedback.marked_segments()
+    }
+
     /// Whether everything up to the FIN has been delivered.
     pub fn finished(&self) -> bool {
         self.fin_received && self.has_read_all()
@@ -226,6 +231,7 @@ impl Receiver {
             return;
         }
         if self.state == State::SynReceived {
+            self.feedback.on_confirmation(seg);
             self.establish(now);
         }
         if self.state != State::Established {
@@ -417,6 +423,8 @@ impl Receiver {
         Handshake {
             rtt_micros: rtt_micros.min(MAX_SAMPLE),
             ecn: self.feedback.is_on(),
+            is_mangled: self.feedback.is_mangled(),
+            syn_ack_marked: self.feedback.is_syn_ack_marked(),
             peer_stamp: seg.ts_val,
             // Both ends have the same limits.
             peer_window: match &self.limited {
@@ -429,7 +437,7 @@ impl Receiver {
     /// Becomes the receiving half of an end whose sending half made the handshake.
     pub fn join(&mut self, now: Instant, handshake: &Handshake) {
         self.state = self.established();
-        self.feedback.join(handshake.ecn);
+        self.feedback.join(handshake);
         self.echo = handshake.peer_stamp;
         self.window.begin(now);
         self.begin_with(handshake.rtt_micros);

@@ -58,7 +58,8 @@ impl Sender {
         let (mut ece, mut marked) = (false, 0);
         if self.ecn.is_on() {
             let overtaken = old || self.timestamps.is_overtaken(seg.ts_val);
-            (marked, ece) = self.ecn.read_echo(seg, overtaken, self.window.mss());
+            let first = self.board.una() == 0 && seg.ack > 0;
+            (marked, ece) = (self.ecn).read_echo(seg, (overtaken, first), self.window.mss());
         }
         let mut found = Findings {
             una_advanced: seg.ack > self.board.una(),

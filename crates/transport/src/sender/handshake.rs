@@ -35,15 +35,17 @@ impl Sender {
         self.timer.reset_backoff();
         self.timestamps.begin(seg.ts_val);
         self.buffer.set_peer_window(seg.window);
-        self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
+        let syn_marked = self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
         let sample = if self.counters.syn_resent == 0 {
             micros(now.since(self.opened))
         } else {
             let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr);
             1_000 * ms.clamp(1, MAX_MICROS / 1_000)
         };
-        // Linux: the loss of more than one SYN shows that the path is congested.
-        self.window.cwnd = if self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg) {
+        // Linux: the loss of more than one SYN shows that the path is congested. A mark does too (RFC 9768 §3.2.2.2;
+        // the response is that of draft-ietf-tcpm-generalized-ecn).
+        let syn_lost = self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg);
+        self.window.cwnd = if syn_lost || syn_marked {
             1
         } else {
             self.usage.initial_window()
@@ -68,7 +70,7 @@ impl Sender {
     /// Acknowledges the peer's SYN.
     pub(super) fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
         out.push(Segment {
-            flags: Flags::ACK | self.ecn.ect_if_always() | self.ecn.own_count(),
+            flags: Flags::ACK | self.ecn.ect_if_always() | self.ecn.confirmation(),
             ..self.blank(now)
         });
     }
@@ -83,6 +85,8 @@ impl Sender {
         Handshake {
             rtt_micros: self.rtt.srtt_micros().map_or(1, |srtt| srtt.max(1)),
             ecn: self.ecn.is_on(),
+            is_mangled: false,
+            syn_ack_marked: self.ecn.has_marked_syn_ack(),
             peer_stamp: self.timestamps.echo(),
             peer_window: self.buffer.peer_window(),
         }
@@ -93,7 +97,10 @@ impl Sender {
         self.state = State::Established;
         self.opened = now;
         self.usage.restart(now);
-        self.ecn.join(handshake.ecn);
+        self.ecn.join(handshake);
+        if handshake.syn_ack_marked {
+            self.window.cwnd = 1;
+        }
         self.timestamps.begin(handshake.peer_stamp);
         self.buffer.set_peer_window(handshake.peer_window);
         self.begin_with(now, handshake.rtt_micros);

@@ -127,6 +127,8 @@ const _: () = assert!(
 pub struct Counters {
     /// Data segments sent, retransmissions included.
     pub sent: u64,
+    /// Of these, those sent ECN-capable.
+    pub ect: u64,
     /// Data segments retransmitted.
     pub resent: u64,
     /// Retransmission time-outs.

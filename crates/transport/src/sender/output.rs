@@ -358,6 +358,7 @@ impl Sender {
         self.board.push(Sent::new(now, len, Flags::NONE));
         self.buffer.on_sent(bytes);
         self.counters.sent += u64::from(segments);
+        self.counters.ect += u64::from(ecn.is_ect()) * u64::from(segments);
         bytes.into()
     }
 
@@ -406,6 +407,7 @@ impl Sender {
         self.board.push(Sent::new(now, len, control));
         self.buffer.on_sent(len.into());
         self.counters.sent += 1;
+        self.counters.ect += u64::from(flags.is_ect());
     }
 
     /// A segment with the fields that all segments after the handshake share.
@@ -512,13 +514,15 @@ impl Sender {
                 sampler.on_resent(totals, in_flight, index);
             }
         }
+        let ect = self.ecn.ect_if_always();
         out.push(Segment {
             seq,
             len,
-            flags: Flags::ACK | control | self.ecn.ect_if_always() | self.ecn.own_count(),
+            flags: Flags::ACK | control | ect | self.ecn.own_count(),
             ..self.blank(now)
         });
         self.counters.sent += 1;
+        self.counters.ect += u64::from(ect.is_ect());
         self.counters.resent += 1;
         self.buffer.set_last_sent(now);
         self.pacing.charge(now, len.into(), self.counters.sent);

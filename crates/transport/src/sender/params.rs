@@ -6,7 +6,7 @@ use sojourn_net::Rate;
 
 use crate::cc::{CcSpec, SlowStart};
 use crate::profile::SenderProfile;
-use crate::reception::ReceiverParams;
+use crate::reception::{PeerEcn, ReceiverParams};
 use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.
@@ -28,6 +28,8 @@ pub struct SenderParams {
     /// Offer Accurate ECN (RFC 9768) in the SYN; fall back to classic ECN if the peer supports
     /// only that.
     pub accurate_ecn: bool,
+    /// The ECN of the end that receives; `None`: what the sender offers.
+    pub peer_ecn: Option<PeerEcn>,
     /// The response to an echo of CE.
     pub on_ce: OnCe,
     /// The window after an idle period.
@@ -89,6 +91,7 @@ impl Default for SenderParams {
             initial_window: 10,
             ecn: false,
             accurate_ecn: false,
+            peer_ecn: None,
             on_ce: OnCe::Reduce,
             after_idle: AfterIdle::Decay,
             pacing: false,

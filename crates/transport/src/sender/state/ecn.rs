@@ -12,8 +12,26 @@
 //!
 //! A server that answers with ECE alone supports classic ECN only: a connection that offered
 //! AccECN then uses RFC 3168, or no ECN if its controller requires AccECN.
+//!
+//! ```text
+//! SYN-ACK        if it reports a field that no router may make of that of the SYN, packets are Not-ECT from then on
+//!                (§3.2.2.3); a report of CE is answered with an initial window of one segment
+//! first ACK      a counter of 0, with no marked bytes in the option: no ECN from then on (§3.2.2.4)
+//! ACK of the     reports the field of the SYN-ACK (§3.2.2.1); if that was CE, the own counter starts at 6
+//! SYN-ACK
+//! ```
+//!
+//! # Differences from RFC 9768
+//!
+//! | here | RFC 9768 | effect |
+//! |---|---|---|
+//! | CE on every packet is congestion, however long it lasts | advises a check for continuous CE (§3.2.2.3), not how | the window stays at its minimum on a path that marks every packet; an overloaded AQM does that too |
+//! | a counter of 0 with marked bytes in the option is valid | only the counter is tested | the first ACK may cover three marks |
 
-use crate::segment::{Flags, Segment};
+use sojourn_net::Ecn as Field;
+
+use crate::handshake::Handshake;
+use crate::segment::{Flags, Segment, is_mangled};
 use crate::sender::params::{OnCe, SenderParams};
 
 /// The bits of the counter of RFC 9768 and its option.
@@ -54,6 +72,14 @@ impl PeerCounts {
         assumed: 0,
     };
 
+    /// Those after a handshake whose SYN-ACK was CE-marked or not.
+    const fn after(syn_ack_marked: bool) -> Self {
+        Self {
+            cep: Self::START.cep + syn_ack_marked as u8,
+            ..Self::START
+        }
+    }
+
     /// Packets newly marked, by the counter and, if present, the option with the bytes of packets of `mss`.
     fn newly_marked(&mut self, cep: u8, ceb: Option<u32>, mss: u32) -> u32 {
         let some = u32::from(cep.wrapping_sub(self.cep) % 8);
@@ -85,6 +111,8 @@ pub(crate) struct Ecn {
     ect: Flags,
     /// The counter in every segment, with AccECN.
     own_count: Flags,
+    /// The bits of the acknowledgement of the SYN-ACK.
+    confirmation: Flags,
     /// AccECN is offered.
     offers_accurate: bool,
     /// Every segment is ECN-capable, not only new data.
@@ -105,6 +133,7 @@ impl Ecn {
             answered: 0,
             ect: params.ect(),
             own_count: Flags::NONE,
+            confirmation: Flags::NONE,
             offers_accurate: params.wants_accurate_ecn(),
             ect_always: params.cc.kind().needs_ecn(),
             on_ce: params.on_ce,
@@ -146,8 +175,8 @@ impl Ecn {
         flags
     }
 
-    /// Reads from the SYN-ACK which ECN the peer accepts.
-    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) {
+    /// Reads from the SYN-ACK which ECN the peer accepts. Returns whether it reports the SYN as CE-marked.
+    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) -> bool {
         let answer = syn_ack.ace();
         let offered = self.syn_offers(syn_resent);
         // 5 is reserved and counts as the SYN unchanged (§3.1.3). All three bits are set by a peer that copies bits it
@@ -159,6 +188,7 @@ impl Ecn {
         } else {
             syn_ack.has(Flags::ECE)
         };
+        let sent = self.ect_if_always().ecn();
         self.mode = if offered && counts {
             Mode::Accurate(PeerCounts::START)
         } else if offered && classic {
@@ -166,23 +196,45 @@ impl Ecn {
         } else {
             Mode::Off
         };
-        self.begin_counting();
+        if !self.is_accurate() {
+            return false;
+        }
+        let arrived = syn_ack.reported();
+        if arrived.is_some_and(|arrived| is_mangled(sent, arrived)) {
+            self.ect = Flags::NONE;
+        }
+        self.confirmation = Flags::reporting(syn_ack.ecn());
+        self.begin_counting(syn_ack.ecn() == Field::Ce);
+        arrived == Some(Field::Ce)
     }
 
     /// The other half of a two-way connection has negotiated with the same peer.
-    pub(crate) const fn join(&mut self, negotiated: bool) {
-        self.mode = match (negotiated, self.offers_accurate) {
+    pub(crate) const fn join(&mut self, handshake: &Handshake) {
+        self.mode = match (handshake.ecn, self.offers_accurate) {
             (false, _) => Mode::Off,
             (true, false) => Mode::Classic,
-            (true, true) => Mode::Accurate(PeerCounts::START),
+            (true, true) => Mode::Accurate(PeerCounts::after(handshake.syn_ack_marked)),
         };
-        self.begin_counting();
+        if handshake.is_mangled {
+            self.ect = Flags::NONE;
+        }
+        if self.is_accurate() {
+            self.begin_counting(false);
+        }
     }
 
-    const fn begin_counting(&mut self) {
-        if self.is_accurate() {
-            self.own_count = Flags::of_ace(PeerCounts::START.cep);
-        }
+    const fn begin_counting(&mut self, syn_ack_marked: bool) {
+        self.own_count = Flags::of_ace(PeerCounts::after(syn_ack_marked).cep);
+    }
+
+    /// The bits of the acknowledgement of the SYN-ACK.
+    pub(crate) const fn confirmation(&self) -> Flags {
+        self.confirmation
+    }
+
+    /// Whether this end counts the SYN-ACK as marked, which its acknowledgements report.
+    pub(crate) fn has_marked_syn_ack(&self) -> bool {
+        self.confirmation.reported() == Some(Field::Ce)
     }
 
     /// ECT for segments other than new data.
@@ -271,10 +323,24 @@ impl Ecn {
         self.cwr_pending = true;
     }
 
+    /// The first acknowledgement of data arrived, with a counter that no receiver of AccECN begins with.
+    fn is_zeroed(&self, seg: &Segment) -> bool {
+        self.is_accurate() && seg.flags.ace() == 0 && seg.marked_bytes().is_none_or(|ceb| ceb == 0)
+    }
+
     /// The packets of `mss` bytes that `seg` reports as newly marked, and whether it reports congestion at
-    /// all. `overtaken`: a later segment has arrived before.
+    /// all. `overtaken`: a later segment has arrived before; `first`: nothing was acknowledged before.
     #[inline]
-    pub(crate) fn read_echo(&mut self, seg: &Segment, overtaken: bool, mss: u32) -> (u32, bool) {
+    pub(crate) fn read_echo(
+        &mut self,
+        seg: &Segment,
+        (overtaken, first): (bool, bool),
+        mss: u32,
+    ) -> (u32, bool) {
+        if first && self.is_zeroed(seg) {
+            self.mode = Mode::Off;
+            return (0, false);
+        }
         let Mode::Accurate(peer) = &mut self.mode else {
             return (0, seg.flags.has(Flags::ECE));
         };

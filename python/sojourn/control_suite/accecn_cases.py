@@ -1,0 +1,185 @@
+"""Cases of Accurate ECN (RFC 9768): peers and paths that its sections describe, as seen in the tables of a result.
+
+A link of 10 Gbit/s before the bottleneck stands for the part of the path that overwrites ECN fields.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import polars as pl
+
+from sojourn.control_suite.topology import (
+    RATE_MBIT,
+    RTT_MS,
+    ControlCase,
+    ControlUnderTest,
+    Form,
+    Measure,
+    bulk,
+    rate,
+    seconds,
+)
+from sojourn.result import Result
+from sojourn.result.metrics import KEYS
+from sojourn.scenario import Arm, Link, Scenario
+
+CASES = Form(name="quick", replications=5, warmup_s=0.0, measured_s=20.0)
+FLOW = "flow"
+_FAST = "10gbit"
+_CODEL = "codel limit 1000 ecn"
+_STEP = "pfifo limit 1000 ce_threshold 1ms"
+# Long enough that the initial window is acknowledged much later than it is sent.
+_LONG_RTT_MS = 200.0
+_SAMPLE_S = 0.02
+
+
+def _measures(*, is_unsafe: bool, rtt_ms: float) -> Measure:
+    """Compute what the cases judge: packets by their ECN field, the window, the first flight."""
+    rtt_s = rtt_ms / 1e3
+
+    def measures(result: Result, _: ControlCase) -> pl.DataFrame:
+        ect, ce, reported = (
+            pl.col(name) for name in ("ect_packets", "ce_packets", "reported_ce_packets")
+        )
+        packets = result.flows.select(
+            *KEYS,
+            "started_s",
+            ect_packets=ect,
+            ect_percent=ect / pl.col("sent_packets") * 100,
+            ce_packets=ce,
+            reported_packets=reported,
+            reported_percent=reported / ce * 100,
+            unsafe_ect_packets=ect if is_unsafe else pl.lit(0),
+        )
+        series = result.flow_series.join(packets.select(*KEYS, "started_s"), on=KEYS)
+        end_s = result.scenario.checked.duration_s
+        # Between the handshake and the first acknowledgement of data.
+        since = pl.col("t_s") - pl.col("started_s")
+        first_flight = since.is_between(1.2 * rtt_s, 1.8 * rtt_s)
+        windows = series.group_by(KEYS, maintain_order=True).agg(
+            window_packets=pl.col("cwnd_packets").filter(pl.col("t_s") > end_s / 2).mean(),
+            initial_packets=pl.col("in_flight_packets").filter(first_flight).max(),
+        )
+        return (
+            packets.drop("started_s")
+            .join(windows, on=KEYS)
+            .with_columns(pl.exclude(KEYS).cast(pl.Float64))
+        )
+
+    return measures
+
+
+def _case(
+    tested: ControlUnderTest,
+    form: Form,
+    name: str,
+    *,
+    queue: str = _CODEL,
+    path: Mapping[str, Any] | None = None,
+    down: Mapping[str, Any] | None = None,
+    back: Mapping[str, Any] | None = None,
+    is_unsafe: bool = False,
+    rtt_ms: float = RTT_MS,
+    **traffic: Any,
+) -> ControlCase:
+    links = {
+        "first": Link(rate=_FAST, qdisc="pfifo limit 100000", **(path or {})),
+        "down": Link(rate=rate(RATE_MBIT), qdisc=queue, **(down or {})),
+        "back": Link(rate=_FAST, qdisc="pfifo limit 100000", **(back or {})),
+    }
+    route: dict[str, Any] = {"direction": None, "path": ["first", "down"], "reverse": ["back"]}
+    flow = bulk(FLOW, **route, start_jitter="200ms", ecn="accurate", **traffic)
+    scenario = Scenario(
+        name=f"{name}, {tested.name}",
+        links=links,
+        traffic=[flow],
+        arms=[Arm(name=arm, set={f"traffic.{FLOW}.cc": arm}) for arm in tested.arms],
+        rtt=f"{rtt_ms:g}ms",
+        duration=seconds(form.measured_s),
+        warmup="0s",
+        replications=form.replications,
+        sample=seconds(_SAMPLE_S),
+        keep_events=True,
+    )
+    return ControlCase(
+        name=name,
+        scenario=scenario,
+        classes={FLOW: FLOW},
+        measures=_measures(is_unsafe=is_unsafe, rtt_ms=rtt_ms),
+    )
+
+
+def _peers(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    return [
+        _case(tested, form, f"receiver {name}", peer_ecn=peer)
+        for name, peer in (
+            ("without ECN", "none"),
+            ("with classic ECN", "classic"),
+            ("with AccECN", "accurate"),
+            ("without ECN that copies the bits of the SYN", "reflecting"),
+        )
+    ]
+
+
+def _reserved(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    return [_case(tested, form, "reserved SYN-ACK", peer_ecn="reserved")]
+
+
+def _persistent(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    return [_case(tested, form, "every packet marked", path={"ecn": "mark"})]
+
+
+def _marked_syn(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    return [_case(tested, form, "CE in every packet", path={"ecn": "ce"}, rtt_ms=_LONG_RTT_MS)]
+
+
+def _mangled(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    # Controls that need signals send ECN-capable SYNs: ECT may become another ECT or CE.
+    capable = tested.needs_signals
+    return [
+        _case(tested, form, f"{name} in every packet", path={"ecn": field}, is_unsafe=is_unsafe)
+        for name, field, is_unsafe in (
+            ("Not-ECT", "not-ect", capable),
+            ("ECT(0)", "ect0", not capable),
+            ("CE", "ce", not capable),
+        )
+    ]
+
+
+def _zeroed(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    return [_case(tested, form, "ACE field of 0", peer_ecn="zeroed")]
+
+
+def _thinned(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
+    step: dict[str, Any] = {"queue": _STEP}
+    return [
+        _case(tested, form, "ACK every 8, no loss of data", ack_every=8, quick_acks=False, **step),
+        _case(
+            tested,
+            form,
+            "GRO, no loss of data",
+            gro=True,
+            gro_flush_timeout="5ms",
+            **step,
+        ),
+        _case(tested, form, "90 % of ACKs lost, no loss of data", back={"loss": "90%"}, **step),
+        _case(
+            tested,
+            form,
+            "90 % of ACKs lost, losses of data",
+            back={"loss": "90%"},
+            down={"loss": "2%"},
+            **step,
+        ),
+    ]
+
+
+BUILDERS: Mapping[str, Callable[[ControlUnderTest, Form], list[ControlCase]]] = {
+    "3.1.2": _peers,
+    "3.1.3": _reserved,
+    "3.1.5": _persistent,
+    "3.2.2.2": _marked_syn,
+    "3.2.2.3": _mangled,
+    "3.2.2.4": _zeroed,
+    "3.2.2.5": _thinned,
+}
