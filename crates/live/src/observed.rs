@@ -119,14 +119,8 @@ impl FlowProbe {
         if self.started.is_none() {
             return;
         }
-        self.series.push(FlowSample {
-            at,
-            delivered_bytes: std::mem::take(&mut self.interval_bytes),
-            cwnd: None,
-            ssthresh: None,
-            srtt: None,
-            in_flight: 0,
-        });
+        let bytes = std::mem::take(&mut self.interval_bytes);
+        self.series.push(FlowSample::without_connection(at, bytes));
     }
 
     /// The warm-up is over.

@@ -149,14 +149,8 @@ impl Datagrams {
             DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => return,
         };
         let delivered = std::mem::take(&mut self.delivered_in_interval);
-        self.series.push(FlowSample {
-            at,
-            delivered_bytes: delivered * payload.0,
-            cwnd: None,
-            ssthresh: None,
-            srtt: None,
-            in_flight: 0,
-        });
+        let bytes = delivered * payload.0;
+        self.series.push(FlowSample::without_connection(at, bytes));
     }
 
     fn sample_media(&mut self, at: Instant) {
@@ -170,6 +164,7 @@ impl Datagrams {
             ssthresh: None,
             srtt: state.srtt,
             in_flight: state.in_flight_packets,
+            receive_window: None,
         });
         self.targets.push(state.target_kbit_per_s);
     }

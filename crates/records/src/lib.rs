@@ -10,6 +10,6 @@ pub use datagrams::Datagrams;
 pub use histogram::Histogram;
 pub use record::{
     AppRecord, CaptureOutput, ChangeRecord, ClassRecord, FlowCounters, FlowKind, FlowRecord,
-    FlowSample, InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink, Records, Signal,
+    ConnectionSum, FlowSample, InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink, Records, Signal,
     SignalRecord, SignalState, StateSample, ValidityFact,
 };

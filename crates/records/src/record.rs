@@ -269,14 +269,79 @@ pub struct FlowSample {
     pub at: Instant,
     /// Payload handed to the receiving application within it.
     pub delivered_bytes: u64,
-    /// Congestion window then, in segments; `None`: the flow has no connection of its own.
+    /// Congestion window then, in segments; of an application, the sum over its established connections. `None`: there
+    /// is none.
     pub cwnd: Option<NonZeroU32>,
-    /// Slow-start threshold then, in segments; `None`: not set yet.
+    /// Slow-start threshold then, in segments, or the sum; `None`: not set yet by each connection.
     pub ssthresh: Option<u32>,
-    /// Smoothed RTT then; `None`: no sample yet.
+    /// Smoothed RTT then, or the mean over the connections; `None`: no sample yet.
     pub srtt: Option<Duration>,
-    /// Segments in flight then.
+    /// Segments in flight then, or the sum.
     pub in_flight: u32,
+    /// Receive window in bytes that the sender of data knew then, or the sum; `None`: no connection over TCP.
+    pub receive_window: Option<u32>,
+}
+
+impl FlowSample {
+    /// That of a flow without a connection.
+    pub const fn without_connection(at: Instant, delivered_bytes: u64) -> Self {
+        Self {
+            at,
+            delivered_bytes,
+            cwnd: None,
+            ssthresh: None,
+            srtt: None,
+            in_flight: 0,
+            receive_window: None,
+        }
+    }
+}
+
+/// The state of the connections of an application at the end of an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionSum {
+    /// Established connections.
+    count: u32,
+    cwnd: u32,
+    ssthresh: Option<u32>,
+    srtts: Duration,
+    in_flight: u32,
+    receive_window: Option<u32>,
+}
+
+impl ConnectionSum {
+    /// Adds a connection, unless its handshake is not over.
+    pub fn add(&mut self, state: &FlowSample) {
+        let (Some(cwnd), Some(srtt)) = (state.cwnd, state.srtt) else {
+            return;
+        };
+        let both = |sum: Option<u32>, one: Option<u32>| match sum {
+            _ if self.count == 0 => one,
+            sum => Some(sum?.saturating_add(one?)),
+        };
+        self.ssthresh = both(self.ssthresh, state.ssthresh);
+        self.receive_window = both(self.receive_window, state.receive_window);
+        self.cwnd = self.cwnd.saturating_add(cwnd.get());
+        self.in_flight = self.in_flight.saturating_add(state.in_flight);
+        self.srtts += srtt;
+        self.count += 1;
+    }
+
+    /// The sample of the application.
+    pub fn sample(&self, at: Instant, delivered_bytes: u64) -> FlowSample {
+        if self.count == 0 {
+            return FlowSample::without_connection(at, delivered_bytes);
+        }
+        FlowSample {
+            at,
+            delivered_bytes,
+            cwnd: NonZeroU32::new(self.cwnd),
+            ssthresh: self.ssthresh,
+            srtt: Some(Duration::from_nanos(self.srtts.as_nanos() / u64::from(self.count))),
+            in_flight: self.in_flight,
+            receive_window: self.receive_window,
+        }
+    }
 }
 
 /// A drop, a mark or a loss.

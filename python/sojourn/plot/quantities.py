@@ -282,6 +282,7 @@ _CONNECTIONS = (
     ("cwnd", "cwnd_packets", "congestion window", "packets", "congestion window"),
     ("ssthresh", "ssthresh_packets", "slow-start threshold", "packets", "slow-start threshold"),
     ("in_flight", "in_flight_packets", "in flight", "packets", "unacknowledged packets"),
+    ("rwnd", "receive_window_bytes", "receive window", "B", "receive window"),
     ("rtt", "srtt_ms", "smoothed RTT", "ms", "smoothed round-trip time"),
 )
 
@@ -290,6 +291,11 @@ def _of_connections(result: Result, group: str | None) -> list[Quantity]:
     """List what connections measure, for each group of traffic that has connections."""
     series = result.flow_series.drop_nulls("cwnd_packets")
     groups = series["group"].unique(maintain_order=True).to_list()
+    # Results of earlier versions, and imported ones, lack columns.
+    measured = {
+        column: set(series.drop_nulls(column)["group"]) if column in series.columns else set()
+        for _, column, *_ in _CONNECTIONS
+    }
     return [
         Quantity(
             name,
@@ -304,7 +310,7 @@ def _of_connections(result: Result, group: str | None) -> list[Quantity]:
         )
         for name, column, label, unit, meaning in _CONNECTIONS
         for of in groups
-        if group in {None, of}
+        if group in {None, of} and of in measured[column]
     ]
 
 

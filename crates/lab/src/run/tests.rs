@@ -44,6 +44,7 @@ fn flow_sample(kind: FlowKind, at: Instant, n: u32) -> FlowSample {
         ssthresh: (n > 3).then_some(7),
         srtt: (n > 1).then_some(Duration::from_millis(u64::from(40 + n))),
         in_flight: n,
+        receive_window: (kind == FlowKind::Tcp).then_some(1_448 * n),
     }
 }
 

@@ -22,7 +22,9 @@ pub(super) struct SampleRow<'a> {
 
 impl SampleRow<'_> {
     fn of_connection(&self, packets: u32) -> Option<u64> {
-        let has_window = self.record.kind.is_connection() || self.target.is_some();
+        let has_window = self.record.kind.is_connection()
+            || self.target.is_some()
+            || self.sample.cwnd.is_some();
         has_window.then_some(packets.into())
     }
 }
@@ -59,26 +61,32 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
         Column::new(
             "cwnd_packets",
             "packets",
-            "Congestion window at the end of the interval.",
+            "Congestion window at the end of the interval; of an application, the sum over its established connections, null without one and in live runs.",
             Get::OptionalCount(|row| row.sample.cwnd.map(|cwnd| cwnd.get().into())),
         ),
         Column::new(
             "ssthresh_packets",
             "packets",
-            "Slow-start threshold at the end of the interval; null if not set yet.",
+            "Slow-start threshold at the end of the interval; null if not set yet. Of an application, the sum over its established connections if each has set one.",
             Get::OptionalCount(|row| row.sample.ssthresh.map(u64::from)),
         ),
         Column::new(
             "srtt_ms",
             "ms",
-            "Smoothed RTT at the end of the interval; null before the first sample.",
+            "Smoothed RTT at the end of the interval; null before the first sample. Of an application, the mean over its established connections.",
             Get::OptionalReal(|row| row.sample.srtt.map(Duration::as_millis_f64)),
         ),
         Column::new(
             "in_flight_packets",
             "packets",
-            "Packets in flight at the end of the interval.",
+            "Packets in flight at the end of the interval; of an application, the sum over its established connections.",
             Get::OptionalCount(|row| row.of_connection(row.sample.in_flight)),
+        ),
+        Column::new(
+            "receive_window_bytes",
+            "B",
+            "TCP: receive window that the sender of data knew at the end of the interval; of an application, the sum over its established connections. Null in live runs.",
+            Get::OptionalCount(|row| row.sample.receive_window.map(u64::from)),
         ),
         Column::new(
             "target_mbit_per_s",

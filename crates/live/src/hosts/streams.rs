@@ -304,14 +304,7 @@ impl Streams {
     pub(super) fn sample(&mut self, at: Instant) {
         self.count_limits(at);
         let total = self.delivered();
-        let mut sample = FlowSample {
-            at,
-            delivered_bytes: total - self.sampled_bytes,
-            cwnd: None,
-            ssthresh: None,
-            srtt: None,
-            in_flight: 0,
-        };
+        let mut sample = FlowSample::without_connection(at, total - self.sampled_bytes);
         self.sampled_bytes = total;
         if self.is_bulk() {
             let Some(connection) = self.connections.values().next() else {

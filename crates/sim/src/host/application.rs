@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, Transport};
 use sojourn_net::{Instant, Rng};
-use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
+use sojourn_records::{AppRecord, ConnectionSum, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 use sojourn_transport::{SenderParams, quic};
 
 use super::connection::Connection;
@@ -30,6 +30,8 @@ pub(crate) struct Application {
     /// Bytes of responses in this interval.
     pub(crate) interval_bytes: u64,
     series: Vec<FlowSample>,
+    /// The connections at the end of this interval.
+    pub(crate) interval: ConnectionSum,
 }
 
 impl Application {
@@ -55,6 +57,7 @@ impl Application {
             },
             interval_bytes: 0,
             series: Vec::new(),
+            interval: ConnectionSum::default(),
         }
     }
 
@@ -125,14 +128,8 @@ impl Application {
 
     pub(crate) fn sample(&mut self, at: Instant) {
         let delivered_bytes = std::mem::take(&mut self.interval_bytes);
-        self.series.push(FlowSample {
-            at,
-            delivered_bytes,
-            cwnd: None,
-            ssthresh: None,
-            srtt: None,
-            in_flight: 0,
-        });
+        let connections = std::mem::take(&mut self.interval);
+        self.series.push(connections.sample(at, delivered_bytes));
     }
 
     fn counters(&self) -> FlowCounters {

@@ -268,7 +268,7 @@ impl Connection {
     }
 
     /// State of the sender of data, with all bytes delivered so far.
-    fn state(&self, at: Instant) -> FlowSample {
+    pub(crate) fn state(&self, at: Instant) -> FlowSample {
         match self {
             Self::Tcp(tcp) => tcp.state(at),
             Self::Quic(quic) => quic.state(at),

@@ -379,6 +379,7 @@ impl QuicConnection {
             ssthresh: self.near.ssthresh(),
             srtt: self.near.srtt(),
             in_flight: self.near.in_flight(),
+            receive_window: None,
         }
     }
 }

@@ -495,6 +495,7 @@ impl TcpConnection {
             ssthresh: sender.ssthresh(),
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),
+            receive_window: sender.peer_window(),
         }
     }
 }

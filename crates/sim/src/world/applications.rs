@@ -212,7 +212,10 @@ impl World<'_> {
                 && let Source::App(application) = &mut flows[app as usize].source
             {
                 match what {
-                    Gather::Interval => application.interval_bytes += connection.take_delivered(),
+                    Gather::Interval => {
+                        application.interval_bytes += connection.take_delivered();
+                        application.interval.add(&connection.state(self.now));
+                    }
                     Gather::Totals => application.live_counters.add(&connection.counters()),
                 }
             }

@@ -259,6 +259,14 @@ impl Sender {
         self.window.cwnd
     }
 
+    /// The receive window that the peer announced last, in bytes; `None` before the handshake is over.
+    pub const fn peer_window(&self) -> Option<u32> {
+        match self.state {
+            State::Closed | State::Connecting => None,
+            _ => Some(self.buffer.peer_window()),
+        }
+    }
+
     /// Slow-start threshold, in segments; `None` while it is unset, by default until the first congestion.
     pub const fn ssthresh(&self) -> Option<u32> {
         self.window.ssthresh.segments()
