@@ -17,6 +17,8 @@ QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 RFC_QUEUES := codel pie fq_codel cobalt red cake
 # The pages of docs/validation/rfc9743.md.
 RFC_CONTROLS := cubic reno prague bbr3 copa
+# The columns of the cases of Accurate ECN in docs/validation/cc_cases.md.
+ACCECN_CONTROLS := cubic reno dctcp prague bbr3 bbr
 # Tests that measure real packets, with nothing else running.
 LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
@@ -262,7 +264,8 @@ rfc9743-update: setup ## Evaluate five controls and write docs/validation/rfc974
 	@mkdir -p target
 	$(BIN)/sojourn rfc9743 $(RFC_CONTROLS) --json --out target/rfc9743 > target/rfc9743.json
 	$(BIN)/sojourn cc-cases bbr3 bbr cubic --json --out target/cc-cases > target/cc-cases.json
-	$(BIN)/python tools/rfc9743.py target/rfc9743.json target/cc-cases.json
+	$(BIN)/sojourn cc-cases $(ACCECN_CONTROLS) --family accecn --json --out target/cc-cases > target/accecn.json
+	$(BIN)/python tools/rfc9743.py target/rfc9743.json target/cc-cases.json target/accecn.json
 
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }

@@ -1,7 +1,7 @@
 """Write the tables of docs/validation/rfc9743*.md and cc_cases.md from what the commands printed.
 
-``python tools/rfc9743.py FILE CASES`` reads the output of ``sojourn rfc9743 --json`` and of
-``sojourn cc-cases --json``. An overview has a column per control; each control that has a page gets
+``python tools/rfc9743.py FILE CASES ACCECN`` reads the output of ``sojourn rfc9743 --json`` and of
+``sojourn cc-cases --json`` for each family. An overview has a column per control; each control that has a page gets
 its table there.
 """
 
@@ -55,10 +55,16 @@ def overview(reports: Reports, noun: str) -> str:
 def of_control(report: dict[str, Any], noun: str) -> str:
     """Write the verdicts on one control, and what decided."""
     rows = [
-        [f"{one['number']} {one['title']}", one["verdict"], one["comparison"], one["measured"]]
+        [
+            f"{one['number']} {one['title']}",
+            one["verdict"],
+            one["comparison"],
+            one["measured"],
+            one["reason"],
+        ]
         for one in report["verdicts"]
     ]
-    return table([noun, "verdict", "closest comparison", "measured"], rows)
+    return table([noun, "verdict", "closest comparison", "measured", "reason"], rows)
 
 
 def main() -> int:
@@ -72,6 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Write tables of docs/validation.")
     parser.add_argument("criteria", type=Path, help="output of sojourn rfc9743 --json")
     parser.add_argument("cases", type=Path, help="output of sojourn cc-cases --json")
+    parser.add_argument("accecn", type=Path, help="the same with --family accecn")
     arguments = parser.parse_args()
     reports: Reports = json.loads(arguments.criteria.read_text(encoding="utf-8"))
     tried: Reports = json.loads(arguments.cases.read_text(encoding="utf-8"))
@@ -82,7 +89,14 @@ def main() -> int:
         verdicts = {"verdicts": of_control(report, "criterion")}
         code |= compare(page, verdicts, target=TARGET, write=True)
     of_bbr3 = next(report for report in tried if report["control"] == "bbr3")
-    tables = {"cases": overview(tried, "case"), "bbr3": of_control(of_bbr3, "case")}
+    accecn: Reports = json.loads(arguments.accecn.read_text(encoding="utf-8"))
+    of_cubic = next(report for report in accecn if report["control"] == "cubic")
+    tables = {
+        "cases": overview(tried, "case"),
+        "bbr3": of_control(of_bbr3, "case"),
+        "accecn": overview(accecn, "case"),
+        "accecn_cubic": of_control(of_cubic, "case"),
+    }
     code |= compare(PAGES / "cc_cases.md", tables, target=TARGET, write=True)
     return code
 

@@ -9,7 +9,7 @@ pub use column::{Column, ColumnInfo, ColumnKind, Get};
 pub use datagrams::Datagrams;
 pub use histogram::Histogram;
 pub use record::{
-    AppRecord, CaptureOutput, ChangeRecord, ClassRecord, FlowCounters, FlowKind, FlowRecord,
-    ConnectionSum, FlowSample, InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink, Records, Signal,
-    SignalRecord, SignalState, StateSample, ValidityFact,
+    AppRecord, CaptureOutput, ChangeRecord, ClassRecord, ConnectionSum, FlowCounters, FlowKind,
+    FlowRecord, FlowSample, InitialLosses, LinkCounters, LinkRecord, LinkSample, RecordSink,
+    Records, Signal, SignalRecord, SignalState, StateSample, ValidityFact,
 };

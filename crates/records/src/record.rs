@@ -337,7 +337,9 @@ impl ConnectionSum {
             delivered_bytes,
             cwnd: NonZeroU32::new(self.cwnd),
             ssthresh: self.ssthresh,
-            srtt: Some(Duration::from_nanos(self.srtts.as_nanos() / u64::from(self.count))),
+            srtt: Some(Duration::from_nanos(
+                self.srtts.as_nanos() / u64::from(self.count),
+            )),
             in_flight: self.in_flight,
             receive_window: self.receive_window,
         }
@@ -592,5 +594,50 @@ impl Records {
         self.validity
             .into_iter()
             .for_each(|fact| sink.validity(fact));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(cwnd: u32, ssthresh: Option<u32>, ms: u64) -> FlowSample {
+        FlowSample {
+            cwnd: NonZeroU32::new(cwnd),
+            ssthresh,
+            srtt: (ms > 0).then(|| Duration::from_millis(ms)),
+            in_flight: 2,
+            receive_window: Some(1_000),
+            ..FlowSample::without_connection(Instant::ZERO, 7)
+        }
+    }
+
+    #[test]
+    fn connections_add_up_once_they_are_established() {
+        let at = Instant::from_millis(100);
+        let sum = |states: &[FlowSample]| {
+            let mut sum = ConnectionSum::default();
+            states.iter().for_each(|state| sum.add(state));
+            sum.sample(at, 9)
+        };
+        // No sample of the RTT: its handshake is not over.
+        let opening = state(10, None, 0);
+        assert_eq!(sum(&[opening]), FlowSample::without_connection(at, 9));
+        let both = sum(&[state(3, Some(5), 40), opening, state(4, Some(6), 60)]);
+        let wanted = FlowSample {
+            at,
+            delivered_bytes: 9,
+            cwnd: NonZeroU32::new(7),
+            ssthresh: Some(11),
+            srtt: Some(Duration::from_millis(50)),
+            in_flight: 4,
+            receive_window: Some(2_000),
+        };
+        assert_eq!(both, wanted);
+        // One without a threshold has an infinite one.
+        for states in [[Some(5), None], [None, Some(5)]] {
+            let states = states.map(|ssthresh| state(3, ssthresh, 40));
+            assert_eq!(sum(&states).ssthresh, None);
+        }
     }
 }

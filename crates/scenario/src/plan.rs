@@ -22,7 +22,9 @@ pub use controller::{
     Controller, ControllerClass, LinkMeasured, Measured, Reply, Request, controller,
     register_controller,
 };
-pub use line::{Distribution, EcnRewrite, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange};
+pub use line::{
+    Distribution, EcnRewrite, GilbertElliott, Jitter, LineConfig, Loss, Order, WireChange,
+};
 pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Controlled, Encapsulation, LinkConfig, RingConfig, Shaper};
 pub use links::{

@@ -6,9 +6,9 @@ use sojourn_net::{Bytes, Duration, Ecn, Rate};
 use sojourn_qdisc::Framing;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::plan::{
-    Change, ChannelConfig, Client, Distribution, DriverLimit, EcnRewrite, Encapsulation, GilbertElliott, Hop,
-    Jitter, LineConfig, Loss, Order, RadioConfig, RateControl, Shaper, Sharing, Standard,
-    StationConfig, Traffic, WireChange,
+    Change, ChannelConfig, Client, Distribution, DriverLimit, EcnRewrite, Encapsulation,
+    GilbertElliott, Hop, Jitter, LineConfig, Loss, Order, RadioConfig, RateControl, Shaper,
+    Sharing, Standard, StationConfig, Traffic, WireChange,
 };
 use sojourn_transport::{
     AckPolicy, AfterIdle, BurstLimits, Device, OnCe, ReceiveBuffer, SenderProfile, SlowStart,

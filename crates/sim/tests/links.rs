@@ -154,6 +154,7 @@ fn a_connection_survives_a_wire_that_loses_doubles_and_reorders() {
                     order: Order::Free,
                 }),
                 drops: Vec::new(),
+                ecn: None,
             },
             ..link("bad", 10)
         },

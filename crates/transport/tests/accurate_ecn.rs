@@ -268,7 +268,10 @@ fn the_acknowledgement_of_the_syn_ack_reports_how_it_arrived() {
 
 #[test]
 fn a_mangled_syn_stops_ect_but_not_the_response_to_marks() {
-    for (params, sent) in [(accurate(CcKind::Cubic), Ecn::NotEct), (prague(), Ecn::Ect1)] {
+    for (params, sent) in [
+        (accurate(CcKind::Cubic), Ecn::NotEct),
+        (prague(), Ecn::Ect1),
+    ] {
         for arrived in FIELDS {
             let mut client = connecting(params);
             let mut out = Vec::new();
@@ -276,7 +279,11 @@ fn a_mangled_syn_stops_ect_but_not_the_response_to_marks() {
             client.on_segment(Instant::from_millis(20), &answer, &mut out);
             let may_be = (sent == Ecn::NotEct) == (arrived == Ecn::NotEct);
             let data = out.iter().find(|seg| seg.len > 0).unwrap();
-            assert_eq!(data.flags.ecn() != Ecn::NotEct, may_be, "{sent:?} {arrived:?}");
+            assert_eq!(
+                data.flags.ecn() != Ecn::NotEct,
+                may_be,
+                "{sent:?} {arrived:?}"
+            );
             // A SYN with CE: the initial window is one segment.
             let initial = if arrived == Ecn::Ce { 1 } else { 10 };
             assert_eq!(client.cwnd(), initial, "{sent:?} {arrived:?}");
@@ -311,7 +318,11 @@ fn the_server_answers_a_mark_and_mangling_of_its_syn_ack() {
         let handshake = receiver.handshake(now, &out[0]);
         let marked = arrived == Ecn::Ce;
         assert_eq!(
-            (handshake.ecn, handshake.is_mangled, handshake.syn_ack_marked),
+            (
+                handshake.ecn,
+                handshake.is_mangled,
+                handshake.syn_ack_marked
+            ),
             (true, is_mangled, marked)
         );
         assert_eq!(client.handshake().syn_ack_marked, marked);
@@ -323,24 +334,38 @@ fn the_server_answers_a_mark_and_mangling_of_its_syn_ack() {
         assert_eq!(sent.len(), if marked { 1 } else { 10 });
         // The counter of the client includes the SYN-ACK: no mark is new.
         let counter = if marked { 6 } else { 5 };
-        server.on_segment(Instant::from_millis(40), &acknowledges(1, counter), &mut sent);
+        server.on_segment(
+            Instant::from_millis(40),
+            &acknowledges(1, counter),
+            &mut sent,
+        );
         assert_eq!(server.counters().marked, 0);
     }
 }
 
 #[test]
 fn a_first_counter_of_zero_ends_ecn() {
-    for (params, sent) in [(accurate(CcKind::Cubic), Ecn::NotEct), (prague(), Ecn::Ect1)] {
+    for (params, sent) in [
+        (accurate(CcKind::Cubic), Ecn::NotEct),
+        (prague(), Ecn::Ect1),
+    ] {
         let first_ack = |ack: &Segment| {
             let mut client = connecting(params);
             let mut out = Vec::new();
             let answer = syn_ack(sent, Ecn::NotEct);
             client.on_segment(Instant::from_millis(20), &answer, &mut out);
-            assert!(out.iter().any(|seg| seg.len > 0 && seg.flags.ecn() != Ecn::NotEct));
+            assert!(
+                out.iter()
+                    .any(|seg| seg.len > 0 && seg.flags.ecn() != Ecn::NotEct)
+            );
             out.clear();
             client.on_segment(Instant::from_millis(40), ack, &mut out);
             let data = out.iter().find(|seg| seg.len > 0).unwrap();
-            (client.counters().marked, data.flags.ecn() != Ecn::NotEct, ace(data))
+            (
+                client.counters().marked,
+                data.flags.ecn() != Ecn::NotEct,
+                ace(data),
+            )
         };
         // The own counter stays: feedback continues.
         let own = [true, false, true];

@@ -7,7 +7,7 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    AckPolicy, AfterIdle, Arrival, BurstLimits, CcKind, Device, Flags, MSS, OnCe, Reader,
+    AckPolicy, AfterIdle, Arrival, BurstLimits, CcKind, Device, Flags, MSS, OnCe, PeerEcn, Reader,
     ReceiveBuffer, Receiver, ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams,
     SenderProfile, State, Ticks,
 };
@@ -79,6 +79,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
             accurate_ecn: seed.is_multiple_of(4),
+            peer_ecn: (seed % 9 < 2).then(|| PeerEcn::ALL[usize::try_from(seed / 9 % 6).unwrap()]),
             on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2, 3])).unwrap()],
             after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 1, 2, 3])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,

@@ -151,10 +151,12 @@ def _show(report: ControlReport, *, everything: bool) -> None:
         rows = []
         for one in shown:
             decided = one.deciding
-            why = one.reason if decided is None else f"{decided.check.why} ({decided.case})"
+            what = "" if decided is None else f"{decided.check.why} ({decided.case})"
             numbers = "" if decided is None else decided.numbers
-            rows.append([f"{one.number} {one.criterion.title}", one.verdict, why, numbers])
-        head = [found.edition.noun, "verdict", "the comparison farthest from its bound", "measured"]
+            title = f"{one.number} {one.criterion.title}"
+            rows.append([title, one.verdict, what, numbers, one.why])
+        compared = "the comparison farthest from its bound"
+        head = [found.edition.noun, "verdict", compared, "measured", "reason"]
         print_table(text_table(head, rows, "not met or undecided"))
     if not everything:
         print_note("--all and the report have all comparisons and measurements")

@@ -44,6 +44,7 @@ _CHECKED = {
     "bound": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "unit": pl.String,
     "reason": pl.String,
 }
 _VERDICTS = {
@@ -54,6 +55,7 @@ _VERDICTS = {
     "verdict": pl.String,
     "comparison": pl.String,
     "measured": pl.String,
+    "reason": pl.String,
 }
 
 
@@ -142,7 +144,7 @@ class ControlReport:
         for one in self.evaluation.outcomes:
             decided = one.deciding
             why = "" if decided is None else f"{decided.check.why}: {decided.case}"
-            numbers = one.reason if decided is None else decided.numbers
+            numbers = "" if decided is None else decided.numbers
             criterion = one.criterion
             rows.append(
                 (
@@ -153,6 +155,7 @@ class ControlReport:
                     one.verdict,
                     why,
                     numbers,
+                    one.why,
                 )
             )
         return pl.DataFrame(rows, schema=_VERDICTS, orient="row")
@@ -179,7 +182,8 @@ class ControlReport:
                         judged.required,
                         judged.low,
                         judged.high,
-                        judged.reason,
+                        found.check.unit,
+                        found.reason,
                     )
                 )
         return pl.DataFrame(rows, schema=_CHECKED, orient="row")

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sojourn.expectations.expectation import expectation
 from sojourn.suites.definitions import METRICS, Quotation, Topic, metrics
 
+# Units of what cases observe in addition, by the last part of the name; others have no unit.
+_UNITS = {
+    "percent": "%",
+    "s": "s",
+    "ms": "ms",
+    "rtts": "RTTs",
+    "bdp": "BDP",
+    "packets": "packets",
+    "10s": "per 10 s",
+}
 # What the document says of a criterion, in its words.
 Level = Literal["MUST", "SHOULD", "MAY fail", "example"]
 _HERE = Path(__file__).parent
@@ -25,6 +36,15 @@ class Check:
     why: str
     that: str
     cases: str = ""
+
+    @property
+    def unit(self) -> str:
+        """The unit of both sides: that of the first metric in the comparison."""
+        _, _, name = expectation(self.that).metrics[0].name.rpartition(".")
+        declared = next((one for one in CONTROL_METRICS if one.column == name), None)
+        if declared is not None:
+            return declared.unit
+        return _UNITS.get(name.removesuffix("_min").rpartition("_")[2], "")
 
     @property
     def is_relative(self) -> bool:

@@ -32,14 +32,26 @@ class Judged:
 
     @property
     def numbers(self) -> str:
-        """What was measured, its interval, and what was required."""
+        """What was measured, what was required, and the difference with its interval."""
         one = self.judgement
         if one.measured is None or one.required is None:
             return one.reason
         sign = SIGNS[one.expectation.sides[1]]
+        unit = f" {self.check.unit}" if self.check.unit else ""
         beside = f" (from {self.standard})" if self.standard else ""
-        text = f"{one.measured:.3g}, bound {sign} {one.required:.3g}{beside}"
-        return f"{text}, difference {difference(one)}"
+        text = f"{one.measured:.3g}{unit}, bound {sign} {one.required:.3g}{unit}{beside}"
+        return f"{text}, difference {difference(one)}{unit}"
+
+    @property
+    def reason(self) -> str:
+        """Why the comparison does not pass; empty if it does."""
+        one = self.judgement
+        if self.verdict == "pass":
+            return ""
+        if self.verdict == "undecided" or one.low is None:
+            return one.reason
+        side = "below" if one.expectation.sides[1].startswith(">") else "above"
+        return f"the 95 % interval of the difference is {side} 0"
 
     @property
     def margin(self) -> float | None:
@@ -65,6 +77,12 @@ class Outcome:
     judged: tuple[Judged, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     figures: tuple[Figure | Markup, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """Why no run decides, or why the criterion is not met or undecided; empty if it is met."""
+        decided = self.deciding
+        return self.reason if decided is None else decided.reason
 
     @property
     def deciding(self) -> Judged | None:

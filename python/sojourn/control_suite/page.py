@@ -133,15 +133,18 @@ def overview(found: Evaluation) -> Block:
     rows: list[list[Text]] = []
     for one in found.outcomes:
         decided = one.deciding
-        why = "" if decided is None else f"{decided.check.why}: {decided.case}: {decided.numbers}"
+        why = "" if decided is None else f"{decided.check.why}: {decided.case}"
         rows.append(
             [
                 [f"{one.number} {one.criterion.title}", *_level(one)],
                 Verdict(one.verdict, TONES.get(one.verdict, "")),
-                one.reason or why,
+                why,
+                "" if decided is None else decided.numbers,
+                one.why,
             ]
         )
-    return text_table([found.edition.noun, "verdict", "closest comparison"], rows)
+    head = [found.edition.noun, "verdict", "closest comparison", "measured", "reason"]
+    return text_table(head, rows)
 
 
 def _level(one: Outcome) -> list[Inline]:
@@ -181,10 +184,16 @@ def _section(found: Evaluation, one: Outcome) -> Section:
 def comparisons(judged: Sequence[Judged]) -> Block:
     """Write a row per comparison and case."""
     rows: list[list[Text]] = [
-        [one.check.why, one.case, Verdict(one.verdict, TONES.get(one.verdict, "")), one.numbers]
+        [
+            one.check.why,
+            one.case,
+            Verdict(one.verdict, TONES.get(one.verdict, "")),
+            one.numbers,
+            one.reason,
+        ]
         for one in judged
     ]
-    return text_table(["comparison", "case", "verdict", "measured"], rows)
+    return text_table(["comparison", "case", "verdict", "measured", "reason"], rows)
 
 
 def margins(found: Evaluation) -> Figure:

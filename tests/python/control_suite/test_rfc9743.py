@@ -179,6 +179,7 @@ def test_a_report_has_verdicts_comparisons_and_figures(tmp_path: Path) -> None:
     ("controls", "others", "message"),
     [
         (["cubci"], {}, "controls='cubci': unknown congestion control; did you mean"),
+        (["./mycc.py:Cc"], {}, "a control cannot be a class in Python; `make new-cc NAME=foo`"),
         (["cubic", " cubic"], {}, "controls='cubic': given twice; expected each control once"),
         ([], {}, "expected at least one control, such as cubic"),
         (["cubic"], {"section": "8"}, "section='8': unknown; expected one of 5.1.1, "),

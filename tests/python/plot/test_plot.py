@@ -36,6 +36,7 @@ COLUMNS = {
     "cwnd": "cwnd_packets",
     "ssthresh": "ssthresh_packets",
     "in_flight": "in_flight_packets",
+    "rwnd": "receive_window_bytes",
     "rtt": "srtt_ms",
 }
 
@@ -75,6 +76,41 @@ def test_flows_of_each_group_have_panels_that_name_it(result: sj.Result) -> None
     ]
     # Too low for a panel per arm.
     assert len(result.plot("cwnd", size=(5, 2.4)).axes) == 2
+
+
+@pytest.mark.parametrize("transport", ["tcp", "quic"])
+def test_windows_of_applications_are_sums_over_their_connections(transport: str) -> None:
+    incast = sj.Incast(
+        direction="down", servers=4, bytes="2mb", think="10s", transport=transport, name="app"
+    )
+    scenario = sj.Scenario(
+        links={
+            "down": sj.Link(rate="20mbit", qdisc="pfifo limit 60"),
+            "up": sj.Link(rate="20mbit", qdisc="pfifo"),
+        },
+        traffic=[incast, sj.Tcp(direction="down", name="bulk")],
+        rtt="40ms",
+        duration="3s",
+        warmup="0s",
+    )
+    found = sj.run(scenario)
+    series = found.flow_series.filter(group="app").sort("t_s")
+    busy = series.filter(pl.col("in_flight_packets") > 0)
+    assert busy.height >= 5
+    # Each of four connections began with ten packets, and lost some of them.
+    assert busy["cwnd_packets"].min() >= 4
+    assert busy["cwnd_packets"].max() > 20
+    assert busy["ssthresh_packets"].drop_nulls().len() > 0
+    assert (busy["srtt_ms"] >= 40.0).all()
+    assert (busy["in_flight_packets"] <= 2 * busy["cwnd_packets"]).all()
+    of_tcp = transport == "tcp"
+    assert (busy["receive_window_bytes"].null_count() == 0) is of_tcp
+    # Before the first handshake is over there is no window.
+    if (first := series.filter(pl.col("t_s") <= 0.0)).height:
+        assert first["cwnd_packets"].null_count() == first.height
+    words = ["cwnd", "ssthresh", "in_flight", "rtt", *(["rwnd"] if of_tcp else [])]
+    for word in words:
+        assert any(drawn(axes) for axes in found.plot(word, group="app").axes), word
 
 
 LINKS = {

@@ -22,9 +22,8 @@ pub(super) struct SampleRow<'a> {
 
 impl SampleRow<'_> {
     fn of_connection(&self, packets: u32) -> Option<u64> {
-        let has_window = self.record.kind.is_connection()
-            || self.target.is_some()
-            || self.sample.cwnd.is_some();
+        let has_window =
+            self.record.kind.is_connection() || self.target.is_some() || self.sample.cwnd.is_some();
         has_window.then_some(packets.into())
     }
 }

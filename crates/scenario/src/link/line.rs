@@ -8,7 +8,9 @@ use crate::declare::{KeyValue, Percent, choices, keys, one_of, tables, words};
 use crate::error::{ScenarioError, instead_of};
 use crate::key::Form;
 use crate::place::{Place, choice};
-use crate::plan::{self, Distribution, EcnRewrite, Encapsulation, GilbertElliott, LineConfig, Order};
+use crate::plan::{
+    self, Distribution, EcnRewrite, Encapsulation, GilbertElliott, LineConfig, Order,
+};
 use crate::value::{Node, Value};
 
 keys! {

@@ -166,7 +166,13 @@ keys! {
 
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
-    keys: &[Transfer::KEYS, Writing::KEYS, Reading::KEYS, Peer::KEYS, Params::KEYS],
+    keys: &[
+        Transfer::KEYS,
+        Writing::KEYS,
+        Reading::KEYS,
+        Peer::KEYS,
+        Params::KEYS,
+    ],
     properties: TrafficProperties::CONNECTION,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };

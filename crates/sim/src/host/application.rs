@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, Transport};
 use sojourn_net::{Instant, Rng};
-use sojourn_records::{AppRecord, ConnectionSum, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
+use sojourn_records::{
+    AppRecord, ConnectionSum, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
+};
 use sojourn_transport::{SenderParams, quic};
 
 use super::connection::Connection;

@@ -187,6 +187,15 @@ impl CcKind {
     }
 }
 
+/// How a control of one's own is made. Queues may be classes in Python; controls may not.
+const OWN: &str = "a control cannot be a class in Python; `make new-cc NAME=foo` in the source tree makes one in Rust";
+
+/// Whether `name` is that of a file in Python, with the name of a class or without.
+fn is_python(name: &str) -> bool {
+    let file = name.rsplit_once(':').map_or(name, |(file, _)| file);
+    file.to_ascii_lowercase().ends_with(".py")
+}
+
 impl FromStr for CcKind {
     type Err = ParameterError;
 
@@ -195,7 +204,11 @@ impl FromStr for CcKind {
         found.ok_or_else(|| ParameterError::UnknownKind {
             what: "congestion control",
             given: name.to_owned(),
-            instead: instead_of(name, Self::ALL.iter().map(|kind| kind.name())).to_string(),
+            instead: if is_python(name) {
+                OWN.to_owned()
+            } else {
+                instead_of(name, Self::ALL.iter().map(|kind| kind.name())).to_string()
+            },
         })
     }
 }

@@ -51,7 +51,7 @@ impl Sender {
         }
         if seg.flags.has(Flags::SYN) {
             // The peer does not know that the connection is established, and may give it up.
-            self.confirm(now, out);
+            self.confirm(now, seg, out);
             return;
         }
         let old = seg.ack < self.board.una();

@@ -54,7 +54,7 @@ impl Sender {
         // The SYN was delivered.
         self.board.add_delivered(1);
         self.begin_with(now, sample);
-        self.confirm(now, out);
+        self.confirm(now, seg, out);
         self.send_new(now, out);
     }
 
@@ -68,9 +68,10 @@ impl Sender {
     }
 
     /// Acknowledges the peer's SYN.
-    pub(super) fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
+    pub(super) fn confirm(&self, now: Instant, syn_ack: &Segment, out: &mut Vec<Segment>) {
+        let ecn = self.ecn.ect_if_always() | self.ecn.confirmation(syn_ack.flags);
         out.push(Segment {
-            flags: Flags::ACK | self.ecn.ect_if_always() | self.ecn.confirmation(),
+            flags: Flags::ACK | ecn,
             ..self.blank(now)
         });
     }

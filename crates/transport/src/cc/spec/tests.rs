@@ -122,6 +122,16 @@ fn what_is_wrong_where_and_what_is_accepted() {
         refusal("xyzzy"),
         format!("unknown congestion control \"xyzzy\"; expected one of {names}")
     );
+    for given in ["./mycc.py:Cc", "mycc.py", "C:/own/CC.PY:Cc"] {
+        let error = refusal(given);
+        let begins = format!(
+            "unknown congestion control \"{given}\"; a control cannot be a class in Python"
+        );
+        assert!(
+            error.starts_with(&begins) && error.contains("make new-cc"),
+            "{error}"
+        );
+    }
     assert_eq!(
         refusal("vegas delta 1"),
         "vegas: unknown parameter \"delta\"; did you mean \"beta\"?"

@@ -111,8 +111,6 @@ pub(crate) struct Ecn {
     ect: Flags,
     /// The counter in every segment, with AccECN.
     own_count: Flags,
-    /// The bits of the acknowledgement of the SYN-ACK.
-    confirmation: Flags,
     /// AccECN is offered.
     offers_accurate: bool,
     /// Every segment is ECN-capable, not only new data.
@@ -133,7 +131,6 @@ impl Ecn {
             answered: 0,
             ect: params.ect(),
             own_count: Flags::NONE,
-            confirmation: Flags::NONE,
             offers_accurate: params.wants_accurate_ecn(),
             ect_always: params.cc.kind().needs_ecn(),
             on_ce: params.on_ce,
@@ -203,7 +200,6 @@ impl Ecn {
         if arrived.is_some_and(|arrived| is_mangled(sent, arrived)) {
             self.ect = Flags::NONE;
         }
-        self.confirmation = Flags::reporting(syn_ack.ecn());
         self.begin_counting(syn_ack.ecn() == Field::Ce);
         arrived == Some(Field::Ce)
     }
@@ -227,14 +223,18 @@ impl Ecn {
         self.own_count = Flags::of_ace(PeerCounts::after(syn_ack_marked).cep);
     }
 
-    /// The bits of the acknowledgement of the SYN-ACK.
-    pub(crate) const fn confirmation(&self) -> Flags {
-        self.confirmation
+    /// The bits of the acknowledgement of this SYN-ACK.
+    pub(crate) const fn confirmation(&self, syn_ack: Flags) -> Flags {
+        if self.is_accurate() {
+            Flags::reporting(syn_ack.ecn())
+        } else {
+            self.own_count
+        }
     }
 
     /// Whether this end counts the SYN-ACK as marked, which its acknowledgements report.
     pub(crate) fn has_marked_syn_ack(&self) -> bool {
-        self.confirmation.reported() == Some(Field::Ce)
+        self.own_count == Flags::of_ace(PeerCounts::after(true).cep)
     }
 
     /// ECT for segments other than new data.

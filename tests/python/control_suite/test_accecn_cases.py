@@ -1,0 +1,82 @@
+"""The cases of Accurate ECN: peers and paths, verdicts and the command."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from sojourn.control_suite.accecn_cases import BUILDERS, CASES
+from sojourn.control_suite.definitions import ACCECN_CASES
+from sojourn.control_suite.evaluation import Evaluation, cases, evaluate
+from sojourn.control_suite.topology import ControlUnderTest
+from support.shell import Command
+
+ROOT = Path(__file__).parents[3]
+
+
+def found(control: str, numbers: list[str], standards: tuple[str, ...] = ()) -> Evaluation:
+    tested = ControlUnderTest(control, standards)
+    built = cases(tested, CASES, BUILDERS, numbers, seed=1)
+    return evaluate(ACCECN_CASES, tested, CASES, numbers, built, runner=sj.run)
+
+
+def test_each_case_has_runs_or_a_reason_and_each_check_a_case() -> None:
+    tested = ControlUnderTest("cubic", ())
+    for number, one in ACCECN_CASES.criteria.items():
+        assert (number in BUILDERS) == bool(one.checks) == (not one.not_testable), number
+        built = BUILDERS[number](tested, CASES) if number in BUILDERS else []
+        for check in one.checks:
+            assert any(check.cases in case.name for case in built), (number, check.why)
+
+
+def test_tests_that_reasons_name_exist() -> None:
+    source = (ROOT / "crates/transport/tests/accurate_ecn.rs").read_text(encoding="utf-8")
+    reasons = [one.not_testable for one in ACCECN_CASES.criteria.values()]
+    named = [name for text in reasons for name in re.findall(r"\b[a-z]+(?:_[a-z]+){4,}\b", text)]
+    assert len(named) == 2
+    for name in named:
+        assert f"fn {name}()" in source, name
+
+
+@pytest.mark.parametrize("control", ["cubic", "dctcp", "prague", "bbr3"])
+def test_controls_that_respond_to_marks_pass_every_case(control: str) -> None:
+    one = found(control, list(BUILDERS))
+    failed = [
+        (number, judged.case, judged.check.why, judged.numbers)
+        for number, judged in one.checked
+        if judged.verdict != "pass"
+    ]
+    assert failed == []
+
+
+def test_a_control_that_ignores_marks_fails_where_a_response_is_asked_for() -> None:
+    # Version 1 of BBR.
+    one = found("bbr", ["3.1.3", "3.1.5"])
+    assert {outcome.number: outcome.verdict for outcome in one.outcomes} == {
+        "3.1.3": "pass",
+        "3.1.5": "fail",
+    }
+    (failed,) = [judged for _, judged in one.checked if judged.verdict == "fail"]
+    assert failed.check.why == "the mean window is at most 4 packets in the second half"
+    assert failed.check.unit == "packets"
+    assert " packets, bound ≤ 4 packets, difference " in failed.numbers
+    assert failed.reason == "the 95 % interval of the difference is above 0"
+
+
+def test_the_command_runs_the_family(sojourn: Command, tmp_path: Path) -> None:
+    words = ("cc-cases", "reno", "--family", "accecn", "--case", "3.1.3", "--out", str(tmp_path))
+    run = sojourn(*words, "--check")
+    assert run.returncode == 0, run.stderr
+    answer = "reno: of 1 test case of RFC 9768 that runs can test, 1 is met."
+    assert run.stdout.splitlines()[0] == answer
+    # Beside the report on the other family.
+    assert (tmp_path / "reno-accecn.html").exists()
+    (document,) = json.loads(sojourn(*words, "--json").stdout)
+    assert [one["verdict"] for one in document["verdicts"]] == ["pass"]
+    assert {one["unit"] for one in document["comparisons"]} == {"%"}
+    assert "3.2.2.5" in sojourn("cc-cases", "--list", "--family", "accecn").stdout
+    refused = sojourn("cc-cases", "reno", "--family", "ecn")
+    assert refused.returncode == 2
+    assert "--family" in refused.stderr
