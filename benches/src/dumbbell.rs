@@ -1,7 +1,7 @@
 //! S1 to S5: long flows over one bottleneck, as the peers ran them; and the cases that cost most.
 
 use sojourn_apps::{Phase, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{
     ChannelConfig, Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, RateControl,
@@ -258,6 +258,7 @@ impl Dumbbell {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
+                ip: IpVersion::V4,
                 traffic: self.traffic(),
             })
             .collect();
@@ -270,6 +271,7 @@ impl Dumbbell {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::datagrams(UdpConfig {
                 rate,
                 payload: Bytes(1_472),

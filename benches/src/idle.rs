@@ -1,6 +1,6 @@
 //! What a flow costs that has nothing to do.
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 use sojourn_transport::SenderParams;
 
@@ -39,6 +39,7 @@ pub fn config(n: usize, why: Idle) -> Config {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: traffic.clone(),
     });
     let duration = Duration::from_secs(12);

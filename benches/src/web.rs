@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 use sojourn_transport::SenderParams;
@@ -73,6 +73,7 @@ fn of_users(users: u64, origins: u32, http: Http) -> Result<Config, String> {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: Traffic::App(web.clone()),
     });
     let duration = Duration::from_secs(4);

@@ -230,6 +230,8 @@ def type_of(value: Schema, key: str) -> str:
         return f"table of {plural(type_of(value['additionalProperties'], key))}"
     if "properties" in value:
         return f"[table](#{key})"
+    if all(isinstance(choice, int) for choice in value.get("enum", [""])):
+        return "integer"
     return str(value.get("type", "string"))
 
 

@@ -10,8 +10,8 @@ use std::fmt::Debug;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
+use sojourn_net::{Bytes, Duration, Instant, IpVersion, Rng};
+use sojourn_transport::{SMALLEST_MSS, SenderParams, full_payload, quic};
 
 use crate::demand::{Demand, Opportunity, Volume};
 use crate::report::{PlayerRecord, ResponsivenessRecord};
@@ -240,9 +240,10 @@ impl dyn ApplicationConfig {
             .or_else(|| match (request.0, tcp.initial_window) {
                 (0, _) => Some(("request", "must be > 0")),
                 (_, 0) => Some(("initial_window", "must be >= 1")),
-                _ if !(SMALLEST_MSS..=MSS).contains(&tcp.mss) => {
-                    Some(("mss", "must be 128 to 1448 bytes"))
-                }
+                _ if !(SMALLEST_MSS..=full_payload(tcp.ip)).contains(&tcp.mss) => match tcp.ip {
+                    IpVersion::V4 => Some(("mss", "must be 128 to 1448 bytes")),
+                    IpVersion::V6 => Some(("mss", "must be 128 to 1428 bytes")),
+                },
                 _ => None,
             })
     }

@@ -5,7 +5,7 @@
 //! [`Writer`] appends blocks of the format pcapng (draft-ietf-opsawg-pcapng) to any
 //! [`std::io::Write`]. Each observation point is an interface of the capture, for example `down.enq` and
 //! `down.deq`; the same packet has the same number (`epb_packetid`) at every point. [`Synth`] writes the
-//! IPv4 headers of simulated packets, [`Connection`] converts segments to bytes, and [`Endpoints`] chooses
+//! IP headers of simulated packets, [`Connection`] converts segments to bytes, and [`Endpoints`] chooses
 //! addresses and ports.
 //!
 //! # Time stamps

@@ -8,7 +8,7 @@
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use sojourn_net::{Instant, Rate};
 use sojourn_qdisc::{DropReason, MarkReason};
@@ -37,6 +37,7 @@ const EPB_VERDICT: u16 = 7;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 const NRB_RECORD_IPV4: u16 = 1;
+const NRB_RECORD_IPV6: u16 = 2;
 
 /// Time stamps count 10^-9 s.
 const NANOSECONDS: u8 = 9;
@@ -206,13 +207,17 @@ impl<W: Write> Writer<W> {
     }
 
     /// Names hosts. Readers use a name for the packets after it.
-    pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (Ipv4Addr, &'a str)>) {
+    pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (IpAddr, &'a str)>) {
         self.block.begin(NAME_RESOLUTION);
         for (address, name) in hosts {
             let name = &name[..name.floor_char_boundary(usize::from(u8::MAX))];
-            let value = [&address.octets(), name.as_bytes(), b"\0"].concat();
+            let (kind, octets) = match address {
+                IpAddr::V4(address) => (NRB_RECORD_IPV4, address.octets().to_vec()),
+                IpAddr::V6(address) => (NRB_RECORD_IPV6, address.octets().to_vec()),
+            };
+            let value = [&octets, name.as_bytes(), b"\0"].concat();
             // A record has the layout of an option.
-            self.block.option(NRB_RECORD_IPV4, &value);
+            self.block.option(kind, &value);
         }
         self.flush_block();
     }

@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
+use sojourn_capture::headers::{Headers, Transport};
 use sojourn_capture::{AccurateEcn, Protocol, Synth, Tcp};
 use sojourn_net::{Dscp, Ecn, TcpHeader};
 
@@ -18,6 +19,15 @@ fn synth(protocol: Protocol, payload: u16) -> Synth {
         identification: 0xBEEF,
         protocol,
         payload,
+    }
+}
+
+/// The same over IPv6.
+fn synth6(protocol: Protocol, payload: u16) -> Synth {
+    Synth {
+        source: "[2001:2::1]:49159".parse().unwrap(),
+        destination: "[2001:2::2]:5001".parse().unwrap(),
+        ..synth(protocol, payload)
     }
 }
 
@@ -43,20 +53,28 @@ fn checked(synth: &Synth) -> Vec<u8> {
     let (mut packet, length) = written(synth);
     assert!(packet.len() <= 120);
     packet.resize(length as usize, 0);
-    assert_eq!(sum(&packet[..20]), 0xFFFF, "IP");
-    assert_eq!(
-        u32::from(u16::from_be_bytes([packet[2], packet[3]])),
-        length
-    );
-    let segment = packet.split_off(20);
+    let is_ipv6 = synth.source.is_ipv6();
+    let segment = packet.split_off(if is_ipv6 { 40 } else { 20 });
+    let number = |at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
     let mut covered = Vec::new();
-    if packet[9] != 1 {
-        covered.extend(&packet[12..20]);
-        covered.extend([0, packet[9]]);
-        covered.extend(u16::try_from(segment.len()).unwrap().to_be_bytes());
+    if is_ipv6 {
+        assert_eq!(packet[0] >> 4, 6);
+        // The payload length (RFC 8200 §3), then the pseudo-header (§8.1).
+        assert_eq!(number(4) + 40, length);
+        covered.extend(&packet[8..40]);
+        covered.extend(u32::try_from(segment.len()).unwrap().to_be_bytes());
+        covered.extend([0, 0, 0, packet[6]]);
+    } else {
+        assert_eq!(sum(&packet), 0xFFFF, "IP");
+        assert_eq!(number(2), length);
+        if packet[9] != 1 {
+            covered.extend(&packet[12..20]);
+            covered.extend([0, packet[9]]);
+            covered.extend(u16::try_from(segment.len()).unwrap().to_be_bytes());
+        }
     }
     covered.extend(&segment);
-    assert_eq!(sum(&covered), 0xFFFF, "protocol {}", packet[9]);
+    assert_eq!(sum(&covered), 0xFFFF, "{synth:?}");
     segment
 }
 
@@ -89,6 +107,55 @@ fn an_ip_header_has_class_ecn_and_identification() {
     assert_eq!(bytes[12..20], [198, 18, 0, 1, 198, 18, 0, 2]);
     assert_eq!(bytes[20..26], [0xC0, 0x07, 0x13, 0x89, 0, 108]);
     assert_eq!(bytes.len(), 28);
+}
+
+#[test]
+fn an_ipv6_header_has_class_ecn_payload_length_and_hop_limit() {
+    let (bytes, length) = written(&synth6(Protocol::Udp, 100));
+    assert_eq!(length, 40 + 8 + 100);
+    // Version 6, the traffic class 46 << 2 | 2 = 0xBA in the next eight bits, and a flow label of 0.
+    assert_eq!(bytes[..8], [0x6B, 0xA0, 0, 0, 0, 108, 17, 64]);
+    let address: Ipv6Addr = "2001:2::1".parse().unwrap();
+    assert_eq!(bytes[8..24], address.octets());
+    assert_eq!((bytes[39], bytes.len()), (2, 48));
+    assert_eq!(bytes[40..46], [0xC0, 0x07, 0x13, 0x89, 0, 108]);
+}
+
+#[test]
+fn our_reader_reads_ipv6_packets() {
+    const RAW: u16 = 101;
+    let read = |protocol, payload| {
+        let (bytes, length) = written(&synth6(protocol, payload));
+        let headers = Headers::of(RAW, &bytes, length).unwrap();
+        assert_eq!((headers.ecn, headers.length), (2, length));
+        let ends = [headers.source, headers.destination].map(|ip| ip.to_string());
+        assert_eq!(ends, ["2001:2::1", "2001:2::2"]);
+        headers.transport
+    };
+    let Transport::Tcp(tcp) = read(Protocol::Tcp(ACK), 1_428) else {
+        panic!("TCP");
+    };
+    assert_eq!((tcp.ports, tcp.payload), ([49_159, 5_001], 1_428));
+    let echo = |protocol| match read(protocol, 56) {
+        Transport::Echo {
+            is_request,
+            identifier,
+            sequence,
+            payload,
+        } => (is_request, identifier, sequence, payload),
+        other => panic!("{other:?}"),
+    };
+    let (identifier, sequence) = (7, 260);
+    let request = Protocol::EchoRequest {
+        identifier,
+        sequence,
+    };
+    assert_eq!(echo(request), (true, 7, 260, 56));
+    let reply = Protocol::EchoReply {
+        identifier,
+        sequence,
+    };
+    assert_eq!(echo(reply), (false, 7, 260, 56));
 }
 
 #[test]
@@ -189,6 +256,14 @@ fn a_packet_longer_than_ip_allows_has_no_headers() {
     assert_eq!(synth(Protocol::Tcp(ACK), 65_484).write(&mut out), None);
     let quic = synth(Protocol::Quic { long: true }, 65_507);
     assert_eq!(quic.write(&mut out), Some(65_535));
+    // The length field of IPv6 does not count the header.
+    assert_eq!(synth6(Protocol::Udp, 65_527).write(&mut out), Some(65_575));
+    assert_eq!(synth6(Protocol::Udp, 65_528).write(&mut out), None);
+    let mixed = Synth {
+        source: synth6(Protocol::Udp, 1).source,
+        ..synth(Protocol::Udp, 1)
+    };
+    assert_eq!(mixed.write(&mut out), None);
 }
 
 #[test]
@@ -206,6 +281,15 @@ fn a_udp_checksum_of_zero_is_written_as_all_ones() {
         }
     }
     assert_eq!(ones, 1, "one port makes the sum 0xFFFF");
+}
+
+fn ip(bits: u128, is_ipv6: bool) -> IpAddr {
+    let [a, b, c, d, ..] = bits.to_be_bytes();
+    if is_ipv6 {
+        IpAddr::V6(bits.into())
+    } else {
+        IpAddr::V4([a, b, c, d].into())
+    }
 }
 
 fn protocols() -> impl Strategy<Value = Protocol> {
@@ -251,14 +335,15 @@ proptest! {
     #[test]
     fn checksums_cover_headers_and_zero_payload(
         protocol in protocols(),
-        addresses in any::<[(u32, u16); 2]>(),
+        addresses in any::<[(u128, u16); 2]>(),
+        is_ipv6 in any::<bool>(),
         payload in 0..20_000_u16,
         class in 0..64_u8,
         ecn in 0..4_u8,
         rest in any::<(u8, u16)>(),
     ) {
         let [source, destination] =
-            addresses.map(|(ip, port)| SocketAddrV4::new(ip.into(), port));
+            addresses.map(|(bits, port)| SocketAddr::new(ip(bits, is_ipv6), port));
         let packet = Synth {
             source,
             destination,

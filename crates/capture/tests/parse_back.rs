@@ -253,7 +253,7 @@ fn points_are_counted_separately() {
 #[test]
 fn hosts_have_names() {
     let blocks = written(&Section::default(), |writer, _| {
-        writer.names([(Ipv4Addr::new(198, 18, 0, 1), "sender")]);
+        writer.names([(Ipv4Addr::new(198, 18, 0, 1).into(), "sender")]);
     });
     let value = [&[198, 18, 0, 1][..], b"sender\0"].concat();
     assert_eq!(blocks[2].kind, 4);

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use path::{Capture, Script, run};
 use sojourn_capture::{
     Connection, Direction, Endpoints, Interface, Protocol, Record, Role, Section, Synth, Verdict,
-    Writer,
+    Writer, address,
 };
-use sojourn_net::{Dscp, Ecn, FlowKey, Instant, TcpHeader};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Dscp, Ecn, FlowKey, Instant, IpVersion, TcpHeader};
+use sojourn_transport::{SenderParams, full_payload};
 use wireshark::{FAULTY, count, fields, has_tshark, rows, select, tshark};
 
 /// A capture in which the connection of `script` is recorded.
@@ -37,15 +37,23 @@ fn a_connection_without_losses_has_no_findings() {
     if !has_tshark("a_connection_without_losses_has_no_findings") {
         return;
     }
-    for is_whole in [false, true] {
-        check_without_losses(is_whole);
+    for ip in IpVersion::ALL {
+        for is_whole in [false, true] {
+            check_without_losses(ip, is_whole);
+        }
     }
 }
 
-fn check_without_losses(is_whole: bool) {
+fn check_without_losses(ip: IpVersion, is_whole: bool) {
     // Full-sized segments, one of 1 byte and one of 500 within the connection, and the FIN.
-    let writes = [200_000, 1, 1_448, 500, 100_000];
+    let mss = full_payload(ip);
+    let writes = [200_000, 1, mss.into(), 500, 100_000];
     let (_folder, file, outcome) = captured(&Script {
+        params: SenderParams {
+            ip,
+            mss,
+            ..SenderParams::default()
+        },
         writes: &writes,
         is_whole,
         ..Script::default()
@@ -58,8 +66,12 @@ fn check_without_losses(is_whole: bool) {
         let selected = select(&file, &[point, "up.deq"]);
         let found = format!("tcp.analysis.flags || {FAULTY}");
         assert_eq!(tshark(&selected, &["-Y", &found]), [""; 0]);
+        let source = match ip {
+            IpVersion::V4 => "ip.src",
+            IpVersion::V6 => "ipv6.src",
+        };
         let names = [
-            "ip.src",
+            source,
             "tcp.srcport",
             "tcp.dstport",
             "tcp.seq_raw",
@@ -73,9 +85,15 @@ fn check_without_losses(is_whole: bool) {
         ];
         let packets = rows(&selected, "tcp", &names);
         let syns: Vec<_> = packets[..2].iter().map(|syn| syn[..6].join(" ")).collect();
+        // The option counts IP and TCP headers without options: 1500 - 20 - 20 or 1500 - 40 - 20 (RFC 9293 §3.7.1).
+        let (addresses, option) = match ip {
+            IpVersion::V4 => (["198.18.0.1", "198.18.0.2"], 1_460),
+            IpVersion::V6 => (["2001:2::1", "2001:2::2"], 1_440),
+        };
+        let [a, b] = addresses;
         let expected = [
-            "198.18.0.1 49159 5001 1000000000 1460 11",
-            "198.18.0.2 5001 49159 2000000000 1460 11",
+            format!("{a} 49159 5001 1000000000 {option} 11"),
+            format!("{b} 5001 49159 2000000000 {option} 11"),
         ];
         assert_eq!(syns, expected);
         let permits = packets.iter().map(|packet| !packet[6].is_empty());
@@ -85,7 +103,7 @@ fn check_without_losses(is_whole: bool) {
         let last = packets.last().unwrap();
         assert_eq!(
             (&*last[0], &last[7]),
-            ("198.18.0.2", &(bytes + 2).to_string())
+            (addresses[1], &(bytes + 2).to_string())
         );
         assert!(packets.len() > 200);
         for packet in &packets {
@@ -282,7 +300,7 @@ fn a_connection_with_data_both_ways_has_no_findings() {
             ports: 9,
             protocol: 6,
         };
-        let ends = Endpoints::of(&key, false).unwrap();
+        let ends = Endpoints::of(&key, IpVersion::V4, false).unwrap();
         let headers = Synth {
             source: ends.source,
             destination: ends.destination,
@@ -320,6 +338,12 @@ fn datagrams_and_echoes_have_no_findings() {
     if !has_tshark("datagrams_and_echoes_have_no_findings") {
         return;
     }
+    for ip in IpVersion::ALL {
+        check_datagrams(ip);
+    }
+}
+
+fn check_datagrams(ip: IpVersion) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("datagrams.pcapng");
     let out = BufWriter::new(File::create(&file).unwrap());
@@ -328,7 +352,7 @@ fn datagrams_and_echoes_have_no_findings() {
         snap_length: 65_535,
         ..Interface::new("down.deq")
     });
-    writer.names([("198.18.0.1".parse().unwrap(), "sender")]);
+    writer.names([(address(1, ip).unwrap(), "sender")]);
     let mut buffer = Vec::new();
     let mut time = 0;
     for sequence in 1..=20 {
@@ -363,7 +387,7 @@ fn datagrams_and_echoes_have_no_findings() {
                 protocol: 17,
             };
             let is_quic = matches!(protocol, Protocol::Quic { .. });
-            let ends = Endpoints::of(&key, is_quic).unwrap();
+            let ends = Endpoints::of(&key, ip, is_quic).unwrap();
             let headers = Synth {
                 source: ends.source,
                 destination: ends.destination,
@@ -396,14 +420,24 @@ fn datagrams_and_echoes_have_no_findings() {
         &["frame.number", "_ws.col.Info", "_ws.expert.message"],
     );
     assert_eq!(faults, [""; 0]);
-    assert_eq!(
-        count(&file, "ip.dsfield.dscp == 46 && ip.dsfield.ecn == 1"),
-        120
-    );
-    assert_eq!(count(&file, "icmp.resp_to"), 20, "replies match requests");
+    let (class, echo, headers) = match ip {
+        IpVersion::V4 => (
+            "ip.dsfield.dscp == 46 && ip.dsfield.ecn == 1 && ip.ttl == 63",
+            "icmp",
+            20 + 8,
+        ),
+        IpVersion::V6 => (
+            "ipv6.tclass.dscp == 46 && ipv6.tclass.ecn == 1 && ipv6.hlim == 63",
+            "icmpv6",
+            40 + 8,
+        ),
+    };
+    assert_eq!(count(&file, class), 120);
+    let answered = format!("{echo}.resp_to");
+    assert_eq!(count(&file, &answered), 20, "replies match requests");
     assert_eq!(count(&file, "udp.port == 443"), 60);
-    let good = "udp.checksum.status == 1 || icmp.checksum.status == 1";
-    assert_eq!(count(&file, good), 120);
+    let good = format!("udp.checksum.status == 1 || {echo}.checksum.status == 1");
+    assert_eq!(count(&file, &good), 120);
     let first = fields(
         &file,
         "frame.number == 1",
@@ -414,5 +448,6 @@ fn datagrams_and_echoes_have_no_findings() {
             "frame.interface_queue",
         ],
     );
-    assert_eq!(first, ["0.001000001|188|188|9"]);
+    let length = 160 + headers;
+    assert_eq!(first, [format!("0.001000001|{length}|{length}|9")]);
 }

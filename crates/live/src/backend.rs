@@ -11,11 +11,11 @@ use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
     locked,
 };
-use sojourn_net::{Dscp, Duration};
+use sojourn_net::{Dscp, Duration, IpVersion};
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-use sojourn_transport::{CcSpec, ReceiveBuffer, SenderParams};
+use sojourn_transport::{CcSpec, ReceiveBuffer, ReceiverParams, SenderParams};
 
 use crate::flows::MOST_FLOWS;
 use crate::run::{Ended, Options, Watcher, run};
@@ -153,6 +153,9 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
     if flow.client.is_some() {
         return Some(("host", "several hosts at one end".into()));
     }
+    if flow.ip == IpVersion::V6 {
+        return Some(("ip", over_ipv6(flow).into()));
+    }
     match &flow.traffic {
         Traffic::Quic { .. } => Some(("type", QUIC.into())),
         Traffic::App(app) if app.exchange().transport == Transport::Quic => {
@@ -165,6 +168,15 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
             DatagramKind::Media(_) => Some(("type", "media, whose receiver is simulated".into())),
             DatagramKind::Udp(_) | DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => None,
         },
+    }
+}
+
+/// Why real sockets do not send a flow over IPv6.
+const fn over_ipv6(flow: &FlowConfig) -> &'static str {
+    if flow.is_program() {
+        "a version of IP for a program, which chooses the addresses that it sends to"
+    } else {
+        "IPv6 (built-in traffic of live runs uses IPv4)"
     }
 }
 
@@ -207,7 +219,6 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
         return Some(("cc", not_loaded(name).into()));
     }
     let usual = SenderParams::default();
-    let (receiver, policy) = (&params.receiver, usual.receiver.acks);
     let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
     let keys = [
         (
@@ -248,46 +259,6 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "another window after an idle period than the kernel's",
         ),
         (
-            "receive_window",
-            matches!(params.receiver.buffer, ReceiveBuffer::Fixed(_)),
-            "a receive window, which is a setting of the host's sockets",
-        ),
-        (
-            "receive_buffer",
-            matches!(params.receiver.buffer, ReceiveBuffer::Tuned(_)),
-            "a receive buffer, which is a setting of the host (net.ipv4.tcp_rmem)",
-        ),
-        (
-            "read_rate",
-            params.receiver.reader.rate.is_some(),
-            "a receiver that reads at a rate",
-        ),
-        (
-            "read_pause",
-            params.receiver.reader.pause.is_some(),
-            "a receiver that pauses",
-        ),
-        (
-            "ack_every",
-            receiver.acks.every != policy.every,
-            "another number of segments per acknowledgement than the kernel's",
-        ),
-        (
-            "ack_delay",
-            receiver.acks.delay.is_some(),
-            "another delay of acknowledgements than the kernel's",
-        ),
-        (
-            "quick_acks",
-            !receiver.acks.quick,
-            "a receiver without quick ACKs",
-        ),
-        (
-            "gro",
-            receiver.device != usual.receiver.device,
-            "offload at the receiver, which is a setting of the host's device (ethtool -K)",
-        ),
-        (
             "min_tso_segs",
             params.bursts.least != usual.bursts.least,
             "bursts other than the kernel's (net.ipv4.tcp_min_tso_segs)",
@@ -301,6 +272,53 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "pacing",
             params.pacing,
             "pacing of a control that does not pace",
+        ),
+    ];
+    first_used(&keys).or_else(|| receiver(&params.receiver))
+}
+
+fn receiver(params: &ReceiverParams) -> Option<Missing> {
+    let usual = ReceiverParams::default();
+    let keys = [
+        (
+            "receive_window",
+            matches!(params.buffer, ReceiveBuffer::Fixed(_)),
+            "a receive window, which is a setting of the host's sockets",
+        ),
+        (
+            "receive_buffer",
+            matches!(params.buffer, ReceiveBuffer::Tuned(_)),
+            "a receive buffer, which is a setting of the host (net.ipv4.tcp_rmem)",
+        ),
+        (
+            "read_rate",
+            params.reader.rate.is_some(),
+            "a receiver that reads at a rate",
+        ),
+        (
+            "read_pause",
+            params.reader.pause.is_some(),
+            "a receiver that pauses",
+        ),
+        (
+            "ack_every",
+            params.acks.every != usual.acks.every,
+            "another number of segments per acknowledgement than the kernel's",
+        ),
+        (
+            "ack_delay",
+            params.acks.delay.is_some(),
+            "another delay of acknowledgements than the kernel's",
+        ),
+        (
+            "quick_acks",
+            !params.acks.quick,
+            "a receiver without quick ACKs",
+        ),
+        (
+            "gro",
+            params.device != usual.device,
+            "offload at the receiver, which is a setting of the host's device (ethtool -K)",
         ),
     ];
     first_used(&keys)

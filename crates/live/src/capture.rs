@@ -48,7 +48,7 @@ impl<'a> Capture<'a> {
             .iter()
             .map(|link| points_of(&mut writer, link))
             .collect();
-        writer.names(hosts);
+        writer.names(hosts.map(|(address, name)| (address.into(), name)));
         Self {
             writer,
             points,

@@ -9,7 +9,7 @@
 //! The bytes come from programs and are not trusted: no sequence of bytes panics or reads beyond its end.
 
 use sojourn_link::Carried;
-use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
+use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet, TcpHeader, Transport};
 
 /// Length of the Ethernet header, which queues on an Ethernet device include in the size of a packet.
 pub(crate) const ETHERNET_HEADER: u64 = 14;
@@ -22,6 +22,8 @@ const ICMPV6: u8 = 58;
 /// The fields of an IP packet that queues use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Parsed {
+    /// The version of IP.
+    pub(crate) ip: IpVersion,
     /// Length of the IP packet; at most the number of bytes read.
     pub(crate) len: u16,
     /// The second byte of an IPv4 header, or the traffic class of IPv6: DSCP and ECN.
@@ -71,6 +73,7 @@ fn ipv4(bytes: &[u8]) -> Option<Parsed> {
     let protocol = packet[9];
     let behind = Behind::read(protocol, packet, header, first);
     Some(Parsed {
+        ip: IpVersion::V4,
         len,
         tos: packet[1],
         flow: FlowKey {
@@ -112,11 +115,12 @@ fn ipv6(bytes: &[u8]) -> Option<Parsed> {
     }
     let behind = Behind::read(protocol, packet, at, first);
     Some(Parsed {
+        ip: IpVersion::V6,
         len,
         tos,
         flow: FlowKey {
-            source: folded(packet.get(8..24)?),
-            destination: folded(packet.get(24..40)?),
+            source: FlowKey::folded(*packet.get(8..24)?.first_chunk()?),
+            destination: FlowKey::folded(*packet.get(24..40)?.first_chunk()?),
             ports: behind.ports,
             protocol,
         },
@@ -124,15 +128,6 @@ fn ipv6(bytes: &[u8]) -> Option<Parsed> {
         payload: behind.payload,
         is_multicast: packet[24] == 0xFF,
     })
-}
-
-/// An IPv6 address in 64 bits; addresses of one experiment differ in the last 64.
-fn folded(address: &[u8]) -> u64 {
-    let half = |half: &[u8]| {
-        half.iter()
-            .fold(0_u64, |word, &byte| word << 8 | u64::from(byte))
-    };
-    half(&address[..8]).rotate_left(32) ^ half(&address[8..])
 }
 
 /// What is behind the IP header.
@@ -356,6 +351,11 @@ impl Packet for Frame {
     }
 
     #[inline]
+    fn ip(&self) -> IpVersion {
+        self.parsed.ip
+    }
+
+    #[inline]
     fn transport(&self) -> Transport {
         self.parsed.transport
     }
@@ -369,6 +369,7 @@ impl Packet for Frame {
 impl Carried for Frame {
     const NONE: Self = Self::new(
         Parsed {
+            ip: IpVersion::V4,
             len: 0,
             tos: 0,
             flow: FlowKey {

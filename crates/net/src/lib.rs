@@ -13,7 +13,7 @@ mod time;
 mod units;
 
 pub use names::{instead_of, nearest};
-pub use packet::{Dscp, DscpError, Ecn, FlowKey, Packet, TcpHeader, Transport};
+pub use packet::{Dscp, DscpError, Ecn, FlowKey, IpVersion, Packet, TcpHeader, Transport};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};
 pub use time::{Duration, Instant};

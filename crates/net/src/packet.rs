@@ -44,6 +44,44 @@ impl Ecn {
     }
 }
 
+/// The version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IpVersion {
+    /// IPv4 (RFC 791).
+    #[default]
+    V4,
+    /// IPv6 (RFC 8200).
+    V6,
+}
+
+impl IpVersion {
+    /// Every version.
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    /// The number in the header.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 6,
+        }
+    }
+
+    /// Bytes of a header without options (RFC 791 §3.1) or extension headers (RFC 8200 §3).
+    #[inline]
+    pub const fn header(self) -> u16 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+
+    /// Bytes by which a header is longer than one of IPv4.
+    #[inline]
+    pub const fn more_than_v4(self) -> u16 {
+        self.header() - Self::V4.header()
+    }
+}
+
 /// What a queue may know of a packet, and may do to it.
 ///
 /// A simulated packet, an owned Ethernet frame and a ring descriptor all implement it, so one
@@ -79,6 +117,11 @@ pub trait Packet {
 
     /// Whose packet it is; hashing and perturbation belong to the discipline.
     fn flow(&self) -> FlowKey;
+
+    /// The version of IP.
+    fn ip(&self) -> IpVersion {
+        IpVersion::V4
+    }
 
     /// Addresses and ports as in its headers, for filters; an IPv4 address fills the low 32 bits of a host.
     fn headers(&self) -> FlowKey {
@@ -169,6 +212,14 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
+    /// An IPv6 address in 64 bits; addresses of one experiment differ in the last 64.
+    pub const fn folded(address: [u8; 16]) -> u64 {
+        let all = u128::from_be_bytes(address);
+        #[expect(clippy::cast_possible_truncation, reason = "the halves")]
+        let [high, low] = [(all >> 64) as u64, all as u64];
+        high.rotate_left(32) ^ low
+    }
+
     /// A 32-bit digest of the five-tuple under `perturbation`; different perturbations make
     /// different flows collide.
     ///

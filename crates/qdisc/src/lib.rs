@@ -25,7 +25,7 @@ pub use catalogue::catalogue_json;
 pub use catalogue::{QdiscInfo, catalogue};
 pub use change::QueueChange;
 pub use classful::htb::{
-    Address as HtbAddress, Code as HtbDscp, HtbClass, HtbFilter, HtbLinkLayer, HtbProtocol,
+    Address as HtbAddress, Code as HtbDscp, HtbClass, HtbFilter, HtbIp, HtbLinkLayer, HtbProtocol,
     Ports as HtbPorts,
 };
 pub use contract::{

@@ -111,6 +111,7 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link], rng: Rng) -> FlowC
         start_jitter: block.keys.start_jitter,
         stop: block.keys.stop,
         dscp: block.keys.dscp,
+        ip: block.keys.ip,
         client: block.client(),
         traffic: block.kind.plan(rng),
     }

@@ -207,9 +207,6 @@ const LONGEST_FILL: Duration = Duration::from_secs(120);
 /// Flows that settle for this part of the measured time, after `SETTLING`, hardly change its means.
 const SLACK: u64 = 20;
 
-/// IPv4, UDP and Ethernet headers.
-const UDP_HEADERS: u64 = 42;
-
 /// The time over which the rate of datagrams is taken.
 const RATE_WINDOW: Duration = Duration::from_secs(1_000);
 
@@ -418,7 +415,7 @@ fn offered(flow: &FlowConfig, config: &Config) -> Option<u64> {
     };
     let kind = datagrams.kind();
     let payload = kind.payload().filter(|_| !kind.is_answered())?;
-    let packet = Bytes(payload.0 + UDP_HEADERS);
+    let packet = flow.datagram(payload);
     let count = datagrams.datagrams(RATE_WINDOW);
     let bits = count.saturating_mul(8 * packet.0);
     let per_second = bits / (RATE_WINDOW.as_nanos() / 1_000_000_000);

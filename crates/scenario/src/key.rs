@@ -37,6 +37,8 @@ pub(crate) enum Form {
     Flag,
     /// A whole number from the first to the second.
     Integer(i64, i64),
+    /// One of these whole numbers.
+    OneOf(&'static [i64]),
     /// A number from the first to the second.
     Number(f64, f64),
     /// A quantity of data with its unit, from the first to the second number of bytes.
@@ -192,7 +194,7 @@ impl Key {
         };
         Some(match (self.form, text.parse::<bool>()) {
             (_, Ok(flag)) => flag.into(),
-            (Form::Integer(..) | Form::Number(..) | Form::List(..), _) => {
+            (Form::Integer(..) | Form::OneOf(_) | Form::Number(..) | Form::List(..), _) => {
                 Node::from_json(text).expect("the default of a number or a list is JSON")
             }
             _ => text.into(),

@@ -16,9 +16,7 @@ use crate::declare::{KeyValue, Keys, Percent, keys, one_of, words};
 use crate::error::ScenarioError;
 use crate::key::Form;
 use crate::place::{Fields, Place};
-use crate::plan::{
-    self, EcnRewrite, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange,
-};
+use crate::plan::{self, EcnRewrite, LinkConfig, RateTrace, RingConfig, Shaper, Trace, WireChange};
 use crate::value::{Node, Table, Value, size};
 use change::{Change, Changes};
 pub use change::{controlled_change, with_controlled_changes};

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use sojourn_apps::{ApplicationConfig, Demand, Opportunity, Volume};
 use sojourn_net::{Bytes, Duration};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::{CcSpec, MSS, quic};
+use sojourn_transport::{CcSpec, quic};
 
 use crate::plan::{
-    Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
+    Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, Traffic,
 };
 
 /// Packets of a closed loop per drop, if the queue does not mark.
@@ -36,8 +36,8 @@ const TCP_HANDSHAKE: u64 = 3;
 const QUIC_HANDSHAKE: u64 = 8;
 /// Bytes of a QUIC packet that are not data.
 const QUIC_OVERHEAD: u64 = 60;
-/// IPv4, UDP and Ethernet headers.
-const UDP_HEADERS: u64 = 42;
+/// Payload of an echo request of ICMP, as `ping` sends it; its header has the size of that of UDP.
+const ECHO: Bytes = Bytes(56);
 
 /// Maximum number of packets that wait or are on wires at the same time: about 10 GB.
 const MOST_AT_ONCE: u64 = 100_000_000;
@@ -134,6 +134,8 @@ struct Shared {
     wires: (u64, u64),
     /// The smallest of their full-sized packets.
     frame: Bytes,
+    /// The smallest of their acknowledgements.
+    ack: Bytes,
     markable: bool,
     /// Whether data, and whether acknowledgements cross the link.
     links: BTreeMap<usize, (bool, bool)>,
@@ -152,6 +154,7 @@ impl Default for Shared {
             delay: 0,
             wires: (0, 0),
             frame: FULL_FRAME,
+            ack: FULL_FRAME,
             markable: false,
             links: BTreeMap::new(),
         }
@@ -253,8 +256,7 @@ impl Config {
                 Traffic::Datagrams(config) => {
                     let count = config.most_datagrams(time, Self::least_rtt(flow));
                     let kind = config.kind();
-                    let payload = kind.payload().map_or(56, |payload| payload.0);
-                    let frame = Bytes(payload + UDP_HEADERS);
+                    let frame = flow.datagram(kind.payload().unwrap_or(ECHO));
                     let ways = if kind.is_answered() {
                         load.pings = load.pings.saturating_add(count);
                         vec![&flow.forward, &flow.reverse]
@@ -306,7 +308,7 @@ impl Config {
                     for way in [flow, &turned(flow)].into_iter().filter(is_limited) {
                         self.join(
                             way,
-                            Sent::transfer(None, MSS, USUAL_WINDOW, None),
+                            Sent::transfer(None, flow.mss(), USUAL_WINDOW, None),
                             true,
                             &mut shared,
                         );
@@ -373,7 +375,7 @@ impl Config {
         let payload = u64::from(flow.mss());
         Opportunity {
             time,
-            rtt: self.least_round_trip(flow, PURE_ACK),
+            rtt: self.least_round_trip(flow, flow.pure_ack()),
             carried: self.carried(flow).saturating_mul(payload),
         }
     }
@@ -473,6 +475,7 @@ impl Config {
         group.wires.0 = group.wires.0.max(wires.0);
         group.wires.1 = group.wires.1.max(wires.1);
         group.frame = group.frame.min(frame);
+        group.ack = group.ack.min(flow.pure_ack());
         group.markable |= markable;
         for n in there {
             let seen = group.links.entry(n).or_default();
@@ -541,7 +544,7 @@ impl Config {
                 seen.windows = seen.windows.saturating_add(group.windows.min(packets) / 2);
             }
             seen.markable |= group.markable;
-            seen.least = seen.least.min(PURE_ACK.0);
+            seen.least = seen.least.min(group.ack.0);
         }
         load.unacknowledged = load
             .unacknowledged
@@ -558,7 +561,7 @@ impl Config {
                 held = held.saturating_add(self.links[n].room(group.frame));
             }
             if acks {
-                let room = self.links[n].room(PURE_ACK);
+                let room = self.links[n].room(group.ack);
                 acknowledged = acknowledged.saturating_add(room.saturating_mul(PACKETS_PER_ACK));
             }
         }

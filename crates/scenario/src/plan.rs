@@ -12,9 +12,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
-use sojourn_net::{Bytes, Dscp, Duration};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion};
 use sojourn_qdisc::{FlowCondition, FlowFacts, QdiscSpec, QueueChange};
-use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
+use sojourn_transport::{SMALLEST_MSS, SenderParams, full_payload, quic};
 
 use crate::error::instead_of;
 
@@ -105,6 +105,8 @@ pub struct FlowConfig {
     pub stop: Option<Duration>,
     /// The class of all its packets, in both directions.
     pub dscp: Dscp,
+    /// The version of IP of all its packets.
+    pub ip: IpVersion,
     /// Whose it is; `None`: all such flows join one pair of hosts.
     pub client: Option<Client>,
     /// What it sends.
@@ -117,18 +119,30 @@ impl FlowConfig {
         match &self.traffic {
             Traffic::Tcp { params, .. } => params.mss,
             Traffic::App(app) => app.exchange().tcp.mss,
-            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => MSS,
+            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => {
+                full_payload(self.ip)
+            }
         }
     }
 
     /// Whether it is a program.
-    pub fn is_program(&self) -> bool {
+    pub const fn is_program(&self) -> bool {
         matches!(self.traffic, Traffic::Program(_))
     }
 
     /// A packet with a full-sized segment.
     pub(crate) fn full_frame(&self) -> Bytes {
-        Bytes(FULL_FRAME.0 - u64::from(MSS) + u64::from(self.mss()))
+        Bytes(FULL_FRAME.0 - u64::from(full_payload(self.ip)) + u64::from(self.mss()))
+    }
+
+    /// An acknowledgement of TCP without data.
+    pub(crate) fn pure_ack(&self) -> Bytes {
+        Bytes(PURE_ACK.0 + u64::from(self.ip.more_than_v4()))
+    }
+
+    /// A UDP datagram with this payload, on an Ethernet.
+    pub(crate) fn datagram(&self, payload: Bytes) -> Bytes {
+        Bytes(UDP_HEADERS + u64::from(self.ip.more_than_v4()) + payload.0)
     }
 }
 
@@ -169,7 +183,10 @@ impl Traffic {
 
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
 pub(crate) const MAX_WINDOW: u64 = 1 << 30;
+/// An acknowledgement of TCP over IPv4 without data.
 pub(crate) const PURE_ACK: Bytes = Bytes(66);
+/// Ethernet, IPv4 and UDP headers.
+const UDP_HEADERS: u64 = 42;
 
 /// Why a [`Config`] cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -356,8 +373,14 @@ impl Config {
         }
         match flow.traffic {
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be > 0".to_owned()),
-            Traffic::Tcp { params, .. } if !(SMALLEST_MSS..=MSS).contains(&params.mss) => {
-                fail("mss", format!("must be {SMALLEST_MSS} to {MSS} bytes"))
+            Traffic::Tcp { params, .. } if params.ip != flow.ip => {
+                fail("ip", "must be that of its parameters".to_owned())
+            }
+            Traffic::Tcp { params, .. }
+                if !(SMALLEST_MSS..=full_payload(flow.ip)).contains(&params.mss) =>
+            {
+                let most = full_payload(flow.ip);
+                fail("mss", format!("must be {SMALLEST_MSS} to {most} bytes"))
             }
             Traffic::Tcp { params, .. } => match params.initial_window {
                 0 => fail("initial_window", "must be >= 1".to_owned()),
@@ -371,7 +394,7 @@ impl Config {
                 bytes,
                 request,
                 ref params,
-            } => check_quic(bytes, request, params).map_err(|(key, rule)| ConfigError {
+            } => check_quic(bytes, request, params, flow.ip).map_err(|(key, rule)| ConfigError {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
@@ -379,6 +402,9 @@ impl Config {
                 "forward",
                 "an application needs a path with a link or a delay > 0".to_owned(),
             ),
+            Traffic::App(ref app) if app.exchange().tcp.ip != flow.ip => {
+                fail("ip", "must be that of its parameters".to_owned())
+            }
             Traffic::App(ref app) => app
                 .check()
                 .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
@@ -468,7 +494,7 @@ impl Config {
             times.fold(0, u64::saturating_add)
         };
         let there = times(&flow.forward, size);
-        Duration::from_nanos(there.saturating_add(times(&flow.reverse, PURE_ACK)))
+        Duration::from_nanos(there.saturating_add(times(&flow.reverse, flow.pure_ack())))
     }
 }
 
@@ -516,8 +542,9 @@ fn check_quic(
     bytes: Option<u64>,
     request: Option<u64>,
     params: &quic::Params,
+    ip: IpVersion,
 ) -> Result<(), (&'static str, String)> {
-    let sizes = quic::SMALLEST_DATAGRAM..=quic::LARGEST_DATAGRAM;
+    let sizes = quic::SMALLEST_DATAGRAM..=quic::largest_datagram(ip);
     let certificates = 1..=quic::LARGEST_CERTIFICATE;
     if bytes == Some(0) {
         return Err(("bytes", "must be > 0".to_owned()));

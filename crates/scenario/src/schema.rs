@@ -168,6 +168,7 @@ fn schema_of(form: &Form) -> Value {
         Form::Integer(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
+        Form::OneOf(numbers) => json!({ "enum": numbers }),
         Form::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
         Form::Size(least, most) => {
             let range = [format!("{least}b"), format!("{most}b")];

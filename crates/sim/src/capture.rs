@@ -13,7 +13,7 @@ use sojourn_capture::{
     AccurateEcn, Connection, Direction, Endpoints, LinkPoints, Point, Protocol, Record, Role,
     Section, Synth, Tcp, Verdict, Writer, address,
 };
-use sojourn_net::{FlowKey, Instant, Packet as View};
+use sojourn_net::{FlowKey, Instant, IpVersion, Packet as View};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::CaptureOutput;
 use sojourn_scenario::plan::{Config, LinkConfig, Traffic};
@@ -205,9 +205,13 @@ fn name_hosts(writer: &mut Writer<&mut (dyn Write + Send)>, config: &Config) {
     let clients = clients
         .into_iter()
         .map(|n| (256 + u64::from(n), format!("client-{n}")));
-    let hosts = pair.into_iter().chain(clients);
-    let hosts: Vec<_> = hosts
-        .filter_map(|(host, name)| Some((address(host)?, name)))
+    let hosts: Vec<_> = pair.into_iter().chain(clients).collect();
+    let has_ipv6 = config.flows.iter().any(|flow| flow.ip == IpVersion::V6);
+    let versions = [Some(IpVersion::V4), has_ipv6.then_some(IpVersion::V6)];
+    let hosts: Vec<_> = (versions.into_iter().flatten())
+        .flat_map(|ip| {
+            (hosts.iter()).filter_map(move |(host, name)| Some((address(*host, ip)?, name)))
+        })
         .collect();
     writer.names(
         hosts
@@ -223,8 +227,8 @@ fn points_of(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) ->
 
 /// Hops left: there are no routers.
 const TTL: u8 = 64;
-/// Bytes of IP and ICMP headers.
-const ECHO_HEADERS: u64 = 28;
+/// Bytes of the header of ICMP.
+const ECHO_HEADER: u64 = 8;
 const ETHERNET_HEADER: u64 = 14;
 
 /// A flow that has started, or a connection of an application.
@@ -281,7 +285,8 @@ fn headers(pkt: &Packet, labels: &Labels) -> Option<Synth> {
             (Protocol::Quic { long }, pkt.payload.len())
         }
         (Kind::Ping | Kind::Pong, None) if pkt.payload.len() == 0 => {
-            let payload = pkt.size().0 - ETHERNET_HEADER - ECHO_HEADERS;
+            let headers = ETHERNET_HEADER + u64::from(pkt.ip().header()) + ECHO_HEADER;
+            let payload = pkt.size().0 - headers;
             (echo(pkt), u16::try_from(payload).ok()?)
         }
         (_, None) => (Protocol::Udp, pkt.payload.len()),
@@ -290,7 +295,8 @@ fn headers(pkt: &Packet, labels: &Labels) -> Option<Synth> {
         ports: labels.number,
         ..pkt.flow()
     };
-    let ends = Endpoints::of(&key, matches!(protocol, Protocol::Quic { .. }))?;
+    let is_quic = matches!(protocol, Protocol::Quic { .. });
+    let ends = Endpoints::of(&key, pkt.ip(), is_quic)?;
     Some(Synth {
         source: ends.source,
         destination: ends.destination,

@@ -1,11 +1,13 @@
 //! A simulated packet.
 
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 
 use sojourn_capture::Endpoints;
 use sojourn_link::Carried;
-use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
+use sojourn_net::{
+    Bytes, Dscp, Ecn, FlowKey, Instant, IpVersion, Packet as View, TcpHeader, Transport,
+};
 use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, SackBlock, Segment};
@@ -73,11 +75,22 @@ pub struct Packet {
 const STEP_SHIFT: u32 = 16;
 const KIND_SHIFT: u32 = 8;
 const OWNER_SHIFT: u32 = 32;
+/// The bits of a tag that are 0 for TCP over IPv4: those of its kind above the first four kinds, and the version of IP.
+const NOT_TCP_OVER_IPV4: u64 = 0xFC << KIND_SHIFT | (Owner::IPV6 as u64) << OWNER_SHIFT;
+const _: () = assert!(
+    Kind::RequestAck as u8 == 3,
+    "the kinds of TCP are the first four"
+);
 
-/// Ethernet, IP and UDP headers.
+/// Ethernet, IPv4 and UDP headers.
 const UDP_HEADERS: u64 = 42;
-/// An Ethernet frame with the 84-byte IP packet that `ping` sends.
+/// An Ethernet frame with the 84-byte IPv4 packet that `ping` sends.
 const PING_SIZE: u64 = 98;
+/// Bytes by which packets of IPv6 are larger.
+const MORE_OF_IPV6: u64 = IpVersion::V6.more_than_v4() as u64;
+
+const ICMP: u8 = 1;
+const ICMP_V6: u8 = 58;
 
 /// The fields that all packets share that an endpoint sends at one instant.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +168,7 @@ impl Packet {
         let half = (self.tag.get() >> OWNER_SHIFT) as u32;
         match NonZeroU32::new(half) {
             Some(owner) => Owner(owner),
-            None => Owner::new(0, None),
+            None => Owner::new(0, None, IpVersion::V4),
         }
     }
 
@@ -301,7 +314,11 @@ impl Packet {
 
     /// Of a request that is answered at once, or its reply.
     const fn probe_protocol(&self) -> u8 {
-        if self.payload.len() == 0 { 1 } else { 17 }
+        match (self.payload.len(), self.owner().ip()) {
+            (0, IpVersion::V4) => ICMP,
+            (0, IpVersion::V6) => ICMP_V6,
+            _ => 17,
+        }
     }
 }
 
@@ -358,7 +375,11 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
 impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
-        Bytes(match self.kind() {
+        // One test for what most packets are.
+        if self.tag.get() & NOT_TCP_OVER_IPV4 == 0 {
+            return Bytes(self.segment().wire_size());
+        }
+        let over_ipv4 = match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment().wire_size(),
             Kind::Udp | Kind::QuicData | Kind::QuicBack => {
                 UDP_HEADERS + u64::from(self.payload.len())
@@ -367,6 +388,10 @@ impl View for Packet {
                 0 => PING_SIZE,
                 payload => UDP_HEADERS + u64::from(payload),
             },
+        };
+        Bytes(match self.ip() {
+            IpVersion::V4 => over_ipv4,
+            IpVersion::V6 => over_ipv4 + MORE_OF_IPV6,
         })
     }
 
@@ -426,14 +451,22 @@ impl View for Packet {
         }
     }
 
+    #[inline]
+    fn ip(&self) -> IpVersion {
+        self.owner().ip()
+    }
+
     /// As in captures, except that the ports of clients of applications number their slots, not their connections.
     fn headers(&self) -> FlowKey {
         let key = self.flow();
-        let Some(ends) = Endpoints::of(&key, self.is_quic()) else {
+        let Some(ends) = Endpoints::of(&key, self.ip(), self.is_quic()) else {
             return key;
         };
-        let of = |socket: SocketAddrV4| u64::from(socket.ip().to_bits());
-        let echo = key.protocol == 1;
+        let of = |socket: SocketAddr| match socket.ip() {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            IpAddr::V6(address) => FlowKey::folded(address.octets()),
+        };
+        let echo = matches!(key.protocol, ICMP | ICMP_V6);
         let [source, destination] =
             [ends.source, ends.destination].map(|ends| u32::from(ends.port()));
         FlowKey {
@@ -470,27 +503,43 @@ impl Packet {
     }
 }
 
-/// Whose packet it is: the flow, in 24 bits, and its client, plus 1.
+/// Whose packet it is: the flow, in 23 bits, its version of IP, in one bit, and its client, plus 1, in 8 bits.
 ///
 /// Not zero, so that an `Option<Packet>` needs no more than a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner(NonZeroU32);
 
 impl Owner {
-    const FLOW_SHIFT: u32 = 8;
+    const FLOW_SHIFT: u32 = 9;
+    const IPV6: u32 = 1 << 8;
 
-    /// Flow number `flow`, below 2^24, of `client`.
-    pub(crate) const fn new(flow: u32, client: Option<Client>) -> Self {
+    /// Flow number `flow`, below 2^23, of `client`.
+    pub(crate) const fn new(flow: u32, client: Option<Client>, ip: IpVersion) -> Self {
         let code = match client {
             None => 0,
             Some(client) => 1 + 2 * client.number as u32 + client.receives as u32,
         };
-        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | code))
+        let ip = match ip {
+            IpVersion::V4 => 0,
+            IpVersion::V6 => Self::IPV6,
+        };
+        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | ip | code))
     }
 
-    /// The same client's, but of flow number `flow`.
+    /// The same client's and with the same version of IP, but of flow number `flow`.
     pub(crate) const fn with_flow(self, flow: u32) -> Self {
-        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | self.code()))
+        let ip = self.0.get() & Self::IPV6;
+        Self(NonZeroU32::MIN.saturating_add(flow << Self::FLOW_SHIFT | ip | self.code()))
+    }
+
+    /// The version of IP.
+    #[inline]
+    pub(crate) const fn ip(self) -> IpVersion {
+        if self.0.get() & Self::IPV6 == 0 {
+            IpVersion::V4
+        } else {
+            IpVersion::V6
+        }
     }
 
     /// The number of the flow.
@@ -652,7 +701,7 @@ mod tests {
 
     #[test]
     fn a_ping_with_payload_is_a_datagram() {
-        let owner = Owner::new(7, None);
+        let owner = Owner::new(7, None, IpVersion::V4);
         let sent = |payload| {
             let payload = NonZeroU16::new(payload);
             Packet::of_probe(owner, Kind::Ping, Instant::ZERO, 0, payload)
@@ -667,11 +716,39 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_ipv6_are_20_bytes_larger_and_replies_are_too() {
+        let client = Client {
+            number: Client::MOST,
+            receives: true,
+        };
+        let owner = |ip| Owner::new(0x7F_FFFF, Some(client), ip);
+        let [v4, v6] = IpVersion::ALL.map(owner);
+        assert_eq!((v6.ip(), v6.flow()), (IpVersion::V6, 0x7F_FFFF));
+        assert_eq!(v6.client(), v4.client());
+        assert_eq!(v6.with_flow(3).ip(), IpVersion::V6);
+        assert_eq!(v6.with_flow(3).client(), v4.client());
+        let probe = |owner, payload| {
+            let payload = NonZeroU16::new(payload);
+            Packet::of_probe(owner, Kind::Ping, Instant::ZERO, 0, payload)
+        };
+        let segment = |owner| Packet::empty(owner, Kind::Ack);
+        // Ethernet 14, IP 20 or 40, then TCP with timestamps 32, ICMP with 56 bytes 64, UDP with 60 bytes 68.
+        let sizes =
+            |owner| [segment(owner), probe(owner, 0), probe(owner, 60)].map(|pkt| pkt.size().0);
+        assert_eq!(sizes(v4), [66, 98, 102]);
+        assert_eq!(sizes(v6), [86, 118, 122]);
+        let reply = probe(v6, 0).turned(Kind::Pong, 0);
+        assert_eq!((reply.size().0, reply.flow().protocol), (118, ICMP_V6));
+        assert_eq!(segment(v6).flow(), segment(v4).flow());
+    }
+
+    #[test]
     fn a_client_is_the_same_host_in_both_directions() {
         let hosts = |number, receives, kind| {
-            let owner = Owner::new(0xFF_FFFF, Some(Client { number, receives }));
+            let client = Some(Client { number, receives });
+            let owner = Owner::new(0x7F_FFFF, client, IpVersion::V4);
             assert_eq!(owner.client(), Some(number));
-            assert_eq!(owner.flow(), 0xFF_FFFF);
+            assert_eq!(owner.flow(), 0x7F_FFFF);
             let key = Packet::empty(owner, kind).flow();
             (key.source, key.destination)
         };
@@ -682,7 +759,7 @@ mod tests {
             assert_eq!(hosts(number, true, Kind::Data), (server, client));
             assert_eq!(hosts(number, true, Kind::Ack), (client, server));
         }
-        let key = Packet::empty(Owner::new(7, None), Kind::Data).flow();
+        let key = Packet::empty(Owner::new(7, None, IpVersion::V4), Kind::Data).flow();
         assert_eq!((key.source, key.destination, key.ports), (1, 2, 7));
     }
 

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -41,6 +41,7 @@ fn alone(cc: CcKind, accurate_ecn: bool, queue: &str) -> (f64, f64, u64, f64) {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::Tcp {
                 bytes: None,
                 params: SenderParams {

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -19,6 +19,7 @@ fn flow(n: u32, cc: CcKind) -> FlowConfig {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: Traffic::Tcp {
             bytes: None,
             params: SenderParams {

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sojourn_apps::{Phase, PingConfig, PingPace};
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{
@@ -46,6 +46,7 @@ fn download(qdisc: &str, driver: DriverLimit) -> Records {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic,
     };
     let bulk = Traffic::Tcp {

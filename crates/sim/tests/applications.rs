@@ -8,7 +8,7 @@ use sojourn_apps::{
     Amount, ApplicationConfig, DashConfig, Exchange, JitterBuffer, Phase, RequestsConfig,
     SessionsConfig, Spacing, Transport, UdpConfig, VoipConfig, Wait,
 };
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -33,6 +33,7 @@ fn config(mbit: u64, packets: u32, seconds: u64, app: Arc<dyn ApplicationConfig>
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::App(app),
         }],
         keep_events: false,

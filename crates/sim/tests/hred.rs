@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::cast_precision_loss, reason = "seconds and counts of a test")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -29,6 +29,7 @@ fn config(qdisc: &str, cc: CcKind, flows: u64, seed: u64) -> Config {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: Traffic::Tcp {
             bytes: Some(3_000_000 / flows),
             params: SenderParams {

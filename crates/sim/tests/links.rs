@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_records::{Records, Signal};
 use sojourn_scenario::plan::{
@@ -37,6 +37,7 @@ fn over(link: LinkConfig, traffic: Traffic) -> Config {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic,
         }],
         keep_events: false,

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sojourn_apps::{Phase, PingConfig, PingPace, PingSample};
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Traffic};
 use sojourn_sim::run;
@@ -34,6 +34,7 @@ fn records(traffic: Traffic, loss: f64) -> Records {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic,
         }],
         keep_events: false,

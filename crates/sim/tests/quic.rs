@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use sojourn_apps::{Phase, Spacing, UdpConfig};
-use sojourn_net::{Dscp, Duration, Instant, Rate};
+use sojourn_net::{Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_records::{FlowKind, FlowRecord, Records};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -26,6 +26,7 @@ fn flow(name: &str, bytes: Option<u64>, request: Option<u64>, params: Params) ->
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: Traffic::Quic {
             bytes,
             request,

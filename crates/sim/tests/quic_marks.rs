@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -52,6 +52,7 @@ fn records(mbit: u64, queue: &str, traffic: Vec<Traffic>) -> Records {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic,
     };
     let config = Config {

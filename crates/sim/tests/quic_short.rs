@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -35,6 +35,7 @@ fn took(traffic: Traffic) -> f64 {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic,
         }],
         keep_events: false,

@@ -3,7 +3,7 @@
 #![expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Dscp, Duration, Rate};
+use sojourn_net::{Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::{FlowRecord, Records};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -39,6 +39,7 @@ fn records(receiver: ReceiverParams, bytes: Option<u64>, queue: &str) -> Records
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::Tcp { bytes, params },
         }],
         keep_events: false,

@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{
@@ -28,6 +28,7 @@ fn flow(n: u64, rtt: Duration) -> FlowConfig {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: tcp(CcKind::Cubic, None),
     }
 }

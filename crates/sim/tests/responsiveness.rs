@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{Confidence, Exchange, ResponsivenessConfig, ResponsivenessRecord, Transport};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -43,6 +43,7 @@ fn config(mbit: u64, qdisc: &str, seconds: u64, test: ResponsivenessConfig) -> C
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::App(Arc::new(test)),
         }],
         keep_events: false,

@@ -8,7 +8,7 @@ use sojourn_apps::{
     Amount, ApplicationConfig, DashConfig, Exchange, Phase, RequestsConfig, ResponsivenessConfig,
     SessionsConfig, Transport, Wait,
 };
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -27,6 +27,7 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic,
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_records::{FlowKind, Records};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_sim::run;
@@ -62,6 +62,7 @@ fn config(rate: &str, qdisc: &str, users: u32, web: WebConfig) -> Config {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
+                ip: IpVersion::V4,
                 traffic: Traffic::App(web.clone()),
             })
             .collect(),

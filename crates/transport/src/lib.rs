@@ -41,5 +41,5 @@ pub use limit::Limit;
 pub use profile::SenderProfile;
 pub use receiver::{Arrival, Receiver};
 pub use reception::{AckPolicy, Device, PeerEcn, Reader, ReceiveBuffer, ReceiverParams};
-pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment};
+pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment, full_payload};
 pub use sender::{AfterIdle, BurstLimits, OnCe, Sender, SenderParams, State, Writer};

@@ -2,11 +2,21 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-use sojourn_net::Ecn;
+use sojourn_net::{Ecn, IpVersion};
 
-/// Payload of a full-sized segment with an MTU of 1500 B: less IP (20), TCP (20) and timestamps (12). The
-/// default and the maximum.
-pub const MSS: u16 = 1_448;
+/// Payload of a full-sized segment over IPv4. The default and the maximum.
+pub const MSS: u16 = full_payload(IpVersion::V4);
+
+/// Payload of a full-sized segment with an MTU of 1500 B: less IP (20 or 40), TCP (20) and timestamps (12).
+pub const fn full_payload(ip: IpVersion) -> u16 {
+    1_500 - headers(ip)
+}
+
+/// Bytes of the headers of IP and of TCP with timestamps.
+#[inline]
+pub(crate) const fn headers(ip: IpVersion) -> u16 {
+    ip.header() + 20 + 12
+}
 
 /// The number of whole segments of `mss` bytes in `bytes`. For the default MSS it multiplies, because a division takes
 /// several times as long. `RECIPROCAL / 2^37` approximates 8 / [`MSS`] closely enough for every `u32`. With
@@ -101,7 +111,7 @@ impl Segment {
         self.seq = bytes % (1 << 24);
     }
 
-    /// Bytes on an Ethernet (header 14 B, no FCS) with timestamps: 66 for a pure ACK, 74 for a
+    /// Bytes on an Ethernet (header 14 B, no FCS) over IPv4 with timestamps: 66 for a pure ACK, 74 for a
     /// SYN, 1514 for full-sized data.
     #[inline]
     pub const fn wire_size(&self) -> u64 {

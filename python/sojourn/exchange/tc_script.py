@@ -47,9 +47,9 @@ _PROTOCOLS = {
     "tcp": "tcp",
     "udp": "udp",
 }
-_IPV4 = frozenset({"ip", "all", "0x0800", "0x800"})
-_IPV6 = frozenset({"ipv6", "0x86dd"})
-_IPV6_ADDRESS = re.compile(r"[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*(?:/\d+)?")
+# Versions of IP, by the protocol of a filter.
+_VERSIONS = {"ip": "4", "0x0800": "4", "0x800": "4", "ipv6": "6", "0x86dd": "6", "all": ""}
+_IPV6_NETWORK = re.compile(r"[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*/(?!128$)\d+")
 # Units of sizes, in bytes.
 _BITS = {"k": 1 << 7, "m": 1 << 17, "g": 1 << 27}
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -60,6 +60,27 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)([a-z]*)")
 _BANDS = re.compile(r"\bbands (\d+)")
 _WITH_LEAVES = ("prio", "red")
 _FULL_PORT, _TOS_BITS = 0xFFFF, 0xFC
+
+
+def _of_both_versions(filters: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Join filters that are equal for IPv4 and IPv6, unless another one decides between them."""
+    joined: list[dict[str, str]] = []
+    for conditions in filters:
+        # Those before it that packets of its version do not match.
+        others = 0
+        while others < len(joined) and _is_of_other(joined[-1 - others], conditions):
+            others += 1
+        equal = {**conditions, "ip": {"4": "6", "6": "4"}.get(conditions.get("ip", ""), "")}
+        if equal in joined[len(joined) - others :]:
+            del joined[joined.index(equal)]["ip"]
+        elif conditions not in joined:
+            joined.append(conditions)
+    return joined
+
+
+def _is_of_other(one: dict[str, str], other: dict[str, str]) -> bool:
+    """Return whether two filters are for different versions of IP."""
+    return {one.get("ip"), other.get("ip")} == {"4", "6"}
 
 
 @dataclass(slots=True)
@@ -82,8 +103,6 @@ class _Device:
     classes: dict[str, _Class] = field(default_factory=dict)
     # Preference, order, conditions.
     filters: list[tuple[int, int, dict[str, str]]] = field(default_factory=list)
-    # Those of IPv6.
-    ipv6: list[dict[str, str]] = field(default_factory=list)
     # Rate and bucket of the link, of tbf; and the queues inside a root that is no tree, by number.
     link: dict[str, str] = field(default_factory=dict)
     leaves: dict[int, str] = field(default_factory=dict)
@@ -202,7 +221,7 @@ class _Reader:
                 self.refuse("the kind of the queue is missing")
             kind, *options = words
             device.handle = f"{int(handle.partition(':')[0] or '0', 16):x}:"
-            for one in (device.classes, device.filters, device.ipv6, device.link, device.leaves):
+            for one in (device.classes, device.filters, device.link, device.leaves):
                 one.clear()
             device.queue, device.default, device.options = kind, "", {}
             if kind == "tbf":
@@ -400,7 +419,7 @@ class _Reader:
                 return
             self.refuse(f"filters of {parent} are not read; expected those of {device.handle}")
         protocol = self._optional(words, "protocol") or "all"
-        if protocol not in _IPV4 | _IPV6:
+        if protocol not in _VERSIONS:
             self.note(f"filters of protocol {protocol} are not read")
             return
         self._classify(device, protocol, words)
@@ -413,8 +432,8 @@ class _Reader:
         if device.queue != "htb":
             self.note(f"filters of {device.queue.split()[0]} are not read")
             return
-        if protocol in _IPV6 and any(_IPV6_ADDRESS.fullmatch(word) for word in rest):
-            self.note("filters by IPv6 address are not read: packets have IPv4 addresses")
+        if any(_IPV6_NETWORK.fullmatch(word) for word in rest):
+            self.note("filters by IPv6 network are not read; single addresses are")
             return
         target = self._optional(rest, "flowid") or self._optional(rest, "classid")
         if target is None:
@@ -429,9 +448,9 @@ class _Reader:
         if kind not in readers:
             self.refuse(f'filter "{kind}" is not read; expected one of {", ".join(readers)}')
         conditions = {"to": self._handle(target), **readers[kind](rest)}
-        if protocol in _IPV6:
-            device.ipv6.append(conditions)
-            return
+        # An address states its version.
+        if (version := _VERSIONS[protocol]) and not {"source", "destination"} & conditions.keys():
+            conditions["ip"] = version
         order = len(device.filters)
         # Filters without a number come before those that have been added.
         number = self._number(preference) or -order
@@ -554,31 +573,14 @@ class _Reader:
         table |= device.options
         table["classes"] = classes
         filters = [conditions for *_, conditions in sorted(device.filters, key=lambda one: one[:2])]
-        if filters := filters + self._of_ipv6(name, device, filters):
-            table["filters"] = filters
+        if filters:
+            table["filters"] = _of_both_versions(filters)
         try:
             check("link", {"rate": "1gbit", "qdisc": table})
         except _core.ScenarioError as error:
             message = f"{self.place}: {name}: {error.problem}"
             raise _core.ScenarioError(message) from None
         return table
-
-    def _of_ipv6(
-        self, name: str, device: _Device, others: list[dict[str, str]]
-    ) -> list[dict[str, str]]:
-        """Return the filters of IPv6 that have no equal for IPv4; packets have no version here."""
-        left = [conditions for conditions in device.ipv6 if conditions not in others]
-        kept = [conditions for conditions in left if len(conditions) > 1]
-        if kept:
-            self.notes.append(
-                f"{self.place}: filters of {name} for IPv6 that IPv4 has not are read as filters "
-                "of all packets, behind the others"
-            )
-        if len(kept) < len(left):
-            self.notes.append(
-                f"{self.place}: filters of {name} for all of IPv6 are not read: packets are IPv4"
-            )
-        return kept
 
     def _with_leaves(self, device: _Device) -> str:
         """Write a queue with the queues that were added inside it."""

@@ -27,7 +27,7 @@ _WAITING = 16 * _RUNS
 _COMMON = ("duration", "warmup")
 # Keys of traffic that do not decide which metrics exist. Metrics such as Jain's index depend on
 # the flows of all arms of a result.
-_HARMLESS = {"cc", "ecn", "rtt", "dscp", "rate", "interval", "start", "start_jitter", "stop"}
+_HARMLESS = {"cc", "ecn", "rtt", "dscp", "ip", "rate", "interval", "start", "start_jitter", "stop"}
 # Most characters of the name of an arm, and those of the digest that ends a longer one.
 _LONGEST = 200
 _DIGITS = 32

@@ -14,6 +14,12 @@ Linklayer = Literal[
     "atm",
 ]
 
+Ip = Literal[
+    "any",
+    "4",
+    "6",
+]
+
 Protocol = Literal[
     "any",
     "tcp",
@@ -159,13 +165,15 @@ class HtbFilter(Entry):
     host
         Number of the subscriber-side host of the traffic. 0 to 65535. Default: any.
         Source: Sojourn parameter; in Linux, an address of the host.
+    ip
+        Version of IP. One of ``"any"``, ``"4"``, ``"6"``. Default: any.
+        Source: tc-u32(8), tc-flower(8): protocol ip and protocol ipv6.
     source
-        IPv4 source address, or a network such as 10.0.0.0/8. An IPv4 address, or one with a prefix
-        length. Default: any.
+        Source address, or an IPv4 network such as 10.0.0.0/8. An IP address, or an IPv4 network.
+        Default: any.
         Source: tc-u32(8): match ip src; tc-flower(8): src_ip.
     destination
-        IPv4 destination address, or a network. An IPv4 address, or one with a prefix length.
-        Default: any.
+        Destination address, or an IPv4 network. An IP address, or an IPv4 network. Default: any.
         Source: tc-u32(8): match ip dst; tc-flower(8): dst_ip.
     protocol
         Protocol. One of ``"any"``, ``"tcp"``, ``"udp"``, ``"icmp"``. Default: any.
@@ -185,6 +193,7 @@ class HtbFilter(Entry):
     to: str | int | None = None
     traffic: str | int | None = None
     host: int | None = None
+    ip: Ip | None = None
     source: str | int | None = None
     destination: str | int | None = None
     protocol: Protocol | None = None

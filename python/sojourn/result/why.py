@@ -48,8 +48,11 @@ _REASONS = {
 }
 _DONE = {"drop": "dropped", "mark": "CE-marked", "loss": "lost"}
 _ACTIONS = {"dropped": "drop", "marked": "mark", "lost": "loss"}
-# The sender of flows without a host; the networks of the hosts of the others, and of their servers.
-_SENDER, _CLIENTS, _SERVERS = "198.18.0.1", "198.18.1.", "10."
+# The sender of flows without a host, over IPv4 and IPv6; the first characters of the addresses of
+# the hosts of the others, and of their servers.
+_SENDERS = {"198.18.0.1", "2001:2::1"}
+_CLIENTS = ("198.18.1.", "2001:2::1")
+_SERVERS = ("10.", "fd53:6f6a:6f75:726e:")
 
 
 class Explanation(dict[str, Any]):
@@ -379,11 +382,13 @@ class _Facts:
     def _is_forward(self) -> bool:
         """Whether the packet goes from the sender of data to its receiver."""
         source = self._visit.source
+        if source in _SENDERS:
+            return True
         if source.startswith(_SERVERS):
             return self._flow is not None and self._flow["direction"] == "down"
         if source.startswith(_CLIENTS):
             return self._flow is None or self._flow["direction"] != "down"
-        return source == _SENDER
+        return False
 
     def _is_data(self) -> bool:
         """Whether the window of the sender counts the packet."""

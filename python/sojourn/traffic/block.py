@@ -1,4 +1,4 @@
-"""Base of all traffic: path, number of flows, times and DSCP."""
+"""Base of all traffic: path, number of flows, times, DSCP and version of IP."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +37,8 @@ class TrafficBlock(Table):
         units.
     dscp
         DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"NQB"``, ``"LE"``, 0 to 63.
+    ip
+        Version of IP of all packets, 4 or 6. Headers of IPv6 are 20 B longer.
     host
         Client host that the flows belong to, 0 to 126, for queues that share capacity among hosts.
 
@@ -60,6 +62,7 @@ class TrafficBlock(Table):
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
     dscp: str | int | None = None
+    ip: Literal[4, 6] | None = None
     host: int | None = None
 
     def __post_init__(self) -> None:

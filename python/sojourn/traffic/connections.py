@@ -45,7 +45,8 @@ class TcpSender(TrafficBlock):
         leave slow start without a reduction, and later reduce the window to 0.8 of its size
         (RFC 8511); or ``"end-slow-start-only"``.
     mss
-        Payload of a full-sized segment in bytes, 128 to 1448; 1448 by default.
+        Payload of a full-sized segment in bytes, 128 to 1448; 1448 by default. Over IPv6 at most
+        1428, the default.
     initial_window
         Initial window in segments; by default 10, with ``"linux-2.6.34"`` 3.
     after_idle
@@ -180,7 +181,8 @@ class Quic(TrafficBlock):
     certificate
         Bytes that the server sends in Handshake packets, mostly certificates, with its unit.
     max_datagram
-        UDP payload of a full datagram once the handshake is confirmed: 1200 to 1472 bytes.
+        UDP payload of a full datagram once the handshake is confirmed: 1200 to 1472 bytes,
+        over IPv6 at most 1452.
     max_data
         Flow-control window of the connection, with its unit.
     max_stream_data

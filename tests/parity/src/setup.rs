@@ -1,7 +1,7 @@
 //! The kernel's scenario as a simulation.
 
 use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate, Rng};
 use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{
     Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Shaper, Traffic,
@@ -102,6 +102,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             stop: Some(seconds(flow.stop)),
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: tcp(scenario, flow)?,
         });
     }
@@ -116,6 +117,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             stop: Some(seconds(udp.stop)),
             dscp: Dscp::DEFAULT,
             client: None,
+            ip: IpVersion::V4,
             traffic: Traffic::datagrams(UdpConfig {
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
@@ -141,6 +143,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         stop: Some(seconds(scenario.ping_stop)),
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic: Traffic::datagrams(ping),
     });
     Ok(Config {

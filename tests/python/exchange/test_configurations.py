@@ -85,7 +85,9 @@ READ: dict[str, dict[str, str]] = {
     "flower_ipv6.sh": {
         "up.qdisc.filters.0.destination_port": "53",
         "up.qdisc.filters.1.protocol": "icmp",
+        "up.qdisc.filters.1.ip": "6",
         "up.qdisc.filters.2.destination_port": "22",
+        "up.qdisc.filters.2.ip": "6",
     },
     "batch.tc": {
         "up.qdisc.default": "1:20",
@@ -187,13 +189,14 @@ def test_a_configuration_is_refused_in_one_line(name: str) -> None:
     assert "\n" not in message
 
 
-def test_filters_for_ipv6_are_read_as_far_as_packets_have_them() -> None:
+def test_filters_for_ipv6_are_read_but_for_those_by_network() -> None:
     text, notes = imported("flower_ipv6.sh")
-    assert len(tomllib.loads(text)["links"]["up"]["qdisc"]["filters"]) == 3
-    assert any("filters by IPv6 address are not read" in note for note in notes)
-    assert any("are read as filters of all packets" in note for note in notes)
-    _, same = imported("simple_qos.sh")
+    filters = tomllib.loads(text)["links"]["up"]["qdisc"]["filters"]
+    assert [one.get("ip") for one in filters] == [None, "6", "6"]
+    assert any("filters by IPv6 network are not read" in note for note in notes)
+    text, same = imported("simple_qos.sh")
     assert not any("IPv6" in note for note in same)
+    assert "ip =" not in text
 
 
 def test_without_a_line_a_note_says_what_the_bottleneck_is(sojourn: Command) -> None:

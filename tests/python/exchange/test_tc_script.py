@@ -96,11 +96,11 @@ def test_a_size_table_becomes_the_link_layer_of_the_classes_and_marks_become_tra
         "leaf": "fq_codel limit 1001 noecn quantum 300",
     }
     assert queue["filters"] == [
-        {"to": "1:11", "traffic": "mark_1"},
-        {"to": "1:12", "traffic": "mark_2"},
-        {"to": "1:13", "traffic": "mark_3"},
-        {"to": "1:11", "dscp": "46"},
-        {"to": "1:12"},
+        {"to": "1:11", "traffic": "mark_1", "ip": "4"},
+        {"to": "1:12", "traffic": "mark_2", "ip": "4"},
+        {"to": "1:13", "traffic": "mark_3", "ip": "4"},
+        {"to": "1:11", "dscp": "46", "ip": "4"},
+        {"to": "1:12", "ip": "4"},
     ]
     assert "stab: read as the link layer of the queue" in script.notes[0]
 
@@ -112,9 +112,37 @@ def test_a_batch_file_and_flower_are_read_in_the_order_of_preference() -> None:
     assert names == ["1:1", "1:20", "1:30"]
     assert queue["filters"] == [
         {"to": "1:20", "dscp": "46", "protocol": "udp", "source": "10.0.0.0/8"},
-        {"to": "1:20", "protocol": "tcp", "destination_port": "443"},
-        {"to": "1:30"},
+        {"to": "1:20", "protocol": "tcp", "destination_port": "443", "ip": "4"},
+        {"to": "1:30", "ip": "4"},
     ]
+
+
+def test_filters_of_both_versions_become_one_unless_another_one_decides_between_them() -> None:
+    head = (
+        "tc qdisc add dev e root handle 1: htb default 2\n"
+        "tc class add dev e parent 1: classid 1:1 htb rate 1mbit\n"
+        "tc class add dev e parent 1: classid 1:2 htb rate 1mbit\n"
+    )
+
+    def filters(*lines: str) -> object:
+        added = "".join(
+            f"tc filter add dev e parent 1: protocol {line} flowid 1:1\n" for line in lines
+        )
+        return tree(head + added)["filters"]
+
+    [a, b] = ["u32 match ip dport 80 0xffff", "u32 match ip sport 80 0xffff"]
+    both = [{"to": "1:1", "destination_port": "80"}, {"to": "1:1", "source_port": "80"}]
+    assert (
+        filters(f"ip prio 1 {a}", f"ip prio 2 {b}", f"ipv6 prio 3 {a}", f"ipv6 prio 4 {b}") == both
+    )
+    # Those of all protocols decide first.
+    assert filters(f"ip prio 1 {a}", f"all prio 2 {b}", f"ipv6 prio 3 {a}") == [
+        both[0] | {"ip": "4"},
+        both[1],
+        both[0] | {"ip": "6"},
+    ]
+    one = "ipv6 prio 1 u32 match ip6 src 2001:2::1/128"
+    assert filters(one) == [{"to": "1:1", "source": "2001:2::1/128"}]
 
 
 @pytest.mark.parametrize(

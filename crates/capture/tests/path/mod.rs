@@ -9,7 +9,7 @@ use sojourn_capture::{
     AccurateEcn, Connection, Direction, Endpoints, Interface, Point, Protocol, Record, Role,
     SNAP_LENGTH, Section, Synth, Tcp, Verdict, Writer,
 };
-use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Rate, TcpHeader};
+use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, IpVersion, Rate, TcpHeader};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, Ticks};
 
@@ -40,8 +40,15 @@ struct Packet {
     segment: Segment,
     role: Role,
     tcp: Tcp,
+    ip: IpVersion,
     ecn: Ecn,
     id: u64,
+}
+
+impl Packet {
+    fn size(&self) -> u64 {
+        self.segment.wire_size() + u64::from(self.ip.more_than_v4())
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +118,7 @@ impl<W: Write> Capture<W> {
             ports: 7,
             protocol: 6,
         };
-        let ends = Endpoints::of(&key, false).unwrap();
+        let ends = Endpoints::of(&key, pkt.ip, false).unwrap();
         let headers = Synth {
             source: ends.source,
             destination: ends.destination,
@@ -123,7 +130,7 @@ impl<W: Write> Capture<W> {
             payload: pkt.segment.len,
         };
         let length = headers.write(&mut self.buffer).unwrap();
-        assert_eq!(u64::from(length) + 14, pkt.segment.wire_size());
+        assert_eq!(u64::from(length) + 14, pkt.size());
         if self.is_whole {
             self.buffer.resize(length as usize, 0);
         }
@@ -258,6 +265,7 @@ impl<W: Write> Path<'_, W> {
             segment,
             role,
             tcp,
+            ip: self.script.params.ip,
             ecn: segment.flags.ecn(),
             id: self.ids,
         }
@@ -286,7 +294,7 @@ impl<W: Write> Path<'_, W> {
                 self.marked += 1;
                 pkt.ecn = Ecn::Ce;
             }
-            let time = RATE.serialise(Bytes(segment.wire_size()));
+            let time = RATE.serialise(Bytes(pkt.size()));
             self.free_at = self.free_at.max(self.now) + time;
             self.schedule(self.free_at, Event::Leaves(pkt));
         }

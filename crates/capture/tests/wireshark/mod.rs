@@ -78,7 +78,7 @@ pub(crate) fn count(file: &Path, filter: &str) -> usize {
 /// whole packets only.
 pub(crate) const FAULTY: &str = "_ws.malformed || _ws.expert.severity >= 6291456 || ip.checksum.status == 0 \
                       || tcp.checksum.status == 0 || udp.checksum.status == 0 \
-                      || icmp.checksum.status == 0";
+                      || icmp.checksum.status == 0 || icmpv6.checksum.status == 0";
 
 /// The packets of these points in a file of their own.
 pub(crate) fn select(file: &Path, points: &[&str]) -> PathBuf {

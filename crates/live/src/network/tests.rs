@@ -1,6 +1,6 @@
 //! The datapath in virtual time.
 
-use sojourn_net::{Duration, FlowKey, Transport};
+use sojourn_net::{Duration, FlowKey, IpVersion, Transport};
 use sojourn_scenario::Scenario;
 
 use super::*;
@@ -23,6 +23,7 @@ fn send(network: &mut Network<'_>, now: Instant, (id, len, tos): (u64, u16, u8))
     let packet = network.pool.bytes_mut(slot);
     packet[..2].copy_from_slice(&[0x45, tos]);
     let parsed = Parsed {
+        ip: IpVersion::V4,
         len,
         tos,
         flow: FlowKey {

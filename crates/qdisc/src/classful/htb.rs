@@ -47,7 +47,7 @@ use tree::{Node, Tree};
 pub(crate) use params::HtbParams;
 pub use params::{HtbClass, HtbFilter};
 pub use values::LinkLayer as HtbLinkLayer;
-pub use values::{Address, Code, HtbProtocol, Ports};
+pub use values::{Address, Code, HtbIp, HtbProtocol, Ports};
 
 /// The list of its statistics with one entry per class.
 const LIST: &str = "classes";

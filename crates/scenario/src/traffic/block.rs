@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use sojourn_net::{Dscp, DscpError, Duration, Rng};
+use sojourn_net::{Dscp, DscpError, Duration, IpVersion, Rng};
 
 use crate::declare::{KeyValue, Keys as _, Name, choices, keys, one_of};
 use crate::error::ScenarioError;
@@ -43,6 +43,8 @@ keys! {
         rtt: Option<Rtt> = Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]);
         /// DSCP of all packets, in both directions.
         dscp: Dscp = Form::Def("dscp"), usual "CS0";
+        /// Version of IP of all packets: 4 or 6.
+        ip: IpVersion = Form::OneOf(&IP_VERSIONS), usual "4";
         /// Host that the flows belong to, for queues that share capacity among hosts.
         host: Option<u8> = Form::Integer(0, Client::MOST as i64);
     }
@@ -94,6 +96,29 @@ impl KeyValue for Dscp {
 
     fn write(&self) -> Option<Node> {
         Some(self.to_string().into())
+    }
+}
+
+/// The numbers of the versions of IP.
+const IP_VERSIONS: [i64; 2] = [IpVersion::V4.number() as i64, IpVersion::V6.number() as i64];
+
+/// 4 or 6.
+impl KeyValue for IpVersion {
+    fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let version = match place.node.value {
+            Value::Int(number) => {
+                (Self::ALL.into_iter()).find(|version| i64::from(version.number()) == number)
+            }
+            _ => None,
+        };
+        version.ok_or_else(|| {
+            let given = place.node.shown();
+            place.fail(format!("unknown version of IP {given}; expected 4 or 6"))
+        })
+    }
+
+    fn write(&self) -> Option<Node> {
+        Some(Value::Int(self.number().into()).into())
     }
 }
 

@@ -6,13 +6,13 @@ use sojourn_apps::Transport;
 use sojourn_net::{Bytes, Duration, Rng};
 use sojourn_transport::quic::{
     AckPolicy, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
-    SMALLEST_DATAGRAM,
+    SMALLEST_DATAGRAM, largest_datagram,
 };
 use sojourn_transport::{CcSpec, SlowStart};
 
 use super::block::{Source, TrafficProperties, TrafficType};
 use super::tcp::{Transfer, WINDOW, check_slow_start_of, check_slow_start_parameters};
-use crate::declare::{Keys, choices, keys, one_of};
+use crate::declare::{KeyValue, Keys, choices, keys, one_of};
 use crate::error::ScenarioError;
 use crate::key::Form;
 use crate::place::Fields;
@@ -79,7 +79,7 @@ keys! {
         request: Option<Bytes> = Form::Size(1, LARGEST_REQUEST), default "400b";
         /// Bytes that the server sends in Handshake packets.
         certificate: Bytes = Form::Size(1, LARGEST_CERTIFICATE as u64), default "3000b";
-        /// UDP payload of a full datagram once the handshake is confirmed.
+        /// UDP payload of a full datagram once the handshake is confirmed; over IPv6 at most 1452b.
         max_datagram: Bytes = Form::Size(SMALLEST_DATAGRAM as u64, LARGEST_DATAGRAM as u64), default "1452b";
         /// Pace datagrams over the round trip.
         pacing: bool = Form::Flag, default "true";
@@ -117,6 +117,15 @@ impl Quic {
         };
         let Connection { cc, slow_start, .. } = quic.connection;
         check_slow_start_of(fields, cc, slow_start)?;
+        let most = largest_datagram(fields.value("ip", KeyValue::read)?);
+        if let Some(place) = fields.get("max_datagram")
+            && quic.connection.max_datagram.0 > u64::from(most)
+        {
+            let given = place.node.shown();
+            return Err(place.fail(format!(
+                "{given} is out of range over IPv6; expected {SMALLEST_DATAGRAM}b to {most}b"
+            )));
+        }
         let params = quic.params();
         let way = (Transport::Quic, params.pacing);
         check_slow_start_parameters(fields, cc, params.slow_start(), way)?;

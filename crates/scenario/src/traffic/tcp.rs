@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use sojourn_apps::{Amount, Transport};
-use sojourn_net::{Bytes, Duration, Rate, Rng};
+use sojourn_net::{Bytes, Duration, IpVersion, Rate, Rng};
 use sojourn_transport::{
     AckPolicy, AfterIdle, BurstLimits, CcSpec, Device, MSS, OnCe, PeerEcn, Reader, ReceiveBuffer,
-    ReceiverParams, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart, Writer,
+    ReceiverParams, SMALLEST_MSS, SenderParams, SenderProfile, SlowStart, Writer, full_payload,
 };
 
 use super::block::{Source, TrafficProperties, TrafficType};
@@ -233,7 +233,7 @@ keys! {
         ecn: EcnMode = Form::Either(&[Form::Flag, Form::Choice(|| vec![COUNTED])]), default "false";
         /// Response to an echoed CE mark.
         on_ce: OnCe = one_of::<OnCe>(), usual "reduce";
-        /// Payload of a full-sized segment in bytes.
+        /// Payload of a full-sized segment in bytes; over IPv6 at most, and by default, 1428.
         mss: u16 = Form::Integer(SMALLEST_MSS as i64, MSS as i64), usual "1448";
         /// Initial window in segments; by default 3 with the profile linux-2.6.34.
         initial_window: u32 = WINDOW, default "10";
@@ -387,6 +387,21 @@ fn read_buffer(fields: &Fields<'_>, params: &Params) -> Result<ReceiveBuffer, Sc
     })
 }
 
+/// The payload of a full-sized segment, of which `given` is the key or its default.
+fn read_mss(fields: &Fields<'_>, given: u16, ip: IpVersion) -> Result<u16, ScenarioError> {
+    let most = full_payload(ip);
+    match fields.get("mss") {
+        None => Ok(most),
+        Some(place) if given > most => {
+            let version = ip.number();
+            Err(place.fail(format!(
+                "{given} is out of range over IPv{version}; expected a whole number from {SMALLEST_MSS} to {most}"
+            )))
+        }
+        Some(_) => Ok(given),
+    }
+}
+
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
     let mut params = Params::read(fields)?;
@@ -397,6 +412,8 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         params.initial_window = params.profile.initial_window();
     }
     check_usual_profile(fields, params.profile)?;
+    let ip = fields.value("ip", KeyValue::read)?;
+    params.mss = read_mss(fields, params.mss, ip)?;
     let buffer = read_buffer(fields, &params)?;
     let (acks, device) = read_acks(fields, &params)?;
     let bursts = read_bursts(fields, &params)?;
@@ -407,6 +424,7 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         ecn: params.ecn != EcnMode::Off,
         accurate_ecn: params.ecn == EcnMode::Accurate,
         on_ce: params.on_ce,
+        ip,
         mss: params.mss,
         initial_window: params.initial_window,
         after_idle: params.after_idle,
@@ -443,7 +461,12 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         slow_start: params.slow_start,
         ecn,
         on_ce: params.on_ce,
-        mss: params.mss,
+        // The default of IPv6 is not written either.
+        mss: if params.mss == full_payload(params.ip) {
+            MSS
+        } else {
+            params.mss
+        },
         initial_window: params.initial_window,
         after_idle: params.after_idle,
         pacing: params.pacing,

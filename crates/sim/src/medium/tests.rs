@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use sojourn_net::{Bytes, Packet as _};
+use sojourn_net::{Bytes, IpVersion, Packet as _};
 
 use super::phy::airtime;
 use super::*;
@@ -33,7 +33,7 @@ fn packet(number: u8) -> Packet {
         number,
         receives: true,
     };
-    let owner = Owner::new(0, Some(client));
+    let owner = Owner::new(0, Some(client), IpVersion::V4);
     let pkt = Packet::of_probe(owner, Kind::Udp, Instant::ZERO, 0, NonZeroU16::new(1_472));
     assert_eq!(pkt.size(), FRAME);
     pkt

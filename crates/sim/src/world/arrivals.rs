@@ -135,10 +135,10 @@ impl Following {
 mod tests {
     use super::*;
     use crate::packet::{Kind, Owner};
-    use sojourn_net::Rng;
+    use sojourn_net::{IpVersion, Rng};
 
     fn packet(flow: u32, kind: Kind) -> Packet {
-        Packet::empty(Owner::new(flow, None), kind)
+        Packet::empty(Owner::new(flow, None, IpVersion::V4), kind)
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl<'a> World<'a> {
 
     fn add_flows(&mut self, ways: &[Way]) {
         for ((id, flow), &(paths, lead)) in (0..).zip(&self.config.flows).zip(ways) {
-            let owner = Owner::new(id, flow.client);
+            let owner = Owner::new(id, flow.client, flow.ip);
             self.flows.push(Flow::new(paths, flow.dscp, owner));
             self.flows[id as usize].lead = lead;
             let start = start_of(flow, &self.flow_rng.fork(&flow.name));

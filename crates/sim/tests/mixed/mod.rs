@@ -1,7 +1,7 @@
 //! Traffic of every kind both ways over two links, and what a run of it records.
 
 use sojourn_apps::{Phase, PingConfig, PingPace, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, IpVersion, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -25,6 +25,7 @@ pub(crate) fn flow(name: &str, traffic: Traffic) -> FlowConfig {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
+        ip: IpVersion::V4,
         traffic,
     }
 }

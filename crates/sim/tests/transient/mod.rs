@@ -1,6 +1,6 @@
 //! The load transient that Predict is made for: a few finite flows start within a round trip.
 
-use sojourn_net::{Dscp, Duration, Instant, Rate, Rng};
+use sojourn_net::{Dscp, Duration, Instant, IpVersion, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -88,6 +88,7 @@ impl Transient {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
+                ip: IpVersion::V4,
                 traffic: Traffic::Tcp {
                     bytes: Some(self.bytes / rtts.len() as u64),
                     params: SenderParams {

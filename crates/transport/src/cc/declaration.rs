@@ -2,6 +2,8 @@
 
 pub(super) use sojourn_net::Comparison;
 
+use sojourn_net::IpVersion;
+
 use super::slow_start::SlowStart;
 use super::window::Threshold;
 use crate::profile::SenderProfile;
@@ -58,6 +60,8 @@ pub struct Setup {
     pub slow_start: Option<SlowStart>,
     /// The implementation that it belongs to.
     pub profile: SenderProfile,
+    /// The version of IP below.
+    pub ip: IpVersion,
 }
 
 /// The parameters of one congestion control, and what they build.

@@ -63,6 +63,7 @@ use sojourn_schema::parameters;
 
 use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::{Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Start, Threshold, Window};
+use crate::segment::headers;
 
 parameters! {
     /// Parameters of [`Prague`].
@@ -105,9 +106,10 @@ impl Control for PragueParams {
         comparison: Comparison::With("TCP Prague 0.7 on Linux 7.3"),
     };
 
-    fn build(&self, _setup: &Setup) -> Prague {
+    fn build(&self, setup: &Setup) -> Prague {
         Prague {
             params: *self,
+            headers: headers(setup.ip).into(),
             cwnd: f64::from(MIN_CWND),
             rate: 0.0,
             rate_based: false,
@@ -142,8 +144,6 @@ fn parts(of_1024: u16) -> f64 {
 const MIN_CWND: u32 = 2;
 /// The least rate, in bytes/s.
 const MIN_RATE: f64 = 12_500.0;
-/// Bytes of the headers of IPv4 and of TCP with timestamps, which count in rates.
-const HEADERS: u32 = 52;
 /// How much faster, then slower than its rate a rate-based flow is paced.
 const SWING: f64 = 1.0 / 32.0;
 /// The second of rates that become windows, in seconds: 2^23 eighths of a microsecond.
@@ -155,6 +155,8 @@ const SLOW_ROUNDS: f64 = 128.0;
 #[derive(Clone, Debug)]
 pub struct Prague {
     params: PragueParams,
+    /// Bytes of the headers of a segment, which count in rates.
+    headers: u32,
     cwnd: f64,
     rate: f64,
     /// The window is small enough for the rate to govern a flow that is independent of its RTT.
@@ -231,7 +233,7 @@ impl Prague {
     /// The rate of the window.
     fn rate_of_cwnd(&self, window: &Window) -> f64 {
         let rate = self.srtt().map_or(0.0, |srtt| self.cwnd / srtt);
-        rate.max(min_rate(window))
+        rate.max(self.min_rate(window))
     }
 
     /// The window of the rate.
@@ -278,7 +280,7 @@ impl Prague {
     /// Keeps a part of the rate or of the window.
     fn reduce(&mut self, window: &Window, kept: f64) {
         if self.is_rate_governed(window) {
-            self.rate = (self.rate * kept).max(min_rate(window));
+            self.rate = (self.rate * kept).max(self.min_rate(window));
             self.cwnd = self.cwnd_of_rate();
         } else {
             self.cwnd *= kept;
@@ -339,12 +341,17 @@ impl Prague {
         } else {
             let segments = f64::from(below(self.cwnd).max(in_flight));
             let rate = self.srtt().map_or(0.0, |srtt| segments / srtt);
-            self.rate = rate.max(min_rate(window));
+            self.rate = rate.max(self.min_rate(window));
             self.rate
         };
         if window.cwnd < window.ssthresh.limit() / 2 {
             self.pacing *= 2.0;
         }
+    }
+
+    /// The least rate in segments/s.
+    fn min_rate(&self, window: &Window) -> f64 {
+        MIN_RATE / f64::from(window.mss() + self.headers)
     }
 
     /// Small windows leave the control to the rate.
@@ -356,11 +363,6 @@ impl Prague {
             self.rate = self.rate_of_cwnd(window);
         }
     }
-}
-
-/// The least rate in segments/s.
-fn min_rate(window: &Window) -> f64 {
-    MIN_RATE / f64::from(window.mss() + HEADERS)
 }
 
 /// Segments of a window, rounded down.
@@ -471,7 +473,7 @@ impl ModelBased for Prague {
 
     fn pacing_rate(&self, mss: u32) -> Option<u64> {
         self.srtt8?;
-        Some(whole_rate(self.pacing * f64::from(mss + HEADERS)))
+        Some(whole_rate(self.pacing * f64::from(mss + self.headers)))
     }
 
     fn needs_delivery_rates(&self) -> bool {
@@ -482,7 +484,7 @@ impl ModelBased for Prague {
         BurstSize {
             pacing_shift: self.params.burst_shift.into(),
             min_tso_segs: 1,
-            headers: HEADERS,
+            headers: self.headers,
         }
     }
 }

@@ -57,7 +57,7 @@ use sojourn_net::Comparison;
 pub use endpoint::{Endpoint, Role, State};
 pub use params::{
     FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
-    SMALLEST_DATAGRAM,
+    SMALLEST_DATAGRAM, largest_datagram,
 };
 pub use received::AckPolicy;
 pub use wire::Datagram;

@@ -1,6 +1,6 @@
 //! Configuration of both ends of a QUIC connection.
 
-use sojourn_net::Duration;
+use sojourn_net::{Duration, IpVersion};
 
 use super::received::AckPolicy;
 use crate::cc::{CcSpec, SlowStart};
@@ -9,7 +9,13 @@ use crate::segment::Flags;
 /// UDP payload of every datagram until the handshake is confirmed (RFC 9000 §14.1).
 pub const SMALLEST_DATAGRAM: u16 = 1_200;
 /// UDP payload that fills an Ethernet frame over IPv4.
-pub const LARGEST_DATAGRAM: u16 = 1_472;
+pub const LARGEST_DATAGRAM: u16 = largest_datagram(IpVersion::V4);
+
+/// UDP payload that fills an IP packet of 1500 B: less IP (20 or 40) and UDP (8).
+pub const fn largest_datagram(ip: IpVersion) -> u16 {
+    1_500 - ip.header() - 8
+}
+
 /// Most bytes of a certificate flight.
 pub const LARGEST_CERTIFICATE: u16 = 60_000;
 

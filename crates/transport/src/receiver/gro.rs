@@ -25,16 +25,14 @@
 //! | each connection has a device queue | connections share queues | a poll for one connection hands over nothing of another |
 //! | polls take no time | up to 64 packets each, in a softirq | none at the rates of an access link |
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Instant, IpVersion};
 
 use crate::clock::Ticks;
 use crate::reception::Device;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, headers};
 
 /// `gro_max_size`.
 const MAX_SIZE: u32 = 65_536;
-/// Headers of IP and TCP, which count.
-const HEADERS: u32 = 52;
 /// Flags in which merged segments may differ.
 const ENDS: Flags = Flags::PSH.with(Flags::FIN);
 
@@ -43,6 +41,8 @@ const ENDS: Flags = Flags::PSH.with(Flags::FIN);
 pub(super) struct Gro {
     merges: bool,
     poll: Option<Duration>,
+    /// Bytes of the headers of IP and TCP, which count.
+    headers: u32,
     /// What has arrived since the last poll.
     ring: Vec<(Segment, bool)>,
     /// What may still grow, and the tick of its first segment.
@@ -93,10 +93,10 @@ impl Merged {
         }
     }
 
-    /// Adds a segment; returns whether it did.
-    fn add(&mut self, segment: &Segment, ce: bool) -> bool {
+    /// Adds a segment; returns whether it did. All have one header with `headers` bytes.
+    fn add(&mut self, segment: &Segment, ce: bool, headers: u32) -> bool {
         let first = &self.first;
-        let bytes = HEADERS + self.count * u32::from(first.len);
+        let bytes = headers + self.count * u32::from(first.len);
         let fits = segment.seq == first.seq + self.count
             && (1..=first.len).contains(&segment.len)
             && bytes + u32::from(segment.len) < MAX_SIZE
@@ -119,11 +119,12 @@ impl Merged {
 
 impl Gro {
     /// `None`: the device hands over each packet by itself.
-    pub(super) fn new(device: &Device) -> Option<Box<Self>> {
+    pub(super) fn new(device: &Device, ip: IpVersion) -> Option<Box<Self>> {
         (*device != Device::default()).then(|| {
             Box::new(Self {
                 merges: device.merges,
                 poll: device.poll,
+                headers: headers(ip).into(),
                 ring: Vec::new(),
                 held: None,
                 polls_at: None,
@@ -163,7 +164,7 @@ impl Gro {
 
     fn take(&mut self, segment: &Segment, ce: bool, tick: u64, ready: &mut Vec<Merged>) {
         if let Some((mut merged, since)) = self.held.take() {
-            let added = merged.add(segment, ce);
+            let added = merged.add(segment, ce, self.headers);
             if added && !merged.is_over() {
                 self.held = Some((merged, since));
             } else {
@@ -194,7 +195,7 @@ mod tests {
             merges: true,
             poll: poll.map(Duration::from_micros),
         };
-        *Gro::new(&device).unwrap()
+        *Gro::new(&device, IpVersion::V4).unwrap()
     }
 
     fn segment(seq: u32) -> Segment {

@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use sojourn_net::Instant;
+use sojourn_net::{Instant, IpVersion};
 
 use super::ack_schedule::earlier;
 use super::buffer::Buffer;
@@ -29,12 +29,12 @@ pub(super) struct Limited {
 }
 
 impl Limited {
-    pub(super) fn new(params: &ReceiverParams, mss: u16) -> Self {
+    pub(super) fn new(params: &ReceiverParams, mss: u16, ip: IpVersion) -> Self {
         Self {
             buffer: Buffer::new(params, mss),
             reader: params.reader,
             policy: params.acks,
-            gro: Gro::new(&params.device),
+            gro: Gro::new(&params.device, ip),
             ready_at: Instant::ZERO,
             reads_at: None,
         }

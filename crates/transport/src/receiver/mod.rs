@@ -28,7 +28,7 @@ mod window;
 
 use std::cmp::Ordering;
 
-use sojourn_net::Instant;
+use sojourn_net::{Instant, IpVersion};
 use sojourn_prefetch::prefetch;
 
 use crate::clock::{Ticks, before, micros};
@@ -105,7 +105,12 @@ enum State {
 impl Receiver {
     /// A listener on a host with this tick counter, for segments of [`MSS`]; it accepts ECN if `ecn`.
     pub const fn new(ticks: Ticks, ecn: bool) -> Self {
-        Self::with_feedback(ticks, MSS, SenderProfile::Linux, EcnFeedback::new(ecn))
+        Self::with_feedback(
+            ticks,
+            (IpVersion::V4, MSS),
+            SenderProfile::Linux,
+            EcnFeedback::new(ecn),
+        )
     }
 
     /// The listener for a sender with these parameters: it accepts ECN if the sender offers it,
@@ -114,12 +119,12 @@ impl Receiver {
     #[must_use]
     pub fn answering(params: &SenderParams, ticks: Ticks) -> Self {
         let limited = (!params.receiver.is_usual())
-            .then(|| Box::new(Limited::new(&params.receiver, params.mss)));
+            .then(|| Box::new(Limited::new(&params.receiver, params.mss, params.ip)));
         let mut receiver = Self {
             limited,
             ..Self::with_feedback(
                 ticks,
-                params.mss,
+                (params.ip, params.mss),
                 params.profile,
                 EcnFeedback::answering(params),
             )
@@ -132,14 +137,14 @@ impl Receiver {
 
     const fn with_feedback(
         ticks: Ticks,
-        mss: u16,
+        (ip, mss): (IpVersion, u16),
         profile: SenderProfile,
         feedback: EcnFeedback,
     ) -> Self {
         Self {
             ticks,
             acks: AckSchedule::new(mss, ticks.at(Instant::ZERO), profile),
-            window: AdvertisedWindow::new(mss),
+            window: AdvertisedWindow::new(ip, mss),
             held: None,
             limited: None,
             feedback,

@@ -14,7 +14,7 @@
 
 use std::num::NonZeroU32;
 
-use sojourn_net::Instant;
+use sojourn_net::{Instant, IpVersion};
 
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::Segment;
@@ -49,7 +49,7 @@ pub(super) struct AdvertisedWindow {
 }
 
 impl AdvertisedWindow {
-    pub(super) const fn new(mss: u16) -> Self {
+    pub(super) const fn new(ip: IpVersion, mss: u16) -> Self {
         let window = INITIAL_LIMIT - INITIAL_LIMIT % mss as u32;
         Self {
             window,
@@ -60,7 +60,7 @@ impl AdvertisedWindow {
             round_began: Instant::ZERO,
             delivered_then: 0,
             mss,
-            share_of_unread: memory(mss) / 2,
+            share_of_unread: memory(mss + ip.more_than_v4()) / 2,
         }
     }
 
@@ -162,7 +162,7 @@ impl AdvertisedWindow {
     }
 }
 
-/// Memory that a full-sized segment occupies: its frame with the room that a driver leaves before and the
+/// Memory that a full-sized segment over IPv4 occupies: its frame with the room that a driver leaves before and the
 /// kernel needs behind, in an allocation of a power of two, and its description.
 const fn memory(mss: u16) -> u16 {
     const HEADERS: u16 = 66;

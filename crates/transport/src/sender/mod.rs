@@ -65,9 +65,6 @@ use state::timestamps::Timestamps;
 
 pub use params::{AfterIdle, BurstLimits, OnCe, SenderParams, Writer};
 
-/// Bytes of the headers of IPv4 and TCP, with timestamps.
-const HEADERS: u64 = 52;
-
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -153,6 +150,7 @@ impl Sender {
             paced: params.pacing,
             slow_start,
             profile: params.profile,
+            ip: params.ip,
         };
         let cc = Controller::new(&params.cc, &setup);
         let exit = params.cc.slow_start_exit(slow_start, params.pacing);
@@ -174,7 +172,7 @@ impl Sender {
             window: Window::new(params.initial_window, params.mss.into())
                 .with_ssthresh(params.cc.initial_ssthresh(&setup)),
             recovery: Recovery::new(),
-            buffer: SendBuffer::new(params.mss, params.bursts),
+            buffer: SendBuffer::new(params.ip, params.mss, params.bursts),
             rtt: RttEstimator::new(),
             timer: RetransmitTimer::new(),
             rack: Rack::new(),
@@ -224,7 +222,7 @@ impl Sender {
         let rules = self.rules().pacing.as_ref()?;
         let (rate, mss) = (self.pacing.rate(), u64::from(self.window.mss()));
         NonZeroU64::new(if rules.with_headers && self.cc.is_model_based() {
-            rate.saturating_mul(mss + HEADERS) / mss
+            rate.saturating_mul(mss + self.buffer.headers()) / mss
         } else {
             rate
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sojourn_net::Rate;
+use sojourn_net::{IpVersion, Rate};
 
 use crate::cc::{CcSpec, SlowStart};
 use crate::profile::SenderProfile;
@@ -19,6 +19,8 @@ pub struct SenderParams {
     /// Slow-start exit heuristic; `None`: the control's default. A heuristic that the control does not offer
     /// has no effect.
     pub slow_start: Option<SlowStart>,
+    /// The version of IP below.
+    pub ip: IpVersion,
     /// Payload of a full-sized segment in bytes, of both directions of a connection.
     pub mss: u16,
     /// Initial window in segments (RFC 6928: 10).
@@ -87,6 +89,7 @@ impl Default for SenderParams {
             profile: SenderProfile::Linux,
             cc: CcSpec::default(),
             slow_start: None,
+            ip: IpVersion::V4,
             mss: MSS,
             initial_window: 10,
             ecn: false,

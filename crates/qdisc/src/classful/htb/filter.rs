@@ -1,9 +1,9 @@
 //! Filters: which class a packet goes to.
 
-use sojourn_net::{Dscp, FlowKey, Packet};
+use sojourn_net::{Dscp, FlowKey, IpVersion, Packet};
 
 use super::params::{HtbFilter, HtbParams};
-use super::values::{Address, Ports, TCP, UDP};
+use super::values::{Address, HtbProtocol, Ports, TCP, UDP};
 use crate::contract::Observer;
 use crate::parameters::{FlowFacts, Leaf, LinkFacts};
 
@@ -11,9 +11,11 @@ use crate::parameters::{FlowFacts, Leaf, LinkFacts};
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     to: usize,
+    /// That of its addresses, if it asks for any.
+    ip: Option<IpVersion>,
     source: Address,
     destination: Address,
-    protocol: Option<u8>,
+    protocol: HtbProtocol,
     source_port: Ports,
     destination_port: Ports,
     dscp: Option<Dscp>,
@@ -27,9 +29,10 @@ impl Rule {
     fn new(filter: &HtbFilter, to: usize) -> Self {
         let rule = Self {
             to,
+            ip: filter.versions().flatten().next(),
             source: filter.source,
             destination: filter.destination,
-            protocol: filter.protocol.number(),
+            protocol: filter.protocol,
             source_port: filter.source_port,
             destination_port: filter.destination_port,
             dscp: filter.dscp.0,
@@ -37,7 +40,7 @@ impl Rule {
             reads_headers: false,
         };
         Self {
-            reads_headers: rule.protocol.is_some()
+            reads_headers: rule.protocol != HtbProtocol::Any
                 || rule.has_ports()
                 || rule.source != Address::ANY
                 || rule.destination != Address::ANY,
@@ -50,8 +53,10 @@ impl Rule {
     }
 
     /// Whether a packet with these headers matches, apart from its flow.
-    fn matches(&self, dscp: Dscp, headers: &FlowKey) -> bool {
-        if self.dscp.is_some_and(|wanted| wanted != dscp) {
+    fn matches(&self, ip: IpVersion, dscp: Dscp, headers: &FlowKey) -> bool {
+        if self.ip.is_some_and(|wanted| wanted != ip)
+            || self.dscp.is_some_and(|wanted| wanted != dscp)
+        {
             return false;
         }
         if !self.reads_headers {
@@ -59,8 +64,7 @@ impl Rule {
         }
         let [a, b, c, d] = headers.ports.to_be_bytes();
         let has_ports = matches!(headers.protocol, TCP | UDP);
-        self.protocol
-            .is_none_or(|wanted| wanted == headers.protocol)
+        self.protocol.allows(headers.protocol)
             && self.source.allows(headers.source)
             && self.destination.allows(headers.destination)
             && (has_ports || !self.has_ports())
@@ -126,11 +130,11 @@ impl Classifier {
         } else {
             FlowKey::default()
         };
-        let dscp = pkt.dscp();
+        let (ip, dscp) = (pkt.ip(), pkt.dscp());
         let mut rules = own.unwrap_or(&self.others).iter();
         rules.find_map(|&number| {
             let rule = &self.rules[number as usize];
-            rule.matches(dscp, &headers).then_some(rule.to)
+            rule.matches(ip, dscp, &headers).then_some(rule.to)
         })
     }
 }
@@ -149,11 +153,12 @@ fn includes(filter: &HtbFilter, flow: &FlowFacts) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use sojourn_schema::{Flaw, Value as _};
 
     use super::*;
+    use crate::classful::htb::HtbIp;
 
     fn address(text: &str) -> Result<Address, String> {
         let mut address = Address::ANY;
@@ -163,6 +168,46 @@ mod tests {
             Err(Flaw::Value(why)) => Err(why),
             Err(flaw) => panic!("{flaw:?}"),
         }
+    }
+
+    #[test]
+    fn a_rule_asks_for_the_version_of_ip_and_that_of_its_addresses() {
+        let matching = |filter: HtbFilter, protocol| {
+            let rule = Rule::new(&filter, 0);
+            let headers = FlowKey {
+                source: 1,
+                protocol,
+                ..FlowKey::default()
+            };
+            IpVersion::ALL.map(|ip| rule.matches(ip, Dscp::DEFAULT, &headers))
+        };
+        let of = |ip| HtbFilter {
+            ip,
+            ..HtbFilter::default()
+        };
+        assert_eq!(matching(of(HtbIp::Any), TCP), [true, true]);
+        assert_eq!(matching(of(HtbIp::V4), TCP), [true, false]);
+        assert_eq!(matching(of(HtbIp::V6), TCP), [false, true]);
+        let icmp = HtbFilter {
+            protocol: HtbProtocol::Icmp,
+            ..HtbFilter::default()
+        };
+        assert_eq!(
+            [1, 58, TCP].map(|number| matching(icmp.clone(), number)[0]),
+            [true, true, false]
+        );
+        // An IPv6 address in 64 bits may have the number of an IPv4 address.
+        let from = HtbFilter {
+            source: address("0.0.0.1").expect("valid"),
+            ..HtbFilter::default()
+        };
+        assert_eq!(matching(from, TCP), [true, false]);
+        let folded = |text: &str| FlowKey::folded(text.parse::<Ipv6Addr>().expect(text).octets());
+        let one = address("2001:2::1").expect("valid");
+        assert!(one.allows(folded("2001:2::1")) && !one.allows(folded("2001:2::2")));
+        assert_eq!(one.version(), Some(IpVersion::V6));
+        assert_eq!(one.to_string(), "2001:2::1");
+        assert_eq!(address("2001:2::1/128"), Ok(one));
     }
 
     #[test]
@@ -178,10 +223,13 @@ mod tests {
             address("1.2.3.4/33").unwrap_err(),
             "\"1.2.3.4/33\" is not an IPv4 address"
         );
-        assert!(
-            address("2001:db8::1")
-                .unwrap_err()
-                .contains("do not support")
+        assert_eq!(
+            address("2001:db8::/32").unwrap_err(),
+            "\"2001:db8::/32\" is an IPv6 network; expected one IPv6 address, or an IPv4 network"
+        );
+        assert_eq!(
+            address("2001:db8::1/129").unwrap_err(),
+            "\"2001:db8::1/129\" is not an IPv6 address"
         );
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sojourn_net::{Bytes, Packet, Rate, Rng};
+use sojourn_net::{Bytes, IpVersion, Packet, Rate, Rng};
 use sojourn_schema::{Entries, Word};
 
-use super::values::{Address, Code, HtbProtocol, LinkLayer, Ports};
+use super::values::{Address, Code, HtbIp, HtbProtocol, LinkLayer, Ports};
 use crate::parameters::{
     FlowCondition, Footprint, Kind, LINUX, Leaf, LeafList, LinkFacts, Params, Provenance,
     TcStatistics, parameters,
@@ -77,12 +77,14 @@ parameters! {
         /// Number of the subscriber-side host of the traffic.
         pub host: Option<u16> = None => count(0, 65_535).unset("any"),
             "Sojourn parameter; in Linux, an address of the host";
-        /// IPv4 source address, or a network such as 10.0.0.0/8.
-        pub source: Address = Address::ANY => word("an IPv4 address, or one with a prefix length").unset("any"),
+        /// Version of IP.
+        pub ip: HtbIp = HtbIp::Any => choice(HtbIp::WORDS),
+            "tc-u32(8), tc-flower(8): protocol ip and protocol ipv6";
+        /// Source address, or an IPv4 network such as 10.0.0.0/8.
+        pub source: Address = Address::ANY => word("an IP address, or an IPv4 network").unset("any"),
             "tc-u32(8): match ip src; tc-flower(8): src_ip";
-        /// IPv4 destination address, or a network.
-        pub destination: Address = Address::ANY
-            => word("an IPv4 address, or one with a prefix length").unset("any"),
+        /// Destination address, or an IPv4 network.
+        pub destination: Address = Address::ANY => word("an IP address, or an IPv4 network").unset("any"),
             "tc-u32(8): match ip dst; tc-flower(8): dst_ip";
         /// Protocol.
         pub protocol: HtbProtocol = HtbProtocol::Any => choice(HtbProtocol::WORDS),
@@ -280,8 +282,26 @@ impl<L: Leaf> HtbParams<L> {
             if has_ports && filter.protocol == HtbProtocol::Icmp {
                 return Some(format!("filters {number}: icmp has no ports"));
             }
+            let versions: Vec<_> = filter.versions().flatten().collect();
+            if versions.windows(2).any(|pair| pair[0] != pair[1]) {
+                return Some(format!(
+                    "filters {number}: ip, source and destination have different versions of IP"
+                ));
+            }
         }
         None
+    }
+}
+
+impl HtbFilter {
+    /// The versions of IP that it and its addresses ask for.
+    pub(super) fn versions(&self) -> impl Iterator<Item = Option<IpVersion>> {
+        [
+            self.ip.version(),
+            self.source.version(),
+            self.destination.version(),
+        ]
+        .into_iter()
     }
 }
 

@@ -234,7 +234,8 @@ fn a_text_reads_back_and_a_table_gives_the_same() {
     let text = "htb default b r2q 10 direct_qlen 1000 classes (name a rate 2mbit) \
                 (name b parent a rate 1mbit ceil 2mbit prio 3 leaf (drr classes 2 leaf (prio bands 3 priomap \
                 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 leaf codel limit 1000 target 5ms interval 100ms / pfifo limit 1000))) \
-                filters (to b source 10.0.0.0/8 destination_port 80 dscp EF)";
+                filters (to b source 10.0.0.0/8 destination_port 80 dscp EF) \
+                (to b ip 6 source 2001:2::1)";
     let spec = QdiscSpec::parse(text).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(spec.to_string(), text);
     let pairs = spec
@@ -278,6 +279,10 @@ fn a_wrong_tree_is_refused_with_its_place() {
         (
             "htb classes (name a rate 1mbit) filters (to a protocol icmp source_port 1)",
             "filters 1: icmp has no ports",
+        ),
+        (
+            "htb classes (name a rate 1mbit) filters (to a ip 6 source 10.0.0.0/8)",
+            "filters 1: ip, source and destination have different versions of IP",
         ),
         (
             "htb classes (name a rate 1mbit) filters (to a dscp 64)",

@@ -1,8 +1,8 @@
 //! Data that the application has written, and the peer's window for it.
 
-use crate::segment::whole_segments;
+use crate::segment::{headers, whole_segments};
 use crate::sender::params::BurstLimits;
-use sojourn_net::Instant;
+use sojourn_net::{Instant, IpVersion};
 
 /// Whether the application has closed its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +30,12 @@ pub(crate) struct SendBuffer {
     /// Bounds of `burst`.
     limits: BurstLimits,
     fin: Fin,
+    /// The version of IP below the segments.
+    ip: IpVersion,
 }
 
 impl SendBuffer {
-    pub(crate) const fn new(mss: u16, limits: BurstLimits) -> Self {
+    pub(crate) const fn new(ip: IpVersion, mss: u16, limits: BurstLimits) -> Self {
         Self {
             unsent: 0,
             last_sent: Instant::ZERO,
@@ -43,7 +45,13 @@ impl SendBuffer {
             mss,
             limits,
             fin: Fin::Open,
+            ip,
         }
+    }
+
+    /// Bytes of the headers of a segment.
+    pub(crate) fn headers(&self) -> u64 {
+        headers(self.ip).into()
     }
 
     pub(crate) const fn write(&mut self, bytes: u64) {
