@@ -152,7 +152,8 @@ fn filters_ask_for_the_version_and_for_addresses_as_captures_show_them() {
     // Mbit/s that each flow gets, to the nearest.
     let rates = |filter: &str| {
         let records = records(&tree(filter), &traffic);
-        [0, 1].map(|flow| (records.flows[flow].totals.delivered_bytes * 8 + 10_000_000) / 20_000_000 as u64)
+        [0, 1]
+            .map(|flow| (records.flows[flow].totals.delivered_bytes * 8 + 10_000_000) / 20_000_000)
     };
     assert_eq!(rates("ip 4"), [2, 5]);
     assert_eq!(rates("ip 6"), [5, 2]);

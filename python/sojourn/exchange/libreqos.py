@@ -1,13 +1,15 @@
 """``network.json`` and ``ShapedDevices.csv`` of LibreQoS, as trees of ``htb`` of a scenario.
 
-A node of ``network.json`` is a class whose rate is its bandwidth; a circuit is a leaf class with
-the minimum of its rows as rate, the maximum as ceil, and ``cake diffserv4`` or the queue of the
-column ``sqm``. Each circuit is a block of traffic of the same name, which the filters use.
+A node of ``network.json`` is a class whose rate is its bandwidth, at most that of its parent; a
+circuit is a leaf class with the minimum of its rows as rate, the maximum as ceil, both at most the
+bandwidth of its node, and ``cake diffserv4`` or the queue of the column ``sqm``. Each circuit is a
+block of traffic of the same name, which the filters use.
 """
 
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +50,9 @@ def configuration(paths: Sequence[str | Path]) -> Configuration:
     network, devices = sorted(
         (Path(path) for path in paths), key=lambda path: path.suffix, reverse=True
     )
-    nodes = _nodes(network)
-    circuits = _circuits(devices)
     notes: list[str] = []
+    nodes = _nodes(network, notes)
+    circuits = _circuits(devices)
     known = {_WITHOUT_PARENT, *(name for name, _, _ in nodes)}
     for circuit in circuits:
         if circuit.parent not in known:
@@ -84,12 +86,14 @@ def _tree(
     for name, parent, rates in nodes:
         above = {"parent": parent} if parent else {}
         classes.append({"name": name, **above, "rate": f"{rates[direction]:.15g}mbit"})
+    limits = {name: rates[direction] for name, _, rates in nodes}
     loose = [circuit for circuit in circuits if circuit.parent == _WITHOUT_PARENT]
     if loose:
         total = sum(circuit.rates[direction][1] for circuit in loose)
         classes.append({"name": _WITHOUT_PARENT, "rate": f"{total:.15g}mbit"})
     for circuit in circuits:
-        least, most = circuit.rates[direction]
+        limit = limits.get(circuit.parent, math.inf)
+        least, most = (min(rate, limit) for rate in circuit.rates[direction])
         classes.append(
             {
                 "name": circuit.name,
@@ -117,8 +121,8 @@ def _text(path: Path) -> str:
         _refuse(path, f"not valid UTF-8 at byte {error.start}")
 
 
-def _nodes(path: Path) -> list[tuple[str, str, Mapping[Direction, float]]]:
-    """Return name, parent and rates of each node, parents first."""
+def _nodes(path: Path, notes: list[str]) -> list[tuple[str, str, Mapping[Direction, float]]]:
+    """Return name, parent and rates of each node, parents first; note which rates are lowered."""
     try:
         tree = json.loads(_text(path))
     except (ValueError, RecursionError):
@@ -126,7 +130,7 @@ def _nodes(path: Path) -> list[tuple[str, str, Mapping[Direction, float]]]:
     found: list[tuple[str, str, Mapping[Direction, float]]] = []
     names: set[str] = set()
 
-    def add(children: object, parent: str) -> None:
+    def add(children: object, parent: str, most: Mapping[Direction, float]) -> None:
         if not isinstance(children, dict):
             _refuse(path, f"the children of {parent or 'the network'} are not an object")
         for key, node in children.items():
@@ -136,20 +140,31 @@ def _nodes(path: Path) -> list[tuple[str, str, Mapping[Direction, float]]]:
             names.add(name)
             if not isinstance(node, dict):
                 _refuse(path, f"node {key} is not an object")
-            rates = {}
-            for direction, word in _DIRECTIONS.items():
-                rate = node.get(f"{word.lower()}BandwidthMbps")
-                if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
-                    _refuse(path, f"node {key}: {word.lower()}BandwidthMbps is not a number > 0")
-                rates[direction] = float(rate)
+            rates = _bandwidth(path, key, node)
+            for direction, rate in rates.items():
+                if rate > (limit := most[direction]):
+                    rates[direction] = limit
+                    of = f"{_DIRECTIONS[direction].lower()} is limited to the {limit:.15g} Mbit/s"
+                    notes.append(f"node {key}: {of} of its parent {parent}")
             found.append((name, parent, rates))
-            add(node.get("children") or {}, name)
+            add(node.get("children") or {}, name, rates)
 
     try:
-        add(tree, "")
+        add(tree, "", dict.fromkeys(_DIRECTIONS, math.inf))
     except RecursionError:
         _refuse(path, "nodes are nested too deeply")
     return found
+
+
+def _bandwidth(path: Path, name: str, node: Mapping[str, object]) -> dict[Direction, float]:
+    """Return the rates of a node in Mbit/s."""
+    rates = {}
+    for direction, word in _DIRECTIONS.items():
+        rate = node.get(f"{word.lower()}BandwidthMbps")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
+            _refuse(path, f"node {name}: {word.lower()}BandwidthMbps is not a number > 0")
+        rates[direction] = float(rate)
+    return rates
 
 
 def _circuits(path: Path) -> list[_Circuit]:

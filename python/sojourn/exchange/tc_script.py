@@ -452,8 +452,8 @@ class _Reader:
         if (version := _VERSIONS[protocol]) and not {"source", "destination"} & conditions.keys():
             conditions["ip"] = version
         order = len(device.filters)
-        # Filters without a number come before those that have been added.
-        number = self._number(preference) or -order
+        # The kernel counts filters without a preference downwards from 0xC000: the last is first.
+        number = self._number(preference) or 0xC000 - order
         device.filters.append((number, order, conditions))
 
     def _nothing(self, words: list[str]) -> dict[str, str]:
@@ -514,8 +514,17 @@ class _Reader:
             return self._protocol(value)
         names = {"dsfield", "tos", "ds", "precedence", "priority"}
         if name in names and mask & _TOS_BITS == _TOS_BITS:
-            return {"dscp": f"{self._number(value) >> 2}"}
+            return self._dscp(self._number(value), mask)
         return self.refuse(f"filter u32: match ip {name} {value} {mask:#x} is not read")
+
+    def _dscp(self, tos: int, mask: int) -> dict[str, str]:
+        """Return the DSCP of a type-of-service byte; the ECN field is not a condition here."""
+        if mask & ~_TOS_BITS:
+            self.note(
+                f"a filter with the mask {mask:#x} of the TOS byte is read as one of the DSCP "
+                f"{tos >> 2}: in Linux, it also compares the ECN field"
+            )
+        return {"dscp": f"{tos >> 2}"}
 
     def _protocol(self, value: str) -> dict[str, str]:
         name = _PROTOCOLS.get(value) or _PROTOCOLS.get(f"{self._number(value)}")
@@ -546,7 +555,7 @@ class _Reader:
                     self.refuse(
                         f"filter flower: ip_tos {value} is not read; expected a mask with 0xfc"
                     )
-                found["dscp"] = f"{self._hexadecimal(number) >> 2}"
+                found |= self._dscp(self._hexadecimal(number), self._hexadecimal(mask or "fc"))
             else:
                 self.refuse(
                     f'filter flower: "{key}" is not read; expected one of '

@@ -12,8 +12,8 @@ from support import captures
 
 pytestmark = pytest.mark.skipif(captures.TSHARK is None, reason="tshark is not installed")
 
-# Findings of at least a warning, and checksums that are wrong. A retransmission soon after newer data
-# is out of order to tshark, which is a warning.
+# Findings of at least a warning, and checksums that are wrong. A retransmission soon after newer
+# data is out of order to tshark, which is a warning.
 FAULTY = (
     "_ws.malformed || tcp.checksum.status == 0 || udp.checksum.status == 0 "
     "|| icmpv6.checksum.status == 0 "
@@ -26,14 +26,18 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[sj.Result, Path]
     """A run with all transports over IPv6 through a queue that marks and drops, and its packets."""
     file = tmp_path_factory.mktemp("captured") / "run.pcapng"
     links = {side: sj.Link(rate="5mbit", qdisc="codel ecn limit 40") for side in ("up", "down")}
-    traffic = [
-        sj.Tcp(direction="up", ecn=True, start="1ms", ip=6, dscp="AF11"),
-        sj.Tcp(direction="down", cc="reno", ip=6),
-        sj.Quic(direction="down", bytes="100kb", ip=6),
-        sj.Udp(direction="down", rate="1mbit", ip=6),
-        sj.Ping(direction="up", interval="50ms", ip=6),
-    ]
-    scenario = sj.Scenario(links=links, traffic=traffic, rtt="30ms", duration="6s", name="both")
+    scenario = sj.Scenario(
+        links=links,
+        traffic=[
+            sj.Tcp(direction="up", ecn=True, start="1ms", ip=6, dscp="AF11"),
+            sj.Tcp(direction="down", cc="reno", ip=6),
+            sj.Quic(direction="down", bytes="100kb", ip=6),
+            sj.Udp(direction="down", rate="1mbit", ip=6),
+            sj.Ping(direction="up", interval="50ms", ip=6),
+        ],
+        rtt="30ms",
+        duration="6s",
+    )
     return sj.run(scenario, pcap=file), file
 
 

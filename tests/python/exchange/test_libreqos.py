@@ -51,6 +51,16 @@ def test_nodes_and_circuits_become_classes(tmp_path: Path) -> None:
     assert notes == ["circuits without a parent node are below a class that does not limit them"]
 
 
+def test_no_node_or_circuit_is_faster_than_its_parent(tmp_path: Path) -> None:
+    network = NETWORK.replace('"downloadBandwidthMbps": 12', '"downloadBandwidthMbps": 40')
+    devices = DEVICES.replace("2.5,1,8,4", "30,1,50,4")
+    files = written(tmp_path, network, devices)
+    text, notes = configuration.scenario(libreqos.configuration(files))
+    assert '{ name = "AP_1", parent = "Tower_A", rate = "20mbit" },' in text
+    assert '{ name = "Smith", parent = "AP_2", rate = "15mbit", ceil = "15mbit",' in text
+    assert "node AP_1: download is limited to the 20 Mbit/s of its parent Tower_A" in notes
+
+
 def test_a_run_reports_on_each_subscriber(tmp_path: Path, sojourn: Command) -> None:
     written(tmp_path)
     imported = sojourn("import", "ShapedDevices.csv", "network.json")

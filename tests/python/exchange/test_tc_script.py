@@ -117,6 +117,27 @@ def test_a_batch_file_and_flower_are_read_in_the_order_of_preference() -> None:
     ]
 
 
+def test_filters_without_a_preference_follow_the_others_and_the_last_goes_first() -> None:
+    lines = [
+        f"tc filter add dev e parent 1: protocol ip {one}"
+        for one in (
+            "u32 match ip dport 1 0xffff flowid 1:1",
+            "u32 match ip dport 2 0xffff flowid 1:1",
+            "prio 5 u32 match ip dport 3 0xffff flowid 1:1",
+            "prio 2 u32 match ip tos 0xb8 0xff flowid 1:1",
+        )
+    ]
+    head = (
+        "tc qdisc add dev e root handle 1: htb default 1\n"
+        "tc class add dev e parent 1: classid 1:1 htb rate 9mbit\n"
+    )
+    read = tc_script.of_text(head + "\n".join(lines), "x")
+    (queue,) = read.queues.values()
+    order = [one.get("destination_port", one.get("dscp")) for one in queue["filters"]]
+    assert order == ["46", "3", "2", "1"]
+    assert any("the mask 0xff of the TOS byte" in note for note in read.notes)
+
+
 def test_filters_of_both_versions_become_one_unless_another_one_decides_between_them() -> None:
     head = (
         "tc qdisc add dev e root handle 1: htb default 2\n"
