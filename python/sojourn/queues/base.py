@@ -191,3 +191,22 @@ def qdisc(text: str) -> Text:
     queue = Text(text=_core.parse_qdisc(queue_text("", text)))
     warn_of_queues([text], stacklevel=3)
     return queue
+
+
+def inner_queues(text: str) -> list[str]:
+    """Split inner queues at the slashes outside parentheses.
+
+    Examples
+    --------
+    >>> inner_queues("codel target 9ms / (drr leaf pie / red)")
+    ['codel target 9ms', 'drr leaf pie / red']
+    """
+    parts, depth = [""], 0
+    for mark in text:
+        depth += {"(": 1, ")": -1}.get(mark, 0)
+        if mark == "/" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    bare = [part.strip().removeprefix("(").removesuffix(")") for part in parts]
+    return [part for part in bare if part]

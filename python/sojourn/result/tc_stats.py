@@ -8,6 +8,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.arguments import ArgumentError
+from sojourn.queues.base import inner_queues
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
 
@@ -192,7 +193,7 @@ def _ranges(numbers: list[int]) -> str:
 def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the inner queues of a classful queue entries of their own."""
     parts = queue.pop(_declared(queue["kind"])["tc_statistics"]["leaves"] or "", [])
-    given = _leaves(queue["options"].get("leaf", ""))
+    given = inner_queues(queue["options"].get("leaf", ""))
     leaves = []
     for number, part in enumerate(parts):
         spec = _leaf_of(given, number)
@@ -251,19 +252,6 @@ def _leaf_of(given: list[str], number: int) -> str:
     if len(given) == 1:
         return given[0]
     return given[number] if number < len(given) else "pfifo"
-
-
-def _leaves(text: str) -> list[str]:
-    """Split inner queues at the slashes outside parentheses."""
-    parts, depth = [""], 0
-    for mark in text:
-        depth += {"(": 1, ")": -1}.get(mark, 0)
-        if mark == "/" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += mark
-    bare = [part.strip().removeprefix("(").removesuffix(")") for part in parts]
-    return [part for part in bare if part]
 
 
 def _queue(

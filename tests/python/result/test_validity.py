@@ -480,3 +480,17 @@ def test_a_queue_that_stops_sending_is_an_error() -> None:
     (text,) = texts(result, "error")
     assert text.startswith("default: the queue of link up sent nothing for 4.")
     assert "although packets waited (replication 0, from 1." in text
+
+
+def test_the_inner_queues_of_prio_are_read_one_by_one() -> None:
+    links = {
+        "up": sj.Link(rate="5mbit", qdisc="prio leaf codel ecn / (drr leaf codel ecn) / pfifo"),
+        "down": "unlimited",
+    }
+    traffic = [sj.Tcp(direction="up"), sj.Ping(direction="up")]
+    scenario = sj.Scenario(links=links, traffic=traffic, rtt="20ms", duration="4s", warmup="1s")
+    texts = [finding.text for finding in sj.run(scenario).validity.findings]
+    assert any("the queue of link up may mark, but no flow" in text for text in texts)
+    plain = {**links, "up": sj.Link(rate="5mbit", qdisc="prio leaf pfifo / pfifo / pfifo")}
+    texts = [finding.text for finding in sj.run(scenario.replace(links=plain)).validity.findings]
+    assert not any("may mark" in text for text in texts)

@@ -7,6 +7,7 @@ from functools import cache
 import polars as pl
 
 from sojourn import _core
+from sojourn.queues.base import inner_queues
 from sojourn.result.validity.bottlenecks import BUSY_SHARE
 from sojourn.result.validity.evidence import Block, Evidence, Setup
 from sojourn.result.validity.finding import Finding, warning
@@ -43,8 +44,8 @@ def _queues(qdisc: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the name and the parameters of a queue and of its leaves."""
     parameters = dict(_core.qdisc_parameters(qdisc))
     yield qdisc.split(" ", 1)[0], parameters
-    if "leaf" in parameters:
-        yield from _queues(parameters["leaf"])
+    for leaf in inner_queues(parameters.get("leaf", "")):
+        yield from _queues(leaf)
 
 
 def _marking(qdisc: str) -> list[tuple[str, str, str]]:
