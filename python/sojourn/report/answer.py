@@ -1,6 +1,7 @@
 """The answer of a result in one sentence, from its intervals and those of its differences."""
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 from sojourn.report.view import ResultView, Row
 from sojourn.result import formatting
@@ -19,9 +20,18 @@ SAME_PERCENT = 1.0
 # A direction in which every arm carries less than this in Mbit/s has calls and no transfers.
 LEAST_MBIT = 0.3
 DOUBLED_PERCENT = 100.0
-# Applications that are named, and their metrics: the first one that an application has.
+# A group of flows is named if it loses this much more goodput, in percent, than all flows.
+STARVED_PERCENT = 25.0
+OF_GROUP = "goodput_mbit_per_s_mean"
+# Applications that are named, and their metrics: the first one that an application has, and
+# whether more of it is better.
 APPLICATIONS = 2
-FELT = ("mos_mean", "rpm_mean", "bitrate_mbit_per_s_mean", "duration_s_mean")
+FELT = {
+    "mos_mean": True,
+    "rpm_mean": True,
+    "bitrate_mbit_per_s_mean": True,
+    "duration_s_mean": False,
+}
 
 
 def answer(shown: ResultView, error: str | None = None) -> str | None:
@@ -59,20 +69,32 @@ def answer(shown: ResultView, error: str | None = None) -> str | None:
     return (
         f"With {best}, a ping under load takes {_longer(remaining)} than on an idle line instead "
         f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}"
-        f"{_applications(shown, best)}."
+        f"{_starved(shown, best)}{_applications(shown, best)}."
     )
 
 
 def _none_better(shown: ResultView, base_ms: float, clear: Mapping[str, Row]) -> str:
-    """Say that no arm has clearly less latency, and which one clearly has the most."""
+    """Say that no arm has clearly less latency, which one has the most, and what goodput changes.
+
+    Of the other arms, the one is named whose goodput changes most.
+    """
     text = (
         f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
         f"takes {_longer(base_ms)} than on an idle line"
     )
     higher = {arm: row["mean"] for arm, row in clear.items() if row["mean"] >= LEAST_MS}
-    if higher:
-        worst = max(higher, key=lambda arm: higher[arm])
-        text += f"; with {worst} it takes {_longer(base_ms + higher[worst])}"
+    worst = max(higher, key=lambda arm: higher[arm]) if higher else None
+    if worst is not None:
+        longer = _longer(base_ms + higher[worst])
+        text += "".join(
+            [f"; with {worst} it takes {longer}"]
+            + [f", {clause}" for clause in _changed(shown, worst)]
+            + [_starved(shown, worst)]
+        )
+    others = [arm for arm in shown.others if arm != worst]
+    most = max(others, key=lambda arm: _largest_change(shown, arm), default=None)
+    if most is not None and (clauses := _changed(shown, most)):
+        text += f"; with {most}, {', '.join(clauses)}{_starved(shown, most)}"
     return f"{text}."
 
 
@@ -119,7 +141,15 @@ def _clearest(shown: ResultView) -> str | None:
     here, there = (section.estimate(one, metric) for one in (arm, shown.baseline))
     unit = f" {metric.unit}" if metric.unit else ""
     label = metric.label if section.name is None else f"{section.name}: {metric.label}"
-    return f"{label}: {here}{unit} with {arm} instead of {there}{unit} with {shown.baseline}."
+    lost = [
+        f"; {name} {_change(change, base)}"
+        for name, (change, base) in _clear(shown, arm).items()
+        if change["mean"] < 0 and metric.column != GOODPUT[name]
+    ]
+    return (
+        f"{label}: {here}{unit} with {arm} instead of {there}{unit} with {shown.baseline}"
+        f"{''.join(lost)}{_starved(shown, arm)}."
+    )
 
 
 def _row(rows: Mapping[tuple[str, str], Row], arm: str, column: str) -> Row | None:
@@ -135,19 +165,71 @@ def _goodput(shown: ResultView, arm: str, name: str) -> float:
 
 def _goodputs(shown: ResultView, arm: str) -> str:
     """Say what the arm changes in the goodput of each direction."""
-    clauses = []
+    clauses = [
+        f"{name} {_change(change, base)}"
+        for name, (change, base) in _directions(shown, arm).items()
+    ]
+    return f"; {', '.join(clauses)}" if clauses else ""
+
+
+def _directions(shown: ResultView, arm: str) -> dict[str, tuple[Row, float]]:
+    """Return the change of the goodput of each direction with transfers, and what it is without."""
+    found = {}
     for name, column in GOODPUT.items():
         base = _goodput(shown, shown.baseline, name)
         change = _row(shown.whole.differences, arm, column)
         most = max(_goodput(shown, one, name) for one in shown.arms)
         if change is not None and base > 0 and most > LEAST_MBIT:
-            clauses.append(f"{name} {_change(change, base)}")
-    return f"; {', '.join(clauses)}" if clauses else ""
+            found[name] = change, base
+    return found
+
+
+def _clear(shown: ResultView, arm: str) -> dict[str, tuple[Row, float]]:
+    """Return the directions whose goodput clearly changes, by more than what does not matter."""
+    return {
+        name: (change, base)
+        for name, (change, base) in _directions(shown, arm).items()
+        if change["significant"] and _percent(change, base) >= SAME_PERCENT
+    }
+
+
+def _changed(shown: ResultView, arm: str) -> list[str]:
+    """Say what the arm clearly changes in the goodput of each direction."""
+    return [
+        f"{name} {_change(change, base)}" for name, (change, base) in _clear(shown, arm).items()
+    ]
+
+
+def _largest_change(shown: ResultView, arm: str) -> float:
+    return max((_percent(*one) for one in _clear(shown, arm).values()), default=0.0)
+
+
+def _percent(change: Row, base: float) -> float:
+    return abs(100.0 * float(change["mean"]) / base)
+
+
+def _starved(shown: ResultView, arm: str) -> str:
+    """Say which group of flows loses most goodput, if it is much more than all flows lose."""
+    every = [
+        _percent(change, base) for change, base in _clear(shown, arm).values() if change["mean"] < 0
+    ]
+    losses: dict[str, float] = {}
+    for section in shown.groups:
+        base = _row(section.estimates, shown.baseline, OF_GROUP)
+        change = _row(section.differences, arm, OF_GROUP)
+        if base is None or change is None or not change["significant"] or change["n"] < FEWEST:
+            continue
+        if change["mean"] < 0 < base["mean"]:
+            losses[f"{section.name}"] = _percent(change, base["mean"])
+    most = max(losses, key=lambda name: losses[name], default=None)
+    if most is None or losses[most] < max(every, default=0.0) + STARVED_PERCENT:
+        return ""
+    return f"; {most} loses {_two_digits(losses[most])} % goodput"
 
 
 def _applications(shown: ResultView, arm: str) -> str:
-    """Say what the arm changes in the main metric of each application, such as the MOS of calls."""
-    clauses = []
+    """Say what the arm changes in the main metric of each application, losses first."""
+    clauses: list[tuple[bool, str]] = []
     for section in shown.applications:
         has = {metric.column: metric for metric in section.metrics}
         metric = next((has[column] for column in FELT if column in has), None)
@@ -160,8 +242,9 @@ def _applications(shown: ResultView, arm: str) -> str:
         unit = f" {metric.unit}" if metric.unit else ""
         if here != there:
             text = f"{section.name}: {metric.label} {here}{unit} instead of {there}{unit}"
-            clauses.append(text)
-    return "".join(f"; {clause}" for clause in clauses[:APPLICATIONS])
+            clauses.append(((change["mean"] > 0) is FELT[metric.column], text))
+    clauses.sort(key=itemgetter(0))
+    return "".join(f"; {text}" for _, text in clauses[:APPLICATIONS])
 
 
 def _change(change: Row, base: float) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.report.answer import GOODPUT, LATENCY, answer
+from sojourn.report.answer import GOODPUT, LATENCY, OF_GROUP, answer
 from sojourn.report.view import Part, ResultView
 from sojourn.result.catalogue import of_scope
 
@@ -178,3 +178,90 @@ def test_the_main_metric_of_an_application_is_named_if_it_differs_clearly() -> N
     assert "voip" not in str(answered(significant=True, runs=4))
     # A difference that the digits do not show.
     assert "voip" not in str(answered(significant=True, base=4.381))
+
+
+def test_the_loss_of_an_arm_without_less_latency_is_named() -> None:
+    same = (-0.05, 0.0, 0.05)
+    shown = compared(
+        {LATENCY: 1.5, DOWN: 50.0, UP: 10.0},
+        pie={LATENCY: (11.0, 12.0, 13.0), UP: (0.3, 0.34, 0.4)},
+        cake={LATENCY: same, UP: (-1.95, -1.9, -1.85), DOWN: (-9.6, -9.5, -9.4)},
+        fq={LATENCY: same, UP: (-0.3, -0.2, -0.1)},
+    )
+    assert answer(shown) == (
+        "No arm has clearly less latency under load than fifo, with which a ping takes 1.5 ms more "
+        "than on an idle line; with pie it takes 14 ms more, uploads gain 3.4 % goodput; with "
+        "cake, downloads lose 19 % goodput, uploads lose 19 % goodput."
+    )
+
+
+def group(name: str, base: float, change: tuple[float, float, float], n: int = 10) -> Part:
+    """The goodput of a group of flows with `fifo`, and its change with `fq`."""
+    low, mean, high = change
+    row = {"n": n, "low": low, "mean": mean, "high": high, "significant": low > 0 or high < 0}
+    return Part(
+        name=name,
+        metrics=[],
+        estimates={("fifo", OF_GROUP): {"mean": base}, ("fq", OF_GROUP): {"mean": base + mean}},
+        differences={("fq", OF_GROUP): row},
+    )
+
+
+def test_a_group_that_loses_much_more_than_its_direction_is_named() -> None:
+    plain = compared(BASE, fq={LATENCY: (-1001.0, -1000.0, -999.0), UP: (-0.4, -0.3, -0.2)})
+    bulk, backup = group("bulk", 5.0, (1.0, 1.6, 2.0)), group("backup", 5.0, (-2.2, -1.9, -1.5))
+    said = "; uploads lose 3 % goodput"
+    for groups, more in (
+        ([bulk, backup], "; backup loses 38 % goodput"),
+        # A loss of 27.8 % is not 25 more than 3; an unclear change and one of 4 runs are none.
+        ([bulk, group("backup", 5.0, (-1.5, -1.39, -1.2))], ""),
+        ([group("backup", 5.0, (-3.0, -1.9, 0.5))], ""),
+        ([group("backup", 5.0, (-2.2, -1.9, -1.5), n=4)], ""),
+    ):
+        assert str(answer(replace(plain, groups=groups))).endswith(f"fifo{said}{more}.")
+
+
+def test_applications_that_lose_are_named_first() -> None:
+    plain = compared(BASE, fq={LATENCY: (-1001.0, -1000.0, -999.0)})
+    known = {metric.column: metric for metric in of_scope("application")}
+
+    def application(name: str, column: str, base: float, mean: float) -> Part:
+        numbers = {"n": 10, "low": None, "high": None}
+        return Part(
+            name=name,
+            metrics=[known[column]],
+            estimates={
+                ("fifo", column): {"mean": base, **numbers},
+                ("fq", column): {"mean": base + mean, **numbers},
+            },
+            differences={("fq", column): {"mean": mean, "significant": True, "n": 10}},
+        )
+
+    applications = [
+        application("voip up", "mos_mean", 1.0, 3.38),
+        application("voip down", "mos_mean", 1.0, 3.38),
+        application("web", "duration_s_mean", 2.0, 1.5),
+        application("dash", "bitrate_mbit_per_s_mean", 4.0, -1.0),
+    ]
+    said = str(answer(replace(plain, applications=applications)))
+    assert [clause.split(":")[0] for clause in said.split("; ")[1:]] == ["web", "dash"]
+    less = str(answer(replace(plain, applications=applications[:3])))
+    assert [clause.split(":")[0] for clause in less.split("; ")[1:]] == ["web", "voip up"]
+
+
+def test_without_pings_a_direction_that_loses_is_named_beside_the_main_difference() -> None:
+    metrics = [
+        replace(metric, column=column, role="headline")
+        for column in (DOWN, UP)
+        for metric in of_scope("run")
+        if metric.named(column)
+    ][:2]
+    plain = compared({DOWN: 50.0, UP: 10.0}, fq={DOWN: (30.0, 40.0, 50.0), UP: (-2.1, -2.0, -1.9)})
+    rows = {
+        key: {"n": 10, "low": None, "high": None, **row}
+        for key, row in plain.whole.estimates.items()
+    }
+    shown = replace(plain, whole=replace(plain.whole, metrics=metrics, estimates=rows))
+    assert str(answer(shown)).endswith(
+        "with fq instead of 50.00 Mbit/s with fifo; uploads lose 20 % goodput."
+    )
