@@ -8,7 +8,12 @@ from sojourn.result import formatting
 
 LATENCY = "induced_latency_ms"
 UPLOADS = "goodput_up_mbit_per_s"
-GOODPUT = {"downloads": "goodput_down_mbit_per_s", "uploads": UPLOADS}
+# Traffic with a path has no direction: all of it together is the total.
+GOODPUT = {
+    "downloads": "goodput_down_mbit_per_s",
+    "uploads": UPLOADS,
+    "transfers": "goodput_total_mbit_per_s",
+}
 # Bootstrap intervals of fewer runs are too narrow to judge by.
 FEWEST = 5
 # Arms whose latencies differ by less are equally good: the one with the most goodput is named.
@@ -224,7 +229,7 @@ def _starved(shown: ResultView, arm: str) -> str:
     most = max(losses, key=lambda name: losses[name], default=None)
     if most is None or losses[most] < max(every, default=0.0) + STARVED_PERCENT:
         return ""
-    return f"; {most} loses {_two_digits(losses[most])} % goodput"
+    return f"; group {most} loses {_two_digits(losses[most])} % goodput"
 
 
 def _applications(shown: ResultView, arm: str) -> str:

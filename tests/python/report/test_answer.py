@@ -9,7 +9,7 @@ from sojourn.report.answer import GOODPUT, LATENCY, OF_GROUP, answer
 from sojourn.report.view import Part, ResultView
 from sojourn.result.catalogue import of_scope
 
-DOWN, UP = GOODPUT.values()
+DOWN, UP, TOTAL = GOODPUT.values()
 Numbers = dict[str, tuple[float, ...]]
 
 
@@ -47,6 +47,20 @@ def test_the_arm_with_the_least_latency_is_named_with_what_it_costs() -> None:
     assert answer(shown) == (
         "With fq, a ping under load takes 0.72 ms more than on an idle line instead of 1.1 s with "
         "fifo; downloads gain 80 % goodput, uploads lose 3.4 % goodput."
+    )
+
+
+def test_the_goodput_of_traffic_with_a_path_is_that_of_all_transfers() -> None:
+    shown = compared(
+        {LATENCY: 480.0, TOTAL: 26.8},
+        fixed={LATENCY: (-460, -459, -458), TOTAL: (-9.8, -9.7, -9.6)},
+    )
+    assert answer(shown) == (
+        "With fixed, a ping under load takes 21 ms more than on an idle line instead of 480 ms "
+        "with fifo; transfers lose 36 % goodput."
+    )
+    assert answer(compared({LATENCY: 480.0, TOTAL: 26.8})) == (
+        "A ping under load takes 480 ms more than on an idle line; transfers carry 27 Mbit/s."
     )
 
 
@@ -212,7 +226,7 @@ def test_a_group_that_loses_much_more_than_its_direction_is_named() -> None:
     bulk, backup = group("bulk", 5.0, (1.0, 1.6, 2.0)), group("backup", 5.0, (-2.2, -1.9, -1.5))
     said = "; uploads lose 3 % goodput"
     for groups, more in (
-        ([bulk, backup], "; backup loses 38 % goodput"),
+        ([bulk, backup], "; group backup loses 38 % goodput"),
         # A loss of 27.8 % is not 25 more than 3; an unclear change and one of 4 runs are none.
         ([bulk, group("backup", 5.0, (-1.5, -1.39, -1.2))], ""),
         ([group("backup", 5.0, (-3.0, -1.9, 0.5))], ""),
