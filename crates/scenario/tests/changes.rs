@@ -281,7 +281,7 @@ fn a_controller_changes_a_link_as_the_scenario_does() {
     );
     for (json, problem) in [
         ("{}", "no change; expected rate = \"5mbit\""),
-        (r#"{"at": "1s"}"#, "at: \"1s\" cannot be given"),
+        (r#"{"at": "1s"}"#, "at: \"1s\" cannot be set"),
         (r#"{"rate": 3}"#, "rate: 3 is not"),
         (r#"{"qdisc": "pfifo limit x"}"#, "qdisc: "),
     ] {

@@ -112,7 +112,7 @@ impl Segment {
     }
 
     /// Bytes on an Ethernet (header 14 B, no FCS) over IPv4 with timestamps: 66 for a pure ACK, 74 for a
-    /// SYN, 1514 for full-sized data.
+    /// SYN, 1514 for full-sized data. With [`Flags::UDP`] or [`Flags::ECHO`], those of a packet of that protocol.
     #[inline]
     pub const fn wire_size(&self) -> u64 {
         // A table instead of branches: every queue and link calls this.
@@ -137,6 +137,9 @@ const SIZES: [u8; 16] = {
         sizes[bits as usize] += SACK_OPTION[(flags.0 >> Flags::SACK_SHIFT) as usize];
         bits += 1;
     }
+    sizes[(Flags::UDP.0 >> Flags::OPTIONS_SHIFT) as usize] = 14 + 20 + 8;
+    // `ping` sends 56 bytes of payload.
+    sizes[(Flags::ECHO.0 >> Flags::OPTIONS_SHIFT) as usize] = 14 + 20 + 8 + 56;
     sizes
 };
 
@@ -171,6 +174,10 @@ impl Flags {
     pub const DSACK: Self = Self(512);
     /// The option of RFC 9768 with the number of bytes that arrived CE-marked.
     pub const ACE_OPTION: Self = Self(2 << Self::OPTIONS_SHIFT);
+    /// Not of a segment but of a UDP datagram, whose payload it counts: a SYN has no SACK blocks.
+    pub const UDP: Self = Self(0b1111 << Self::OPTIONS_SHIFT);
+    /// Not of a segment but of an ICMP echo request or its reply.
+    pub const ECHO: Self = Self(0b1011 << Self::OPTIONS_SHIFT);
     /// Position of the IP ECN field, with the bit values of the IP header.
     const ECN_SHIFT: u32 = 6;
     /// The bits from here on determine the size of the header.
@@ -203,7 +210,8 @@ impl Flags {
     }
 
     /// The union of two sets.
-    pub(crate) const fn with(self, other: Self) -> Self {
+    #[inline]
+    pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -237,7 +245,8 @@ impl Flags {
     }
 
     /// The bits that are not in `other`.
-    pub(crate) const fn without(self, other: Self) -> Self {
+    #[inline]
+    pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 

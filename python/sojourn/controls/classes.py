@@ -804,7 +804,7 @@ class Westwood(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTcp(CongestionControl):
-    """Grows faster the longer there was no congestion; reduces by the ratio of the RTTs.
+    """Grows faster the longer there has been no congestion; reduces by the ratio of the RTTs.
 
     Source: Leith and Shorten 2004; Linux 6.1 tcp_htcp.
 
@@ -1358,7 +1358,7 @@ class Lp(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copa(CongestionControl):
-    """Sends at a rate of 1/delta segments per queueing delay; competes by loss if it must.
+    """Sends 1/delta segments per queueing delay; loss-based beside flows that fill the queue.
 
     Source: Arun and Balakrishnan 2018.
 

@@ -45,12 +45,12 @@ LATEST_S = 10**11
 # Times in 1970, in ns: of simulated packets.
 SIMULATED_NS = 10**6 * 10**9
 LEFT_OUT = {
-    "other": "of other protocols than TCP, UDP and ICMP echo, or of no flow of the capture",
+    "other": "of protocols other than TCP, UDP and ICMP echo, or of no flow of the capture",
     "cut": "cut within their headers; capture at least 128 bytes of each packet",
     "fragments": "fragments of IP packets",
     "malformed": "with contradictory headers",
     "repeated": "seen at a second interface",
-    "timeless": "without a time stamp",
+    "timeless": "without a timestamp",
 }
 
 
@@ -212,12 +212,12 @@ def _notes(packets: pl.DataFrame, left_out: dict[str, int], *, ends_early: bool)
             "out of order, because they follow within the RTT of the handshake"
         )
     if ends_early:
-        notes.append("the file ends within a packet, which was left out")
+        notes.append("the file ends in the middle of a packet, which was left out")
     longest = packets["bytes"].max()
     if isinstance(longest, int) and longest > LONGEST_ON_WIRE:
         notes.append(
-            f"packets of up to {longest} bytes: the network card splits or joined them, so packets "
-            "and retransmissions count more than one on the wire"
+            f"packets of up to {longest} bytes: the network card splits or merged them, so one "
+            "packet or retransmission here can be several on the wire"
         )
     return notes
 

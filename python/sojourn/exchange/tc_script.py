@@ -505,7 +505,7 @@ class _Reader:
             key = {"sport": "source_port", "dport": "destination_port"}[name]
             free = ~mask & _FULL_PORT
             if free & (free + 1):
-                self.refuse(f"filter u32: the mask {mask:#x} of {name} is no range of ports")
+                self.refuse(f"filter u32: the mask {mask:#x} of {name} is not a range of ports")
             first = self._number(value) & mask
             return {key: f"{first}" if free == 0 else f"{first}-{first | free}"}
         if mask == 0:
@@ -576,8 +576,8 @@ class _Reader:
             table["default"] = device.default
         elif device.default:
             self.notes.append(
-                f"{self.place}: default {device.default} of {name} is no leaf class: packets that "
-                "no filter matches are not shaped"
+                f"{self.place}: default {device.default} of {name} is not a leaf class: packets "
+                "that no filter matches are not shaped"
             )
         table |= device.options
         table["classes"] = classes

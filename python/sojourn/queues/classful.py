@@ -221,10 +221,10 @@ class Htb(Queue):
         Maximum number of packets that are not in a class. 0 to 100000000. Default: 1000.
         Source: net/sched/sch_htb.c: htb_sched.direct_qlen, the tx_queue_len of the interface.
     classes
-        Classes, each below its parent; their order is that of class ids. Default: none.
+        Classes in the order of their class IDs, each below its parent. Default: none.
         Source: net/sched/sch_htb.c: htb_sched.clhash.
     filters
-        Filters in the order in which they are asked; the first that matches decides. Default: none.
+        Filters in order of evaluation; the first that matches decides. Default: none.
         Source: net/sched/sch_htb.c: htb_sched.filter_list.
     """
 

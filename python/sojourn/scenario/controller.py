@@ -33,11 +33,11 @@ class MeasuredLink:
     Parameters
     ----------
     rate_bits_per_s
-        Rate of the link at the end of the interval; None if a trace determines it, or of WiFi.
+        Rate of the link at the end of the interval; None if a trace determines it, and for WiFi.
     qdisc
         Queue with its parameters, in the syntax of ``tc``, at the end of the interval.
     utilisation
-        Share of the capacity of the link that was used in the interval; None of WiFi. It can
+        Share of the capacity of the link that was used in the interval; None for WiFi. It can
         exceed 1 slightly: a packet counts when its transmission begins.
     backlog_packets, backlog_bytes
         Packets and bytes in the queue at the end of the interval.
@@ -138,14 +138,14 @@ class Controller(metaclass=_ControllerType):
     """A controller of links written in Python: subclass it and pass the class to a scenario.
 
     Every run creates its own instance and calls its method :meth:`control` at the end of each
-    interval. Changes have the meaning that they have as ``changes`` of a link: the queue keeps its
-    packets if only its parameters change. Values that are in force already are no changes. The
-    table ``link_changes`` of a result has the changes that were made.
+    interval. Changes have the same meaning as ``changes`` of a link: the queue keeps its packets if
+    only its parameters change. Setting a value that is already in force is not a change. The table
+    ``link_changes`` of a result lists the changes that were made.
 
     Parameters are class attributes: a variant is a subclass with other values. Two runs with the
     same seed must behave identically, which Sojourn cannot enforce: draw random numbers from
-    `random` only, read no clock, and keep no state outside the object. A method that raises ends
-    the run with a :class:`QueueError` that names the simulated time.
+    `random` only, do not read a clock, and keep no state outside the object. A method that raises
+    ends the run with a :class:`QueueError` that names the simulated time.
 
     Attributes
     ----------

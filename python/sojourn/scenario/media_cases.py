@@ -200,7 +200,7 @@ def rfc8867(
     queues
         The queue of each arm, by name, on both links; by default tail drop, as of section 4.2.
     delay
-        One-way propagation delay, with its unit, at least 10 ms; case 5.5 has its own ones.
+        One-way propagation delay, with its unit, at least 10 ms; case 5.5 has its own delays.
     buffer
         Size of the tail-drop queue, as the time that a full one takes, with its unit. It changes
         with the capacity.
@@ -210,9 +210,9 @@ def rfc8867(
     Returns
     -------
     Scenario
-        The scenario. Section 4.2 names a jitter of at most 30 ms: the delay of each link has a
-        normal deviation of 5 ms (RFC 8868, section 4.5.3) that is not truncated at 15 ms, and
-        packets stay in order.
+        The scenario. Section 4.2 names a jitter of at most 30 ms: the jitter of each link is
+        normally distributed with a standard deviation of 5 ms (RFC 8868, section 4.5.3) and not
+        truncated at 15 ms, and packets stay in order.
 
     Raises
     ------

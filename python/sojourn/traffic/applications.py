@@ -378,7 +378,8 @@ class Media(TrafficBlock):
     fps
         Frames per second, 1 to 1000; by default 30.
     variation
-        Sizes of frames are uniform within ± this share of the mean; 0 to 1, by default 0.05.
+        Frame sizes are uniformly distributed within ± this share of the mean; 0 to 1, by default
+        0.05.
     encoder_lag
         Time until the encoder follows a new target bit rate, with its unit; by default 100 ms.
     key_frame_interval, key_frame_factor
@@ -389,7 +390,7 @@ class Media(TrafficBlock):
     ecn
         ``"off"`` (the default), ``"classic"`` with ECT(0), or ``"l4s"`` with ECT(1).
     feedback_interval
-        Least time between two reports of the receiver, with its unit; by default it reports at
+        Minimum time between two reports of the receiver, with its unit; by default it reports at
         the end of each frame, after 16 packets and after 40 ms.
     phase
         Time from the start of a flow to its first frame, with its unit; by default random, within

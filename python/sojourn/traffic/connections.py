@@ -57,10 +57,10 @@ class TcpSender(TrafficBlock):
         Pace transmissions, as the queue ``fq`` at a Linux sender does: at two windows per round
         trip in slow start, later at 1.2. ``"bbr"`` and ``"bbr3"`` always pace.
     receive_window
-        Largest receive window, such as ``"64kb"`` (65536 B), which does not tune itself: what Linux
-        announces with ``SO_RCVBUF`` of 1460 bytes more. By default the window has no limit.
+        Largest receive window, such as ``"64kb"`` (65536 B), without auto-tuning: what Linux
+        advertises with an ``SO_RCVBUF`` of 1460 bytes more. By default the window has no limit.
     receive_buffer
-        Largest receive buffer, such as ``"6mb"``, to which the kernel tunes it (the maximum of
+        Largest receive buffer that auto-tuning may choose, such as ``"6mb"`` (the maximum of
         ``tcp_rmem``); the window is at most half of it.
     ack_every
         Full segments per acknowledgement of the receiver, 1 to 255 (RFC 5681 section 4.2); 2 by
@@ -77,12 +77,12 @@ class TcpSender(TrafficBlock):
         Time between polls of that device while packets arrive, such as ``"2ms"``; by default each
         arrival causes one. Needs `gro`.
     min_tso_segs
-        Least segments of a burst that the sender hands to its device if the window has room for
-        them (``net.ipv4.tcp_min_tso_segs``), 1 to 255; 2 by default. Controls that set a pacing
-        rate have a minimum of their own.
+        Minimum number of segments in a burst that the sender hands to its device if the window has
+        room for them (``net.ipv4.tcp_min_tso_segs``), 1 to 255; 2 by default. Controls that set a
+        pacing rate have a minimum of their own.
     gso_max_segs
-        Most segments of such a burst (``ip link set gso_max_segs``), 1 to 254; by default as many
-        as 64 kB hold.
+        Maximum number of segments in such a burst (``ip link set gso_max_segs``), 1 to 254; by
+        default up to 64 kB.
     """
 
     profile: Profile | None = None
@@ -120,12 +120,13 @@ class Tcp(TcpSender):
         Rate at which the sender writes, such as ``"5mbit"`` (as ``iperf3 -b`` does); by default it
         always has data to send.
     block
-        What a sender with a rate writes at a time, with its unit; by default 128 KiB, as iperf3.
+        Bytes that a sender with a rate writes at a time, with the unit; by default 128 KiB, as in
+        iperf3.
     read_rate
-        Rate at which the receiver reads, at most 16 KiB at a time; by default it always reads what
-        has arrived. Needs `receive_window` or `receive_buffer`, as `read_pause` does.
+        Rate at which the receiver reads, at most 16 KiB at a time; by default it reads data as soon
+        as it arrives. Needs `receive_window` or `receive_buffer`, as `read_pause` does.
     read_pause
-        From when to when of the run the receiver does not read.
+        Start and end of the time in the run during which the receiver does not read.
     peer_ecn
         ECN that the receiver supports: ``"none"``, ``"classic"`` (RFC 3168) or ``"accurate"``
         (RFC 9768); or a fault: ``"reserved"`` (its SYN-ACK has the reserved combination of AE, CWR

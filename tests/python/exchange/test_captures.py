@@ -214,8 +214,8 @@ def test_a_file_that_ends_early_and_other_protocols_are_noted(tmp_path: Path) ->
     other[9] = 47
     file.write_bytes(pcap(datagram(10), bytes(other), datagram(10))[:-5])
     notes = load(file).notes
-    assert notes[0].startswith("1 packet left out: of other protocols than TCP, UDP")
-    assert notes[1] == "the file ends within a packet, which was left out"
+    assert notes[0].startswith("1 packet left out: of protocols other than TCP, UDP")
+    assert notes[1] == "the file ends in the middle of a packet, which was left out"
 
 
 @pytest.mark.parametrize(

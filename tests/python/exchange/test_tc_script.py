@@ -187,7 +187,7 @@ def test_filters_of_both_versions_become_one_unless_another_one_decides_between_
         ),
         (
             "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dport 80 0x0f0f flowid 1:1",
-            "is no range of ports",
+            "is not a range of ports",
         ),
         (
             "tc filter add dev e parent 1:2 protocol ip prio 1 matchall flowid 1:1",

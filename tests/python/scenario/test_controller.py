@@ -268,7 +268,7 @@ def test_an_exception_names_class_time_and_run() -> None:
         ({"down": {"rtae": "1mbit"}}, r'links\.down\.rtae: unknown key; did you mean "rate"'),
         ({"down": {"rate": "fast"}}, r"links\.down\.rate: "),
         ({"down": {}}, r"links\.down: no change; expected rate"),
-        ({"down": {"at": "1s", "rate": "1mbit"}}, r'links\.down\.at: "1s" cannot be given'),
+        ({"down": {"at": "1s", "rate": "1mbit"}}, r'links\.down\.at: "1s" cannot be set'),
         ({"down": {"delay": "1ms"}}, r"links\.down: .*set changes_wires = True in the class"),
         ({"down": {"qdisc": "fq_codel flows 7"}}, r"links\.down\.qdisc: .*flows"),
         ({"down": {"qdisc": "fq_codle"}}, r'links\.down\.qdisc: .*did you mean "fq_codel"'),

@@ -157,7 +157,7 @@ impl Change {
             && let Some(given) = keys.insert(AT.to_owned(), time_text(at).into())
         {
             let rule = format!(
-                "{} cannot be given; a controller changes links now",
+                "{} cannot be set; changes by a controller take effect at once",
                 given.shown()
             );
             return Err(ScenarioError::new(AT, rule));

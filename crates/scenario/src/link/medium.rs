@@ -23,7 +23,7 @@ keys! {
         name: Name = Form::NAME, default "air";
         /// WiFi standard: sets the largest aggregate and the preamble.
         standard: Standard = one_of::<Standard>(), default "802.11n";
-        /// Limit of the driver queue, in packets, airtime or, below mac80211, aggregates per access category.
+        /// Limit of the driver queue, in packets, airtime or, with the queue mac80211, aggregates per access category.
         // What drivers held before their queues were limited.
         driver: DriverLimit = Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME, Form::Def("aggregates")]), default "1000p";
         /// Stations with a rate of their own.
@@ -38,7 +38,7 @@ keys! {
         rate_control: RateControl = one_of::<RateControl>(), default "fixed";
         /// Signal-to-noise ratio in dB, from which the errors at each rate follow; needs rate control.
         snr_db: Option<f64> = Form::Number(LEAST_SNR_DB, MOST_SNR_DB);
-        /// Share of MPDUs lost whatever the rate.
+        /// Share of MPDUs lost, the same at every rate.
         mpdu_loss: Percent = Form::PERCENT, default "0%";
     }
 }

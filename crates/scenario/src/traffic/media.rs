@@ -35,7 +35,7 @@ keys! {
         start_rate: Option<Rate> = Form::RATE;
         /// Frames per second.
         fps: f64 = Form::Number(1.0, 1000.0), default "30";
-        /// Sizes of frames are uniform within ± this share of the mean.
+        /// Frame sizes are uniformly distributed within ± this share of the mean.
         variation: f64 = Form::Number(0.0, 1.0), default "0.05";
         /// Time until the encoder follows a new target bit rate.
         encoder_lag: Duration = Form::TIME, default "100ms";
@@ -45,11 +45,11 @@ keys! {
         key_frame_factor: Option<f64> = Form::Number(1.0, 100.0);
         /// The encoder pauses at this time after the start of the flow.
         pause: Option<Duration> = Form::TIME;
-        /// It resumes at this time after the start of the flow; by default never.
+        /// The encoder resumes at this time after the start of the flow; by default never.
         resume: Option<Duration> = Form::TIME;
         /// ECN: off, classic (ECT(0)) or l4s (ECT(1)).
         ecn: MediaEcn = one_of::<MediaEcn>(), usual "off";
-        /// Least time between two reports of the receiver; by default it reports at the end of each frame, after 16
+        /// Minimum time between two reports of the receiver; by default it reports at the end of each frame, after 16
         /// packets and after 40 ms.
         feedback_interval: Option<Duration> = Form::TIME;
         /// Time from the start of a flow to its first frame; by default random, within the time between two frames.

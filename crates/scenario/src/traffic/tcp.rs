@@ -94,7 +94,7 @@ keys! {
     struct Writing {
         /// Rate at which the sender writes; by default it always has data to send.
         rate: Option<Rate> = Form::RATE;
-        /// What a sender with a rate writes at a time.
+        /// Bytes that a sender with a rate writes at a time.
         block: Bytes = Form::Size(1, Writer::LARGEST as u64), usual "131072b";
     }
 }
@@ -102,7 +102,7 @@ keys! {
 impl Writing {
     fn writer(&self, fields: &Fields<'_>) -> Result<Option<Writer>, ScenarioError> {
         if let (None, Some(place)) = (self.rate, fields.get("block")) {
-            return Err(place.fail("needs a rate at which blocks are written; set rate"));
+            return Err(place.fail("has no effect without rate; set rate"));
         }
         Ok(self.rate.map(|rate| Writer {
             rate,
@@ -122,9 +122,9 @@ keys! {
     /// When the receiving application reads.
     #[derive(Clone, Debug)]
     struct Reading {
-        /// Rate at which the receiver reads, at most 16 KiB at a time; by default it always reads what has arrived.
+        /// Rate at which the receiver reads, at most 16 KiB at a time; by default it reads data as soon as it arrives.
         read_rate: Option<Rate> = Form::RATE;
-        /// From when to when of the run the receiver does not read.
+        /// Start and end of the time in the run during which the receiver does not read.
         read_pause: Option<Vec<Duration>> = Form::List(2, &Form::TIME);
     }
 }
@@ -138,7 +138,7 @@ impl Reading {
         let pause = match self.read_pause.as_deref() {
             None => None,
             Some(&[from, to]) if from < to => Some((from, to)),
-            Some([_, _]) => fail("the end must be after the beginning")?,
+            Some([_, _]) => fail("the end must be after the start")?,
             Some(_) => fail("expected two times, such as [\"10s\", \"12s\"]")?,
         };
         Ok(Reader {
@@ -241,9 +241,9 @@ keys! {
         after_idle: AfterIdle = one_of::<AfterIdle>(), usual "decay";
         /// Pace segments over the round trip.
         pacing: bool = Form::Flag, usual "false";
-        /// Largest receive window, which does not tune itself; by default the window has no limit.
+        /// Largest receive window, without auto-tuning; by default the window has no limit.
         receive_window: Option<Bytes> = WINDOWS;
-        /// Largest receive buffer, to which the kernel tunes it; the window is at most half of it.
+        /// Largest receive buffer that auto-tuning may choose; the window is at most half of it.
         receive_buffer: Option<Bytes> = BUFFERS;
         /// Full segments per acknowledgement of the receiver.
         ack_every: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
@@ -255,9 +255,9 @@ keys! {
         gro: bool = Form::Flag, usual "false";
         /// Time between polls of the receiver's device while packets arrive; by default each arrival causes one.
         gro_flush_timeout: Option<Duration> = Form::PositiveTimeUpTo(Device::LONGEST_POLL);
-        /// Least segments of a burst that the sender hands to its device.
+        /// Minimum number of segments in a burst that the sender hands to its device.
         min_tso_segs: u8 = Form::Integer(1, u8::MAX as i64), usual "2";
-        /// Most segments of a burst that the sender hands to its device; by default as many as 64 kB hold.
+        /// Maximum number of segments in a burst that the sender hands to its device; by default up to 64 kB.
         gso_max_segs: Option<u8> = Form::Integer(1, BurstLimits::UNLIMITED as i64 - 1);
     }
 }
@@ -499,7 +499,7 @@ impl Tcp {
             let key = ["read_rate", "read_pause"];
             if let Some(place) = key.iter().find_map(|key| fields.get(key)) {
                 return Err(place.fail(
-                    "needs a buffer of a finite size; set receive_window, or receive_buffer = \"6mb\" as Linux has it",
+                    "needs a limited receive buffer; set receive_window, or receive_buffer = \"6mb\" as in Linux",
                 ));
             }
         }

@@ -70,7 +70,7 @@ impl Control for CopaParams {
 
     const DECLARATION: Declaration = Declaration {
         name: "copa",
-        summary: "Sends at a rate of 1/delta segments per queueing delay; competes by loss if it must",
+        summary: "Sends 1/delta segments per queueing delay; loss-based beside flows that fill the queue",
         source: "Arun and Balakrishnan 2018",
         slow_starts: &[],
         quic_slow_start: None,

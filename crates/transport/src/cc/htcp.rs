@@ -56,7 +56,7 @@ impl Control for HTcpParams {
 
     const DECLARATION: Declaration = Declaration {
         name: "htcp",
-        summary: "Grows faster the longer there was no congestion; reduces by the ratio of the RTTs",
+        summary: "Grows faster the longer there has been no congestion; reduces by the ratio of the RTTs",
         source: "Leith and Shorten 2004; Linux 6.1 tcp_htcp",
         slow_starts: SlowStart::WITH_STANDARD,
         quic_slow_start: None,

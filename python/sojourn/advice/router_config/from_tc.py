@@ -279,7 +279,7 @@ class _Reader:
             return classes[handle]
         listed = ", ".join(one.handle for one in leaves)
         if len(leaves) != 1:
-            notes.refuse(f"its default {handle} is no leaf class; expected one of: {listed}")
+            notes.refuse(f"its default {handle} is not a leaf class; expected one of: {listed}")
         notes.add(
             f"its default {handle} is no class: packets that no filter classifies are not "
             f"shaped; read as if all were in class {listed}"

@@ -115,11 +115,11 @@ parameters! {
         /// Maximum number of packets that are not in a class.
         pub direct_qlen: u32 = 1_000 => packets(0, 100_000_000),
             "net/sched/sch_htb.c: htb_sched.direct_qlen, the tx_queue_len of the interface";
-        /// Classes, each below its parent; their order is that of class ids.
+        /// Classes in the order of their class IDs, each below its parent.
         pub classes: Entries<HtbClass<L>> = Entries::NONE
             => entries(HtbClass::<L>::PARAMETERS, MAX_CLASSES).unset("none"),
             "net/sched/sch_htb.c: htb_sched.clhash";
-        /// Filters in the order in which they are asked; the first that matches decides.
+        /// Filters in order of evaluation; the first that matches decides.
         pub filters: Entries<HtbFilter> = Entries::NONE
             => entries(HtbFilter::PARAMETERS, MAX_FILTERS).unset("none"),
             "net/sched/sch_htb.c: htb_sched.filter_list";
@@ -260,7 +260,7 @@ impl<L: Leaf> HtbParams<L> {
         };
         if let Some(default) = self.default.get().filter(|name| !is_leaf(name)) {
             return Some(format!(
-                "default {default} is no leaf class; expected {}",
+                "default {default} is not a leaf class; expected {}",
                 expected()
             ));
         }
@@ -274,7 +274,7 @@ impl<L: Leaf> HtbParams<L> {
             if !is_leaf(to) {
                 let expected = expected();
                 return Some(format!(
-                    "filters {number}: to {to} is no leaf class; expected {expected}"
+                    "filters {number}: to {to} is not a leaf class; expected {expected}"
                 ));
             }
             let has_ports =

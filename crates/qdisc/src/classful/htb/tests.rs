@@ -266,7 +266,7 @@ fn a_wrong_tree_is_refused_with_its_place() {
         ),
         (
             "htb default a classes (name a rate 1mbit) (name b parent a rate 1mbit)",
-            "default a is no leaf class; expected a leaf class such as b",
+            "default a is not a leaf class; expected a leaf class such as b",
         ),
         (
             "htb classes (name a rate 1mbit) filters (dscp EF)",
@@ -274,7 +274,7 @@ fn a_wrong_tree_is_refused_with_its_place() {
         ),
         (
             "htb classes (name a rate 1mbit) filters (to b)",
-            "filters 1: to b is no leaf class; expected a leaf class such as a",
+            "filters 1: to b is not a leaf class; expected a leaf class such as a",
         ),
         (
             "htb classes (name a rate 1mbit) filters (to a protocol icmp source_port 1)",
