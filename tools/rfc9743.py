@@ -1,8 +1,8 @@
 """Write the tables of docs/validation/rfc9743*.md and cc_cases.md from what the commands printed.
 
 ``python tools/rfc9743.py FILE CASES ACCECN`` reads the output of ``sojourn rfc9743 --json`` and of
-``sojourn cc-cases --json`` for each family. An overview has a column per control; each control that has a page gets
-its table there.
+``sojourn cc-cases --json`` for each family. An overview has a column per control; each control that
+has a page gets its table there.
 """
 
 import argparse

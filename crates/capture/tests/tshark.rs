@@ -8,7 +8,7 @@ mod wireshark;
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use path::{Capture, Script, run};
 use sojourn_capture::{
@@ -346,7 +346,48 @@ fn datagrams_and_echoes_have_no_findings() {
 fn check_datagrams(ip: IpVersion) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("datagrams.pcapng");
-    let out = BufWriter::new(File::create(&file).unwrap());
+    write_datagrams(&file, ip);
+    let faults = fields(
+        &file,
+        FAULTY,
+        &["frame.number", "_ws.col.Info", "_ws.expert.message"],
+    );
+    assert_eq!(faults, [""; 0]);
+    let (class, echo, headers) = match ip {
+        IpVersion::V4 => (
+            "ip.dsfield.dscp == 46 && ip.dsfield.ecn == 1 && ip.ttl == 63",
+            "icmp",
+            20 + 8,
+        ),
+        IpVersion::V6 => (
+            "ipv6.tclass.dscp == 46 && ipv6.tclass.ecn == 1 && ipv6.hlim == 63",
+            "icmpv6",
+            40 + 8,
+        ),
+    };
+    assert_eq!(count(&file, class), 120);
+    let answered = format!("{echo}.resp_to");
+    assert_eq!(count(&file, &answered), 20, "replies match requests");
+    assert_eq!(count(&file, "udp.port == 443"), 60);
+    let good = format!("udp.checksum.status == 1 || {echo}.checksum.status == 1");
+    assert_eq!(count(&file, &good), 120);
+    let first = fields(
+        &file,
+        "frame.number == 1",
+        &[
+            "frame.time_epoch",
+            "frame.len",
+            "frame.cap_len",
+            "frame.interface_queue",
+        ],
+    );
+    let length = 160 + headers;
+    assert_eq!(first, [format!("0.001000001|{length}|{length}|9")]);
+}
+
+/// Twenty times a datagram, packets of QUIC with both headers, and an echo with its reply.
+fn write_datagrams(file: &Path, ip: IpVersion) {
+    let out = BufWriter::new(File::create(file).unwrap());
     let mut writer = Writer::new(out, &Section::default());
     let point = writer.add(&Interface {
         snap_length: 65_535,
@@ -414,40 +455,4 @@ fn check_datagrams(ip: IpVersion) {
         }
     }
     writer.finish().unwrap();
-    let faults = fields(
-        &file,
-        FAULTY,
-        &["frame.number", "_ws.col.Info", "_ws.expert.message"],
-    );
-    assert_eq!(faults, [""; 0]);
-    let (class, echo, headers) = match ip {
-        IpVersion::V4 => (
-            "ip.dsfield.dscp == 46 && ip.dsfield.ecn == 1 && ip.ttl == 63",
-            "icmp",
-            20 + 8,
-        ),
-        IpVersion::V6 => (
-            "ipv6.tclass.dscp == 46 && ipv6.tclass.ecn == 1 && ipv6.hlim == 63",
-            "icmpv6",
-            40 + 8,
-        ),
-    };
-    assert_eq!(count(&file, class), 120);
-    let answered = format!("{echo}.resp_to");
-    assert_eq!(count(&file, &answered), 20, "replies match requests");
-    assert_eq!(count(&file, "udp.port == 443"), 60);
-    let good = format!("udp.checksum.status == 1 || {echo}.checksum.status == 1");
-    assert_eq!(count(&file, &good), 120);
-    let first = fields(
-        &file,
-        "frame.number == 1",
-        &[
-            "frame.time_epoch",
-            "frame.len",
-            "frame.cap_len",
-            "frame.interface_queue",
-        ],
-    );
-    let length = 160 + headers;
-    assert_eq!(first, [format!("0.001000001|{length}|{length}|9")]);
 }

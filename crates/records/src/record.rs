@@ -617,7 +617,9 @@ mod tests {
         let at = Instant::from_millis(100);
         let sum = |states: &[FlowSample]| {
             let mut sum = ConnectionSum::default();
-            states.iter().for_each(|state| sum.add(state));
+            for state in states {
+                sum.add(state);
+            }
             sum.sample(at, 9)
         };
         // No sample of the RTT: its handshake is not over.

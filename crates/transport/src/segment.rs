@@ -211,6 +211,7 @@ impl Flags {
 
     /// The union of two sets.
     #[inline]
+    #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -246,6 +247,7 @@ impl Flags {
 
     /// The bits that are not in `other`.
     #[inline]
+    #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

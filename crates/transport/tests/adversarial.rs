@@ -5,7 +5,7 @@
 mod network;
 
 use network::{Counters, End, Network, Transfer, World};
-use sojourn_net::{Duration, Instant, Rate, Rng};
+use sojourn_net::{Duration, Instant, IpVersion, Rate, Rng};
 use sojourn_transport::{
     AckPolicy, AfterIdle, Arrival, BurstLimits, CcKind, Device, Flags, MSS, OnCe, PeerEcn, Reader,
     ReceiveBuffer, Receiver, ReceiverParams, SMALLEST_MSS, Segment, Sender, SenderParams,
@@ -84,6 +84,11 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 1, 2, 3])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,
             mss: full,
+            ip: if full <= 1_428 && seed.is_multiple_of(2) {
+                IpVersion::V6
+            } else {
+                IpVersion::V4
+            },
             receiver: [
                 ReceiveBuffer::Unlimited,
                 ReceiveBuffer::Fixed(16_384),

@@ -19,8 +19,8 @@ from sojourn.control_suite.api import (
     PreparedCriteria,
     Rfc9743Plan,
     criteria,
-    report_on,
     family_cases,
+    report_on,
 )
 from sojourn.control_suite.definitions import RFC9743, Edition
 from sojourn.control_suite.page import comparisons

@@ -1,4 +1,4 @@
-"""What ``rfc9743.toml``, ``bbr_cases.toml`` and ``accecn_cases.toml`` state: criteria, quotations and comparisons."""
+"""What the files of criteria and cases state: quotations and comparisons."""
 
 import tomllib
 from collections.abc import Mapping

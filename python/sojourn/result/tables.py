@@ -56,9 +56,15 @@ class ResultTables(ABC):
             length of that interval. Unit: Mbit/s.
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
+        ect_packets : int
+            tcp: of sent_packets, those sent ECN-capable: ECT(0) or ECT(1).
         received_packets : int
             Data packets received after the warm-up, duplicates included; UDP, voip, media and ping
             (replies): without duplicates.
+        ce_packets : int
+            tcp: of received_packets, those that arrived CE-marked; 0 without ECN.
+        reported_ce_packets : int
+            tcp: packets that the receiver reported as CE-marked with Accurate ECN; 0 without it.
         missing_packets : int
             UDP, voip, media and ping: of sent_packets, those that had not arrived, or not been
             answered, by the end of the run.
@@ -201,13 +207,20 @@ class ResultTables(ABC):
             Payload passed to the receiving application in the interval, divided by the length of
             the interval. Unit: Mbit/s.
         cwnd_packets : int
-            Congestion window at the end of the interval. Unit: packets.
+            Congestion window at the end of the interval; of an application, the sum over its
+            established connections, null without one and in live runs. Unit: packets.
         ssthresh_packets : int
-            Slow-start threshold at the end of the interval; null if not set yet. Unit: packets.
+            Slow-start threshold at the end of the interval; null if not set yet. Of an application,
+            the sum over its established connections if each has set one. Unit: packets.
         srtt_ms : float
-            Smoothed RTT at the end of the interval; null before the first sample. Unit: ms.
+            Smoothed RTT at the end of the interval; null before the first sample. Of an
+            application, the mean over its established connections. Unit: ms.
         in_flight_packets : int
-            Packets in flight at the end of the interval. Unit: packets.
+            Packets in flight at the end of the interval; of an application, the sum over its
+            established connections. Unit: packets.
+        receive_window_bytes : int
+            TCP: receive window that the sender of data knew at the end of the interval; of an
+            application, the sum over its established connections. Null in live runs. Unit: B.
         target_mbit_per_s : float
             media: target bit rate of the encoder at the end of the interval. Unit: Mbit/s.
         """

@@ -24,7 +24,7 @@
 //!
 //! | here | RFC 9768 | effect |
 //! |---|---|---|
-//! | counters of CE alone | an option counts ECT(0) and ECT(1) too | mangling of the field is not detected |
+//! | counters of CE alone | an option counts ECT(0) and ECT(1) too | mangling of data is not detected, that of SYNs is |
 //! | the option on every ACK with room | when a counter changed, and a few times more | 8 bytes more per ACK |
 //! | two marks, whatever is unacknowledged | two, or three if nothing is | – |
 //! | an immediate ACK of the first unmarked packet after marks, as in Linux 7.3 | not required | an ACK more for each run of marks |

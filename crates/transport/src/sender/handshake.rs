@@ -35,17 +35,15 @@ impl Sender {
         self.timer.reset_backoff();
         self.timestamps.begin(seg.ts_val);
         self.buffer.set_peer_window(seg.window);
-        let syn_marked = self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
+        self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
         let sample = if self.counters.syn_resent == 0 {
             micros(now.since(self.opened))
         } else {
             let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr);
             1_000 * ms.clamp(1, MAX_MICROS / 1_000)
         };
-        // Linux: the loss of more than one SYN shows that the path is congested. A mark does too (RFC 9768 §3.2.2.2;
-        // the response is that of draft-ietf-tcpm-generalized-ecn).
-        let syn_lost = self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg);
-        self.window.cwnd = if syn_lost || syn_marked {
+        // Linux: the loss of more than one SYN shows that the path is congested.
+        self.window.cwnd = if self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg) {
             1
         } else {
             self.usage.initial_window()
@@ -99,9 +97,6 @@ impl Sender {
         self.opened = now;
         self.usage.restart(now);
         self.ecn.join(handshake);
-        if handshake.syn_ack_marked {
-            self.window.cwnd = 1;
-        }
         self.timestamps.begin(handshake.peer_stamp);
         self.buffer.set_peer_window(handshake.peer_window);
         self.begin_with(now, handshake.rtt_micros);

@@ -15,7 +15,7 @@
 //!
 //! ```text
 //! SYN-ACK        if it reports a field that no router may make of that of the SYN, packets are Not-ECT from then on
-//!                (§3.2.2.3); a report of CE is answered with an initial window of one segment
+//!                (§3.2.2.3)
 //! first ACK      a counter of 0, with no marked bytes in the option: no ECN from then on (§3.2.2.4)
 //! ACK of the     reports the field of the SYN-ACK (§3.2.2.1); if that was CE, the own counter starts at 6
 //! SYN-ACK
@@ -25,6 +25,7 @@
 //!
 //! | here | RFC 9768 | effect |
 //! |---|---|---|
+//! | a report of CE on the SYN or SYN-ACK is not answered | triggers the response to congestion (§3.2.2.2) | the initial window stays |
 //! | CE on every packet is congestion, however long it lasts | advises a check for continuous CE (§3.2.2.3), not how | the window stays at its minimum on a path that marks every packet; an overloaded AQM does that too |
 //! | a counter of 0 with marked bytes in the option is valid | only the counter is tested | the first ACK may cover three marks |
 
@@ -172,8 +173,8 @@ impl Ecn {
         flags
     }
 
-    /// Reads from the SYN-ACK which ECN the peer accepts. Returns whether it reports the SYN as CE-marked.
-    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) -> bool {
+    /// Reads from the SYN-ACK which ECN the peer accepts.
+    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) {
         let answer = syn_ack.ace();
         let offered = self.syn_offers(syn_resent);
         // 5 is reserved and counts as the SYN unchanged (§3.1.3). All three bits are set by a peer that copies bits it
@@ -193,15 +194,13 @@ impl Ecn {
         } else {
             Mode::Off
         };
-        if !self.is_accurate() {
-            return false;
+        if self.is_accurate() {
+            let reported = syn_ack.reported();
+            if reported.is_some_and(|arrived| is_mangled(sent, arrived)) {
+                self.ect = Flags::NONE;
+            }
+            self.begin_counting(syn_ack.ecn() == Field::Ce);
         }
-        let arrived = syn_ack.reported();
-        if arrived.is_some_and(|arrived| is_mangled(sent, arrived)) {
-            self.ect = Flags::NONE;
-        }
-        self.begin_counting(syn_ack.ecn() == Field::Ce);
-        arrived == Some(Field::Ce)
     }
 
     /// The other half of a two-way connection has negotiated with the same peer.
