@@ -213,6 +213,10 @@ fn first_used(keys: &[(&'static str, bool, &'static str)]) -> Option<Missing> {
     used.map(|&(key, _, what)| (key, what.into()))
 }
 
+/// Message for an ECN of the receiver that differs from that of the sender.
+const PEER_ECN: &str =
+    "another ECN of the receiver, which is a setting of the host (net.ipv4.tcp_ecn)";
+
 fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing> {
     let name = params.cc.kind().name();
     if !controls.contains(name) {
@@ -243,11 +247,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
             "a choice of the slow-start heuristic",
         ),
         ("ecn", params.accurate_ecn, "Accurate ECN"),
-        (
-            "peer_ecn",
-            params.peer_ecn.is_some(),
-            "another ECN of the receiver, which is a setting of the host (net.ipv4.tcp_ecn)",
-        ),
+        ("peer_ecn", params.peer_ecn.is_some(), PEER_ECN),
         (
             "on_ce",
             params.on_ce != usual.on_ce,
@@ -361,5 +361,11 @@ mod tests {
         assert!(!what.contains('\n'), "{what}");
         let loaded = BTreeSet::from(["cubic".to_owned()]);
         assert_eq!(sender(&SenderParams::default(), &loaded), None);
+        let other = SenderParams {
+            peer_ecn: Some(sojourn_transport::PeerEcn::Classic),
+            ..SenderParams::default()
+        };
+        let refused = sender(&other, &loaded);
+        assert_eq!(refused, Some(("peer_ecn", PEER_ECN.into())));
     }
 }

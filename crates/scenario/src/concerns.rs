@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sojourn_net::{Bytes, Comparison, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::{CcKind, quic};
+use sojourn_transport::{CcKind, OnCe, quic};
 
-use crate::plan::{Config, FULL_FRAME, FlowConfig, Hop, LinkConfig, RadioConfig, Traffic};
+use crate::plan::{
+    Config, DriverLimit, FULL_FRAME, FlowConfig, Hop, LinkConfig, RadioConfig, StationConfig,
+    Traffic,
+};
 
 /// How much a concern matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,9 @@ pub(crate) fn of(arms: &[(&str, Config)]) -> Vec<Concern> {
     let warnings = by_arm(arms, excess_shapers)
         .into_iter()
         .chain(by_arm(arms, unknown_rates))
+        .chain(by_arm(arms, responses_without_ecn))
+        .chain(by_arm(arms, idle_stations))
+        .chain(by_arm(arms, weights_without_effect))
         .chain(by_arm(arms, |config| {
             start_up(config).into_iter().collect()
         }));
@@ -81,7 +87,9 @@ fn excess_shapers(config: &Config) -> Vec<String> {
     let found = links.filter_map(|link| {
         let changes = link.changes.iter().filter_map(|change| change.rate);
         let rate = changes.fold(link.rate, Ord::max);
-        let shapers = link.queues().filter_map(QdiscSpec::shaper_rate);
+        // In a tree of classes, the root may be as fast as it likes: its leaves shape.
+        let flat = link.queues().filter(|queue| queue.kind() != "htb");
+        let shapers = flat.filter_map(QdiscSpec::shaper_rate);
         let shaper = shapers.max().filter(|shaper| *shaper > rate)?;
         Some(format!(
             "the shaper of the queue of link {} ({shaper}) is faster than the link ({rate}) and has no effect.",
@@ -106,6 +114,71 @@ fn unknown_rates(config: &Config) -> Vec<String> {
             "the queue {kind} of link {} assumes a rate of {assumed}, but the link {varies}; set its bandwidth.",
             link.name
         ))
+    });
+    found.collect()
+}
+
+/// Responses to marks of traffic that does not use ECN.
+fn responses_without_ecn(config: &Config) -> Vec<String> {
+    let tcp = config.flows.iter().filter_map(|flow| {
+        let params = match &flow.traffic {
+            Traffic::Tcp { params, .. } => params.clone(),
+            Traffic::App(app) if app.quic().is_none() => app.exchange().tcp,
+            _ => return None,
+        };
+        Some((flow, params))
+    });
+    let mut silent = tcp.filter(|(_, params)| {
+        let uses_ecn = params.ecn || params.accurate_ecn || params.cc.kind().needs_ecn();
+        params.on_ce != OnCe::default() && !uses_ecn
+    });
+    let found = silent.next().map(|(flow, _)| {
+        format!(
+            "on_ce has no effect on the traffic {}, which does not use ECN; set ecn.",
+            flow.name
+        )
+    });
+    found.into_iter().collect()
+}
+
+/// Stations of radios for which there is no traffic.
+fn idle_stations(config: &Config) -> Vec<String> {
+    let hosts: BTreeSet<u8> = (config.flows.iter())
+        .filter_map(|flow| Some(flow.client?.number))
+        .collect();
+    let radios = config
+        .links
+        .iter()
+        .filter_map(|link| Some((link, link.radio.as_ref()?)));
+    let found = radios.flat_map(|(link, radio)| {
+        let idle = radio
+            .stations
+            .iter()
+            .filter(|station| !hosts.contains(&station.host));
+        idle.map(|station| {
+            format!(
+                "no traffic has host {}, a station of link {}.",
+                station.host, link.name
+            )
+        })
+    });
+    found.collect()
+}
+
+/// Weights of stations that AQL, not airtime fairness, limits.
+fn weights_without_effect(config: &Config) -> Vec<String> {
+    let found = config.links.iter().filter_map(|link| {
+        let radio = link.radio.as_ref()?;
+        let is_pulled = matches!(radio.driver, DriverLimit::Aggregates(_));
+        let mut weights = radio.stations.iter().map(|station| station.weight);
+        let weighted = weights.any(|weight| weight != StationConfig::WEIGHT);
+        (weighted && !is_pulled && link.qdisc.kind() == "mac80211").then(|| {
+            format!(
+                "weights of the stations of link {} have little effect, since AQL limits each station alike; \
+                 set driver = \"2 aggregates\".",
+                link.name
+            )
+        })
     });
     found.collect()
 }

@@ -117,6 +117,8 @@ const ARM_KEYS: &[Key] = &[
 
 /// Rows of series a run may keep: some 6 GB.
 const MOST_ROWS: u64 = 100_000_000;
+/// More points of traces than a run keeps as changes of a link: they take about 350 MB.
+const MOST_POINTS: u64 = 1_000_000;
 
 /// Reads the whole tree.
 pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
@@ -143,6 +145,7 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
         arms: arms(&top)?,
     };
     check_rows(&spec, &top)?;
+    check_traces(&spec)?;
     Ok(spec)
 }
 
@@ -211,6 +214,24 @@ fn check_rows(spec: &Spec, top: &Fields<'_>) -> Result<(), ScenarioError> {
         ),
         line: top.get("sample").and_then(|place| place.node.line),
     })
+}
+
+/// Refuses traces of delay and loss that have too many points when they are repeated until the end of the run.
+fn check_traces(spec: &Spec) -> Result<(), ScenarioError> {
+    for link in &spec.links.real {
+        let (key, points) = link.repeated_points(spec.run.duration);
+        if points > MOST_POINTS {
+            return Err(ScenarioError {
+                path: format!("links.{}.{key}", link.name),
+                rule: format!(
+                    "{points} points until the end of the run; expected at most {MOST_POINTS}, \
+                     by a longer interval between points or a shorter duration"
+                ),
+                line: None,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Adds the links that a direction needs and that are not defined, as unlimited links.

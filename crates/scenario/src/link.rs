@@ -22,7 +22,7 @@ use change::{Change, Changes};
 pub use change::{controlled_change, with_controlled_changes};
 use line::{Chain, Deviation, DropList, Jitter, LAST_DROP, Loss, MPU, Mpu, Overhead};
 use medium::Medium;
-use series::{Delays, Rates, SeriesKeys, Shares};
+use series::{Delays, Points, Rates, SeriesKeys, Shares};
 use trace::Traced;
 pub(crate) use trace::embed;
 pub use trace::trace_mean_rate;
@@ -264,6 +264,19 @@ impl Link {
             .map(|points| points.points.len());
         let trace = keys.trace.as_ref();
         trace.map_or(0, |traced| traced.gaps_ms.times_ms().len()) + points.sum::<usize>()
+    }
+
+    /// The trace of delay or loss with more points up to the end of a run than the other, and their number in all.
+    pub(crate) fn repeated_points(&self, end: Duration) -> (&'static str, u64) {
+        let count = |points: Option<&Points>| points.map_or(0, |points| points.count_until(end));
+        let delays = count(self.keys.delay_trace.as_ref().map(|trace| &trace.points));
+        let losses = count(self.keys.loss_trace.as_ref().map(|trace| &trace.points));
+        let key = if delays < losses {
+            "loss_trace"
+        } else {
+            "delay_trace"
+        };
+        (key, delays.saturating_add(losses))
     }
 
     /// Whether a packet takes no time on its wire.

@@ -25,6 +25,59 @@ fn over(warmup: &str, qdisc: &str, traffic: &str) -> String {
 }
 
 #[test]
+fn a_tree_of_classes_may_be_faster_than_its_link() {
+    let tree = "htb classes (name all rate 1gbit) (name a parent all rate 2mbit ceil 2mbit)";
+    assert_eq!(concerns(&over("10s", tree, "")), [""; 0]);
+}
+
+#[test]
+fn a_response_to_marks_without_ecn_is_found() {
+    let expected =
+        "warning: on_ce has no effect on the traffic tcp up, which does not use ECN; set ecn.";
+    assert_eq!(
+        concerns(&over("10s", "pfifo", "on_ce = \"abe\"")),
+        [expected]
+    );
+    for ecn in ["ecn = true, on_ce = \"abe\"", "cc = \"prague\""] {
+        let found = concerns(&over("10s", "pfifo", ecn));
+        assert!(
+            !found.iter().any(|text| text.contains("on_ce")),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn stations_without_traffic_and_weights_without_effect_are_found() {
+    let wifi = |driver: &str, host: u8| {
+        format!(
+            "duration = \"60s\"\nwarmup = \"10s\"\nrtt = \"50ms\"\n\
+             [links.down]\nrate = \"65mbit\"\nqdisc = \"mac80211\"\n\
+             medium = {{ type = \"wifi\", driver = \"{driver}\", \
+             stations = [{{ host = 2, rate = \"13mbit\", weight = 512 }}] }}\n\
+             [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\nhost = {host}\n"
+        )
+    };
+    let warnings = |text: &str| -> Vec<String> {
+        let mut found = concerns(text);
+        found.retain(|text| text.starts_with("warning"));
+        found
+    };
+    assert_eq!(
+        warnings(&wifi("1000p", 2)),
+        [
+            "warning: weights of the stations of link down have little effect, since AQL limits each station alike; \
+          set driver = \"2 aggregates\"."
+        ]
+    );
+    assert_eq!(
+        warnings(&wifi("2 aggregates", 3)),
+        ["warning: no traffic has host 2, a station of link down."]
+    );
+    assert_eq!(warnings(&wifi("2 aggregates", 2)), [""; 0]);
+}
+
+#[test]
 fn a_shaper_that_is_faster_than_its_link_is_found() {
     assert_eq!(
         concerns(&over("10s", "cake bandwidth 90mbit", "")),

@@ -663,6 +663,15 @@ impl Payload {
         self.0.wire_size()
     }
 
+    /// Whether both have the same content, whatever became of the IP ECN field on the way.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let plain = |payload: &Self| Segment {
+            flags: payload.0.flags.with_ecn(Ecn::NotEct),
+            ..payload.0
+        };
+        plain(self) == plain(other)
+    }
+
     /// The part of the content that hardly ever is the same in two packets of an endpoint.
     pub(crate) const fn distinctive(&self) -> [u32; 4] {
         [self.0.seq, self.0.ack, self.0.ts_val, self.0.ts_ecr]

@@ -110,7 +110,7 @@ def check_rows(documented: dict[str, list[str]], table: dict[str, Any]) -> None:
         required, one_of = key in table.get("required", []), key in alternatives
         assert (default == "*required*", default.startswith("*this or*")) == (required, one_of), key
         assert ("default" not in value) or default == f"`{json.dumps(value['default'])}`", key
-        assert all(f'`"{choice}"`' in allowed for choice in value.get("enum", [])), key
+        assert all(f"`{json.dumps(choice)}`" in allowed for choice in value.get("enum", [])), key
         assert description == value["description"], key
 
 

@@ -452,7 +452,7 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "ping_loss",
             "",
-            "Share of the pings sent after the warm-up that had no reply within the run.",
+            "Share of the pings sent after the warm-up that had no reply; those sent less than the longest RTT before the end of the run count only if they had one.",
             Get::OptionalReal(|row| row.ping.loss),
         ),
     ]

@@ -211,6 +211,16 @@ impl Points {
         text
     }
 
+    /// The number of points up to the end of a run, repeated.
+    pub(super) fn count_until(&self, end: Duration) -> u64 {
+        let period = self.period.as_nanos().max(1);
+        let (rounds, rest) = (end.as_nanos() / period, end.as_nanos() % period);
+        let last = self.points.partition_point(|(at, _)| at.as_nanos() < rest);
+        rounds
+            .saturating_mul(self.points.len() as u64)
+            .saturating_add(last as u64)
+    }
+
     /// The points up to the end of a run, repeated.
     pub(super) fn until(&self, end: Duration) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let rounds =

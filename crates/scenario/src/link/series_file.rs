@@ -88,7 +88,7 @@ fn read(path: &Path, quantity: Quantity, columns: &Columns<'_>) -> Result<Points
     if text.lines().any(is_log) {
         rows.read_log(&text, columns)?;
     } else {
-        rows.read_columns(&text, columns)?;
+        rows.read_columns(&text, quantity, columns)?;
     }
     rows.points(quantity, columns.unit)
 }
@@ -141,7 +141,12 @@ impl Rows {
         Ok(())
     }
 
-    fn read_columns(&mut self, text: &str, columns: &Columns<'_>) -> Result<(), String> {
+    fn read_columns(
+        &mut self,
+        text: &str,
+        quantity: Quantity,
+        columns: &Columns<'_>,
+    ) -> Result<(), String> {
         let mut lines = (1..).zip(text.lines());
         let mut lines = lines
             .by_ref()
@@ -161,6 +166,16 @@ impl Rows {
         for (n, line) in lines {
             let fields = fields(line);
             if let ([alone], None) = (fields.as_slice(), value) {
+                // A file of LeoReplayer. One column of numbers for a rate is most likely a trace of Mahimahi.
+                if quantity != Quantity::Delay {
+                    let hint = match quantity {
+                        Quantity::Rate => "; for a file of Mahimahi, use trace",
+                        Quantity::Delay | Quantity::Loss => "",
+                    };
+                    return Err(format!(
+                        "line {n}: one column; expected a time in seconds and a value{hint}"
+                    ));
+                }
                 #[expect(clippy::cast_precision_loss, reason = "a number of lines")]
                 let at = self.rows.len() as f64 * LINE.as_secs_f64();
                 let at = at.to_string();

@@ -55,7 +55,7 @@ impl Entries {
     fn find(&mut self, pkt: &Packet, is_there: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
         let all = std::iter::once(&mut self.first).chain(&mut self.others);
         // Of those that have come as far, the oldest.
-        all.filter(|entry| entry.payload == pkt.payload && is_there(entry))
+        all.filter(|entry| entry.payload.is_same(&pkt.payload) && is_there(entry))
             .reduce(|best, entry| if entry.step > best.step { entry } else { best })
     }
 }

@@ -49,7 +49,7 @@
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
-//! | segments keep their length | below 1 Mbit/s they become shorter | two segments per 25 ms are the least rate of a short path |
+//! | segments keep their length | below 1 Mbit/s they become shorter, so that two are in flight | a flow that has fallen to the least rate, 100 kbit/s, has one segment in flight, counts as not limited by its window, and may stay there for tens of seconds: seen with `dualpi2 queue_protection` |
 //! | real numbers | integers with 20 to 24 binary places | – |
 //! | `alpha_on_init` is any fraction | 0, or 1 without the halving at the first mark | – |
 //! | over QUIC, pacing also counts as the window's limit (RFC 9002 §7.8) | – | – |

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sojourn_net::{Bytes, IpVersion, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, IpVersion, Packet, Rate, Rng};
 use sojourn_schema::{Entries, Word};
 
 use super::values::{Address, Code, HtbIp, HtbProtocol, LinkLayer, Ports};
@@ -127,6 +127,8 @@ parameters! {
 }
 
 impl<L: Leaf> Params for HtbParams<L> {
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
+
     type Queue<P: Packet> = super::Htb<P, L::Queue<P>>;
 
     const KINDS: &'static [Kind<Self>] = &[Kind {

@@ -62,6 +62,18 @@ fn a_line_of_leoreplayer_is_ten_milliseconds() {
 }
 
 #[test]
+fn one_column_is_neither_a_rate_nor_a_loss() {
+    let rate = points("1\n2\n3\n", Quantity::Rate, &USUAL).unwrap_err();
+    let expected = "line 1: one column; expected a time in seconds and a value";
+    assert_eq!(
+        rate,
+        format!("{expected}; for a file of Mahimahi, use trace")
+    );
+    let loss = points("0.1\n", Quantity::Loss, &USUAL).unwrap_err();
+    assert_eq!(loss, expected);
+}
+
+#[test]
 fn a_log_of_cake_autorate_has_rates_and_delays() {
     let log = "HEADER line\n\
         LOAD_HEADER; LOG_DATETIME; LOG_TIMESTAMP; PROC_TIME_US; DL_ACHIEVED_RATE_KBPS; UL_ACHIEVED_RATE_KBPS; \
