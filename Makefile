@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/parity tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/ns3 tests/parity tests/vectors/tools crates/py/tests
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates include examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates include examples python tests benches tools
@@ -24,7 +24,7 @@ LIVE_TESTS := tests/python/live
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
+.PHONY: help compile compile-release compile-test wheel generate worst-cases new-queue new-cc setup lock advisories-update deny demo paper cocoa test test-quick test-full kills sweep-kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check count duplicates fmt instructions instructions-update bench bench-update bench-live bench-agree bench-plugins bench-store bench-sweeps bench-dask bench-peers bench-peers-update parity parity-update reference reference-update ns3 ns3-update rfc7928 rfc7928-update rfc9743-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -146,7 +146,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py benches/sweeps.py benches/cluster.py benches/instructions.py
-	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
+	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py tests/ns3/record.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
 	$(PYTHON) tools/performance.py
@@ -251,6 +251,15 @@ reference: ## Run the tests that compare TCP with formulae and logs; check the t
 
 reference-update: ## The same, and write the tables again.
 	@$(MAKE) --no-print-directory reference WRITE=--write
+
+ns3: setup ## Compare WiFi with the recorded results of ns-3; check the table of docs/validation/wifi.md.
+	@mkdir -p target/ns3
+	$(BIN)/python tests/python/scenario/test_ns3_wifi.py > target/ns3/wifi.txt
+	@$(PYTHON) tools/measured.py --target ns3-update $(WRITE) docs/validation/wifi.md target/ns3/wifi.txt
+
+ns3-update: ## Install ns-3 (apt-get, as root), run and record its cases, and write the table again; 5 minutes.
+	$(PYTHON) tests/ns3/record.py
+	@$(MAKE) --no-print-directory ns3 WRITE=--write
 
 rfc7928: setup ## Characterise all queues by RFC 7928, quick form: about 6 s of CPU time per queue.
 	$(BIN)/sojourn rfc7928 all --out results/rfc7928

@@ -413,7 +413,10 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
     fn look(&self) {
         let mut all = self.queue.statistics();
         all.extend(self.queue.state(self.now));
-        for Statistic { name, value, .. } in all {
+        let lists: Vec<_> = all.iter().filter_map(|s| s.part).collect();
+        for Statistic { name, value, part } in all {
+            let is_list = part.is_none() && lists.iter().any(|&(list, _)| list == name);
+            assert!(!is_list, "{name} is a statistic and a list");
             if let Number::Real(value) = value {
                 assert!(value.is_finite(), "the statistic {name} is {value}");
             }

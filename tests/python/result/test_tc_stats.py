@@ -105,6 +105,23 @@ def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Pa
     assert "down: fq_codel (arm fq, replication 0)" in table.stdout
 
 
+def test_the_stations_of_a_radio_are_listed(sojourn: Command, tmp_path: Path) -> None:
+    down = sj.Link(rate="65mbit", qdisc="mac80211", medium=sj.Wifi(driver="12ms"))
+    traffic = [sj.Udp(path=["down"], rate="9mbit", host=host) for host in (1, 3)]
+    result = sj.run(sj.Scenario(links={"down": down}, traffic=traffic, duration="1s"))
+    (queue,) = tc_stats.queues(result, arm="default")
+    assert queue["active_stations"] == 2
+    # Number 1 is host 0.
+    airtimes = [station.get("airtime_us", 0) for station in queue["stations"]]
+    assert len(airtimes) == 5
+    assert [n for n, micros in enumerate(airtimes) if micros > 0] == [2, 4]
+    result.save(tmp_path / "kept")
+    printed = sojourn("stats", "kept", "--tc-json")
+    assert json.loads(printed.stdout) == [queue]
+    rows = [line.split() for line in sojourn("stats", "kept").stdout.splitlines()]
+    assert ["stations[4].airtime_us", f"{airtimes[4]}"] in rows
+
+
 def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
     assert "reconstruction: " in sojourn("qdiscs", "floq").stdout
     assert "reconstruction: " not in sojourn("qdiscs", "codel").stdout

@@ -616,7 +616,7 @@ impl<P: Packet> Qdisc<P> for Mac80211<P> {
             Statistic::count("overlimit", self.counted.overlimit),
             Statistic::count("overmemory", self.counted.overmemory),
             Statistic::count("memory_used", self.store.memory.used()),
-            Statistic::count("stations", self.seen),
+            Statistic::count("active_stations", self.seen),
             Statistic::count("slow_stations", slow.count() as u64),
         ];
         if self.has_radio {

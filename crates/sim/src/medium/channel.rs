@@ -14,6 +14,7 @@ use sojourn_net::{Instant, Rate, Rng};
 use sojourn_scenario::plan::{ChannelConfig, RateControl, Standard};
 
 use super::minstrel::Minstrel;
+use super::phy::Mode;
 
 /// Bits per symbol of a subcarrier, and the code.
 const MCS: [(i32, &Code); 10] = [
@@ -92,8 +93,8 @@ fn bit_errors(mcs: usize, snr_db: f64) -> f64 {
 pub(super) struct Channel {
     /// Share of MPDUs that are lost whatever the rate.
     loss: f64,
-    /// By MCS.
-    rates: Vec<Rate>,
+    /// By MCS, or the only one.
+    modes: Vec<Mode>,
     /// Share of wrong bits, by MCS.
     bit_errors: Vec<f64>,
     pub(super) control: Option<Minstrel>,
@@ -113,27 +114,31 @@ impl Channel {
         if config.is_clear() && is_fixed {
             return None;
         }
-        let rates = if is_fixed {
-            vec![rate]
+        let control = (!is_fixed).then(|| Minstrel::new(&rates(standard, rate)));
+        let modes: Vec<_> = if is_fixed {
+            vec![Mode::of(standard, rate, None)]
         } else {
-            rates(standard, rate)
+            let rates = rates(standard, rate).into_iter().enumerate();
+            rates
+                .map(|(mcs, rate)| Mode::of(standard, rate, Some(mcs)))
+                .collect()
         };
-        let number = rates.len();
+        let number = modes.len();
         let errors = |mcs| config.snr_db.map_or(0.0, |snr_db| bit_errors(mcs, snr_db));
         Some(Self {
             loss: config.mpdu_loss,
-            control: (!is_fixed).then(|| Minstrel::new(&rates)),
-            rates,
+            control,
+            modes,
             bit_errors: (0..number).map(errors).collect(),
             rng,
         })
     }
 
-    /// The MCS and rate of the next transmission, after `failures` that failed.
-    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> (usize, Rate) {
+    /// The MCS and mode of the next transmission, after `failures` that failed.
+    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> (usize, Mode) {
         let control = self.control.as_mut();
         let mcs = control.map_or(0, |control| control.choose(now, failures));
-        (mcs, self.rates[mcs])
+        (mcs, self.modes[mcs])
     }
 
     /// Whether an MPDU of `bytes` at `mcs` is lost.
@@ -148,10 +153,10 @@ impl Channel {
         1.0 - (1.0 - self.loss) * (1.0 - wrong)
     }
 
-    /// The rate that is best at present, and its success.
-    pub(super) fn best(&self) -> Option<(Rate, f64)> {
+    /// The mode that is best at present, and its success.
+    pub(super) fn best(&self) -> Option<(Mode, f64)> {
         let (mcs, success) = self.control.as_ref()?.best();
-        Some((self.rates[mcs], success))
+        Some((self.modes[mcs], success))
     }
 }
 
@@ -242,17 +247,18 @@ mod tests {
             let mut channel = channel(snr_db, Standard::N, 65_000_000);
             let mut now = Instant::ZERO;
             for _ in 0..2_000 {
-                let (mcs, rate) = channel.choose(now, 0);
+                let (mcs, mode) = channel.choose(now, 0);
                 let lost = (0..20).filter(|_| channel.loses(mcs, 1_560)).count();
                 if let Some(control) = &mut channel.control {
                     control.report(mcs, 20, 20 - u32::try_from(lost).unwrap_or(0));
                 }
-                now += Duration::from_micros(200) + rate.serialise(sojourn_net::Bytes(20 * 1_560));
+                now += Duration::from_micros(200)
+                    + mode.rate.serialise(sojourn_net::Bytes(20 * 1_560));
             }
-            let (rate, success) = channel.best().expect("it controls the rate");
+            let (mode, success) = channel.best().expect("it controls the rate");
             let all = rates(Standard::N, Rate::mbit(65));
-            println!("{snr_db} dB: {rate}, success {success:.3}");
-            assert_eq!(rate, all[want], "{snr_db} dB");
+            println!("{snr_db} dB: {}, success {success:.3}", mode.rate);
+            assert_eq!(mode.rate, all[want], "{snr_db} dB");
         }
     }
 }

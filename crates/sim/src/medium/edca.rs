@@ -116,16 +116,20 @@ impl Contender {
         counted.max(idle + SIFS + SLOT.times(slots))
     }
 
-    /// The air, idle since `idle`, is taken by another at `now`: the slots that have passed count. Who
-    /// came in that time and had none to wait for draws, as one who comes while somebody sends.
+    /// The air, idle since `idle`, is taken by another at `now`: the slot boundaries that have passed count, from the one
+    /// at the end of AIFS to that of `now` (802.11-2007, 9.9.1.3). Who came in that time and had none to wait for draws,
+    /// as one who comes while somebody sends.
     pub(super) fn freeze(&mut self, idle: Instant, now: Instant, rng: &mut Rng) {
         if self.active && self.backoff == 0 && self.since >= idle {
             self.draw(rng);
             return;
         }
-        let counting = now.saturating_since(idle + self.class.aifs()).as_nanos();
-        let passed = u32::try_from(counting / SLOT.as_nanos()).unwrap_or(u32::MAX);
-        self.backoff = self.backoff.saturating_sub(passed);
+        let first = idle + self.class.aifs();
+        if first <= now {
+            let slots = now.since(first).as_nanos() / SLOT.as_nanos();
+            let passed = u32::try_from(slots + 1).unwrap_or(u32::MAX);
+            self.backoff = self.backoff.saturating_sub(passed);
+        }
     }
 
     /// What it sent has arrived.
@@ -182,8 +186,11 @@ mod tests {
         contender.backoff = 10;
         assert_eq!(contender.start(at(2_000)), at(2_000 + 16 + 27 + 90));
         let mut rng = Rng::new(1);
+        // Boundaries at 0, 9, 18 and 27 µs after AIFS; none before its end.
         contender.freeze(at(2_000), at(2_000 + 16 + 27 + 35), &mut rng);
-        assert_eq!(contender.backoff, 7);
+        assert_eq!(contender.backoff, 6);
+        contender.freeze(at(2_000), at(2_000 + 16 + 26), &mut rng);
+        assert_eq!(contender.backoff, 6);
     }
 
     #[test]

@@ -14,7 +14,8 @@
 //! remaining slots. The winner sends an A-MPDU of packets for one client and receives a block acknowledgement; a
 //! class with a TXOP limit goes on until that is used up. If several classes of a radio are due at the
 //! same time, the most urgent one sends and the others draw again. Radios that start at the same time
-//! collide: everything they send is lost and sent again after a longer wait, at most seven times.
+//! collide: everything they send is lost and sent again after a longer wait, at most seven times. They wait for the
+//! acknowledgement first; other radios wait for EIFS.
 //!
 //! Where the channel has errors, each MPDU is lost by chance and sent again in the next aggregate, seven times at most;
 //! the receiver holds back those behind it. Without any that arrives there is no acknowledgement, and the next wait
@@ -35,7 +36,7 @@ use sojourn_net::{Duration, Instant, Rate, Rng};
 
 use crate::packet::Packet;
 use edca::Class;
-use phy::{SIFS, acknowledgement};
+use phy::{ACK_TIMEOUT, EXTENDED, SIFS};
 pub(crate) use radio::Radio;
 use radio::{Aggregate, Outcome};
 use sojourn_scenario::plan::RadioConfig;
@@ -120,9 +121,12 @@ impl Medium {
         match self.state {
             State::Sending { until, .. } | State::Collided { until } => Some(until),
             State::Idle(since) => {
-                let all = self.radios.iter().flat_map(|radio| &radio.contenders);
-                let active = all.filter(|contender| contender.active);
-                active.map(|contender| contender.start(since)).min()
+                let starts = self.radios.iter().flat_map(|radio| {
+                    let idle = since.max(radio.resumes);
+                    let active = radio.contenders.iter().filter(|contender| contender.active);
+                    active.map(move |contender| contender.start(idle))
+                });
+                starts.min()
             }
         }
     }
@@ -142,9 +146,10 @@ impl Medium {
     }
 
     /// Someone sends, or several do.
-    fn begin(&mut self, idle: Instant, now: Instant, sent: &mut Sent) {
+    fn begin(&mut self, since: Instant, now: Instant, sent: &mut Sent) {
         self.colliding.clear();
         for (n, radio) in self.radios.iter_mut().enumerate() {
+            let idle = since.max(radio.resumes);
             let mut winner: Option<Class> = None;
             for class in Class::ALL.into_iter().rev() {
                 let contender = &mut radio.contenders[class as usize];
@@ -170,9 +175,9 @@ impl Medium {
             }
         }
         self.state = match self.colliding.as_slice() {
-            [] => State::Idle(idle),
+            [] => State::Idle(since),
             &[(radio, aggregate)] => {
-                let takes = aggregate.time + acknowledgement();
+                let takes = aggregate.exchange();
                 State::Sending {
                     radio,
                     aggregate,
@@ -182,15 +187,20 @@ impl Medium {
             }
             several => {
                 let longest = several.iter().map(|(_, aggregate)| aggregate.time).max();
-                // They wait for an acknowledgement that does not come.
-                let takes = longest.unwrap_or(Duration::ZERO) + acknowledgement();
-                for &(radio, aggregate) in several {
-                    if self.radios[radio].serves_stations {
-                        sent.reports.push(aggregate.report(radio, 0, takes));
+                let takes = longest.unwrap_or(Duration::ZERO);
+                // The others cannot decode what they receive.
+                for radio in &mut self.radios {
+                    radio.resumes = now + takes + EXTENDED;
+                }
+                for &(n, aggregate) in several {
+                    let radio = &mut self.radios[n];
+                    // It waits for an acknowledgement that does not come.
+                    radio.resumes = now + aggregate.time + ACK_TIMEOUT;
+                    radio.counted.collisions += 1;
+                    radio.counted.sending += takes;
+                    if radio.serves_stations {
+                        sent.reports.push(aggregate.report(n, 0, takes));
                     }
-                    let counted = &mut self.radios[radio].counted;
-                    counted.collisions += 1;
-                    counted.sending += takes;
                 }
                 State::Collided { until: now + takes }
             }
@@ -206,7 +216,7 @@ impl Medium {
         sent: &mut Sent,
     ) {
         let radio = &mut self.radios[n];
-        let took = aggregate.time + acknowledgement();
+        let took = aggregate.exchange();
         sent.radio = n;
         let mut lost = Vec::new();
         let left = radio.take(aggregate, Outcome::Sent, took, &mut sent.arrived, &mut lost);
@@ -230,13 +240,12 @@ impl Medium {
             return;
         }
         // The opportunity goes on after SIFS, if another aggregate fits.
-        let least = SIFS + acknowledgement();
-        if room > least
+        if room > SIFS
             && let Some(next) =
-                radio.next_aggregate(now, aggregate.class, Some(room.saturating_sub(least)))
-            && next.time + least <= room
+                radio.next_aggregate(now, aggregate.class, Some(room.saturating_sub(SIFS)))
+            && SIFS + next.exchange() <= room
         {
-            let takes = SIFS + next.time + acknowledgement();
+            let takes = SIFS + next.exchange();
             self.state = State::Sending {
                 radio: n,
                 aggregate: next,
@@ -273,10 +282,10 @@ impl Aggregate {
     }
 }
 
-/// How long the first aggregate of an opportunity may take: its acknowledgement is within the limit.
+/// How long the first aggregate of an opportunity may take with its acknowledgement.
 fn room(class: Class) -> Option<Duration> {
     let limit = class.limit();
-    (limit > Duration::ZERO).then(|| limit.saturating_sub(acknowledgement()))
+    (limit > Duration::ZERO).then_some(limit)
 }
 
 /// An aggregate was tried as often as it may be, and took so much of the air: it is lost.

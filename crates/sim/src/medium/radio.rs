@@ -6,7 +6,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate, Rng};
 
 use super::channel::Channel;
 use super::edca::{Class, Contender, MOST_ATTEMPTS};
-use super::phy::{airtime, max_ampdu, subframe};
+use super::phy::{Mode, subframe};
 use crate::packet::Packet;
 use sojourn_qdisc::Mac80211;
 use sojourn_records::Histogram;
@@ -32,7 +32,7 @@ pub(crate) struct Radio {
     longest: Duration,
     most_packets: usize,
     /// By station.
-    rates: Vec<Rate>,
+    modes: Vec<Mode>,
     weights: Vec<u32>,
     /// By station, where packets are lost or the rate is controlled.
     channels: Vec<Option<Box<Channel>>>,
@@ -42,6 +42,8 @@ pub(crate) struct Radio {
     pub(crate) changed: Vec<(u8, Rate, f64)>,
     classes: [ClassQueues; 4],
     pub(super) contenders: [Contender; 4],
+    /// Before this time the air is not idle for this radio: it waits after a collision.
+    pub(super) resumes: Instant,
     pub(super) rng: Rng,
     packets: u32,
     airtime: Duration,
@@ -110,8 +112,17 @@ pub(super) struct Aggregate {
     pub(super) packets: usize,
     /// Of the A-MPDU alone.
     pub(super) time: Duration,
+    /// Of SIFS and the acknowledgement.
+    acknowledgement: Duration,
     /// The rate, if a channel chose it.
     mcs: usize,
+}
+
+impl Aggregate {
+    /// How long it takes with its acknowledgement.
+    pub(super) fn exchange(&self) -> Duration {
+        self.time + self.acknowledgement
+    }
 }
 
 /// The outcome of an aggregate.
@@ -146,11 +157,12 @@ impl Radio {
                 ways[usize::from(station.host) + 1] = channel;
             }
         }
+        let standard = config.standard;
         let channels = ways.iter().zip(&rates).zip(0_u32..);
         let channels: Vec<_> = channels
             .map(|((way, &rate), n)| {
                 let rng = rng.fork("channel").fork(&n.to_string());
-                let channel = Channel::new(way, config.rate_control, config.standard, rate, rng);
+                let channel = Channel::new(way, config.rate_control, standard, rate, rng);
                 channel.map(Box::new)
             })
             .collect();
@@ -161,19 +173,23 @@ impl Radio {
         };
         Self {
             link,
-            standard: config.standard,
+            standard,
             limit: config.driver,
             sharing: config.sharing,
             serves_stations: false,
             longest: config.aggregate_time,
             most_packets: config.aggregate_packets as usize,
-            rates,
+            modes: rates
+                .into_iter()
+                .map(|rate| Mode::of(standard, rate, None))
+                .collect(),
             weights,
             has_channels: channels.iter().any(Option::is_some),
             channels,
             changed: Vec::new(),
             classes: [class.clone(), class.clone(), class.clone(), class],
             contenders: Class::ALL.map(Contender::new),
+            resumes: Instant::ZERO,
             rng,
             packets: 0,
             airtime: Duration::ZERO,
@@ -217,9 +233,9 @@ impl Radio {
         let queued = &self.classes[class].stations[usize::from(station)].packets;
         let mine = queued.iter().rev().take(packets);
         let bytes: u64 = mine.map(|queued| subframe(queued.pkt.size())).sum();
-        let more = bytes + subframe(FULL_FRAME);
-        let time = airtime(self.standard, more, self.rates[usize::from(station)]);
-        let fits = more <= max_ampdu(self.standard) && time <= self.longest;
+        let total = bytes + subframe(FULL_FRAME);
+        let mode = &self.modes[usize::from(station)];
+        let fits = total <= mode.max_ampdu() && mode.airtime(total) <= self.longest;
         packets == 0 || packets < self.most_packets && fits
     }
 
@@ -237,15 +253,16 @@ impl Radio {
     pub(crate) fn attach(&mut self, queue: &mut Mac80211<Packet>) {
         self.serves_stations = true;
         queue.attach(self.standard == Standard::N);
-        for (station, (&rate, &weight)) in (0..).zip(self.rates.iter().zip(&self.weights)) {
+        for (station, (mode, &weight)) in (0..).zip(self.modes.iter().zip(&self.weights)) {
             queue.set_weight(station, weight);
-            queue.set_rate(station, rate, 1.0);
+            queue.set_rate(station, mode.rate, 1.0);
         }
     }
 
     /// What a packet takes on the air, but for what an aggregate shares.
     pub(crate) fn airtime(&self, pkt: &Packet) -> Duration {
-        self.rates[usize::from(pkt.station())].serialise(Bytes(subframe(pkt.size())))
+        let mode = &self.modes[usize::from(pkt.station())];
+        mode.rate.serialise(Bytes(subframe(pkt.size())))
     }
 
     /// The driver takes a packet out of the queue, while somebody sends or not.
@@ -272,10 +289,11 @@ impl Radio {
             time,
             state: State::Waiting,
         });
+        let busy = busy || now < self.resumes;
         self.contenders[class as usize].activate(now, busy, &mut self.rng);
     }
 
-    /// What a class sends in its turn, no longer than `room` if it is limited.
+    /// What a class sends in its turn, with its acknowledgement no longer than `room` if it is limited.
     pub(super) fn next_aggregate(
         &mut self,
         now: Instant,
@@ -287,7 +305,7 @@ impl Radio {
         } else {
             (self.next_station(class)?, self.most_packets)
         };
-        let (mcs, rate) = self.choose(now, class, station);
+        let (mcs, mode) = self.choose(now, class, station);
         let queue = &self.classes[class as usize].stations[usize::from(station)].packets;
         let (mut packets, mut bytes) = (0, 0);
         let mut time = Duration::ZERO;
@@ -295,39 +313,46 @@ impl Radio {
         let window = queue.iter().take(RadioConfig::AGGREGATE_PACKETS as usize);
         let waiting = window.filter(|queued| queued.state == State::Waiting);
         for queued in waiting.take(most.min(self.most_packets)) {
-            let more = bytes + subframe(queued.pkt.size());
-            let longer = airtime(self.standard, more, rate);
+            let size = queued.pkt.size();
+            let total = bytes + subframe(size);
+            let longer = if packets == 0 {
+                mode.single(size)
+            } else {
+                mode.airtime(total)
+            };
+            let exchange = longer + mode.acknowledgement(packets + 1);
             // One goes whatever it takes: there is no smaller unit.
-            let fits = more <= max_ampdu(self.standard)
+            let fits = total <= mode.max_ampdu()
                 && longer <= self.longest
-                && room.is_none_or(|room| longer <= room);
+                && room.is_none_or(|room| exchange <= room);
             if packets > 0 && !fits {
                 break;
             }
-            (packets, bytes, time) = (packets + 1, more, longer);
+            (packets, bytes, time) = (packets + 1, total, longer);
         }
         Some(Aggregate {
             class,
             station,
             packets,
             time,
+            acknowledgement: mode.acknowledgement(packets),
             mcs,
         })
     }
 
     /// The rate for a station.
-    fn choose(&mut self, now: Instant, class: Class, station: u8) -> (usize, Rate) {
+    fn choose(&mut self, now: Instant, class: Class, station: u8) -> (usize, Mode) {
         let n = usize::from(station);
         let Some(channel) = &mut self.channels[n] else {
-            return (0, self.rates[n]);
+            return (0, self.modes[n]);
         };
         let failures = self.contenders[class as usize].attempts;
         let chosen = channel.choose(now, failures);
         if let Some((best, success)) = channel.best()
-            && best != self.rates[n]
+            && best != self.modes[n]
         {
-            self.rates[n] = best;
-            self.changed.push((station, best, success));
+            self.modes[n] = best;
+            self.changed.push((station, best.rate, success));
         }
         chosen
     }
