@@ -122,7 +122,7 @@ fn unknown_rates(config: &Config) -> Vec<String> {
 fn responses_without_ecn(config: &Config) -> Vec<String> {
     let tcp = config.flows.iter().filter_map(|flow| {
         let params = match &flow.traffic {
-            Traffic::Tcp { params, .. } => params.clone(),
+            Traffic::Tcp { params, .. } => *params,
             Traffic::App(app) if app.quic().is_none() => app.exchange().tcp,
             _ => return None,
         };

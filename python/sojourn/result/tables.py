@@ -126,7 +126,8 @@ class ResultTables(ABC):
         ping_ms_min : float
             Shortest RTT of the pings sent after the warm-up. Unit: ms.
         ping_loss : float
-            Share of the pings sent after the warm-up that had no reply within the run.
+            Share of the pings sent after the warm-up that had no reply; those sent less than the
+            longest RTT before the end of the run count only if they had one.
         """
         return self._frame("flows")
 

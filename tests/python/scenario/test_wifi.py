@@ -138,6 +138,20 @@ def test_rate_control_loses_less_than_a_rate_that_is_too_high() -> None:
     assert 0.65 < goodput(mpdu_loss="20%") / goodput() < 0.85
 
 
+def test_probing_higher_rates_costs_a_few_per_cent() -> None:
+    def goodput(rate: str, **keys: object) -> float:
+        medium = _medium(driver="2 aggregates", **keys)
+        down = sj.Link(rate=rate, qdisc="mac80211", medium=medium)
+        result = sj.run(
+            sj.Scenario(duration="10s", warmup="2s", links={"down": down}, traffic=[_udp(1)])
+        )
+        return float(result.table("group")["goodput_mbit_per_s_mean"][0])
+
+    # MCS 4 has 39 Mbit/s and no losses at this SNR, and MCS 5 only losses.
+    found = goodput("65mbit", rate_control="minstrel_ht", snr_db=19)
+    assert found > 0.93 * goodput("39mbit")
+
+
 @pytest.mark.parametrize("kind", ["udp", "tcp"])
 def test_airtime_is_shared_equally(kind: str) -> None:
     assert _airtime(_run("airtime", kind)) == pytest.approx([100 / 3] * 3, abs=1)

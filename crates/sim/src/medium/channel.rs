@@ -134,11 +134,12 @@ impl Channel {
         })
     }
 
-    /// The MCS and mode of the next transmission, after `failures` that failed.
-    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> (usize, Mode) {
+    /// The MCS and mode of the next transmission, after `failures` that failed, and whether it is one packet that samples
+    /// them.
+    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> (usize, Mode, bool) {
         let control = self.control.as_mut();
-        let mcs = control.map_or(0, |control| control.choose(now, failures));
-        (mcs, self.modes[mcs])
+        let (mcs, is_sample) = control.map_or((0, false), |control| control.choose(now, failures));
+        (mcs, self.modes[mcs], is_sample)
     }
 
     /// Whether an MPDU of `bytes` at `mcs` is lost.
@@ -247,13 +248,16 @@ mod tests {
             let mut channel = channel(snr_db, Standard::N, 65_000_000);
             let mut now = Instant::ZERO;
             for _ in 0..2_000 {
-                let (mcs, mode) = channel.choose(now, 0);
-                let lost = (0..20).filter(|_| channel.loses(mcs, 1_560)).count();
+                let (mcs, mode, is_sample) = channel.choose(now, 0);
+                let packets = if is_sample { 1 } else { 20 };
+                let lost = (0..packets).filter(|_| channel.loses(mcs, 1_560)).count();
                 if let Some(control) = &mut channel.control {
-                    control.report(mcs, 20, 20 - u32::try_from(lost).unwrap_or(0));
+                    control.report(mcs, packets, packets - u32::try_from(lost).unwrap_or(0));
                 }
                 now += Duration::from_micros(200)
-                    + mode.rate.serialise(sojourn_net::Bytes(20 * 1_560));
+                    + mode
+                        .rate
+                        .serialise(sojourn_net::Bytes(u64::from(packets) * 1_560));
             }
             let (mode, success) = channel.best().expect("it controls the rate");
             let all = rates(Standard::N, Rate::mbit(65));

@@ -7,8 +7,9 @@
 //! # Law
 //!
 //! Every 50 ms, the share of MPDUs that arrived at each rate enters its moving average. From the averages follow the
-//! rates with the best and second-best throughput, and the one with the best probability. At least every 20 ms, an
-//! aggregate goes at another rate, one that could be better than the best.
+//! rates with the best and second-best throughput, and the one with the best probability. At most every 20 ms, a packet
+//! goes at another rate, one that could be better than the best. It is sent alone, as drivers such as `ath9k` send
+//! samples: at a rate that is too high, a whole aggregate would be lost.
 //!
 //! # Differences from Linux
 //!
@@ -84,8 +85,8 @@ impl Minstrel {
         }
     }
 
-    /// The rate of the next transmission, after `failures` that failed.
-    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> usize {
+    /// The rate of the next transmission, after `failures` that failed, and whether it is a sample: one packet.
+    pub(super) fn choose(&mut self, now: Instant, failures: u32) -> (usize, bool) {
         if self.next_update <= now {
             self.update();
             self.next_update = now + UPDATE;
@@ -95,13 +96,14 @@ impl Minstrel {
             && let Some(sample) = self.sample()
         {
             self.next_sample = now + SAMPLE;
-            return sample;
+            return (sample, true);
         }
-        match failures {
+        let rate = match failures {
             0 | 1 => self.best[0],
             2 | 3 => self.best[1],
             _ => self.safest,
-        }
+        };
+        (rate, false)
     }
 
     /// A transmission of `attempts` MPDUs at `rate`, of which `successes` arrived.

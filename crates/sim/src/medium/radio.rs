@@ -305,14 +305,19 @@ impl Radio {
         } else {
             (self.next_station(class)?, self.most_packets)
         };
-        let (mcs, mode) = self.choose(now, class, station);
+        let (mcs, mode, is_sample) = self.choose(now, class, station);
+        let most = if is_sample {
+            1
+        } else {
+            most.min(self.most_packets)
+        };
         let queue = &self.classes[class as usize].stations[usize::from(station)].packets;
         let (mut packets, mut bytes) = (0, 0);
         let mut time = Duration::ZERO;
         // A block acknowledgement covers as many packets from the first one that is missing.
         let window = queue.iter().take(RadioConfig::AGGREGATE_PACKETS as usize);
         let waiting = window.filter(|queued| queued.state == State::Waiting);
-        for queued in waiting.take(most.min(self.most_packets)) {
+        for queued in waiting.take(most) {
             let size = queued.pkt.size();
             let total = bytes + subframe(size);
             let longer = if packets == 0 {
@@ -340,11 +345,11 @@ impl Radio {
         })
     }
 
-    /// The rate for a station.
-    fn choose(&mut self, now: Instant, class: Class, station: u8) -> (usize, Mode) {
+    /// The rate for a station, and whether it is a sample.
+    fn choose(&mut self, now: Instant, class: Class, station: u8) -> (usize, Mode, bool) {
         let n = usize::from(station);
         let Some(channel) = &mut self.channels[n] else {
-            return (0, self.modes[n]);
+            return (0, self.modes[n], false);
         };
         let failures = self.contenders[class as usize].attempts;
         let chosen = channel.choose(now, failures);
