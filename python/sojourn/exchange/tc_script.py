@@ -59,6 +59,8 @@ _MICROSECONDS = {"": 1e-6, "us": 1e-6, "usec": 1e-6, "usecs": 1e-6}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)([a-z]*)")
 _BANDS = re.compile(r"\bbands (\d+)")
 _WITH_LEAVES = ("prio", "red")
+# Queues whose parameters tc sends as one structure: a change sets all of them.
+_CHANGED_WHOLE = frozenset({"choke", "prio", "red", "sfb", "tbf"})
 _FULL_PORT, _TOS_BITS = 0xFFFF, 0xFC
 
 
@@ -185,7 +187,7 @@ class _Reader:
         rest = [word for word in rest if word]
         device = self.devices.setdefault(self._value(rest, "dev"), _Device())
         if what == "qdisc":
-            self._qdisc(device, rest)
+            self._qdisc(device, rest, is_change=action == "change")
         elif what == "class":
             self._class(device, rest)
         else:
@@ -208,37 +210,62 @@ class _Reader:
         del words[at : at + 2]
         return value
 
-    def _qdisc(self, device: _Device, words: list[str]) -> None:
+    def _qdisc(self, device: _Device, words: list[str], *, is_change: bool) -> None:
         # Behind root or parent, ingress is a word of cake.
         if {"ingress", "clsact"} & set(words) and not {"root", "parent"} & set(words):
             self.note("ingress: shape the device that it redirects to")
             return
-        handle = self._optional(words, "handle") or "0:"
+        handle = self._optional(words, "handle")
         if "root" in words:
             words.remove("root")
-            self._stab(device, words)
-            if not words:
-                self.refuse("the kind of the queue is missing")
-            kind, *options = words
-            device.handle = f"{int(handle.partition(':')[0] or '0', 16):x}:"
-            for one in (device.classes, device.filters, device.link, device.leaves):
-                one.clear()
-            device.queue, device.default, device.options = kind, "", {}
-            if kind == "tbf":
-                device.queue = self._tbf(device, options)
-            elif kind == "htb":
-                self._htb(device, options)
-            else:
-                device.queue = self._queue([*words, *self._of_table(device, kind)])
+            self._root(device, handle, words, is_change=is_change)
             return
         parent = self._handle(self._value(words, "parent"))
         major, _, minor = parent.partition(":")
         if f"{major}:" == device.handle and (device.link or device.queue.startswith(_WITH_LEAVES)):
-            device.leaves[int(minor or "1", 16)] = self._queue(words)
+            band = int(minor or "1", 16)
+            before = device.leaves.get(band, "") if is_change else ""
+            device.leaves[band] = self._queue(words, before)
             return
         if parent not in device.classes:
             self.refuse(f"parent {parent} is not a class before it")
-        device.classes[parent].leaf = self._queue(words)
+        leaf = device.classes[parent]
+        leaf.leaf = self._queue(words, leaf.leaf if is_change else "")
+
+    def _root(
+        self, device: _Device, handle: str | None, words: list[str], *, is_change: bool
+    ) -> None:
+        """Set or change the queue at the root of a device."""
+        if not is_change:
+            device.link_layer.clear()
+        self._stab(device, words)
+        if not words:
+            self.refuse("the kind of the queue is missing")
+        kind, *options = words
+        before = ""
+        if is_change and device.handle:
+            if kind == "htb":
+                self.refuse("change: Linux changes classes of htb, not the queue; use replace")
+            before = "tbf" if device.link else device.queue
+            self._check_kind(before, kind)
+        else:
+            device.handle = f"{int((handle or '0').partition(':')[0] or '0', 16):x}:"
+            for one in (device.classes, device.filters, device.leaves):
+                one.clear()
+        device.link.clear()
+        device.queue, device.default, device.options = kind, "", {}
+        if kind == "tbf":
+            device.queue = self._tbf(device, options)
+        elif kind == "htb":
+            self._htb(device, options)
+        else:
+            device.queue = self._queue([*words, *self._of_table(device, kind)], before)
+
+    def _check_kind(self, before: str, kind: str) -> None:
+        """Refuse to change a queue into one of another kind, as Linux does."""
+        present = before.split(maxsplit=1)[0]
+        if present != kind:
+            self.refuse(f"change: the queue is {present}, not {kind}; use replace")
 
     def _htb(self, device: _Device, options: list[str]) -> None:
         while options:
@@ -337,8 +364,13 @@ class _Reader:
             self.refuse(f'linklayer "{name}" is unknown; expected one of {", ".join(_LINK_LAYERS)}')
         return _LINK_LAYERS[name]
 
-    def _queue(self, words: Sequence[str]) -> str:
+    def _queue(self, words: Sequence[str], before: str = "") -> str:
+        """Read a queue; a change of the one `before` sets only the parameters that it names."""
         text = " ".join(words)
+        if before:
+            self._check_kind(before, words[0] if words else "")
+            if words[0] not in _CHANGED_WHOLE:
+                text = " ".join([before, *words[1:]])
         try:
             whole: str = _core.parse_qdisc(text)
             # As given, unless tc reads it otherwise than other readers may expect.

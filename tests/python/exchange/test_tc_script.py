@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
+from sojourn import _core
 from sojourn.exchange import tc_script
 from support.refusals import refused
 from support.shell import Command
@@ -166,6 +167,45 @@ def test_filters_of_both_versions_become_one_unless_another_one_decides_between_
     assert filters(one) == [{"to": "1:1", "source": "2001:2::1/128"}]
 
 
+def test_a_change_keeps_the_parameters_that_it_does_not_name() -> None:
+    added = "fq_codel limit 1000 flows 512 target 5ms quantum 300 noecn"
+    wanted = _core.parse_qdisc("fq_codel limit 1000 flows 512 target 10ms quantum 300 noecn")
+    root = tree(
+        f"tc qdisc add dev e root handle 1: {added}\n"
+        "tc qdisc change dev e root fq_codel target 10ms"
+    )
+    assert _core.parse_qdisc(f"{root['text']}") == wanted
+    classes = tree(
+        "tc qdisc add dev e root handle 1: htb default 1\n"
+        "tc class add dev e parent 1: classid 1:1 htb rate 9mbit\n"
+        f"tc qdisc add dev e parent 1:1 {added}\n"
+        "tc qdisc change dev e parent 1:1 fq_codel target 10ms"
+    )["classes"]
+    assert _core.parse_qdisc(classes[0]["leaf"]) == wanted  # type: ignore[index]
+    # tc sends all parameters of prio, and the queues in its bands stay.
+    bands = tree(
+        "tc qdisc add dev e root handle 1: prio bands 4\n"
+        "tc qdisc add dev e parent 1:1 codel target 7ms\n"
+        "tc qdisc change dev e root prio"
+    )
+    whole = _core.parse_qdisc(f"{bands['text']}")
+    assert "bands 3" in whole
+    assert "codel" in whole
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "why"),
+    [
+        ("fq_codel", "codel", "change: the queue is fq_codel, not codel; use replace"),
+        ("tbf rate 1mbit burst 5k limit 9k", "fq_codel", "change: the queue is tbf, not fq_codel"),
+        ("htb", "htb default 1", "change: Linux changes classes of htb, not the queue"),
+    ],
+)
+def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=f"^x: line 2: {why}"):
+        tree(f"tc qdisc add dev e root {first}\ntc qdisc change dev e root {change}")
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -228,11 +268,11 @@ tc class add dev e parent 1:2 classid 1:10 htb rate 1mbit
         ),
         (
             "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dport 80 0xffff flowid 1:99",
-            "e: htb: filters 1: to 1:99 is no leaf class; expected a leaf class such as 1:10",
+            "e: htb: filters 1: to 1:99 is not a leaf class; expected a leaf class such as 1:10",
         ),
         (
             "tc filter add dev e parent 1: protocol ip prio 1 matchall flowid 1:2",
-            "e: htb: filters 1: to 1:2 is no leaf class; expected a leaf class such as 1:10",
+            "e: htb: filters 1: to 1:2 is not a leaf class; expected a leaf class such as 1:10",
         ),
         (
             "tc qdisc add dev e parent 1:2 fq_codel",
