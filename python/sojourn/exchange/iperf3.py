@@ -49,6 +49,19 @@ class Stream:
         """The name of its group of flows."""
         return f"{self.kind} {self.direction}"
 
+    @property
+    def arrived(self) -> float:
+        """The share of the bytes of its intervals that arrived.
+
+        A sender of UDP counts what it sends; the totals of the test have the datagrams that the
+        receiver missed.
+        """
+        udp = _object(self.totals, "udp")
+        packets, lost = _count(udp.get("packets")), _count(udp.get("lost_packets"))
+        if not self.intervals[0].get("sender") or not packets or lost is None:
+            return 1.0
+        return max(1 - lost / packets, 0.0)
+
 
 def measured(path: str | Path, arm: str | None = None) -> Measurement:
     """Read the result of a test as a measured run."""
@@ -147,7 +160,7 @@ def _samples(stream: Stream) -> list[Sample]:
     for one in stream.intervals:
         at, length, size = (number(one.get(key)) for key in ("end", "seconds", "bytes"))
         if at is not None and length is not None and size is not None and length > 0 <= size:
-            found.append(Sample(at, length, size * 8e-6 / length))
+            found.append(Sample(at, length, stream.arrived * size * 8e-6 / length))
     return found
 
 
@@ -194,7 +207,7 @@ def _flows(streams: Sequence[Stream], control: str, begin: float) -> pl.DataFram
                 "direction": one.direction,
                 "cc": control or None,
                 "started_s": 0.0,
-                "delivered_bytes": sum(sizes),
+                "delivered_bytes": round(sum(sizes) * one.arrived),
                 "srtt_ms_mean": sum(rtts) / len(rtts) / 1e3 if rtts else None,
                 "sent_packets": packets,
                 "received_packets": None if packets is None or lost is None else packets - lost,
@@ -207,6 +220,10 @@ def _flows(streams: Sequence[Stream], control: str, begin: float) -> pl.DataFram
 
 def _difference(stream: Stream) -> list[str]:
     """Say how much less was received than a sender reports in its intervals."""
+    if (lost := 1 - stream.arrived) > NAMED:
+        share = f"{lost:.2%}".replace("%", " %")
+        reduced = "goodput is what was sent in each interval, less this share"
+        return [f'"{stream.flow}": {share} of the datagrams were lost in the test; {reduced}']
     sent = number(_object(stream.totals, "sender").get("bytes"))
     received = number(_object(stream.totals, "receiver").get("bytes"))
     if not stream.intervals[0].get("sender") or not sent or received is None:

@@ -111,6 +111,25 @@ def test_streams_are_flows_with_rtt_window_and_retransmissions(tmp_path: Path) -
     assert "2000000 bytes; 1900000 bytes were received" in one.notes[0]
 
 
+def test_lost_datagrams_are_no_goodput(tmp_path: Path) -> None:
+    document = iperf3()
+    document["start"]["test_start"]["protocol"] = "UDP"
+    udp = {"bytes": 2_000_000, "packets": 2_000}
+    document["end"]["streams"] = [
+        {"udp": {"socket": 5, "lost_packets": 50} | udp},
+        # The intervals of a receiver have what arrived.
+        {"udp": {"socket": 7, "lost_packets": 500} | udp},
+    ]
+    (one,) = importing.measured([written(tmp_path / "a.json", document)])
+    up, down = one.table("flows").to_dicts()
+    assert (up["delivered_bytes"], up["received_packets"]) == (1_950_000, 1_950)
+    assert (down["delivered_bytes"], down["received_packets"]) == (1_000_000, 1_500)
+    assert up["goodput_mbit_per_s"] == pytest.approx(7.8)
+    assert down["goodput_mbit_per_s"] == pytest.approx(4.0)
+    (note,) = one.notes
+    assert '"10.0.0.1:4005 > 10.0.0.2:5201": 2.50 % of the datagrams were lost' in note
+
+
 def test_omitted_intervals_do_not_count_and_a_server_sends_down(tmp_path: Path) -> None:
     document = iperf3()
     for one in document["intervals"][0]["streams"]:
