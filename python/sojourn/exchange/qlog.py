@@ -8,6 +8,9 @@ A result keeps no packets, so the run is repeated with a capture and a series of
 has no packet numbers: here they count the packets of the data sender, so that a retransmission has
 a number of its own, as in QUIC. The payload of a TCP connection is stream 0. A datagram of QUIC is
 logged as one packet.
+
+There is no ``latest_rtt``: the capture has the time until an ACK enters the queue of the return
+path, and the sender's sample includes that queue.
 """
 
 import heapq
@@ -165,7 +168,7 @@ class _Wire:
     def events(self, packets: pl.DataFrame) -> Iterator[Event]:
         """Yield the events of packets in order."""
         columns = ("at_s", "direction", "point", "bytes", "payload", "kind", "offset")
-        more = ("acked_until", "rtt", "reason", "link")
+        more = ("acked_until", "reason", "link")
         for row in packets.select(*columns, *more).iter_rows(named=True):
             if row["reason"]:
                 yield self._decision(row)
@@ -211,9 +214,6 @@ class _Wire:
         if numbers:
             data["frames"] = [{"frame_type": "ack", "acked_ranges": _ranges(sorted(numbers))}]
         yield _event(row["at_s"], "quic:packet_received", data)
-        if row["rtt"] >= 0:
-            metrics = {"latest_rtt": row["rtt"] / 1e6}
-            yield _event(row["at_s"], "quic:recovery_metrics_updated", metrics)
 
     def _decision(self, row: dict[str, Any]) -> Event:
         """Write what a queue did to a packet, which its sender does not know."""

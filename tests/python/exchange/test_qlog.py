@@ -99,6 +99,27 @@ def test_each_connection_has_a_log_of_its_packets(exported: tuple[sj.Result, lis
     assert decisions.count("drop") >= len(of)
 
 
+def test_every_rtt_of_a_log_is_that_of_the_sender(tmp_path: Path) -> None:
+    # The ACKs of the upload wait behind the download.
+    links = {side: sj.Link(rate="5mbit", qdisc="pfifo limit 50") for side in ("up", "down")}
+    traffic = (sj.Tcp(direction="up"), sj.Quic(direction="down"))
+    result = sj.run(sj.Scenario(links=links, traffic=traffic, rtt="30ms", duration="5s"))
+    files = sj.export(result, tmp_path / "q", "qlog")
+    for file, (of_acks,) in zip(files, result.flows.select("ack_rtt_ms_mean").rows(), strict=True):
+        metrics = [
+            event["data"]
+            for event in records(file)[1:]
+            if event["name"] == "quic:recovery_metrics_updated"
+        ]
+        rtts = {
+            name: [one[name] for one in metrics if name in one]
+            for name in ("smoothed_rtt", "latest_rtt")
+        }
+        smoothed = sum(rtts["smoothed_rtt"]) / len(rtts["smoothed_rtt"])
+        assert smoothed == pytest.approx(of_acks, rel=0.2)
+        assert all(abs(one / smoothed - 1) < 0.2 for one in rtts["latest_rtt"])
+
+
 def test_every_record_is_valid_by_the_cddl(exported: tuple[sj.Result, list[Path]]) -> None:
     seen = set()
     for file in exported[1]:
