@@ -180,11 +180,14 @@ class _Reader:
         """Follow a command."""
         self.line = number
         what, action, *rest = [*words, "", ""]
-        if action in {"del", "delete", "show", "list", "ls"}:
+        if action in {"show", "list", "ls"}:
+            return
+        rest = [word for word in rest if word]
+        if action in {"del", "delete"}:
+            self._delete(what, rest)
             return
         if action not in _ADDING:
             self.refuse(f'"{what} {action}" is not read; expected add, change, replace or del')
-        rest = [word for word in rest if word]
         device = self.devices.setdefault(self._value(rest, "dev"), _Device())
         if what == "qdisc":
             self._qdisc(device, rest, is_change=action == "change")
@@ -192,6 +195,55 @@ class _Reader:
             self._class(device, rest)
         else:
             self._filter(device, rest)
+
+    def _delete(self, what: str, words: list[str]) -> None:
+        """Delete a queue, a class or filters; nothing if they are not there, as at first."""
+        device = self.devices.get(self._value(words, "dev"))
+        if device is None:
+            return
+        parent = self._optional(words, "parent")
+        if what == "class":
+            self._delete_class(device, self._handle(self._value(words, "classid")))
+        elif what == "filter":
+            self._delete_filters(device, parent, words)
+        elif "root" in words:
+            self._clear(device)
+            device.handle = ""
+        elif parent is not None:
+            own = self._handle(parent)
+            major, _, minor = own.partition(":")
+            if own in device.classes:
+                device.classes[own].leaf = ""
+            elif f"{major}:" == device.handle:
+                device.leaves.pop(int(minor or "1", 16), None)
+
+    def _delete_class(self, device: _Device, own: str) -> None:
+        if own not in device.classes:
+            self.note(f"class {own} is not there, so nothing is deleted")
+            return
+        if any(one.parent == own for one in device.classes.values()):
+            self.refuse(f"class {own} has classes below it; delete them first")
+        if any(conditions["to"] == own for *_, conditions in device.filters):
+            self.refuse(f"filters lead to class {own}; delete them first")
+        del device.classes[own]
+
+    def _delete_filters(self, device: _Device, parent: str | None, words: list[str]) -> None:
+        """Delete the filters of a preference, or all."""
+        if {"ingress", "egress"} & set(words):
+            return
+        if parent is not None and self._handle(parent).rstrip("0") != device.handle.rstrip("0"):
+            return
+        self._optional(words, "protocol")
+        preference = self._optional(words, "prio") or self._optional(words, "pref")
+        if "handle" in words:
+            self.note("single filters are not deleted; all of a preference are")
+            return
+        number = None if preference is None else self._number(preference)
+        device.filters[:] = [one for one in device.filters if number not in {None, one[0]}]
+
+    def _clear(self, device: _Device) -> None:
+        for one in (device.classes, device.filters, device.link, device.leaves, device.link_layer):
+            one.clear()
 
     def _value(self, words: list[str], key: str) -> str:
         """Remove a key that must be there with its value, and return the value."""
@@ -236,22 +288,21 @@ class _Reader:
         self, device: _Device, handle: str | None, words: list[str], *, is_change: bool
     ) -> None:
         """Set or change the queue at the root of a device."""
+        is_change = is_change and device.handle != ""
         if not is_change:
-            device.link_layer.clear()
+            self._clear(device)
         self._stab(device, words)
         if not words:
             self.refuse("the kind of the queue is missing")
         kind, *options = words
         before = ""
-        if is_change and device.handle:
+        if is_change:
             if kind == "htb":
                 self.refuse("change: Linux changes classes of htb, not the queue; use replace")
             before = "tbf" if device.link else device.queue
             self._check_kind(before, kind)
         else:
             device.handle = f"{int((handle or '0').partition(':')[0] or '0', 16):x}:"
-            for one in (device.classes, device.filters, device.leaves):
-                one.clear()
         device.link.clear()
         device.queue, device.default, device.options = kind, "", {}
         if kind == "tbf":
@@ -373,10 +424,14 @@ class _Reader:
                 text = " ".join([before, *words[1:]])
         try:
             whole: str = _core.parse_qdisc(text)
-            # As given, unless tc reads it otherwise than other readers may expect.
-            return whole if _core.qdisc_notes(text) else text
         except _core.ScenarioError as error:
             self.refuse(f"{error}")
+        notes = _core.qdisc_notes(text)
+        for note in notes:
+            if "no effect" in note:
+                self.note(note)
+        # As given, unless tc reads it otherwise than other readers may expect.
+        return whole if notes else text
 
     def _hexadecimal(self, text: str) -> int:
         try:

@@ -51,6 +51,12 @@ filter replace dev wan parent 1: protocol ip pref 7 flower ip_proto tcp dst_port
 filter replace dev wan parent 1: protocol ip pref 5 flower ip_tos 0xb8/0xfc ip_proto udp src_ip 10.0.0.0/8 classid 1:20
 filter replace dev wan parent 1: protocol ip pref 9 matchall classid 1:30
 """
+TREE = """\
+tc qdisc add dev e root handle 1: htb default 10
+tc class add dev e parent 1: classid 1:1 htb rate 1mbit
+tc class add dev e parent 1:1 classid 1:2 htb rate 1mbit
+tc class add dev e parent 1:2 classid 1:10 htb rate 1mbit
+"""
 
 
 def tree(text: str) -> dict[str, object]:
@@ -193,6 +199,51 @@ def test_a_change_keeps_the_parameters_that_it_does_not_name() -> None:
     assert "codel" in whole
 
 
+def test_what_a_script_deletes_is_not_imported() -> None:
+    queue = tree(
+        TREE + "tc class add dev e parent 1:1 classid 1:3 htb rate 2mbit\n"
+        "tc qdisc add dev e parent 1:3 codel\n"
+        "tc class add dev e parent 1:1 classid 1:4 htb rate 2mbit\n"
+        "tc filter add dev e parent 1: prio 1 matchall flowid 1:3\n"
+        "tc filter add dev e parent 1: prio 2 matchall flowid 1:4\n"
+        "tc filter del dev e parent 1: prio 2\n"
+        "tc class del dev e classid 1:4\n"
+        "tc qdisc del dev e parent 1:3\n"
+    )
+    classes = {one["name"]: one for one in queue["classes"]}  # type: ignore[attr-defined]
+    assert list(classes) == ["1:1", "1:2", "1:3", "1:10"]
+    assert "leaf" not in classes["1:3"]
+    assert queue["filters"] == [{"to": "1:3"}]
+    read = tc_script.of_text(
+        TREE + "tc qdisc add dev f root codel\ntc qdisc del dev e root\n"
+        "tc class del dev e classid 1:9\n",
+        "x",
+    )
+    assert list(read.queues) == ["f"]
+    assert read.notes == ("x: line 7: class 1:9 is not there, so nothing is deleted",)
+    one = "tc filter del dev e parent 1: prio 1 handle 800::800 u32\n"
+    assert "single filters are not deleted" in tc_script.of_text(TREE + one, "x").notes[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("tc class del dev e classid 1:2", "class 1:2 has classes below it; delete them first"),
+        ("tc class del dev e classid 1:10", "filters lead to class 1:10; delete them first"),
+    ],
+)
+def test_a_class_in_use_is_not_deleted(line: str, why: str) -> None:
+    used = "tc filter add dev e parent 1: matchall flowid 1:10\n"
+    with pytest.raises(sj.ScenarioError, match=f"^x: line 6: {why}$"):
+        tc_script.of_text(f"{TREE}{used}{line}\n", "x")
+
+
+def test_a_word_of_a_queue_without_effect_gives_a_note() -> None:
+    line = "tc qdisc add dev e root cake bandwidth 20mbit fwmark 0xff\n"
+    (note,) = tc_script.of_text(line, "x").notes
+    assert note.startswith("x: line 1: cake: fwmark: no effect: ")
+
+
 @pytest.mark.parametrize(
     ("first", "change", "why"),
     [
@@ -242,14 +293,6 @@ def test_what_is_not_modelled_is_refused_with_its_line(line: str, why: str) -> N
         tc_script.of_text(f"tc qdisc add dev e root handle 1: htb\n{line}\n", "x")
     assert f"{error.value}".startswith("x: line 2: ")
     assert why in f"{error.value}"
-
-
-TREE = """\
-tc qdisc add dev e root handle 1: htb default 10
-tc class add dev e parent 1: classid 1:1 htb rate 1mbit
-tc class add dev e parent 1:1 classid 1:2 htb rate 1mbit
-tc class add dev e parent 1:2 classid 1:10 htb rate 1mbit
-"""
 
 
 @pytest.mark.parametrize(
