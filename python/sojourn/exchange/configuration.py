@@ -1,5 +1,6 @@
 """The configuration of a router as a scenario file: its queues, the line behind them, traffic."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core, files
+from sojourn.errors import invalid
 from sojourn.exchange.empty_classes import empty_classes
 from sojourn.queues.queue_file import toml_string
-from sojourn.scenario import Link
+from sojourn.scenario import Link, Scenario
 from sojourn.traffic import Ping, Tcp, Traffic
 from sojourn.traffic.block import Direction
 
@@ -123,7 +125,24 @@ def scenario(
     for group in groups:
         placed = group if line is None else _placed(group, found.shapers)
         lines += ["", "[[traffic]]", *_keys(placed.document())]
-    return "\n".join([*lines, ""]), notes
+    written = "\n".join([*lines, ""])
+    _check(written, found)
+    return written, notes
+
+
+def _check(written: str, found: Configuration) -> None:
+    """Refuse a configuration whose scenario does not run; name the device, not a key of a link."""
+    try:
+        Scenario.from_toml(written)
+    except _core.ScenarioError as error:
+        for direction, shaper in found.shapers.items():
+            place, within, key = (error.path or "").partition(f"links.{direction}.")
+            if within and not place and error.problem is not None:
+                # The line would be that of the scenario file, which is not printed.
+                problem = re.sub(r" \(line \d+\)$", "", error.problem)
+                of_device = f"{found.source.place}: {shaper.device}: {key}"
+                raise invalid(of_device, problem) from None
+        raise
 
 
 def _traffic(found: Configuration, traffic: Sequence[Traffic] | None) -> list[Traffic]:

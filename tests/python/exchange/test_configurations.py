@@ -341,3 +341,23 @@ def test_the_controller_of_a_configuration_of_cake_autorate_is_run_as_its_commen
         "down",
         "up",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "tbf rate 1mbit burst 1kb limit 10000",
+            "burst: a tbf bucket of 1024 B never lets a full frame pass; expected at least 1514b",
+        ),
+        (
+            "htb\ntc class add dev eth0 parent 0: classid 0:1 htb rate 100%",
+            'htb: classes 1: rate "100%" is not a rate: .*',
+        ),
+    ],
+)
+def test_what_does_not_run_is_refused_before_anything_is_printed(
+    line: str, why: str, tmp_path: Path, sojourn: Command
+) -> None:
+    (tmp_path / "r.sh").write_text(f"tc qdisc add dev eth0 root {line}\n")
+    refused(sojourn("import", "r.sh"), 2, f"^sojourn: r.sh: eth0: {why}$")
