@@ -39,6 +39,8 @@ DELTAS = {"relative_to_previous_event", "delta"}
 SENT, RECEIVED, LOST = "packet_sent", "packet_received", "packet_lost"
 METRICS = {"recovery_metrics_updated", "metrics_updated"}
 SCENARIO = "simulation:scenario"
+# Of the connections that Sojourn exports.
+KINDS = ("tcp", "quic")
 PARAMETERS = {"recovery_parameters_set", "parameters_set"}
 FLOWS = {
     **dict.fromkeys(("flow", "group", "kind", "direction"), pl.String),
@@ -104,6 +106,7 @@ class Way:
 
     flow: str = ""
     direction: str = ""
+    kind: str = "quic"
     sent: list[float] = field(default_factory=list)
     delivered: list[tuple[float, int]] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
@@ -117,7 +120,7 @@ class Way:
     @property
     def group(self) -> str:
         """The name of its group of flows."""
-        return f"quic {self.direction}"
+        return f"{self.kind} {self.direction}"
 
     def deliver(self, at: float, frames: list[Object]) -> None:
         """Note the data of frames that the other endpoint has; bytes count once."""
@@ -208,8 +211,16 @@ class Log:
             self._metrics(at, data)
         elif kind in PARAMETERS:
             self.out.segment = number(data.get("max_datagram_size")) or self.out.segment
-        self.is_simulated |= name == SCENARIO
+        if name == SCENARIO:
+            self._simulated(data)
         self.is_known |= kind in {SENT, RECEIVED} or kind in METRICS
+
+    def _simulated(self, data: Object) -> None:
+        """Note the kind of a simulated connection."""
+        self.is_simulated = True
+        kind = text(_object(data, "details").get("kind"))
+        if kind in KINDS:
+            self.out.kind = self.back.kind = kind
 
     def _acknowledge(self, at: float, frame: Object) -> None:
         for one in _list(frame, "acked_ranges"):
@@ -369,7 +380,7 @@ def _flows(ways: list[Way], origin: float, end_s: float, begin: float) -> pl.Dat
             {
                 "flow": way.flow,
                 "group": way.group,
-                "kind": "quic",
+                "kind": way.kind,
                 "direction": way.direction,
                 "started_s": min(way.sent, default=since) - origin,
                 "srtt_ms_mean": _mean(smoothed, since, end_s + origin),

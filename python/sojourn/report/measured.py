@@ -103,9 +103,9 @@ def connections(
     """
     warmup_s = None if simulated is None else simulated.scenario.checked.warmup_s
     found = [
-        (one.arm, total(one.begin(warmup_s)))
+        (one.arm, one.table("flows", warmup_s=warmup_s))
         for one in measurements
-        if (total := one.totals.get("flows"))
+        if "flows" in one.totals
     ]
     if found and simulated is not None:
         first = simulated.flows.filter(pl.col("replication") == 0)

@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,15 @@ def test_streams_are_flows_with_rtt_window_and_retransmissions(tmp_path: Path) -
     assert one.table("flow_series")["cwnd_packets"].to_list() == [10, 10, None, None]
     assert one.table("flows", warmup_s=1.0)["retransmits"].to_list() == [3, None]
     assert "2000000 bytes; 1900000 bytes were received" in one.notes[0]
+
+
+def test_the_list_of_flows_has_the_goodput_and_rtt(tmp_path: Path, sojourn: Command) -> None:
+    written(tmp_path / "a.json", iperf3())
+    lines = sojourn("import", "a.json").stdout.partition("flows\n")[2].splitlines()
+    head, up, down = (re.split(r"\s{2,}", line.strip()) for line in lines[:3])
+    shown = [head.index(name) for name in ("goodput [Mbit/s]", "smoothed RTT [ms]")]
+    assert [up[at] for at in shown] == ["8.00", "40.00"]
+    assert [down[at] for at in shown] == ["4.00", "–"]
 
 
 def test_lost_datagrams_are_no_goodput(tmp_path: Path) -> None:

@@ -245,6 +245,23 @@ def test_flows_are_listed_without_frames_and_are_named_simulated(
     assert float(shown[0][6]) > 30
 
 
+def test_the_goodput_and_the_kind_of_a_log_are_listed(
+    exported: tuple[sj.Result, list[Path]], sojourn: Command
+) -> None:
+    result, files = exported
+    done = sojourn("import", f"{files[0]}")
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.partition("flows\n")[2].splitlines()
+    titles = re.split(r"\s{2,}", head.strip())
+    shown = dict(zip(titles, re.split(r"\s{2,}", rows[0].strip()), strict=True))
+    flow = result.flows.row(0, named=True)
+    assert float(shown["goodput [Mbit/s]"]) == pytest.approx(flow["goodput_mbit_per_s"], rel=0.1)
+    assert float(shown["smoothed RTT [ms]"]) == pytest.approx(flow["srtt_ms_mean"], rel=0.1)
+    (one,) = importing.measured(files[:1])
+    assert one.table("flows")["kind"].unique().to_list() == ["tcp"]
+    assert one.table("flows")["group"].to_list() == ["tcp up", "tcp down"]
+
+
 def test_of_a_log_beside_a_result_the_time_after_its_warm_up_counts(
     exported: tuple[sj.Result, list[Path]],
 ) -> None:
