@@ -40,6 +40,8 @@ SMOOTHING = 1 / 8
 # Longer than any packet on a wire: the network card splits it.
 LONGEST_ON_WIRE = 9_216
 DIRECTIONS = ("up", "down")
+# The port of HTTP/3, which simulated QUIC has too.
+QUIC = 443
 # The year 5138, in s since 1970.
 LATEST_S = 10**11
 # Times in 1970, in ns: of simulated packets.
@@ -178,7 +180,10 @@ def load(path: str | Path) -> Capture:
         began=_time(first_at),
         origin_ns=origin,
         is_simulated=is_simulated,
-        notes=_notes(packets, left_out, ends_early=ends_early),
+        notes=[
+            *_notes(packets, left_out, ends_early=ends_early),
+            *_definitions(packets, flows, has_queues=links[0] is not None),
+        ],
     )
 
 
@@ -218,6 +223,29 @@ def _notes(packets: pl.DataFrame, left_out: dict[str, int], *, ends_early: bool)
         notes.append(
             f"packets of up to {longest} bytes: the network card splits or merged them, so one "
             "packet or retransmission here can be several on the wire"
+        )
+    return notes
+
+
+def _definitions(packets: pl.DataFrame, flows: pl.DataFrame, *, has_queues: bool) -> list[str]:
+    """Say what RTT and goodput lack or include here, beside those of a sender or receiver."""
+    notes = []
+    of_tcp = flows.filter(pl.col("protocol") == "tcp")["connection"].implode()
+    if (
+        has_queues
+        and packets.select(((pl.col("rtt") >= 0) & pl.col("connection").is_in(of_tcp)).any()).item()
+    ):
+        notes.append(
+            "RTT of TCP ends where the ACK enters the queue of the return path: it lacks the delay "
+            "of this queue, which the RTT of a simulated sender includes"
+        )
+    is_quic = (pl.col("protocol") == "udp") & (
+        (pl.col("port") == QUIC) | (pl.col("other_port") == QUIC)
+    )
+    if not flows.filter(is_quic).is_empty():
+        notes.append(
+            f"goodput of UDP port {QUIC} counts all datagrams: of QUIC it includes headers, ACKs "
+            "and retransmissions, also in the direction without data"
         )
     return notes
 

@@ -122,6 +122,26 @@ def test_the_command_shows_measured_beside_simulated(
     assert {"retransmits", "ack_rtt_ms_mean"} <= set(found["flows"][0])
 
 
+def test_notes_state_how_rtt_and_goodput_differ_from_those_of_a_simulation(tmp_path: Path) -> None:
+    links = {side: sj.Link(rate="5mbit", qdisc="codel") for side in ("up", "down")}
+    said = {}
+    for name, traffic in (
+        ("tcp", sj.Tcp(direction="up")),
+        ("quic", sj.Quic(direction="down")),
+        ("udp", sj.Udp(direction="up", rate="1mbit")),
+    ):
+        file = tmp_path / f"{name}.pcapng"
+        scenario = sj.Scenario(links=links, traffic=[traffic], rtt="9ms", duration="1s")
+        sj.run(scenario, pcap=file)
+        said[name] = " ".join(load(file).notes)
+    return_queue, datagrams = "lacks the delay of this queue", "UDP port 443 counts all datagrams"
+    assert {name: (return_queue in of, datagrams in of) for name, of in said.items()} == {
+        "tcp": (True, False),
+        "quic": (False, True),
+        "udp": (False, False),
+    }
+
+
 @pytest.mark.skipif(captures.TSHARK is None, reason="tshark is not installed")
 def test_tshark_counts_the_same(captured: tuple[sj.Result, Path]) -> None:
     """At the points where packets enter the queues, as Wireshark should analyse them."""
