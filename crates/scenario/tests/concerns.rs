@@ -52,7 +52,7 @@ fn stations_without_traffic_and_weights_without_effect_are_found() {
     let wifi = |driver: &str, host: u8| {
         format!(
             "duration = \"60s\"\nwarmup = \"10s\"\nrtt = \"50ms\"\n\
-             [links.down]\nrate = \"65mbit\"\nqdisc = \"mac80211\"\n\
+             links.up = \"unlimited\"\n[links.down]\nrate = \"65mbit\"\nqdisc = \"mac80211\"\n\
              medium = {{ type = \"wifi\", driver = \"{driver}\", \
              stations = [{{ host = 2, rate = \"13mbit\", weight = 512 }}] }}\n\
              [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\nhost = {host}\n"

@@ -246,23 +246,24 @@ mod tests {
     fn rate_control_finds_the_best_rate() {
         for (snr_db, want) in [(3.0, 0), (13.0, 2), (40.0, 7)] {
             let mut channel = channel(snr_db, Standard::N, 65_000_000);
-            let mut now = Instant::ZERO;
-            for _ in 0..2_000 {
+            let (mut now, mut sent, mut at_best) = (Instant::ZERO, 0, 0);
+            for _ in 0..4_000 {
                 let (mcs, mode, is_sample) = channel.choose(now, 0);
                 let packets = if is_sample { 1 } else { 20 };
                 let lost = (0..packets).filter(|_| channel.loses(mcs, 1_560)).count();
                 if let Some(control) = &mut channel.control {
                     control.report(mcs, packets, packets - u32::try_from(lost).unwrap_or(0));
                 }
-                now += Duration::from_micros(200)
-                    + mode
-                        .rate
-                        .serialise(sojourn_net::Bytes(u64::from(packets) * 1_560));
+                let bytes = sojourn_net::Bytes(u64::from(packets) * 1_560);
+                now += Duration::from_micros(200) + mode.rate.serialise(bytes);
+                if now > Instant::from_millis(1_000) {
+                    sent += packets;
+                    at_best += if mcs == want { packets } else { 0 };
+                }
             }
-            let (mode, success) = channel.best().expect("it controls the rate");
-            let all = rates(Standard::N, Rate::mbit(65));
-            println!("{snr_db} dB: {}, success {success:.3}", mode.rate);
-            assert_eq!(mode.rate, all[want], "{snr_db} dB");
+            println!("{snr_db} dB: {at_best} of {sent} packets at the best rate");
+            // A sample that happens to arrive may make a rate the best until its next report.
+            assert!(10 * at_best >= 7 * sent, "{snr_db} dB: {at_best} of {sent}");
         }
     }
 }
