@@ -388,13 +388,14 @@ def _print_scenario(
     if configuration is None and pages is None:
         return False
     _refuse_options(paths[0], of_measurements, "measurements")
-    if configuration is None:
-        print(pages)
-        return True
-    text, notes = routers.scenario(configuration, around)
-    print(text, end="")
-    if around.preset is None and around.link is None:
-        notes.append(_NOTHING_BEHIND)
+    if pages is not None:
+        text, notes = pages
+        print(text)
+    elif configuration is not None:
+        text, notes = routers.scenario(configuration, around)
+        print(text, end="")
+        if around.preset is None and around.link is None:
+            notes.append(_NOTHING_BEHIND)
     for note in notes:
         say(f"note: {note}")
     return True

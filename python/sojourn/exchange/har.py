@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from sojourn.arguments import checked
 from sojourn.exchange.untrusted import damaged, number, read_object, text
+from sojourn.result.formatting import counted
 from sojourn.traffic import Page, PageObject
 
 # Of a page, as in the scenario.
@@ -64,6 +65,11 @@ def read_har(path: str | Path) -> dict[str, Page]:
     DamagedResultError
         The file is not a HAR file, or has no page with a response.
     """
+    return {name: page for name, (page, _) in _pages(path).items()}
+
+
+def _pages(path: str | Path) -> dict[str, tuple[Page, int]]:
+    """Read the pages, and how many of their objects wait although they were requested before."""
     log = read_object(path).get("log")
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
@@ -80,10 +86,17 @@ def read_har(path: str | Path) -> dict[str, Page]:
     return {f"page{n}": _page(of) for n, of in enumerate(pages.values(), 1)}
 
 
-def toml(path: str | Path) -> str:
-    """Write the pages of a HAR file as a part of a scenario file."""
+def toml(path: str | Path) -> tuple[str, list[str]]:
+    """Write the pages of a HAR file as a part of a scenario file, and what to note about them."""
+    notes = []
     lines = [f"# Pages of {Path(path).name}, for traffic of type web with page = NAME."]
-    for name, page in read_har(path).items():
+    for name, (page, early) in _pages(path).items():
+        if early:
+            of = f"{name}: {early} of {counted(len(page.objects), 'object')}"
+            notes.append(
+                f"{path}: {of} {'was' if early == 1 else 'were'} requested before the object in "
+                "after was complete; the page requests them later than the browser"
+            )
         for one in page.objects:
             lines += ["", f"[[pages.{name}.objects]]", f'name = "{one.name}"']
             lines += [f'bytes = "{one.bytes}"']
@@ -94,7 +107,7 @@ def toml(path: str | Path) -> str:
                 for key in ("delay", "work", "origin")
                 if (value := getattr(one, key)) is not None
             ]
-    return "\n".join(lines)
+    return "\n".join(lines), notes
 
 
 def _inner(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -152,8 +165,8 @@ def _sum(of: Mapping[str, Any], *keys: str) -> float | None:
     return sum(max(size or 0.0, 0.0) for size in sizes)
 
 
-def _page(entries: list[Entry]) -> Page:
-    """Describe a page; its first request is that of the document."""
+def _page(entries: list[Entry]) -> tuple[Page, int]:
+    """Describe a page, whose first request is that of the document, as :func:`_pages` does."""
     ordered = sorted(entries, key=lambda one: (one.begin, one.end))
     trips: dict[str, float] = {}
     for one in ordered:
@@ -162,11 +175,13 @@ def _page(entries: list[Entry]) -> Page:
     names = ["document", *(f"object{n}" for n in range(2, len(ordered) + 1))]
     objects = []
     by_url: dict[str, int] = {}
+    early = 0
     for n, one in enumerate(ordered):
         before = _cause(ordered, n, by_url)
         by_url.setdefault(one.url, n)
         work = max(one.wait - trips.get(one.host, 0.0), 0.0)
-        delay = max(one.begin - ordered[before].end, 0.0) if before is not None else 0.0
+        delay = one.begin - ordered[before].end if before is not None else 0.0
+        early += delay < 0
         objects.append(
             PageObject(
                 name=names[n],
@@ -177,7 +192,7 @@ def _page(entries: list[Entry]) -> Page:
                 origin=None if one.host == ordered[0].host else one.host,
             )
         )
-    return Page(objects=objects)
+    return Page(objects=objects), early
 
 
 def _cause(ordered: list[Entry], n: int, by_url: Mapping[str, int]) -> int | None:

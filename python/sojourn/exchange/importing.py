@@ -91,8 +91,11 @@ def script_of(text: str, place: str) -> TcScript | None:
     return replace(found, notes=(*found.notes, *notes))
 
 
-def pages(paths: Sequence[str | Path]) -> str | None:
-    """Return the pages of a HAR file for a scenario file; None: the files are something else."""
+def pages(paths: Sequence[str | Path]) -> tuple[str, list[str]] | None:
+    """Return the pages of a HAR file for a scenario file, and what to note about them.
+
+    None: the files are something else.
+    """
     files_of_pages = [path for path in paths if not Path(path).is_dir() and _is_har(path)]
     if not files_of_pages:
         return None

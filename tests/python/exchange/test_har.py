@@ -82,6 +82,20 @@ def test_the_command_prints_pages_for_a_scenario_file(sojourn: Command, tmp_path
     refused(sojourn("import", "a.har", "b.har"), 2, "a.har: a HAR file describes pages; import")
 
 
+def test_objects_that_a_page_requests_too_late_are_counted(
+    tmp_path: Path, sojourn: Command
+) -> None:
+    late = entry("https://a/late", 150, 10, _initiator={"url": "https://a/"})
+    early = [entry(f"https://a/{n}", 20 + n, 10) for n in (1, 2)]
+    (tmp_path / "a.har").write_text(har(DOCUMENT, late, *early), encoding="utf-8")
+    assert sojourn("import", "a.har").stderr == (
+        "note: a.har: page1: 2 of 4 objects were requested before the object in after was "
+        "complete; the page requests them later than the browser\n"
+    )
+    (tmp_path / "b.har").write_text(har(DOCUMENT, late), encoding="utf-8")
+    assert sojourn("import", "b.har").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
