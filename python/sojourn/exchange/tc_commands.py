@@ -15,6 +15,10 @@ _COMMAND = re.compile(
 _BATCH = re.compile(
     r"^\s*(?P<words>(?:qdisc|class|filter)\s+(?:add|replace|change|del|delete)\s.*)$"
 )
+# Operators of the shell that end a command.
+_ENDS = ";&|"
+# Where another command begins on the line of one.
+_NEXT = re.compile(r"\s*(?:;|&&)\s*(?=(?:sudo\s+)?(?:\S*/)?(?:tc|\$TC|\$\{TC\})\s)")
 _SETTING = re.compile(
     r"""^\s*(?:export\s+|local\s+)?(\w+)="""
     r"""("[^"`]*"|'[^']*'|\$\(\([^()]*\)\)|\$\[[^\]]*\]|[^\s"'`;]*)\s*;?\s*(?:#.*)?$"""
@@ -55,19 +59,31 @@ def commands(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
             message = f"{place}: line {number}: no line sets {unset[0]} to a fixed value"
             raise _core.ScenarioError(message)
         try:
-            words = shlex.split(command, comments=True)
+            words = _words(command)
         except ValueError as error:
             if place:
                 message = f"{place}: line {number}: {error}"
                 raise _core.ScenarioError(message) from None
             continue
-        ends = [
-            at for at, word in enumerate(words) if word in {";", "&&", "||", "|"} or ">" in word
-        ]
+        ends = [at for at, word in enumerate(words) if word[:1] in {*_ENDS} or ">" in word]
         yield number, words[: min(ends, default=len(words))]
 
 
+def _words(command: str) -> list[str]:
+    """Split a command into words; an operator of the shell is a word, with or without spaces."""
+    reader = shlex.shlex(command, posix=True, punctuation_chars=_ENDS)
+    reader.whitespace_split = True
+    return [*reader]
+
+
 def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Return the lines, each command of ``tc`` on its own."""
+    for number, line in _joined(text):
+        for part in _NEXT.split(line) if _COMMAND.match(line) else [line]:
+            yield number, part
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
     """Join lines that end in a backslash."""
     whole, first = "", 1
     for number, line in enumerate(text.splitlines(), 1):

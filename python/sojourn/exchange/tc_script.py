@@ -189,12 +189,22 @@ class _Reader:
         if action not in _ADDING:
             self.refuse(f'"{what} {action}" is not read; expected add, change, replace or del')
         device = self.devices.setdefault(self._value(rest, "dev"), _Device())
+        if what in {"qdisc", "class"}:
+            self._leave_out_estimator(rest)
         if what == "qdisc":
             self._qdisc(device, rest, is_change=action == "change")
         elif what == "class":
             self._class(device, rest)
         else:
             self._filter(device, rest)
+
+    def _leave_out_estimator(self, words: list[str]) -> None:
+        """Remove a rate estimator: it counts, and does not queue."""
+        for key in ("est", "estimator"):
+            if key in words:
+                at = words.index(key)
+                del words[at : at + 3]
+                self.note(f"{key}: rate estimators are left out")
 
     def _delete(self, what: str, words: list[str]) -> None:
         """Delete a queue, a class or filters; nothing if they are not there, as at first."""
@@ -418,6 +428,8 @@ class _Reader:
     def _queue(self, words: Sequence[str], before: str = "") -> str:
         """Read a queue; a change of the one `before` sets only the parameters that it names."""
         text = " ".join(words)
+        if words[:1] == ["tbf"]:
+            self.refuse("tbf inside another queue is not modelled; expected tbf only at the root")
         if before:
             self._check_kind(before, words[0] if words else "")
             if words[0] not in _CHANGED_WHOLE:
@@ -442,7 +454,8 @@ class _Reader:
     def _handle(self, text: str) -> str:
         """Write a class id in the shortest form."""
         major, _, minor = text.partition(":")
-        return f"{self._hexadecimal(major):x}:" + (f"{self._hexadecimal(minor):x}" if minor else "")
+        number = self._hexadecimal(minor or "0")
+        return f"{self._hexadecimal(major):x}:" + (f"{number:x}" if number else "")
 
     def _class(self, device: _Device, words: list[str]) -> None:
         own = self._handle(self._value(words, "classid"))
@@ -523,6 +536,9 @@ class _Reader:
             self.note("filters by IPv6 network are not read; single addresses are")
             return
         target = self._optional(rest, "flowid") or self._optional(rest, "classid")
+        if target is None and "action" in rest:
+            action = " ".join(rest[rest.index("action") :])
+            self.refuse(f'filter: "{action}" is not read; expected flowid or classid')
         if target is None:
             self.refuse("flowid or classid is missing")
         readers: dict[str, Callable[[list[str]], dict[str, str]]] = {

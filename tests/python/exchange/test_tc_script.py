@@ -199,6 +199,16 @@ def test_a_change_keeps_the_parameters_that_it_does_not_name() -> None:
     assert "codel" in whole
 
 
+def test_a_line_may_have_several_commands_and_estimators_are_left_out() -> None:
+    read = tc_script.of_text(
+        "tc -s qdisc add dev e root handle 1: htb default 20; tc class add dev e parent 1:0 "
+        "classid 1:20 est 1sec 8sec htb rate 2mbit&&tc qdisc add dev e parent 1:20 codel;echo done",
+        "x",
+    )
+    assert read.queues["e"]["classes"] == [{"name": "1:20", "rate": "2mbit", "leaf": "codel"}]
+    assert read.notes == ("x: line 1: est: rate estimators are left out",)
+
+
 def test_what_a_script_deletes_is_not_imported() -> None:
     queue = tree(
         TREE + "tc class add dev e parent 1:1 classid 1:3 htb rate 2mbit\n"
@@ -284,6 +294,14 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
             "tc filter add dev e parent 1:2 protocol ip prio 1 matchall flowid 1:1",
             "filters of 1:2 are not",
         ),
+        (
+            "tc qdisc add dev e root handle 1: prio\ntc qdisc add dev e parent 1:2 tbf rate 20kbit",
+            "tbf inside another queue is not modelled; expected tbf only at the root",
+        ),
+        (
+            "tc filter add dev e parent 1: prio 1 flower dst_port 53 action skbedit priority 1:20",
+            'filter: "action skbedit priority 1:20" is not read; expected flowid or classid',
+        ),
         ("for i in 1 2; do tc qdisc add dev $i root htb; done", '"for": loops, conditions'),
         ("tc class add dev $WHERE parent 1: classid 1:1 htb rate 1mbit", "no line sets $WHERE"),
     ],
@@ -291,7 +309,7 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
 def test_what_is_not_modelled_is_refused_with_its_line(line: str, why: str) -> None:
     with pytest.raises(sj.ScenarioError) as error:
         tc_script.of_text(f"tc qdisc add dev e root handle 1: htb\n{line}\n", "x")
-    assert f"{error.value}".startswith("x: line 2: ")
+    assert f"{error.value}".startswith(f"x: line {2 + line.count(chr(10))}: ")
     assert why in f"{error.value}"
 
 
