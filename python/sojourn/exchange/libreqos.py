@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -54,9 +54,18 @@ def configuration(paths: Sequence[str | Path]) -> Configuration:
     nodes = _nodes(network, notes)
     circuits = _circuits(devices)
     known = {_WITHOUT_PARENT, *(name for name, _, _ in nodes)}
-    for circuit in circuits:
+    for n, circuit in enumerate(circuits):
         if circuit.parent not in known:
-            _refuse(devices, f"circuit {circuit.name}: unknown parent node {circuit.parent}")
+            unknown = f"parent node {circuit.parent} is not in {network.name}"
+            notes.append(
+                f"circuit {circuit.name}: {unknown}, so it is read as one without a parent"
+            )
+            circuits[n] = replace(circuit, parent=_WITHOUT_PARENT)
+        for direction, (least, most) in circuit.rates.items():
+            if least > most:
+                of = f"{_DIRECTIONS[direction].lower()} minimum {least:.15g} Mbit/s"
+                above = f"is above its maximum {most:.15g} Mbit/s, which limits it"
+                notes.append(f"circuit {circuit.name}: {of} {above}")
     if any(circuit.parent == _WITHOUT_PARENT for circuit in circuits):
         notes.append("circuits without a parent node are below a class that does not limit them")
     return Configuration(
