@@ -273,6 +273,14 @@ class Link(Table):
     bucket
         Discipline of the token bucket: ``"htb"`` (default), where a packet leaves while there are
         any tokens, or ``"tbf"``, where it leaves once there are enough for all of it.
+    tx_ring
+        Packets that the transmit ring of the device holds below the queue; by default the device
+        takes a packet when it can send it.
+    bql
+        With `tx_ring`: byte queue limits bound the bytes in the ring (default).
+    tx_coalesce
+        With `tx_ring`: time from a transmission to the interrupt that reports it and those that
+        follow; by default 0.
     loss
         Loss on the wire: a share of packets such as ``"1%"``, :class:`Bernoulli` or
         :class:`GilbertElliott`.
@@ -311,6 +319,9 @@ class Link(Table):
     framing: Framing | None = None
     burst: str | None = None
     bucket: Bucket | None = None
+    tx_ring: int | None = None
+    bql: bool | None = None
+    tx_coalesce: str | None = None
     loss: str | Bernoulli | GilbertElliott | Mapping[str, str] | None = None
     loss_trace: str | Path | Mapping[str, str] | None = None
     drop: Sequence[int] | None = None

@@ -46,6 +46,8 @@ CONTEXT: dict[str, Document] = {
     **{f"{kind}.gro_flush_timeout": {"gro": True} for kind in NEEDED},
     "media.key_frame_factor": {"key_frame_interval": "1s"},
     "media.resume": {"pause": "1us"},
+    "link.bql": {"tx_ring": 64},
+    "link.tx_coalesce": {"tx_ring": 64},
     "link.medium.snr_db": {"rate_control": "minstrel_ht"},
     "link.medium.stations": {"rate_control": "minstrel_ht"},
     "tcp.block": {"rate": "1mbit"},
