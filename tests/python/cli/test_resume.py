@@ -225,7 +225,7 @@ QUEUE = textwrap.dedent('''
         scenario = sj.Scenario(
             links={"up": sj.Link(rate="5mbit", qdisc=Tail), "down": "unlimited"},
             traffic=[sj.Tcp(direction="up")],
-            rtt="20ms", duration="20s", warmup="1s", replications=12,
+            rtt="20ms", duration="20s", warmup="1s", replications=40,
         )
         said = []
         try:
