@@ -159,7 +159,7 @@ def _block(block: Block, level: int, cell: Cell) -> Markup:  # noqa: C901, PLR09
         case Table():
             return _table(block, cell)
         case Code(text):
-            return tag("pre", text)
+            return tag("pre", text, tabindex="0")
         case Quote(text, source):
             return tag("blockquote", f"“{text}” ", tag("small", source))
         case Figures(drawings, names):
