@@ -33,6 +33,23 @@ fn a_wireless_link_has_no_ring() {
 }
 
 #[test]
+fn traces_have_at_most_a_million_points_until_the_end_of_a_run() {
+    let text = |duration: &str| {
+        format!(
+            "duration = \"{duration}\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n\
+             delay_trace = {{ points = \"0ms 5ms, 1ms 6ms\", period = \"2ms\" }}\n\
+             [[traffic]]\ntype = \"ping\"\npath = [\"up\"]\nrtt = \"9ms\"\n"
+        )
+    };
+    assert!(Scenario::from_toml(&text("10s")).is_ok());
+    assert_eq!(
+        Scenario::from_toml(&text("3600s")).unwrap_err().to_string(),
+        "links.up.delay_trace: 3600000 points until the end of the run; expected at most 1000000, \
+         by a longer interval between points or a shorter duration"
+    );
+}
+
+#[test]
 fn a_table_in_place_of_a_list_of_tables_names_the_brackets() {
     let text = "duration = \"5s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n[traffic]\ntype = \"ping\"\n";
     let message = Scenario::from_toml(text).unwrap_err().to_string();

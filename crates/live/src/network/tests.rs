@@ -221,6 +221,29 @@ fn the_wire_changes_at_its_times() {
 }
 
 #[test]
+fn packets_in_a_ring_wait_below_the_queue_and_leave_at_the_rate() {
+    let through = |ring: &str, held: usize| {
+        let mut network = network(&format!("{AT_10_MBIT}\n{ring}"));
+        for id in 0..10 {
+            send(&mut network, Instant::from_millis(1), (id, 1_236, 0));
+        }
+        // Half the RTT lies before the link.
+        assert_eq!(arrivals(&mut network, Instant::from_millis(11)), []);
+        assert_eq!(network.links[0].qdisc.backlog().packets, 10 - held);
+        let arrived = arrivals(&mut network, Instant::from_millis(1_000));
+        let (links, _) = network.finish(Instant::from_millis(1_000));
+        assert_eq!(links[0].driver.is_some(), !ring.is_empty());
+        arrived
+    };
+    let wire = through("", 1);
+    assert_eq!(wire.len(), 10);
+    assert_eq!(through("tx_ring = 64\nbql = false", 10), wire);
+    assert_eq!(through("tx_ring = 4\nbql = false", 4), wire);
+    // At first, BQL permits one packet.
+    assert_eq!(through("tx_ring = 64", 1), wire);
+}
+
+#[test]
 fn traces_of_rate_and_delay_are_followed() {
     let down = "qdisc = \"pfifo\"\nrate_trace = { points = \"0s 10mbit, 100ms 0bit, 200ms 100mbit\", period = \"1s\" }\n\
                 delay_trace = { points = \"0s 0ms, 150ms 30ms\", period = \"1s\" }";
