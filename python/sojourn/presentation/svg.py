@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _NEUTRAL = {draw.INK: "text", draw.GREY: "quiet", draw.GRID: "grid", draw.WHITE: "page"}
 # A point of a line that is nearer to its neighbours, in pixels, is left out.
 _VISIBLE = 0.3
+# What most shapes have, said once for the whole figure: no filling, and the width of a grid line.
+_INHERITED = {"fill": "none", "stroke-width": "0.6"}
 # A circle has this many vertices in matplotlib.
 _CIRCLE = 26
 
@@ -57,7 +59,8 @@ class _Renderer(RendererBase):
     def svg(self, title: str) -> str:
         """Return the drawing."""
         size = f"0 0 {self._width:.0f} {self._height:.0f}"
-        start = f'<svg viewBox="{size}" role="img" aria-label="{escape(title)}">'
+        name, inherited = escape(title), _attributes(_INHERITED)
+        start = f'<svg viewBox="{size}" role="img" aria-label="{name}"{inherited}>'
         return f"{start}{''.join(self._parts)}</svg>"
 
     def get_canvas_width_height(self) -> tuple[float, float]:
@@ -195,10 +198,12 @@ class _Renderer(RendererBase):
                     found[f"{name}-opacity"] = f"{opacity:.2g}"
         if has_line:
             found["stroke-width"] = _number(width)
-            if (dashes := gc.get_dashes()[1]) is not None:
+            if dashes := gc.get_dashes()[1]:
                 found["stroke-dasharray"] = " ".join(map(_number, cast("Any", dashes)))
         named = f' class="{" ".join(classes)}"' if classes else ""
-        return named + "".join(f' {name}="{value}"' for name, value in found.items())
+        return named + _attributes(
+            {name: value for name, value in found.items() if _INHERITED.get(name) != value}
+        )
 
     def _paint(self, kind: str, rgb: Any, alpha: float) -> tuple[str, float]:
         """Return the class of a colour, or else the colour, and the opacity."""
@@ -219,6 +224,10 @@ _MARKS = {"line2d", "patch", "text", "PathCollection", "LineCollection", "QuadMe
     "PolyCollection",
 }
 _ANCHORS = {"left": (0.0, ""), "center": (0.5, "middle"), "right": (1.0, "end")}
+
+
+def _attributes(attributes: dict[str, str]) -> str:
+    return "".join(f' {name}="{value}"' for name, value in attributes.items())
 
 
 def _title(text: str) -> str:
@@ -248,16 +257,26 @@ def _outline(path: Path, clip: tuple[float, float, float, float] | None) -> str:
     path.simplify_threshold = _VISIBLE
     cleaned = path.cleaned(remove_nans=True, clip=clip, simplify=path.should_simplify)
     parts: list[str] = []
-    before = last = ""
+    # Lines state the distance from the point before, which is shorter; sums of tenths are exact.
+    at = start = (0, 0)
+    last = ""
     for (x, y), code in zip(_corners(cleaned), cast("Any", cleaned.codes), strict=True):
         if code == Path.CLOSEPOLY:
             parts.append("Z")
-            last = before = ""
+            at, last = start, ""
+        elif code == Path.MOVETO:
+            at = start = (round(10 * x), round(10 * y))
+            last = "M"
+            parts.append(f"M{_tenths(at[0])} {_tenths(at[1])}")
         elif code != Path.STOP:
-            letter = "M" if code == Path.MOVETO else "L"
-            point = f"{_number(x)} {_number(y)}"
-            if letter == "L" and point == before:
+            to = (round(10 * x), round(10 * y))
+            if to == at and last:
                 continue
-            parts.append(f"{' ' if letter == last == 'L' else letter}{point}")
-            last, before = letter, point
+            step = f"{_tenths(to[0] - at[0])} {_tenths(to[1] - at[1])}"
+            parts.append(f"{' ' if last == 'l' else 'l'}{step}")
+            at, last = to, "l"
     return "".join(parts)
+
+
+def _tenths(value: int) -> str:
+    return f"{value / 10:g}"
