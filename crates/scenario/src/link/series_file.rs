@@ -128,7 +128,8 @@ impl Rows {
     fn push(&mut self, line: usize, at: Option<&&str>, value: Option<&&str>) -> Result<(), String> {
         // A path may refer to any file, so the message must not quote its content.
         let number = |text: Option<&&str>| {
-            let number = text.and_then(|text| text.parse::<f64>().ok());
+            let text = text.ok_or_else(|| format!("line {line}: too few columns"))?;
+            let number = text.parse::<f64>().ok();
             let number = number.filter(|number| number.is_finite());
             number.ok_or_else(|| {
                 format!("line {line}: not a number where a time or a value is expected")

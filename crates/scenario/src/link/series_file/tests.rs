@@ -140,3 +140,13 @@ fn what_is_no_trace_names_its_line() {
         );
     }
 }
+
+#[test]
+fn a_line_without_the_chosen_column_is_refused() {
+    let ninth = Columns {
+        column: Some("9"),
+        ..USUAL
+    };
+    let error = points("0 1\n1 2\n", Quantity::Rate, &ninth).unwrap_err();
+    assert_eq!(error, "line 1: too few columns");
+}
