@@ -27,6 +27,8 @@ LEAST_MBIT = 0.3
 DOUBLED_PERCENT = 100.0
 # A group of flows is named if it loses this much more goodput, in percent, than all flows.
 STARVED_PERCENT = 25.0
+# What a ping under load is compared with, unless the delay of the path changes.
+_IDLE = "on an idle line"
 OF_GROUP = "goodput_mbit_per_s_mean"
 # Applications that are named, and their metrics: the first one that an application has, and
 # whether more of it is better.
@@ -49,6 +51,15 @@ def answer(shown: ResultView, error: str | None = None) -> str | None:
     """
     if error is not None:
         return f"No conclusion: {error}"
+    said = _answer(shown)
+    if said is None or _IDLE not in said or not shown.delay_changes:
+        return said
+    said = said.replace(_IDLE, "before the load")
+    return f"{said} The delay of the path, which changes, is part of this."
+
+
+def _answer(shown: ResultView) -> str | None:
+    """Say what the best arm changes, or what a single arm measured; None if there is nothing."""
     if not shown.others:
         return _alone(shown)
     base = _row(shown.whole.estimates, shown.baseline, LATENCY)
@@ -72,7 +83,7 @@ def answer(shown: ResultView, error: str | None = None) -> str | None:
     best = max(close, key=lambda arm: sum(_goodput(shown, arm, name) for name in GOODPUT))
     remaining = shown.whole.estimates[best, LATENCY]["mean"]
     return (
-        f"With {best}, a ping under load takes {_longer(remaining)} than on an idle line instead "
+        f"With {best}, a ping under load takes {_longer(remaining)} than {_IDLE} instead "
         f"of {_ms(base['mean'])} with {shown.baseline}{_goodputs(shown, best)}"
         f"{_starved(shown, best)}{_applications(shown, best)}."
     )
@@ -85,7 +96,7 @@ def _none_better(shown: ResultView, base_ms: float, clear: Mapping[str, Row]) ->
     """
     text = (
         f"No arm has clearly less latency under load than {shown.baseline}, with which a ping "
-        f"takes {_longer(base_ms)} than on an idle line"
+        f"takes {_longer(base_ms)} than {_IDLE}"
     )
     higher = {arm: row["mean"] for arm, row in clear.items() if row["mean"] >= LEAST_MS}
     worst = max(higher, key=lambda arm: higher[arm]) if higher else None
@@ -121,7 +132,7 @@ def _alone(shown: ResultView) -> str | None:
     clauses = [", ".join(carried)] if carried else []
     if latency is not None:
         longer = _longer(latency["mean"])
-        clauses.insert(0, f"a ping under load takes {longer} than on an idle line")
+        clauses.insert(0, f"a ping under load takes {longer} than {_IDLE}")
     text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}." if text else None
 

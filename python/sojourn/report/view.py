@@ -1,5 +1,6 @@
 """The numbers of a result as tables and reports show them, computed once."""
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -98,6 +99,8 @@ class ResultView:
     applications: Sequence[Part] = ()
     # All arms of the scenario, if some have no finished run.
     every: Sequence[str] = ()
+    # Whether a link changes its delay during the runs.
+    delay_changes: bool = False
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -233,6 +236,16 @@ def view(result: Result) -> ResultView:
             _with(section, {column for _, column in section.estimates})
             for section in _sections(result, arms, "application")
         ],
+        delay_changes=_delay_changes(result),
+    )
+
+
+def _delay_changes(result: Result) -> bool:
+    links = json.loads(result.scenario.checked.to_json())["links"].values()
+    limited = [link for link in links if isinstance(link, dict)]
+    return any(
+        "delay_trace" in link or any("delay" in change for change in link.get("changes", ()))
+        for link in limited
     )
 
 

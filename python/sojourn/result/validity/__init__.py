@@ -4,7 +4,15 @@ Each finding states what was measured, with its number. A check is a function th
 listed in ``CHECKS`` of its module.
 """
 
-from sojourn.result.validity import arms, bottlenecks, load, marks, observations, repetition
+from sojourn.result.validity import (
+    arms,
+    bottlenecks,
+    load,
+    marks,
+    observations,
+    repetition,
+    rings,
+)
 from sojourn.result.validity.evidence import Evidence, setups
 from sojourn.result.validity.finding import Finding, Severity, Validity
 from sojourn.result.validity.percentiles import Sparse, sparse
@@ -31,6 +39,7 @@ OF_EXPERIMENTS = (
     *arms.CHECKS,
     *load.CHECKS,
     *marks.CHECKS,
+    *rings.CHECKS,
 )
 
 
