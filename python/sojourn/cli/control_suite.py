@@ -1,26 +1,20 @@
 """``sojourn rfc9743`` and ``sojourn cc-cases``: evaluate congestion controls."""
 
-import json as js
 from pathlib import Path
 from typing import Annotated, Any
 
 from sojourn.arguments import Argument
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
-from sojourn.cli.expecting import FAILED
 from sojourn.cli.options import Change, Everything
 from sojourn.cli.plans import Given, command
-from sojourn.cli.process import say, tolerated
-from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.suite_runs import RunsInterruptedError, SuiteRuns
+from sojourn.cli.suite_runs import SuiteRuns
 from sojourn.control_suite.api import (
     FAMILIES,
     CcCasesPlan,
     ControlReport,
-    PreparedCriteria,
     Rfc9743Plan,
     criteria,
     family_cases,
-    report_on,
 )
 from sojourn.control_suite.definitions import RFC9743, Edition
 from sojourn.control_suite.page import comparisons
@@ -72,7 +66,10 @@ def rfc9743(
     plan = given.plan()
     planned = criteria(plan, dict(assignment(text) for text in change))
     run = SuiteRuns(planned.runs, jobs=plan.jobs, fresh=fresh)
-    return _executed(planned, run, out, json=json, everything=everything, check=check)
+    reports = planned.reports(run)
+    return run.execute(
+        reports, _show, _document, out, json=json, everything=everything, check=check
+    )
 
 
 @command(CcCasesPlan)
@@ -94,43 +91,10 @@ def cc_cases(
         return 0
     planned = family_cases(plan, dict(assignment(text) for text in change))
     run = SuiteRuns(planned.runs, jobs=plan.jobs, fresh=fresh)
-    return _executed(planned, run, out, json=json, everything=everything, check=check)
-
-
-def _executed(
-    planned: PreparedCriteria,
-    run: SuiteRuns,
-    out: Path,
-    *,
-    json: bool,
-    everything: bool,
-    check: bool,
-) -> int:
-    """Run everything, write the reports and print the answer."""
-    written: list[tuple[ControlReport, Path]] = []
-    interrupted = False
-    with progress_bar(Work(runs=planned.runs)) as progress:
-        run.progress = progress
-        try:
-            for tested, built in planned.controls:
-                report = report_on(tested, built, planned, runner=run)
-                written.append((report, report.save(out)))
-        except RunsInterruptedError:
-            interrupted = True
-    # After the progress bar, which would share a line with the first text.
-    for report, file in written:
-        with tolerated():
-            if not json:
-                _show(report, everything=everything)
-        say(f"wrote report to {file}")
-    if interrupted:
-        return run.interrupted(len(written), out)
-    run.discard()
-    with tolerated():
-        if json:
-            print(js.dumps([_document(report) for report, _ in written], indent=2))
-    verdicts = {one.verdict for report, _ in written for one in report.evaluation.outcomes}
-    return FAILED if check and verdicts & {"fail", "undecided"} else 0
+    reports = planned.reports(run)
+    return run.execute(
+        reports, _show, _document, out, json=json, everything=everything, check=check
+    )
 
 
 def _list(edition: Edition) -> None:

@@ -1,18 +1,14 @@
 """``sojourn rfc7928``: characterise queues by the scenarios of RFC 7928."""
 
-import json as js
 from pathlib import Path
 from typing import Annotated
 
 from sojourn.arguments import Argument
 from sojourn.arguments.common import CHECKS, EXECUTION, OUTPUT, Fresh, Json
 from sojourn.cli import session
-from sojourn.cli.expecting import FAILED
 from sojourn.cli.options import Change, Everything
 from sojourn.cli.plans import Given, command
-from sojourn.cli.process import say, tolerated
-from sojourn.cli.progress import Work, progress_bar
-from sojourn.cli.suite_runs import RunsInterruptedError, SuiteRuns
+from sojourn.cli.suite_runs import SuiteRuns
 from sojourn.presentation.model import text_table
 from sojourn.presentation.terminal import print_note, print_table
 from sojourn.queues.base import texts
@@ -20,7 +16,6 @@ from sojourn.result import formatting
 from sojourn.rfc7928_suite.api import (
     Rfc7928Plan,
     Rfc7928Report,
-    report_on,
     scenarios,
 )
 from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS
@@ -71,31 +66,10 @@ def rfc7928(
     session.note_queues(*texts(plan.queues))
     planned = scenarios(plan, dict(assignment(text) for text in change))
     run = SuiteRuns(planned.runs, jobs=plan.jobs, fresh=fresh)
-    written: list[tuple[Rfc7928Report, Path]] = []
-    interrupted = False
-    with progress_bar(Work(runs=planned.runs)) as progress:
-        run.progress = progress
-        try:
-            for tested, built in planned.queues:
-                report = report_on(tested, built, planned, runner=run)
-                written.append((report, report.save(out)))
-        except RunsInterruptedError:
-            interrupted = True
-    reports = [report for report, _ in written]
-    # After the progress bar, which would share a line with the first text.
-    for report, file in written:
-        with tolerated():
-            if not json:
-                _show(report, everything=everything)
-        say(f"wrote report to {file}")
-    if interrupted:
-        return run.interrupted(len(reports), out)
-    run.discard()
-    with tolerated():
-        if json:
-            print(js.dumps([_document(report) for report in reports], indent=2))
-    verdicts = {one.verdict for report in reports for _, one in report.characterisation.checked}
-    return FAILED if check and verdicts & {"fail", "undecided"} else 0
+    reports = planned.reports(run)
+    return run.execute(
+        reports, _show, _document, out, json=json, everything=everything, check=check
+    )
 
 
 def _list() -> None:

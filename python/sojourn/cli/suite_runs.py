@@ -1,12 +1,33 @@
 """The runs of a test suite: stored until all reports are written, so that they can continue."""
 
+import json as js
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol, TypeVar
+
+import polars as pl
 
 from sojourn import _core
 from sojourn.cli import continued, process
-from sojourn.cli.process import say
+from sojourn.cli.expecting import FAILED
+from sojourn.cli.process import say, tolerated
+from sojourn.cli.progress import Work, progress_bar
 from sojourn.result import Result
 from sojourn.scenario import Scenario
+
+
+class Reported(Protocol):
+    """The report of a suite."""
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """Its verdicts, in the column of this name."""
+
+    def save(self, folder: Path) -> Path:
+        """Write it into a directory."""
+
+
+Report = TypeVar("Report", bound=Reported)
 
 
 class RunsInterruptedError(Exception):
@@ -58,3 +79,37 @@ class SuiteRuns:
         again = continued.continuation()
         say(f"interrupted: {self.done} runs are stored{written}; to continue: {again}")
         return process.exit_code()
+
+    def execute(
+        self,
+        reports: Iterator[Report],
+        show: Callable[..., None],
+        document: Callable[[Report], object],
+        out: Path,
+        *,
+        json: bool,
+        everything: bool,
+        check: bool,
+    ) -> int:
+        """Run everything, write the reports and print the answer; return the exit code."""
+        written: list[tuple[Report, Path]] = []
+        interrupted = False
+        with progress_bar(Work(runs=self._total)) as self.progress:
+            try:
+                written.extend((report, report.save(out)) for report in reports)
+            except RunsInterruptedError:
+                interrupted = True
+        # After the progress bar, which would share a line with the first text.
+        for report, file in written:
+            with tolerated():
+                if not json:
+                    show(report, everything=everything)
+            say(f"wrote report to {file}")
+        if interrupted:
+            return self.interrupted(len(written), out)
+        self.discard()
+        with tolerated():
+            if json:
+                print(js.dumps([document(report) for report, _ in written], indent=2))
+        verdicts = {verdict for report, _ in written for verdict in report.verdicts["verdict"]}
+        return FAILED if check and verdicts & {"fail", "undecided"} else 0

@@ -1,10 +1,10 @@
 """Cases of Accurate ECN (RFC 9768): peers and paths that its sections describe.
 
-They are judged by the tables of a result. A link of 10 Gbit/s before the bottleneck stands for the
-part of the path that overwrites ECN fields.
+They are judged by the tables of a result. The link before the bottleneck stands for the part of the
+path that overwrites ECN fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -12,26 +12,22 @@ import polars as pl
 from sojourn.control_suite.topology import (
     RATE_MBIT,
     RTT_MS,
+    Builders,
     ControlCase,
     ControlUnderTest,
     Form,
     Measure,
-    bulk,
     rate,
-    seconds,
+    single,
 )
 from sojourn.result import Result
 from sojourn.result.metrics import KEYS
-from sojourn.scenario import Arm, Link, Scenario
+from sojourn.scenario import Link
 
-CASES = Form(name="quick", replications=5, warmup_s=0.0, measured_s=20.0)
-FLOW = "flow"
-_FAST = "10gbit"
 _CODEL = "codel limit 1000 ecn"
 _STEP = "pfifo limit 10000 ce_threshold 1ms"
 # Long enough that the initial window is acknowledged much later than it is sent.
 _LONG_RTT_MS = 200.0
-_SAMPLE_S = 0.02
 
 
 def _measures(*, is_unsafe: bool, rtt_ms: float) -> Measure:
@@ -85,30 +81,16 @@ def _case(
     rtt_ms: float = RTT_MS,
     **traffic: Any,
 ) -> ControlCase:
-    links = {
-        "first": Link(rate=_FAST, qdisc="pfifo limit 100000", **(path or {})),
-        "down": Link(rate=rate(RATE_MBIT), qdisc=queue, **(down or {})),
-        "back": Link(rate=_FAST, qdisc="pfifo limit 100000", **(back or {})),
-    }
-    route: dict[str, Any] = {"direction": None, "path": ["first", "down"], "reverse": ["back"]}
-    flow = bulk(FLOW, **route, start_jitter="200ms", ecn="accurate", **traffic)
-    scenario = Scenario(
-        name=f"{name}, {tested.name}",
-        links=links,
-        traffic=[flow],
-        arms=[Arm(name=arm, set={f"traffic.{FLOW}.cc": arm}) for arm in tested.arms],
-        rtt=f"{rtt_ms:g}ms",
-        duration=seconds(form.measured_s),
-        warmup="0s",
-        replications=form.replications,
-        sample=seconds(_SAMPLE_S),
-        keep_events=True,
-    )
-    return ControlCase(
-        name=name,
-        scenario=scenario,
-        classes={FLOW: FLOW},
-        measures=_measures(is_unsafe=is_unsafe, rtt_ms=rtt_ms),
+    return single(
+        tested,
+        form,
+        name,
+        Link(rate=rate(RATE_MBIT), qdisc=queue, **(down or {})),
+        _measures(is_unsafe=is_unsafe, rtt_ms=rtt_ms),
+        options={"ecn": "accurate", **traffic},
+        first=path,
+        back=back,
+        rtt_ms=rtt_ms,
     )
 
 
@@ -178,7 +160,7 @@ def _thinned(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
     ]
 
 
-BUILDERS: Mapping[str, Callable[[ControlUnderTest, Form], list[ControlCase]]] = {
+BUILDERS: Builders = {
     "3.1.2": _peers,
     "3.1.3": _reserved,
     "3.1.5": _persistent,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,22 +13,21 @@ from sojourn.arguments import Argument, ArgumentError, Plan, in_argument, takes
 from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
 from sojourn.control_suite import accecn_cases, bbr_cases, page
 from sojourn.control_suite.definitions import ACCECN_CASES, BBR_CASES, RFC9743, Edition
-from sojourn.control_suite.evaluation import Builders, Evaluation, cases, evaluate
+from sojourn.control_suite.evaluation import Evaluation, evaluate
 from sojourn.control_suite.scenarios import SCENARIOS
 from sojourn.control_suite.topology import (
+    CASES,
     FULL,
     QUICK,
     STANDARDS,
-    ControlCase,
+    Builders,
     ControlUnderTest,
     Form,
 )
 from sojourn.execute.run import run as run_scenario
-from sojourn.result import derived_files
 from sojourn.scenario.paths import Value
-from sojourn.suites.case import changed
-from sojourn.suites.measurement import Runner
-from sojourn.suites.page import file_name
+from sojourn.suites.case import Prepared, Runner, cases
+from sojourn.suites.page import file_name, saved
 from sojourn.suites.selection import selected
 
 _CHECKED = {
@@ -59,55 +59,41 @@ _VERDICTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCriteria:
-    """The cases of some controls, all built and checked."""
-
-    edition: Edition
-    form: Form
-    numbers: tuple[str, ...]
-    controls: tuple[tuple[ControlUnderTest, dict[str, list[ControlCase]]], ...]
-
-    @property
-    def runs(self) -> int:
-        """Number of runs."""
-        return sum(
-            case.scenario.runs
-            for _, built in self.controls
-            for several in built.values()
-            for case in several
-        )
-
-
 def prepared(
     edition: Edition,
     builders: Builders,
-    controls: Sequence[str],
+    controls: str | Sequence[str],
     numbers: str | Sequence[str] | None,
     form: Form,
     *,
     against: Sequence[str] = STANDARDS,
     seed: int = 1,
     changes: Mapping[str, Value] | None = None,
-) -> PreparedCriteria:
+) -> "Prepared[ControlReport]":
     """Build and check the cases of controls; `changes` apply to each of them."""
     chosen = selected(numbers, list(edition.criteria), edition.argument)
-    given = [" ".join(control.split()) for control in controls]
+    texts = [controls] if isinstance(controls, str) else controls
+    given = [" ".join(control.split()) for control in texts]
     if not given:
         raise ArgumentError("controls", rule="expected at least one control, such as cubic")
-    found = []
+    tested, built = {}, {}
     for control in given:
-        if given.count(control) > 1:
+        if control in tested:
             raise ArgumentError("controls", control, "given twice; expected each control once")
         with in_argument("controls", control):
             _core.parse_cc(control)
         with in_argument("against", ",".join(against)):
-            tested = ControlUnderTest(control, tuple(against))
-        built = cases(tested, form, builders, chosen, seed)
-        found.append((tested, changed(built, changes or {})))
-    return PreparedCriteria(
-        edition=edition, form=form, numbers=tuple(chosen), controls=tuple(found)
-    )
+            tested[control] = ControlUnderTest(control, tuple(against))
+        built[control] = cases(builders, tested[control], form, chosen, seed=seed, changes=changes)
+
+    def report_on(name: str, runner: Runner) -> ControlReport:
+        return ControlReport(
+            evaluation=evaluate(
+                edition, tested[name], form, chosen, built[name], runner=runner, drawn=page.drawn
+            )
+        )
+
+    return Prepared(cases=built, report_on=report_on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,52 +197,30 @@ class ControlReport:
         ResultError
             The file cannot be written, or exists and is not a report.
         """
-        file = Path(folder) / self.file_name
-        build = f"{_core.version()} ({_core.commit()[:12]})"
-        text = page.html(self.evaluation, build)
-        with derived_files.claimed(file):
-            derived_files.write(file, text.encode(), None)
-        return file
+        return saved(folder, self.file_name, lambda build: page.html(self.evaluation, build))
 
 
-def report_on(
-    tested: ControlUnderTest,
-    built: Mapping[str, Sequence[ControlCase]],
-    planned: PreparedCriteria,
-    *,
-    runner: Runner,
-) -> ControlReport:
-    """Run the cases of one control."""
-    found = evaluate(
-        planned.edition,
-        tested,
-        planned.form,
-        planned.numbers,
-        built,
-        runner=runner,
-        drawn=page.drawn,
-    )
-    return ControlReport(evaluation=found)
-
-
-def _texts(controls: str | Sequence[str]) -> list[str]:
-    return [controls] if isinstance(controls, str) else list(controls)
-
-
-CONTROLS = Argument(
-    help="Congestion controls, quoted if they have parameters, such as 'cubic beta 0.8'.",
-    more="Of an object such as ``Cubic(beta=0.8)``, give its `spec`.",
-    expected="a list of congestion controls",
-    option="CONTROL",
-    completion="controls",
-)
+Controls = Annotated[
+    str | Sequence[str],
+    Argument(
+        help="Congestion controls, quoted if they have parameters, such as 'cubic beta 0.8'.",
+        more="Of an object such as ``Cubic(beta=0.8)``, give its `spec`.",
+        expected="a list of congestion controls",
+        option="CONTROL",
+        completion="controls",
+    ),
+]
+Progress = Annotated[
+    Callable[[str], object] | None,
+    Argument(help="Called with the name of each control before its runs.", option=""),
+]
 
 
 @dataclass(frozen=True)
 class Rfc9743Plan(Plan):
     """The arguments of the evaluation by RFC 9743."""
 
-    controls: Annotated[str | Sequence[str], CONTROLS]
+    controls: Controls
     _: KW_ONLY
     against: Annotated[
         str | Sequence[str],
@@ -279,10 +243,7 @@ class Rfc9743Plan(Plan):
     full: Full = False
     seed: OwnSeed = 1
     jobs: Jobs = None
-    progress: Annotated[
-        Callable[[str], object] | None,
-        Argument(help="Called with the name of each control before its runs.", option=""),
-    ] = None
+    progress: Progress = None
 
     @property
     def standards(self) -> list[str]:
@@ -291,12 +252,14 @@ class Rfc9743Plan(Plan):
         return [word.strip() for text in given for word in str(text).split(",") if word.strip()]
 
 
-def criteria(plan: Rfc9743Plan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
+def criteria(
+    plan: Rfc9743Plan, changes: Mapping[str, Value] | None = None
+) -> Prepared[ControlReport]:
     """Build and check the cases of RFC 9743; `changes` apply to each of them."""
     return prepared(
         RFC9743,
         SCENARIOS,
-        _texts(plan.controls),
+        plan.controls,
         plan.section,
         FULL if plan.full else QUICK,
         against=plan.standards,
@@ -325,15 +288,14 @@ def rfc9743(plan: Rfc9743Plan) -> list[ControlReport]:
     >>> report.verdicts["verdict"].to_list()[0]
     'not testable here'
     """
-    planned = criteria(plan)
-    return _reports(planned, plan.progress, plan.jobs)
+    return list(criteria(plan).reports(partial(run_scenario, jobs=plan.jobs), plan.progress))
 
 
 Family = Literal["bbr", "accecn"]
-# The document of each family, its cases and their form.
-FAMILIES: Mapping[Family, tuple[Edition, Builders, Form]] = {
-    "bbr": (BBR_CASES, bbr_cases.BUILDERS, bbr_cases.CASES),
-    "accecn": (ACCECN_CASES, accecn_cases.BUILDERS, accecn_cases.CASES),
+# The document of each family, and its cases.
+FAMILIES: Mapping[Family, tuple[Edition, Builders]] = {
+    "bbr": (BBR_CASES, bbr_cases.BUILDERS),
+    "accecn": (ACCECN_CASES, accecn_cases.BUILDERS),
 }
 
 
@@ -341,7 +303,7 @@ FAMILIES: Mapping[Family, tuple[Edition, Builders, Form]] = {
 class CcCasesPlan(Plan):
     """The arguments of the test cases of BBR's draft and of Accurate ECN."""
 
-    controls: Annotated[str | Sequence[str], CONTROLS]
+    controls: Controls
     _: KW_ONLY
     family: Annotated[
         Family,
@@ -362,21 +324,18 @@ class CcCasesPlan(Plan):
     ] = None
     seed: OwnSeed = 1
     jobs: Jobs = None
-    progress: Annotated[
-        Callable[[str], object] | None,
-        Argument(help="Called with the name of each control before its runs.", option=""),
-    ] = None
+    progress: Progress = None
 
 
-def family_cases(plan: CcCasesPlan, changes: Mapping[str, Value] | None = None) -> PreparedCriteria:
+def family_cases(
+    plan: CcCasesPlan, changes: Mapping[str, Value] | None = None
+) -> Prepared[ControlReport]:
     """Build and check the test cases of a family; `changes` apply to each of them."""
-    edition, builders, form = FAMILIES[plan.family]
     return prepared(
-        edition,
-        builders,
-        _texts(plan.controls),
+        *FAMILIES[plan.family],
+        plan.controls,
         plan.case,
-        form,
+        CASES,
         against=(),
         seed=plan.seed,
         changes=changes,
@@ -407,17 +366,4 @@ def cc_cases(plan: CcCasesPlan) -> list[ControlReport]:
     >>> report.verdicts["verdict"].to_list()
     ['pass']
     """
-    return _reports(family_cases(plan), plan.progress, plan.jobs)
-
-
-def _reports(
-    planned: PreparedCriteria, progress: Callable[[str], object] | None, jobs: int | None
-) -> list[ControlReport]:
-    reports = []
-    for tested, built in planned.controls:
-        if progress is not None:
-            progress(tested.name)
-        reports.append(
-            report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=jobs))
-        )
-    return reports
+    return list(family_cases(plan).reports(partial(run_scenario, jobs=plan.jobs), plan.progress))

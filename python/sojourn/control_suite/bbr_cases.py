@@ -1,11 +1,11 @@
 """The example test cases of draft-ietf-ccwg-bbr-06, appendix A, as seen from outside the sender.
 
 The draft's cases name variables of its pseudocode. What these do to the sending rate, to what is in
-flight and to the window is measured here, so that every control can be tried. A link of 10 Gbit/s
-before the bottleneck counts what the sender sends. Unit tests of the control check the variables.
+flight and to the window is measured here, so that every control can be tried. The link before the
+bottleneck counts what the sender sends. Unit tests of the control check the variables.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,27 +15,26 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.control_suite.topology import (
-    RATE_MBIT,
+    FLOW,
+    ROUTE,
+    Build,
+    Builders,
     ControlCase,
     ControlUnderTest,
     Form,
     Measure,
     Path,
-    bulk,
     rate,
     seconds,
+    single,
 )
 from sojourn.result import Result
 from sojourn.result.metrics import KEYS
-from sojourn.scenario import Arm, Link, Scenario
-from sojourn.traffic import Request, Traffic
+from sojourn.traffic import Request
 
-CASES = Form(name="quick", replications=5, warmup_s=0.0, measured_s=20.0)
-FLOW = "flow"
 _FRAME_BITS = 1514 * 8
 # Frame bytes per byte of payload.
 _FRAMED = 1514 / 1448
-_FAST = "10gbit"
 
 # Sending above and well below the capacity, as in startup and while draining; at it again.
 _ABOVE, _BELOW, _AGAIN = 1.2, 0.75, 0.85
@@ -140,49 +139,6 @@ def _measures(path: Path, observe: Observe) -> Measure:
         )
 
     return measures
-
-
-def _case(
-    tested: ControlUnderTest,
-    form: Form,
-    name: str,
-    path: Path,
-    observe: Observe,
-    *,
-    traffic: Sequence[Traffic] | None = None,
-    duration_s: float | None = None,
-    bucket: Mapping[str, Any] | None = None,
-    sample_s: float = 0.02,
-) -> list[ControlCase]:
-    down = {"rate": rate(path.rate_mbit), "qdisc": f"pfifo limit {path.buffer}", **path.wire}
-    if "trace" in path.wire:
-        del down["rate"]
-    links = {
-        "first": Link(rate=_FAST, qdisc="pfifo limit 100000"),
-        "down": Link(**down, **(bucket or {})),
-        "back": Link(rate=_FAST, qdisc="pfifo limit 100000"),
-    }
-    route: dict[str, Any] = {"direction": None, "path": ["first", "down"], "reverse": ["back"]}
-    chosen = traffic or [bulk(FLOW, **route, start_jitter="200ms")]
-    scenario = Scenario(
-        name=f"{name}, {tested.name}",
-        links=links,
-        traffic=chosen,
-        arms=[Arm(name=arm, set={f"traffic.{FLOW}.cc": arm}) for arm in tested.arms],
-        rtt=f"{path.rtt_ms:g}ms",
-        duration=seconds(form.measured_s if duration_s is None else duration_s),
-        warmup="0s",
-        replications=form.replications,
-        sample=seconds(sample_s),
-        keep_events=True,
-    )
-    case = ControlCase(
-        name=name,
-        scenario=scenario,
-        classes={FLOW: FLOW},
-        measures=_measures(path, observe),
-    )
-    return [case]
 
 
 # Deep enough that nothing is lost in startup.
@@ -342,7 +298,19 @@ def _losses(trace: Trace) -> Observation:
     return {"answered_share": float(np.mean(answered)) if answered else None}
 
 
-def _bulk(path: Path, observe: Observe, **others: Any) -> "Build":
+def _case(
+    tested: ControlUnderTest,
+    form: Form,
+    name: str,
+    path: Path,
+    observe: Observe,
+    **others: Any,
+) -> list[ControlCase]:
+    bottleneck, measures = path.links()["down"], _measures(path, observe)
+    return [single(tested, form, name, bottleneck, measures, rtt_ms=path.rtt_ms, **others)]
+
+
+def _bulk(path: Path, observe: Observe, **others: Any) -> Build:
     def build(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
         return _case(tested, form, _named(path), path, observe, **others)
 
@@ -357,14 +325,8 @@ def _named(path: Path) -> str:
 
 
 def _pauses(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
-    requests = Request(
-        name=FLOW,
-        path=["first", "down"],
-        reverse=["back"],
-        bytes="4mb",
-        think="6s",
-    )
-    return _case(tested, form, "pauses of 6 s", DEEP, _idle, traffic=[requests], duration_s=30.0)
+    requests = Request(name=FLOW, **ROUTE, bytes="4mb", think="6s")
+    return _case(tested, form, "pauses of 6 s", DEEP, _idle, flow=requests, measured_s=30.0)
 
 
 def _changed(first: float, then: float, buffer: int) -> Path:
@@ -379,24 +341,20 @@ SPIKE = [
     {"at": seconds(CHANGE_S + 0.3), "delay": "0ms"},
 ]
 
-Build = Callable[[ControlUnderTest, Form], list[ControlCase]]
-BUILDERS: Mapping[str, Build] = {
-    "A.1": _bulk(DEEP, _startup, duration_s=5.0),
-    "A.3": _bulk(DEEP, _drain, duration_s=5.0, sample_s=0.01),
-    "A.5": _bulk(DEEP, _probes, duration_s=60.0),
-    "A.8": _bulk(DEEP, _probes, duration_s=60.0),
-    "A.10": _bulk(DEEP, _probe_rtt, duration_s=12.0),
+BUILDERS: Builders = {
+    "A.1": _bulk(DEEP, _startup, measured_s=5.0),
+    "A.3": _bulk(DEEP, _drain, measured_s=5.0, sample_ms=10.0),
+    "A.5": _bulk(DEEP, _probes, measured_s=60.0),
+    "A.8": _bulk(DEEP, _probes, measured_s=60.0),
+    "A.10": _bulk(DEEP, _probe_rtt, measured_s=12.0),
     "A.11": _pauses,
-    "A.12": _bulk(BURSTS, _use(1.0, 3.0), duration_s=4.0),
+    "A.12": _bulk(BURSTS, _use(1.0, 3.0), measured_s=4.0),
     "A.13": _bulk(BURSTS, _use(6.0, 20.0)),
     "A.14": _bulk(Path(rate_mbit=0.2, rtt_ms=10.0, packets=20), _use(5.0, 20.0)),
     "A.15": _bulk(_changed(10.0, 100.0, 333), _reached(9.0)),
-    "A.16": _bulk(_changed(100.0, 10.0, 333), _lowered(0.13), duration_s=30.0),
+    "A.16": _bulk(_changed(100.0, 10.0, 333), _lowered(0.13), measured_s=30.0),
     "A.17": _bulk(
-        Path(rate_mbit=RATE_MBIT, packets=1),
-        _use(10.0, 30.0),
-        bucket={"burst": "64kb", "bucket": "tbf"},
-        duration_s=30.0,
+        Path(packets=1, wire={"burst": "64kb", "bucket": "tbf"}), _use(10.0, 30.0), measured_s=30.0
     ),
     "A.18": _bulk(
         Path(
@@ -406,6 +364,6 @@ BUILDERS: Mapping[str, Build] = {
         _use(5.0, 20.0),
     ),
     "A.19": _bulk(Path(buffer_bdp=4.0, wire={"changes": SPIKE}), _reached(0.9)),
-    "A.20": _bulk(Path(rtt_ms=1000.0), _slow_startup, duration_s=40.0),
+    "A.20": _bulk(Path(rtt_ms=1000.0), _slow_startup, measured_s=40.0),
     "A.21": _bulk(Path(buffer_bdp=0.25), _losses),
 }

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -13,9 +13,9 @@ from sojourn.expectations.judging import Judgement, difference
 from sojourn.presentation.figure import Figure
 from sojourn.presentation.model import Markup
 from sojourn.result import Result
-from sojourn.suites.measurement import Measurement, Runner, Verdict, judged, validity
+from sojourn.suites.case import Runner
+from sojourn.suites.measurement import Measurement, Verdict, judged, validity
 
-Builders = Mapping[str, Callable[[ControlUnderTest, Form], list[ControlCase]]]
 Drawn = Callable[[Result, Measurement], list[Figure | Markup]]
 SIGNS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}
 
@@ -129,20 +129,6 @@ class Evaluation:
             for one in outcome.measurements
         ]
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
-
-
-def cases(
-    tested: ControlUnderTest, form: Form, builders: Builders, numbers: Sequence[str], seed: int
-) -> dict[str, list[ControlCase]]:
-    """Build the cases of all criteria before the first run."""
-    return {
-        number: [
-            replace(case, scenario=case.scenario.replace(seed=seed))
-            for case in builders[number](tested, form)
-        ]
-        for number in numbers
-        if number in builders
-    }
 
 
 def evaluate(

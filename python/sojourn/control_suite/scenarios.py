@@ -1,11 +1,13 @@
 """The scenarios of RFC 9743, by section; ``rfc9743.toml`` describes them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sojourn.control_suite.topology import (
+    FLOW,
     RATE_MBIT,
     RTT_MS,
+    Builders,
     ControlCase,
     ControlUnderTest,
     Form,
@@ -21,7 +23,7 @@ from sojourn.scenario import Link
 from sojourn.suites.case import PROBE
 from sojourn.traffic import Dash, Incast, Ping, Tcp, Traffic, Udp, Voip
 
-FLOW, RIVAL, VICTIM = "flow", "rival", "victim"
+RIVAL, VICTIM = "rival", "victim"
 SHORT_BYTES = "100kb"
 
 
@@ -446,7 +448,7 @@ def _data_centre(tested: ControlUnderTest, form: Form) -> list[ControlCase]:
     ]
 
 
-SCENARIOS: Mapping[str, Callable[[ControlUnderTest, Form], list[ControlCase]]] = {
+SCENARIOS: Builders = {
     "5.1.1": _collapse,
     "5.1.2": _bufferbloat,
     "5.1.3": _loss,

@@ -21,6 +21,8 @@ PACKET_BYTES = 1500
 SAMPLE_MS = 100.0
 # The controls that RFC 9743 names as standards: RFC 5681 and RFC 9438.
 STANDARDS = ("cubic", "reno")
+# The traffic whose control is that of the arm.
+FLOW = "flow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,9 @@ class Form:
 
 QUICK = Form(name="quick", replications=4, warmup_s=10.0, measured_s=30.0)
 FULL = Form(name="full", replications=10, warmup_s=30.0, measured_s=150.0)
+
+# Of the test cases of BBR's draft and of Accurate ECN.
+CASES = Form(name="quick", replications=5, warmup_s=0.0, measured_s=20.0)
 
 Measure = Callable[[Result, "ControlCase"], pl.DataFrame]
 
@@ -79,6 +84,11 @@ class ControlUnderTest:
     def needs_signals(self) -> bool:
         """Whether it relies on explicit signals of the path, so that it sets up ECN by itself."""
         return self.ecn != "optional"
+
+
+Build = Callable[[ControlUnderTest, Form], list[ControlCase]]
+# The cases of each number of a document.
+Builders = Mapping[str, Build]
 
 
 def _catalogued(text: str) -> dict[str, Any]:
@@ -144,6 +154,42 @@ class Path:
         if "trace" not in down:
             down = {"rate": rate(self.rate_mbit), **down}
         return {"down": Link(**down), "up": Link(**up)}
+
+
+# Links that never fill, and the way of a flow through them and the bottleneck.
+_FAST: Mapping[str, Any] = {"rate": "10gbit", "qdisc": "pfifo limit 100000"}
+ROUTE: Mapping[str, Any] = {"path": ["first", "down"], "reverse": ["back"]}
+
+
+def single(
+    tested: ControlUnderTest,
+    form: Form,
+    name: str,
+    bottleneck: Link,
+    measures: Measure,
+    *,
+    flow: Traffic | None = None,
+    options: Mapping[str, Any] | None = None,
+    first: Mapping[str, Any] | None = None,
+    back: Mapping[str, Any] | None = None,
+    sample_ms: float = 20.0,
+    **scenario: Any,
+) -> ControlCase:
+    """Build a case of one flow, by default an endless connection with these options.
+
+    A link of 10 Gbit/s before the bottleneck counts what is sent, or changes it.
+    """
+    links = {"first": Link(**_FAST, **(first or {})), "down": bottleneck}
+    links["back"] = Link(**_FAST, **(back or {}))
+    if flow is None:
+        flow = bulk(FLOW, direction=None, start_jitter="200ms", **ROUTE, **(options or {}))
+    built = composed(tested, form, links, [flow], varied=[FLOW], sample_ms=sample_ms, **scenario)
+    return ControlCase(
+        name=name,
+        scenario=built.replace(name=f"{name}, {tested.name}"),
+        classes={FLOW: FLOW},
+        measures=measures,
+    )
 
 
 def dumbbell(

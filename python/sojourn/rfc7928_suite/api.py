@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,16 +15,15 @@ from sojourn.arguments.common import SCENARIO, Full, Jobs, OwnSeed
 from sojourn.execute.run import run as run_scenario
 from sojourn.queues.base import Queues, texts
 from sojourn.queues.queue_file import named
-from sojourn.result import derived_files
 from sojourn.rfc7928_suite import page
 from sojourn.rfc7928_suite.definitions import DISCUSSIONS
 from sojourn.rfc7928_suite.discussion import Discussion, discuss
-from sojourn.rfc7928_suite.suite import NUMBERS, Characterisation, cases, characterise
+from sojourn.rfc7928_suite.scenarios import SCENARIOS
+from sojourn.rfc7928_suite.suite import NUMBERS, Characterisation, characterise
 from sojourn.rfc7928_suite.topology import FULL, QUICK, Form, QueueUnderTest
 from sojourn.scenario.paths import Value
-from sojourn.suites.case import Case, changed
-from sojourn.suites.measurement import Runner
-from sojourn.suites.page import drawn, file_name
+from sojourn.suites.case import Prepared, Runner, cases
+from sojourn.suites.page import drawn, file_name, saved
 from sojourn.suites.selection import selected
 
 # Stands for all queues of the catalogue.
@@ -40,47 +40,38 @@ _CHECKED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedSuite:
-    """The scenarios of some queues, all built and checked."""
-
-    form: Form
-    numbers: tuple[str, ...]
-    queues: tuple[tuple[QueueUnderTest, dict[str, list[Case]]], ...]
-
-    @property
-    def runs(self) -> int:
-        """Number of runs."""
-        return sum(
-            case.scenario.runs
-            for _, built in self.queues
-            for several in built.values()
-            for case in several
-        )
-
-
 def prepared(
     queues: Sequence[str],
-    numbers: Sequence[str] | None,
+    numbers: str | Sequence[str] | None,
     form: Form,
     *,
     seed: int = 1,
     changes: Mapping[str, Value] | None = None,
-) -> PreparedSuite:
+) -> "Prepared[Rfc7928Report]":
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = selected(numbers, NUMBERS)
     given = [" ".join(queue.split()) for queue in queues]
     for queue in given:
         if given.count(queue) > 1:
             raise ArgumentError("queues", queue, "given twice; expected each queue once")
-    tested = []
+    tested = {}
     for name, queue in named(given).items():
         with in_argument("queues", queue):
-            tested.append(QueueUnderTest(queue, name))
+            tested[name] = QueueUnderTest(queue, name)
     if not tested:
         raise ArgumentError("queues", rule="expected at least one queue, such as codel")
-    built = tuple((one, changed(cases(one, form, chosen, seed), changes or {})) for one in tested)
-    return PreparedSuite(form=form, numbers=tuple(chosen), queues=built)
+    built = {
+        name: cases(SCENARIOS, one, form, chosen, seed=seed, changes=changes)
+        for name, one in tested.items()
+    }
+
+    def report_on(name: str, runner: Runner) -> Rfc7928Report:
+        one = tested[name]
+        found = characterise(one, form, built[name], runner=runner, drawn=drawn)
+        tables = tuple(discuss(one, number) for number in chosen if number in DISCUSSIONS)
+        return Rfc7928Report(characterisation=found, discussions=tables)
+
+    return Prepared(cases=built, report_on=report_on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,21 +140,11 @@ class Rfc7928Report:
         ResultError
             The file cannot be written, or exists and is not a report.
         """
-        file = Path(folder) / self.file_name
-        build = f"{_core.version()} ({_core.commit()[:12]})"
-        text = page.html(self.characterisation, self.discussions, build)
-        with derived_files.claimed(file):
-            derived_files.write(file, text.encode(), None)
-        return file
-
-
-def report_on(
-    tested: QueueUnderTest, built: dict[str, list[Case]], planned: PreparedSuite, *, runner: Runner
-) -> Rfc7928Report:
-    """Run the scenarios of one queue."""
-    found = characterise(tested, planned.form, built, runner=runner, drawn=drawn)
-    tables = tuple(discuss(tested, number) for number in planned.numbers if number in DISCUSSIONS)
-    return Rfc7928Report(characterisation=found, discussions=tables)
+        return saved(
+            folder,
+            self.file_name,
+            lambda build: page.html(self.characterisation, self.discussions, build),
+        )
 
 
 @dataclass(frozen=True)
@@ -193,7 +174,9 @@ class Rfc7928Plan(Plan):
     ] = None
 
 
-def scenarios(plan: Rfc7928Plan, changes: Mapping[str, Value] | None = None) -> PreparedSuite:
+def scenarios(
+    plan: Rfc7928Plan, changes: Mapping[str, Value] | None = None
+) -> Prepared[Rfc7928Report]:
     """Build and check the scenarios of queues; `changes` apply to each of them."""
     chosen = texts(plan.queues)
     if ALL in chosen:
@@ -225,12 +208,4 @@ def rfc7928(plan: Rfc7928Plan) -> list[Rfc7928Report]:
     >>> report.discussions[0].rows[1][:2]
     ('target', 'default')
     """
-    planned = scenarios(plan)
-    reports = []
-    for tested, built in planned.queues:
-        if plan.progress is not None:
-            plan.progress(tested.name)
-        reports.append(
-            report_on(tested, built, planned, runner=lambda one: run_scenario(one, jobs=plan.jobs))
-        )
-    return reports
+    return list(scenarios(plan).reports(partial(run_scenario, jobs=plan.jobs), plan.progress))

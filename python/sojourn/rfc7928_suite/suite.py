@@ -1,7 +1,7 @@
 """The scenarios of RFC 7928 by section, run for one queue: metrics, verdicts, report."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -15,12 +15,11 @@ from sojourn.rfc7928_suite.definitions import (
     Definition,
     Direction,
 )
-from sojourn.rfc7928_suite.scenarios import SCENARIOS
 from sojourn.rfc7928_suite.topology import DROP_TAIL, Form, QueueUnderTest
 from sojourn.suites import measurement
-from sojourn.suites.case import Case
+from sojourn.suites.case import Case, Runner
 from sojourn.suites.definitions import METRICS
-from sojourn.suites.measurement import Runner, Verdict
+from sojourn.suites.measurement import Verdict
 from sojourn.suites.measuring import acted, measure
 from sojourn.suites.selection import in_order
 
@@ -80,21 +79,6 @@ class Characterisation:
             for one in found
         ]
         return pl.concat(frames) if frames else pl.DataFrame()
-
-
-def cases(
-    tested: QueueUnderTest, form: Form, numbers: Sequence[str], seed: int
-) -> dict[str, list[Case]]:
-    """Build the cases of all scenarios before the first run."""
-    return {
-        number: [_seeded(case, seed) for case in SCENARIOS[number](tested, form)]
-        for number in numbers
-        if number in SCENARIOS
-    }
-
-
-def _seeded(case: Case, seed: int) -> Case:
-    return replace(case, scenario=case.scenario.replace(seed=seed))
 
 
 def characterise(

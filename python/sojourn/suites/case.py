@@ -1,14 +1,19 @@
 """One simulation of a suite, and what of it is measured."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from sojourn import _core
+from sojourn.result import Result
 from sojourn.scenario import Scenario
 from sojourn.scenario.paths import Value, overridden
 
+Runner = Callable[[Scenario], Result]
 Kind = TypeVar("Kind", bound="Case")
+Subject = TypeVar("Subject")
+Form = TypeVar("Form")
+Report = TypeVar("Report")
 # The group of the pings that measure delay.
 PROBE = "probe"
 
@@ -36,17 +41,52 @@ class Case:
     x: float | None = None
 
 
-def changed(built: dict[str, list[Kind]], changes: Mapping[str, Value]) -> dict[str, list[Kind]]:
-    """Change values of scenarios; errors name the number of the scenario."""
-    if not changes:
-        return built
+def cases(
+    builders: Mapping[str, Callable[[Subject, Form], list[Kind]]],
+    tested: Subject,
+    form: Form,
+    numbers: Sequence[str],
+    *,
+    seed: int,
+    changes: Mapping[str, Value] | None = None,
+) -> dict[str, list[Kind]]:
+    """Build the cases of numbers; errors in `changes` name the number of the scenario."""
+
+    def seeded(case: Kind) -> Kind:
+        scenario = case.scenario.replace(seed=seed)
+        return replace(case, scenario=overridden(scenario, changes) if changes else scenario)
+
     found = {}
-    for number, several in built.items():
+    for number in numbers:
+        if number not in builders:
+            continue
+        built = builders[number](tested, form)
         try:
-            found[number] = [
-                replace(case, scenario=overridden(case.scenario, changes)) for case in several
-            ]
+            found[number] = [seeded(case) for case in built]
         except _core.ScenarioError as error:
             message = f"scenario {number}: {error}"
             raise _core.ScenarioError(message) from None
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared(Generic[Report]):
+    """The cases of all queues or controls by name, checked before the first run."""
+
+    cases: Mapping[str, Mapping[str, Sequence[Case]]]
+    report_on: Callable[[str, Runner], Report]
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        several = (each for built in self.cases.values() for each in built.values())
+        return sum(case.scenario.runs for each in several for case in each)
+
+    def reports(
+        self, runner: Runner, progress: Callable[[str], object] | None = None
+    ) -> Iterator[Report]:
+        """Run the cases of one after the other."""
+        for name in self.cases:
+            if progress is not None:
+                progress(name)
+            yield self.report_on(name, runner)

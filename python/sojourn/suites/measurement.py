@@ -1,6 +1,6 @@
 """The result of a case, reduced to metrics, and the comparisons of them with a rule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,12 +10,10 @@ from sojourn.expectations.expectation import expectation
 from sojourn.expectations.judging import Judgement, Measured, judge
 from sojourn.result import Result, metrics
 from sojourn.result.catalogue import Metric
-from sojourn.scenario import Scenario
 from sojourn.suites.case import Case
 from sojourn.suites.definitions import METRICS
 from sojourn.suites.measuring import WHOLE
 
-Runner = Callable[[Scenario], Result]
 Verdict = Literal["pass", "fail", "undecided", "not applicable", "not testable here"]
 
 

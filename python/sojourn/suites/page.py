@@ -1,16 +1,18 @@
 """Parts of the reports of suites: quotations, tables of results, figures."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import polars as pl
 
+from sojourn import _core
 from sojourn.plot import curves, reported
 from sojourn.presentation.figure import Figure
 from sojourn.presentation.html import tag
 from sojourn.presentation.model import Columns, Markup, Quote, Table, Text
 from sojourn.report.view import heading
-from sojourn.result import Result, formatting
+from sojourn.result import Result, derived_files, formatting
 from sojourn.result.metrics import directions
 from sojourn.suites.definitions import Quotation
 from sojourn.suites.measurement import Measurement
@@ -28,6 +30,15 @@ def file_name(name: str) -> str:
     'reno-alpha-2.html'
     """
     return f"{re.sub('[^a-z0-9_.]+', '-', name.lower()).strip('-.')}.html"
+
+
+def saved(folder: str | Path, name: str, html: Callable[[str], str]) -> Path:
+    """Write a report, made for the version of this build, into a directory."""
+    file = Path(folder) / name
+    text = html(f"{_core.version()} ({_core.commit()[:12]})")
+    with derived_files.claimed(file):
+        derived_files.write(file, text.encode(), None)
+    return file
 
 
 def quoted(one: Quotation, document: str) -> Quote:

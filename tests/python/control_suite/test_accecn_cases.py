@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn.control_suite.accecn_cases import BUILDERS, CASES
+from sojourn.control_suite.accecn_cases import BUILDERS
 from sojourn.control_suite.definitions import ACCECN_CASES
-from sojourn.control_suite.evaluation import Evaluation, cases, evaluate
-from sojourn.control_suite.topology import ControlUnderTest
+from sojourn.control_suite.evaluation import Evaluation, evaluate
+from sojourn.control_suite.topology import CASES, ControlUnderTest
+from sojourn.suites.case import cases
 from support.shell import Command
 
 ROOT = Path(__file__).parents[3]
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 def found(control: str, numbers: list[str], standards: tuple[str, ...] = ()) -> Evaluation:
     tested = ControlUnderTest(control, standards)
-    built = cases(tested, CASES, BUILDERS, numbers, seed=1)
+    built = cases(BUILDERS, tested, CASES, numbers, seed=1)
     return evaluate(ACCECN_CASES, tested, CASES, numbers, built, runner=sj.run)
 
 

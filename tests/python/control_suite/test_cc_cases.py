@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import sojourn as sj
-from sojourn.control_suite.bbr_cases import BUILDERS, CASES, Trace
+from sojourn.control_suite.bbr_cases import BUILDERS, Trace
 from sojourn.control_suite.definitions import BBR_CASES
-from sojourn.control_suite.evaluation import Evaluation, cases, evaluate
-from sojourn.control_suite.topology import ControlUnderTest
+from sojourn.control_suite.evaluation import Evaluation, evaluate
+from sojourn.control_suite.topology import CASES, ControlUnderTest
+from sojourn.suites.case import cases
 from support.shell import Command
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 def found(control: str, numbers: list[str]) -> Evaluation:
     tested = ControlUnderTest(control, ())
-    built = cases(tested, CASES, BUILDERS, numbers, seed=1)
+    built = cases(BUILDERS, tested, CASES, numbers, seed=1)
     return evaluate(BBR_CASES, tested, CASES, numbers, built, runner=sj.run)
 
 

@@ -12,7 +12,7 @@ import sojourn as sj
 from sojourn import _core
 from sojourn.control_suite import api, page
 from sojourn.control_suite.definitions import RFC9743
-from sojourn.control_suite.evaluation import Evaluation, cases, evaluate, together
+from sojourn.control_suite.evaluation import Evaluation, evaluate, together
 from sojourn.control_suite.measuring import measured
 from sojourn.control_suite.scenarios import SCENARIOS
 from sojourn.control_suite.topology import (
@@ -27,6 +27,7 @@ from sojourn.control_suite.topology import (
 from sojourn.control_suite.topology import (
     Path as Line,
 )
+from sojourn.suites.case import cases
 from support.shell import Command
 
 CONTROLS = [entry["name"] for entry in json.loads(_core.cc_catalogue())]
@@ -39,7 +40,7 @@ BAD = "reno alpha 1000 beta 1023/1024"
 
 def found(control: str, numbers: list[str], form: Form = JUDGED, **others: Any) -> Evaluation:
     tested = ControlUnderTest(control, **others)
-    built = cases(tested, form, SCENARIOS, numbers, seed=1)
+    built = cases(SCENARIOS, tested, form, numbers, seed=1)
     return evaluate(RFC9743, tested, form, numbers, built, runner=sj.run, drawn=page.drawn)
 
 
@@ -62,7 +63,7 @@ def test_every_criterion_has_runs_or_a_reason() -> None:
 @pytest.mark.parametrize("control", CONTROLS)
 def test_every_case_builds_for_every_control_and_has_a_comparison(control: str) -> None:
     tested = ControlUnderTest(control)
-    built = cases(tested, SHORT, SCENARIOS, list(RFC9743.criteria), seed=1)
+    built = cases(SCENARIOS, tested, SHORT, list(RFC9743.criteria), seed=1)
     for number, several in built.items():
         checks = RFC9743.criteria[number].checks
         for case in several:
@@ -155,8 +156,7 @@ def test_verdicts_combine() -> None:
 def test_a_report_has_verdicts_comparisons_and_figures(tmp_path: Path) -> None:
     numbers = ["5.1.3", "5.3.1", "7.7.1"]
     planned = api.prepared(RFC9743, SCENARIOS, ["cubic"], numbers, SHORT)
-    ((tested, built),) = planned.controls
-    report = api.report_on(tested, built, planned, runner=sj.run)
+    (report,) = planned.reports(sj.run)
     text = report.save(tmp_path).read_text(encoding="utf-8")
     for part in (
         "RFC 9743: cubic",

@@ -15,11 +15,7 @@ from sojourn.rfc7928_suite import api
 from sojourn.rfc7928_suite.definitions import DEFINITIONS, DISCUSSIONS, QUOTATIONS
 from sojourn.rfc7928_suite.discussion import discuss, drop_times
 from sojourn.rfc7928_suite.scenarios import HEAVY, MEDIUM, MILD, SCENARIOS
-from sojourn.rfc7928_suite.suite import (
-    NUMBERS,
-    cases,
-    characterise,
-)
+from sojourn.rfc7928_suite.suite import NUMBERS, characterise
 from sojourn.rfc7928_suite.topology import (
     DROP_TAIL,
     FULL,
@@ -32,7 +28,7 @@ from sojourn.rfc7928_suite.topology import (
     dumbbell,
     flows,
 )
-from sojourn.suites.case import Case
+from sojourn.suites.case import Case, cases
 from sojourn.suites.measuring import measure
 from sojourn.suites.page import results
 from sojourn.suites.selection import selected
@@ -122,7 +118,7 @@ def test_the_number_of_flows_follows_the_formulae() -> None:
 @pytest.mark.parametrize("queue", QUEUES)
 def test_every_scenario_builds_for_every_queue(queue: str) -> None:
     tested = QueueUnderTest(queue)
-    built = cases(tested, SHORT, NUMBERS, seed=1)
+    built = cases(SCENARIOS, tested, SHORT, NUMBERS, seed=1)
     assert set(built) == set(DEFINITIONS)
     for number, several in built.items():
         for case in several:
@@ -132,7 +128,9 @@ def test_every_scenario_builds_for_every_queue(queue: str) -> None:
 @pytest.mark.parametrize("queue", QUEUES if os.environ.get("SOJOURN_ALL_QUEUES") else ["fq_codel"])
 def test_every_scenario_runs(queue: str) -> None:
     found = characterise(
-        QueueUnderTest(queue), SHORT, cases(QueueUnderTest(queue), SHORT, NUMBERS, seed=1)
+        QueueUnderTest(queue),
+        SHORT,
+        cases(SCENARIOS, QueueUnderTest(queue), SHORT, NUMBERS, seed=1),
     )
     assert set(found.measurements) == set(DEFINITIONS)
     for number, several in found.measurements.items():
@@ -147,7 +145,7 @@ def test_every_scenario_runs(queue: str) -> None:
 @pytest.mark.parametrize("queue", QUEUES)
 def test_a_scenario_runs_for_every_queue(queue: str) -> None:
     tested = QueueUnderTest(queue)
-    found = characterise(tested, SHORT, cases(tested, SHORT, ["5.3.2"], seed=1))
+    found = characterise(tested, SHORT, cases(SCENARIOS, tested, SHORT, ["5.3.2"], seed=1))
     (one,) = found.measurements["5.3.2"]
     # ared is a form of red.
     assert one.specs[queue].split()[0] == sj.qdisc(queue).spec.split()[0]
@@ -188,7 +186,7 @@ def test_metrics_of_a_case_follow_from_its_tables() -> None:
 
 def test_phases_differ_in_goodput() -> None:
     tested = QueueUnderTest("codel")
-    found = characterise(tested, JUDGED, cases(tested, JUDGED, ["8.2.6.1"], seed=1))
+    found = characterise(tested, JUDGED, cases(SCENARIOS, tested, JUDGED, ["8.2.6.1"], seed=1))
     (one,) = found.measurements["8.2.6.1"]
     means = one.runs.group_by("group").agg(pl.col("goodput_mbit_per_s").mean())
     high, low = (
@@ -202,7 +200,9 @@ def test_verdicts_follow_the_intervals_and_the_acts_of_the_queue() -> None:
     verdicts = {}
     for queue in ("codel", "pfifo"):
         tested = QueueUnderTest(queue)
-        found = characterise(tested, JUDGED, cases(tested, JUDGED, ["4.5", "5.1.1"], seed=1))
+        found = characterise(
+            tested, JUDGED, cases(SCENARIOS, tested, JUDGED, ["4.5", "5.1.1"], seed=1)
+        )
         verdicts[queue] = [(number, one.verdict) for number, one in found.checked]
     assert [number for number, _ in verdicts["codel"]] == ["4.5", "4.5", "5.1.1"]
     assert verdicts["codel"][0][1] in {"pass", "undecided"}
@@ -244,8 +244,7 @@ def test_discussions_list_every_parameter() -> None:
 
 def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> None:
     planned = api.prepared(["codel"], ["5.1.1", "6.2", "8.2.5", "11"], JUDGED)
-    ((tested, built),) = planned.queues
-    report = api.report_on(tested, built, planned, runner=sj.run)
+    (report,) = planned.reports(sj.run)
     file = report.save(tmp_path)
     text = file.read_text(encoding="utf-8")
     assert file.name == "codel.html"
@@ -272,7 +271,7 @@ def test_a_report_shows_setup_quotation_verdict_and_figures(tmp_path: Path) -> N
 
 def test_results_have_a_row_per_group_and_arm() -> None:
     tested = QueueUnderTest("codel")
-    found = characterise(tested, SHORT, cases(tested, SHORT, ["9.1"], seed=1))
+    found = characterise(tested, SHORT, cases(SCENARIOS, tested, SHORT, ["9.1"], seed=1))
     table = results(found.measurements["9.1"])
     assert list(map(str, table.columns))[:3] == ["traffic", "arm", "goodput [Mbit/s]"]
     groups = ["all", "voip down", "voip up", "web", "cbr", "video", "bulk"]
@@ -351,7 +350,7 @@ def test_the_guide_states_the_durations() -> None:
     text = " ".join(guide.read_text(encoding="utf-8").split())
 
     def durations(form: Form) -> dict[str, set[float]]:
-        built = api.prepared(["codel"], None, form, seed=1).queues[0][1]
+        built = api.prepared(["codel"], None, form, seed=1).cases["codel"]
         return {
             number: {case.scenario.checked.duration_s for case in of_number}
             for number, of_number in built.items()
