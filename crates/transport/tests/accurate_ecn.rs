@@ -7,7 +7,7 @@ mod network;
 use network::{Network, Transfer, World};
 use sojourn_net::{Duration, Ecn, Instant, Rate};
 use sojourn_transport::{
-    Arrival, CcKind, Flags, MSS, Receiver, Segment, Sender, SenderParams, State, Ticks,
+    Arrival, CcKind, Flags, MSS, Receiver, Segment, Sender, SenderParams, SlowStart, State, Ticks,
 };
 
 fn prague() -> SenderParams {
@@ -293,6 +293,62 @@ fn a_mangled_syn_stops_ect_but_not_the_response_to_marks() {
 }
 
 #[test]
+fn after_a_marked_syn_the_first_window_is_one_segment() {
+    for (cc, answered) in [
+        (CcKind::Cubic, 1),
+        (CcKind::Reno, 1),
+        (CcKind::Dctcp, 1),
+        (CcKind::Vegas, 1),
+        (CcKind::Prague, 1),
+        // These ignore marks in the handshake.
+        (CcKind::Bbr, 10),
+        (CcKind::Bbr3, 10),
+    ] {
+        for arrived in FIELDS {
+            let mut client = connecting(accurate(cc));
+            let mut out = Vec::new();
+            let answer = syn_ack(arrived, Ecn::NotEct);
+            client.on_segment(Instant::from_millis(20), &answer, &mut out);
+            let expected = if arrived == Ecn::Ce { answered } else { 10 };
+            assert_eq!(client.cwnd(), expected, "{cc} {arrived:?}");
+            let data = out.iter().filter(|seg| seg.len > 0).count();
+            assert!(data <= expected as usize, "{cc} {arrived:?} {data}");
+        }
+    }
+    // Bits of a SYN-ACK that agrees to no AccECN report nothing.
+    let mut client = connecting(params(CcKind::Dctcp));
+    client.on_segment(
+        Instant::from_millis(20),
+        &syn_ack(Ecn::Ce, Ecn::NotEct),
+        &mut Vec::new(),
+    );
+    assert_eq!(client.cwnd(), 10);
+}
+
+#[test]
+fn after_a_marked_syn_careful_resume_does_not_jump() {
+    let cc = "cubic saved_cwnd 200 saved_rtt 20ms".parse().unwrap();
+    let params = SenderParams {
+        cc,
+        slow_start: Some(SlowStart::CarefulResume),
+        ..accurate(CcKind::Cubic)
+    };
+    for (arrived, jumps) in [(Ecn::NotEct, true), (Ecn::Ce, false)] {
+        let mut client = connecting(params);
+        let (mut out, mut sent) = (Vec::new(), 0);
+        let mut now = Instant::from_millis(20);
+        client.on_segment(now, &syn_ack(arrived, Ecn::NotEct), &mut out);
+        for _ in 0..2 {
+            sent += out.drain(..).filter(|seg| seg.len > 0).count();
+            now += Duration::from_millis(20);
+            let ack = acknowledges(u32::try_from(sent).unwrap(), 5);
+            client.on_segment(now, &ack, &mut out);
+        }
+        assert_eq!(client.cwnd() >= 100, jumps, "{}", client.cwnd());
+    }
+}
+
+#[test]
 fn the_server_learns_how_its_syn_ack_arrived() {
     for (arrived, is_mangled) in [(Ecn::NotEct, true), (Ecn::Ect1, false), (Ecn::Ce, false)] {
         let mut receiver = Receiver::answering(&prague(), Ticks::default());
@@ -328,6 +384,7 @@ fn the_server_learns_how_its_syn_ack_arrived() {
         server.join(now, &handshake);
         server.write(now, 1 << 20, &mut sent);
         assert_eq!(sent[0].flags.ecn() == Ecn::NotEct, is_mangled);
+        assert_eq!(server.cwnd(), if marked { 1 } else { 10 });
         // The counter of the client includes the SYN-ACK: no mark is new.
         let counter = if marked { 6 } else { 5 };
         server.on_segment(

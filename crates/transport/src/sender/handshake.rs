@@ -35,7 +35,7 @@ impl Sender {
         self.timer.reset_backoff();
         self.timestamps.begin(seg.ts_val);
         self.buffer.set_peer_window(seg.window);
-        self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
+        let is_marked = self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
         let sample = if self.counters.syn_resent == 0 {
             micros(now.since(self.opened))
         } else {
@@ -43,17 +43,30 @@ impl Sender {
             1_000 * ms.clamp(1, MAX_MICROS / 1_000)
         };
         // Linux: the loss of more than one SYN shows that the path is congested.
-        self.window.cwnd = if self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg) {
+        let is_lost = self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg);
+        self.window.cwnd = if is_lost {
             1
         } else {
             self.usage.initial_window()
         };
+        if is_marked {
+            self.answer_marked_handshake();
+        }
         self.usage.restart(now);
         // The SYN was delivered.
         self.board.add_delivered(1);
         self.begin_with(now, sample);
         self.confirm(now, seg, out);
         self.send_new(now, out);
+    }
+
+    /// The SYN or SYN-ACK of this end arrived CE-marked: the first window is that after a loss. A control with a model of
+    /// the path ignores that, unless it depends on marks.
+    fn answer_marked_handshake(&mut self) {
+        if self.ecn.is_needed() || !self.is_model_based() {
+            self.window.cwnd = 1;
+            self.leave_slow_start();
+        }
     }
 
     /// The handshake, a round trip of `rtt_micros`, is over.
@@ -96,7 +109,9 @@ impl Sender {
         self.state = State::Established;
         self.opened = now;
         self.usage.restart(now);
-        self.ecn.join(handshake);
+        if self.ecn.join(handshake) {
+            self.answer_marked_handshake();
+        }
         self.timestamps.begin(handshake.peer_stamp);
         self.buffer.set_peer_window(handshake.peer_window);
         self.begin_with(now, handshake.rtt_micros);

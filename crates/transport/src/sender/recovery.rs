@@ -261,7 +261,7 @@ impl Sender {
     }
 
     /// The heuristic of slow start answers congestion, after the controller.
-    fn leave_slow_start(&mut self) {
+    pub(super) fn leave_slow_start(&mut self) {
         if let Some(exit) = &mut self.slow_start {
             // Recovery brings the window down from where it is.
             let _ = exit.on_congestion(&mut self.window);

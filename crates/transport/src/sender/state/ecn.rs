@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! RFC 3168 §6.1; RFC 9768 §3.1.2 and §3.1.3 (the answers of a server), §3.2 (AccECN).
+//! RFC 3168 §6.1; RFC 9768 §3.1.2 and §3.1.3 (the answers of a server), §3.1.5 (the response), §3.2 (AccECN).
 //!
 //! # Law
 //!
@@ -21,11 +21,17 @@
 //! SYN-ACK
 //! ```
 //!
+//! "The TCP Client still triggers the congestion control actions necessary to respond to the CE feedback" in a SYN-ACK,
+//! and so does a server on that in the acknowledgement of its SYN-ACK (§3.2.2.2). §3.1.5 refers to RFC 3168 §6.1.2: "The
+//! indication of congestion should be treated just as a congestion loss". After the loss of a SYN or SYN-ACK "the initial
+//! window used by a sender after a correctly transmitted SYN MUST be one segment" (RFC 5681 §3.1): that is the response,
+//! whatever [`OnCe`]. The slow-start threshold stays, and Careful Resume does not jump.
+//!
 //! # Differences from RFC 9768
 //!
 //! | here | RFC 9768 | effect |
 //! |---|---|---|
-//! | a report of CE on the SYN or SYN-ACK is not answered | triggers the response to congestion (§3.2.2.2) | the initial window stays |
+//! | CE on the SYN or SYN-ACK does not reduce the initial windows of BBR and Copa, whose windows follow a model, and of Hybla, which the RTT sets | triggers the response to congestion (§3.2.2.2) | these begin as without the mark |
 //! | CE on every packet is congestion, however long it lasts | advises a check for continuous CE (§3.2.2.3), not how | the window stays at its minimum on a path that marks every packet; an overloaded AQM does that too |
 //! | a counter of 0 with marked bytes in the option is valid | only the counter is tested | the first ACK may cover three marks |
 
@@ -145,6 +151,11 @@ impl Ecn {
         !matches!(self.mode, Mode::Off)
     }
 
+    /// Whether the control depends on marks.
+    pub(crate) const fn is_needed(&self) -> bool {
+        self.ect_always
+    }
+
     /// Whether the peer counts marks.
     #[inline]
     pub(crate) const fn is_accurate(&self) -> bool {
@@ -173,8 +184,8 @@ impl Ecn {
         flags
     }
 
-    /// Reads from the SYN-ACK which ECN the peer accepts.
-    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) {
+    /// Reads from the SYN-ACK which ECN the peer accepts. Returns whether it reports that the SYN was marked.
+    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) -> bool {
         let answer = syn_ack.ace();
         let offered = self.syn_offers(syn_resent);
         // 5 is reserved and counts as the SYN unchanged (§3.1.3). All three bits are set by a peer that copies bits it
@@ -194,17 +205,20 @@ impl Ecn {
         } else {
             Mode::Off
         };
-        if self.is_accurate() {
-            let reported = syn_ack.reported();
-            if reported.is_some_and(|arrived| is_mangled(sent, arrived)) {
-                self.ect = Flags::NONE;
-            }
-            self.begin_counting(syn_ack.ecn() == Field::Ce);
+        if !self.is_accurate() {
+            return false;
         }
+        let reported = syn_ack.reported();
+        if reported.is_some_and(|arrived| is_mangled(sent, arrived)) {
+            self.ect = Flags::NONE;
+        }
+        self.begin_counting(syn_ack.ecn() == Field::Ce);
+        reported == Some(Field::Ce)
     }
 
-    /// The other half of a two-way connection has negotiated with the same peer.
-    pub(crate) const fn join(&mut self, handshake: &Handshake) {
+    /// The other half of a two-way connection has negotiated with the same peer. Returns whether that reports that the
+    /// SYN-ACK was marked.
+    pub(crate) const fn join(&mut self, handshake: &Handshake) -> bool {
         self.mode = match (handshake.ecn, self.offers_accurate) {
             (false, _) => Mode::Off,
             (true, false) => Mode::Classic,
@@ -213,9 +227,11 @@ impl Ecn {
         if handshake.is_mangled {
             self.ect = Flags::NONE;
         }
-        if self.is_accurate() {
-            self.begin_counting(false);
+        if !self.is_accurate() {
+            return false;
         }
+        self.begin_counting(false);
+        handshake.syn_ack_marked
     }
 
     const fn begin_counting(&mut self, syn_ack_marked: bool) {
