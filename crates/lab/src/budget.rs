@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 use sojourn_qdisc::PYTHON_PREFIX;
-use sojourn_scenario::plan::Config;
+use sojourn_scenario::plan::{Change, Config, RateTrace};
 use sojourn_scenario::{Load, Scenario};
 
 /// Data packets simulated per second and core: the slowest of S1 to S5 in `benches/measured.json`.
@@ -29,6 +29,9 @@ const UNACKNOWLEDGED: u64 = 120;
 const SLOT: u64 = 100;
 /// A link with its queue, histograms and counters.
 const LINK: u64 = 20_000;
+/// What a byte of the canonical text of a scenario takes in all its forms and copies, those of results included. Points
+/// of traces take 33 B (delay, loss) and 37 B (rate) per byte of their text in processes of their own.
+const TEXT: u64 = 40;
 /// The columns of a link in the metrics of all runs. 2,000 links took 0.61 to 0.87 GB in seven
 /// measurements: how much the threads of polars keep varies.
 const COLUMNS: u64 = 280_000;
@@ -171,6 +174,9 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>, of: Kept) -> Es
     let links = arms.iter().map(|run| run.links).max().unwrap_or(0);
     let metrics = Part::new("links", format!("{links} links"), links * COLUMNS);
     add(&mut parts, &metrics, 1);
+    let text = scenario.to_json().len() as u64;
+    let cause = format!("the scenario has {text} B of text");
+    add(&mut parts, &Part::new("scenario", cause, text * TEXT), 1);
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let cpu_s = packets as f64 / PACKETS_PER_S;
@@ -229,12 +235,15 @@ fn run(scenario: &Scenario, arm: usize, of: Kept) -> Run {
 
 /// Memory in use during a run.
 fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Part> {
-    let (mut waiting, mut slots) = (Need::default(), Need::default());
+    let (mut waiting, mut slots, mut points) = (Need::default(), Need::default(), Need::default());
     for (n, (link, offered)) in config.links.iter().zip(&load.links).enumerate() {
         waiting.add(n, offered.waiting);
         // Unused table entries occupy memory too.
         slots.add(n, link.qdisc.footprint().slots);
+        let changes = (link.changes.capacity() * size_of::<Change>()) as u64;
+        points.add(n, changes + link.rates.as_ref().map_or(0, RateTrace::size));
     }
+    let changing = config.links.get(points.link);
     let queue = |n: usize| scenario.place_of(arm, &format!("links[{n}].qdisc"));
     let spec = |n: usize| {
         config
@@ -265,6 +274,11 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
                 slots.sum.saturating_mul(SLOT),
             )
         },
+        Part::new(
+            &changing.map_or(String::new(), |link| format!("links.{}", link.name)),
+            "changes and points of traces".to_owned(),
+            points.sum,
+        ),
         Part::new(
             "rtt",
             format!("{} packets are on the way", load.in_flight),
@@ -583,6 +597,37 @@ mod tests {
             let part = largest(text);
             assert_eq!((&*part.place, &*part.cause), (place, cause));
         }
+    }
+
+    #[test]
+    fn the_points_of_traces_count_as_text_and_in_every_run() {
+        let of = |keys: &str| {
+            let text = format!(
+                "duration = \"10s\"\nrtt = \"20ms\"\n\
+                 links.up = {{ rate = \"10mbit\", qdisc = \"pfifo\" }}\n\
+                 links.down = {{ qdisc = \"pfifo\", {keys} }}\n\
+                 traffic = [{{ type = \"tcp\", direction = \"up\" }}]\n"
+            );
+            let scenario = Scenario::from_toml(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+            let parts = estimate(&scenario, NonZeroUsize::new(1), Kept::Tables).parts;
+            let bytes = |place| {
+                parts
+                    .iter()
+                    .find(|part| part.place == place)
+                    .map(|p| p.bytes)
+            };
+            (bytes("links.down"), bytes("scenario"))
+        };
+        let change = size_of::<Change>() as u64;
+        let (none, short) = of("rate = \"1mbit\"");
+        assert_eq!(none, Some(0));
+        // Repeated until the end of the run.
+        let delays = "delay_trace = { points = \"0s 1ms, 1ms 2ms\", period = \"2ms\" }";
+        let (repeated, long) = of(&format!("rate = \"1mbit\", {delays}"));
+        assert_eq!(repeated, Some(10_000 * change));
+        assert!(long > short);
+        let (rates, _) = of("rate_trace = { points = \"0s 1mbit, 1s 2mbit\", period = \"2s\" }");
+        assert_eq!(rates, Some(2 * 32));
     }
 
     const MEMORY: &str = "MemTotal:  9000 kB\nMemAvailable:    4000 kB\n";

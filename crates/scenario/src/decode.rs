@@ -117,7 +117,7 @@ const ARM_KEYS: &[Key] = &[
 
 /// Rows of series a run may keep: some 6 GB.
 const MOST_ROWS: u64 = 100_000_000;
-/// More points of traces than a run keeps as changes of a link: they take about 350 MB.
+/// More points of traces than a run keeps as changes of a link: they take about 120 MB per run.
 const MOST_POINTS: u64 = 1_000_000;
 
 /// Reads the whole tree.

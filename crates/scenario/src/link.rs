@@ -7,8 +7,6 @@ mod series;
 mod series_file;
 mod trace;
 
-use std::collections::BTreeMap;
-
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
@@ -342,33 +340,46 @@ impl Link {
 
     /// Adds the points of traces to the changes of the link.
     fn follow_traces(&self, config: &mut LinkConfig, end: Duration) {
-        let changes = std::mem::take(&mut config.changes);
-        let mut by_time: BTreeMap<_, _> = changes.into_iter().map(|c| (c.at, c)).collect();
+        let (_, points) = self.repeated_points(end);
+        let points = usize::try_from(points).unwrap_or(0);
+        let mut changes = Vec::with_capacity(config.changes.len() + points);
+        changes.append(&mut config.changes);
+        let change = |at, wire| plan::Change {
+            at,
+            wire,
+            ..plan::Change::default()
+        };
         let delays = self.keys.delay_trace.iter();
-        for (at, nanos) in delays.flat_map(|trace| trace.points.until(end)) {
-            wire(&mut by_time, at).delay = Some(Duration::from_nanos(nanos));
-        }
+        let delays = delays.flat_map(|trace| trace.points.until(end));
+        changes.extend(delays.map(|(at, nanos)| {
+            let delay = Some(Duration::from_nanos(nanos));
+            let wire = WireChange::default();
+            change(at, WireChange { delay, ..wire })
+        }));
         let losses = self.keys.loss_trace.iter();
-        for (at, value) in losses.flat_map(|trace| trace.points.until(end)) {
-            let loss = Loss::Random(Shares::share(value));
-            wire(&mut by_time, at).loss = Some(loss.config());
-        }
+        let losses = losses.flat_map(|trace| trace.points.until(end));
+        changes.extend(losses.map(|(at, value)| {
+            let loss = Some(Loss::Random(Shares::share(value)).config());
+            let wire = WireChange::default();
+            change(at, WireChange { loss, ..wire })
+        }));
+        changes.sort_by_key(|change| change.at);
+        changes.dedup_by(|later, one| {
+            let is_same = later.at == one.at;
+            if is_same {
+                one.wire.delay = later.wire.delay.or(one.wire.delay);
+                one.wire.loss = later.wire.loss.or(one.wire.loss);
+            }
+            is_same
+        });
         // What holds from the beginning is no change.
-        if let Some(first) = by_time.remove(&Duration::ZERO) {
+        if changes.first().is_some_and(|one| one.at == Duration::ZERO) {
+            let first = changes.remove(0);
             config.delay = first.wire.delay.unwrap_or(config.delay);
             config.line.loss = first.wire.loss.unwrap_or(config.line.loss);
         }
-        config.changes = by_time.into_values().collect();
+        config.changes = changes;
     }
-}
-
-/// What changes on the wire at a time.
-fn wire(by_time: &mut BTreeMap<Duration, plan::Change>, at: Duration) -> &mut WireChange {
-    let change = plan::Change {
-        at,
-        ..plan::Change::default()
-    };
-    &mut by_time.entry(at).or_insert(change).wire
 }
 
 /// Refuses the keys of a ring without a ring, and a ring where packets do not leave one after the other.

@@ -193,8 +193,18 @@ def test_the_check_itself_takes_little_memory() -> None:
     assert int(done.stdout) < 300_000, "kilobytes"
 
 
+def traced(key: str, unit: str) -> str:
+    """Write a trace of this key with many points."""
+    text = ", ".join(f"{n * 50}us {1 + n % 7}{unit}" for n in range(200_000))
+    return f'{key} = {{ points = "{text}", period = "10s" }}'
+
+
 # The estimate of these takes more than the process itself.
 MEASURED = {
+    "points": 'duration = "10s"\nsample = "1s"\nreplications = 4\nrtt = "20ms"\n'
+    f'links.up = {{ rate = "1mbit", qdisc = "pfifo", {traced("delay_trace", "ms")} }}\n'
+    f'links.down = {{ qdisc = "pfifo", {traced("rate_trace", "mbit")} }}\n'
+    f"traffic = [{TCP}]\n",
     "waiting": 'duration = "4s"\n'
     + DEEP
     + 'traffic = [{ type = "udp", direction = "up", rate = "10mbit", payload = "1b" }]\n',
@@ -217,7 +227,7 @@ FACTOR = 5
 
 
 # Those that `make test` measures.
-QUICK = ("waiting", "series", "runs")
+QUICK = ("points", "waiting", "series", "runs")
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,9 @@ macro_rules! traces {
 
             impl KeyValue for $name {
                 fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
-                    let keys = <SeriesKeys as KeyValue>::read(place)?;
+                    let mut keys = <SeriesKeys as KeyValue>::read(place)?;
+                    // It is written from the points.
+                    keys.points = None;
                     let fields = place.fields(SeriesKeys::KEYS)?;
                     let text = fields.need("points", "\"0s 24ms, 10s 31ms\"")?;
                     let period = fields.need("period", "\"20s\"")?;

@@ -61,6 +61,11 @@ impl RateTrace {
         })
     }
 
+    /// Bytes that its points take.
+    pub fn size(&self) -> u64 {
+        size_of_val(&*self.points) as u64
+    }
+
     /// What the link has carried up to `at`, in bits times 10^9.
     fn up_to(&self, at: Instant) -> u128 {
         let (round, within) = (at.as_nanos() / self.period, at.as_nanos() % self.period);
