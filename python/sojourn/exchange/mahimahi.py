@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, count, repeat, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +172,7 @@ def _trace(place: str, link: Table, duration_s: float) -> tuple[bytes, list[str]
         )
     notes = [f"{place}: {text}" for text in _not_expressed(link)]
     if "trace" in link:
-        at = 0
-        times = []
-        for gap in link["trace"]["gaps_ms"].split():
-            at += int(gap)
-            times.append(at)
+        times = list(accumulate(_gaps(link["trace"]["gaps_ms"])))
     else:
         frame = _charged(place, link)
         times = list(_opportunities(place, _rates(link, duration_s), frame))
@@ -186,11 +183,24 @@ def _trace(place: str, link: Table, duration_s: float) -> tuple[bytes, list[str]
     return "".join(f"{at}\n" for at in times).encode(), notes
 
 
+def _gaps(text: str) -> Iterator[int]:
+    """Yield the gaps of a trace.
+
+    Examples
+    --------
+    >>> list(_gaps("1 2x3"))
+    [1, 2, 2, 2]
+    """
+    for word in text.split():
+        gap, _, count = word.partition("x")
+        yield from repeat(int(gap), int(count or "1"))
+
+
 def _not_expressed(link: Table) -> Iterator[str]:
     delayed = _core.parse_time_s(link["delay"]) > 0
     delayed |= any("delay" in change for change in link.get("changes", []))
-    keys = [key for key in ("loss", "duplicate", "jitter", "burst") if key in link]
-    for key in [*(["delay"] if delayed else []), *keys]:
+    keys = ("delay_trace", "loss", "loss_trace", "duplicate", "jitter", "burst")
+    for key in [*(["delay"] if delayed else []), *(key for key in keys if key in link)]:
         yield f"{key} is not part of a trace"
     words = link["qdisc"].split()
     if "bandwidth" in words or words[0] == "tbf":
@@ -219,17 +229,34 @@ def _charged(place: str, link: Table) -> int:
 
 def _rates(link: Table, duration_s: float) -> list[tuple[float, float, int]]:
     """List the intervals of constant rate: begin and end in seconds, and bits per second."""
-    steps = [(0.0, _core.parse_rate_bits_per_s(link["rate"]))]
-    for change in link.get("changes", []):
-        if "rate" in change:
-            at = _core.parse_time_s(change["at"])
-            steps.append((at, _core.parse_rate_bits_per_s(change["rate"])))
+    if "rate_trace" in link:
+        steps = list(_repeated(link["rate_trace"], duration_s))
+    else:
+        steps = [(0.0, _core.parse_rate_bits_per_s(link["rate"]))]
+        for change in link.get("changes", []):
+            if "rate" in change:
+                at = _core.parse_time_s(change["at"])
+                steps.append((at, _core.parse_rate_bits_per_s(change["rate"])))
     ends = [begin for begin, _ in steps[1:]] + [duration_s]
     return [
         (begin, min(end, duration_s), rate)
         for (begin, rate), end in zip(steps, ends, strict=True)
         if begin < duration_s
     ]
+
+
+def _repeated(trace: Table, duration_s: float) -> Iterator[tuple[float, int]]:
+    """Yield the points of a trace of rates up to the end of the run: time in s, bits per second."""
+    points = []
+    for point in trace["points"].split(","):
+        at, rate = point.split()
+        # Only in a trace, a rate may be 0.
+        points.append(
+            (_core.parse_time_s(at), 0 if rate == "0bit" else _core.parse_rate_bits_per_s(rate))
+        )
+    period = _core.parse_time_s(trace["period"])
+    for begin in takewhile(lambda begin: begin < duration_s, count(0.0, period)):
+        yield from ((begin + at, rate) for at, rate in points)
 
 
 def _opportunities(place: str, rates: list[tuple[float, float, int]], frame: int) -> Iterator[int]:

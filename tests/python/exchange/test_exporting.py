@@ -276,7 +276,9 @@ def test_a_trace_carries_as_many_full_packets_as_the_link(tmp_path: Path) -> Non
 
 
 def test_a_trace_is_exported_as_it_was(sojourn: Command, tmp_path: Path) -> None:
-    (tmp_path / "t").write_text("0\n3\n3\n10\n", encoding="utf-8")
+    # The scenario has the three gaps of 4 ms as 4x3.
+    times = "0\n3\n3\n10\n14\n18\n22\n"
+    (tmp_path / "t").write_text(times, encoding="utf-8")
     link = sj.Link(trace=tmp_path / "t", qdisc="codel")
     ping = sj.Ping(direction="up")
     traced = sj.Scenario(
@@ -286,9 +288,35 @@ def test_a_trace_is_exported_as_it_was(sojourn: Command, tmp_path: Path) -> None
     done = sojourn("export", "traced", "--format", "mahimahi", "--out", "x/y")
     assert done.returncode == 0, done.stderr
     assert names(tmp_path / "x" / "y") == ["default-up.trace"]
-    assert (tmp_path / "x" / "y" / "default-up.trace").read_text() == "0\n3\n3\n10\n"
+    assert (tmp_path / "x" / "y" / "default-up.trace").read_text() == times
     done = sojourn("export", "traced", "--format", "mahimahi", "--replication", "0")
     refused(done, 3, "a trace is the same for every replication")
+
+
+def test_a_trace_of_rates_is_exported_as_opportunities(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("0,2\n1,0\n1.5,4\n3,1\n", encoding="utf-8")
+    (tmp_path / "d.csv").write_text("0,2\n1,5\n", encoding="utf-8")
+    link = sj.Link(
+        rate_trace=tmp_path / "r.csv", delay_trace=tmp_path / "d.csv", qdisc="pfifo", overhead="10b"
+    )
+    load = sj.Udp(direction="up", rate="8mbit", payload="1472b")
+    traced = sj.Scenario(
+        links={"up": link, "down": "unlimited"}, traffic=[load], rtt="20ms", duration="10s"
+    )
+    result = sj.run(traced)
+    (file,) = sj.export(result, tmp_path / "x", "mahimahi")
+    times = [int(line) for line in file.read_text().splitlines()]
+    # After 4.5 s, the trace repeats.
+    assert not [at for at in times if 1000 < at <= 1500 or 5500 < at <= 6000]
+    for begin, end, rate in (
+        (0, 1000, 2e6),
+        (1500, 3000, 4e6),
+        (3000, 4500, 1e6),
+        (6000, 7500, 4e6),
+    ):
+        count = sum(begin < at <= end for at in times)
+        assert abs(count - (end - begin) / 1e3 * rate / 8 / 1524) <= 1
+    assert abs(len(times) - result.links["sent_packets"].item()) <= 2
 
 
 def test_what_a_trace_cannot_express_is_said(sojourn: Command, tmp_path: Path) -> None:
