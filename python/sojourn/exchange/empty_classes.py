@@ -5,7 +5,7 @@ Addresses and ports of simulated hosts are those of ``docs/qdiscs/htb.md``.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from sojourn.traffic import Traffic
@@ -13,7 +13,12 @@ from sojourn.traffic.block import Direction
 
 _SERVER_PORT, _QUIC_PORT = range(5001, 5002), range(443, 444)
 _CLIENT_PORTS = range(49_152, 65_536)
-_SENDER, _RECEIVER, _SERVERS = "198.18.0.1", "198.18.0.2", "10.0.0.0/8"
+_Network = IPv4Network | IPv6Network
+# By version of IP: sender, receiver, hosts from the number 0 on, and their servers.
+_NETWORKS: Mapping[int, Sequence[_Network]] = {
+    4: [*map(IPv4Network, ("198.18.0.1", "198.18.0.2", "198.18.1.0", "10.0.0.0/8"))],
+    6: [*map(IPv6Network, ("2001:2::1", "2001:2::2", "2001:2::100", "fd53:6f6a:6f75:726e::/64"))],
+}
 _DATAGRAMS = ("udp", "voip", "media", "ping")
 # Traffic without packets in the other direction.
 _ONE_WAY = ("udp", "voip")
@@ -27,9 +32,10 @@ class _Packets:
     traffic: str
     host: int | None
     dscp: int
+    ip: int
     protocol: str
-    source: IPv4Network
-    destination: IPv4Network
+    source: _Network
+    destination: _Network
     # None: packets without ports.
     source_port: range | None
     destination_port: range | None
@@ -80,18 +86,16 @@ def _share(key: str, value: str, packets: _Packets) -> float:
     if key == "traffic":
         return float(packets.traffic == value or packets.traffic.startswith(f"{value}/"))
     if key in {"source", "destination"}:
-        return _overlap(IPv4Network(value, strict=False), getattr(packets, key))
+        return _overlap(ip_network(value, strict=False), getattr(packets, key))
     if key in {"source_port", "destination_port"}:
         return _of_ports(value, getattr(packets, key))
     if key == "dscp":
         return float(_number(value) == packets.dscp)
-    if key == "host":
-        return float(f"{packets.host}" == value)
-    return float(value in {"any", packets.protocol})
+    return float(value in {"any", f"{getattr(packets, key)}"})
 
 
-def _overlap(wanted: IPv4Network, own: IPv4Network) -> float:
-    if not wanted.overlaps(own):
+def _overlap(wanted: _Network, own: _Network) -> float:
+    if wanted.version != own.version or not wanted.overlaps(own):
         return 0.0
     return 1.0 if wanted.prefixlen <= own.prefixlen else 0.5
 
@@ -109,12 +113,14 @@ def _of_ports(value: str, own: range | None) -> float:
 def _packets(group: Traffic, direction: Direction) -> _Packets:
     """Return the packets of a block on the link of a direction."""
     protocol, port = _service(group)
+    ip = group.ip or 4
+    sender, receiver, hosts, servers = _NETWORKS[ip]
     if group.host is None:
         # The sender of the data has the port of a client.
-        client, server = IPv4Network(_SENDER), IPv4Network(_RECEIVER)
+        client, server = sender, receiver
         is_from_client = group.direction == direction
     else:
-        client, server = IPv4Network(f"198.18.1.{group.host}"), IPv4Network(_SERVERS)
+        client, server = ip_network(hosts.network_address + group.host), servers
         is_from_client = direction == "up"
     ends = [(client, None if port is None else _CLIENT_PORTS), (server, port)]
     (source, source_port), (destination, destination_port) = ends if is_from_client else ends[::-1]
@@ -122,6 +128,7 @@ def _packets(group: Traffic, direction: Direction) -> _Packets:
         traffic=f"{group.name}",
         host=group.host,
         dscp=_number(group.dscp or 0),
+        ip=ip,
         protocol=protocol,
         source=source,
         destination=destination,

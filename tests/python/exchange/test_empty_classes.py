@@ -18,6 +18,11 @@ TRAFFIC = {
         sj.Udp(name="blast", direction="down", rate="1mbit"),
         sj.Web(name="pages", direction="down", page="objects50", http="3", think="1s"),
     ],
+    "ipv6": [
+        sj.Tcp(name="six", direction="up", ip=6),
+        sj.Tcp(name="mark_7", direction="down", dscp="EF", ip=6, host=7),
+        sj.Ping(name="ping", direction="up"),
+    ],
 }
 FILTERS: list[list[dict[str, str]]] = [
     [{"to": "a", "dscp": "46"}, {"to": "b", "dscp": "CS5"}, {"to": "c", "protocol": "icmp"}],
@@ -32,6 +37,18 @@ FILTERS: list[list[dict[str, str]]] = [
         {"to": "c", "dscp": "45"},
     ],
     [{"to": "a", "destination_port": "80"}, {"to": "a", "dscp": "8"}],
+    [
+        {"to": "a", "protocol": "tcp", "destination_port": "5001", "ip": "4"},
+        {"to": "b", "source_port": "5001", "ip": "4"},
+        {"to": "c", "protocol": "tcp", "ip": "6"},
+    ],
+    [{"to": "a", "dscp": "46", "ip": "4"}, {"to": "b", "dscp": "46", "ip": "6"}, {"to": "c"}],
+    [
+        {"to": "a", "protocol": "icmp", "ip": "4"},
+        {"to": "b", "source": "2001:2::1"},
+        {"to": "c", "destination": "198.18.0.0/16", "ip": "any"},
+    ],
+    [{"to": "a", "destination": "2001:2::107"}, {"to": "b", "ip": "6"}, {"to": "c", "ip": "4"}],
 ]
 
 
@@ -73,6 +90,23 @@ def test_a_class_stays_empty_in_the_run_if_a_note_says_so(
         notes = list(empty_classes(queue, TRAFFIC[name], direction))  # type: ignore[arg-type]
         empty = {one for one in LEAVES if not sent[one]} - {"rest"}
         assert {note.rpartition("class ")[2].split()[0].strip(",") for note in notes} == empty
+
+
+def test_filters_by_mark_and_version_of_ip_reach_their_classes() -> None:
+    queue = tree(
+        [
+            {"to": "a", "traffic": "mark_7", "ip": "4"},
+            {"to": "b", "dscp": "46", "ip": "4"},
+            {"to": "c", "traffic": "mark_7", "ip": "6"},
+        ]
+    )
+    groups = [
+        sj.Tcp(name="mark_7", direction="up"),
+        sj.Voip(name="call", direction="up", dscp="EF"),
+    ]
+    assert list(empty_classes(queue, groups, "up")) == [
+        "no traffic of this scenario matches traffic mark_7 and ip 6, so class c stays empty"
+    ]
 
 
 def test_a_note_names_the_class_and_its_filters() -> None:
