@@ -4,17 +4,20 @@ import ast
 import operator
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sojourn import _core
 
+# The option for a network namespace has a value.
 _COMMAND = re.compile(
-    r"^\s*(?:sudo\s+)?(?:\S*/)?(?:tc|\$TC|\$\{TC\})\s+(?:-\S+\s+)*"
-    r"(?P<words>(?:qdisc|class|filter)\s.*)$"
+    r"^\s*(?:sudo\s+)?(?:\S*/)?(?:tc|\$TC|\$\{TC\})\s+(?:-n(?:etns)?\s+\S+\s+|-\S*\s+)*"
+    r"(?P<words>[^\s<>&|;-].*)$"
 )
-_BATCH = re.compile(
-    r"^\s*(?P<words>(?:qdisc|class|filter)\s+(?:add|replace|change|del|delete)\s.*)$"
-)
+# Words of tc, which takes the first one that begins as the word that is given.
+_OBJECTS = ("qdisc", "class", "filter", "chain", "actions", "monitor", "exec", "help")
+_READ = _OBJECTS[:3]
+_ACTIONS = ("add", "change", "replace", "link", "delete", "get", "list", "show", "lst", "help")
+_CHANGING = ("add", "change", "replace", "delete")
 # Operators of the shell that end a command.
 _ENDS = ";&|"
 # Where another command begins on the line of one.
@@ -31,11 +34,15 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Div: operator.floordiv,
 }
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_TC = re.compile(r"\btc\b", re.IGNORECASE)
 _CONTROL = re.compile(r"^\s*(for|while|until|if|case|function)\b|^\s*\w+\s*\(\)")
 
 
 def commands(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the commands with the numbers of their lines; in an empty place, nothing is refused."""
+    """Yield the commands with the numbers of their lines; in an empty place, nothing is refused.
+
+    The first two words are whole: abbreviations are completed.
+    """
     values: dict[str, str] = {}
     for number, line in _lines(text):
         if (setting := _SETTING.match(line)) is not None:
@@ -43,30 +50,63 @@ def commands(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
             continue
         if line.lstrip().startswith("#"):
             continue
-        found = _COMMAND.match(line) or _BATCH.match(line)
-        if found is None:
-            control = _CONTROL.match(line)
-            if place and control is not None and re.search(r"\btc\b", text):
-                at = f"{place}: line {number}"
-                word = control[0].strip()
-                problem = "loops, conditions and functions are not read; expected tc commands"
-                message = f'{at}: "{word}": {problem}'
-                raise _core.ScenarioError(message)
-            continue
-        command = _expanded(found["words"], values)
-        unset = _VARIABLE.search(command) or _ARITHMETIC.search(command)
-        if unset is not None and place:
-            message = f"{place}: line {number}: no line sets {unset[0]} to a fixed value"
-            raise _core.ScenarioError(message)
         try:
-            words = _words(command)
+            words = _command(line, values, text if place else "")
         except ValueError as error:
             if place:
                 message = f"{place}: line {number}: {error}"
                 raise _core.ScenarioError(message) from None
             continue
-        ends = [at for at, word in enumerate(words) if word[:1] in {*_ENDS} or ">" in word]
-        yield number, words[: min(ends, default=len(words))]
+        if words:
+            yield number, words
+
+
+def _command(line: str, values: dict[str, str], text: str) -> list[str]:
+    """Return the words of the command of a line; none: it has none that is read."""
+    # A variable may have the begin of a command.
+    found = _COMMAND.match(line) or _COMMAND.match(_expanded(line, values))
+    if found is None and not _is_of_batch(line):
+        control = _CONTROL.match(line)
+        if control is not None and _TC.search(text):
+            problem = "loops, conditions and functions are not read; expected tc commands"
+            message = f'"{control[0].strip()}": {problem}'
+            raise ValueError(message)
+        if not text or _TC.search(text):
+            return []
+    # Every line of a text without the word is one for ``tc -batch``.
+    command = _expanded(line if found is None else found["words"], values)
+    unset = _VARIABLE.search(command) or _ARITHMETIC.search(command)
+    if unset is not None:
+        message = f"no line sets {unset[0]} to a fixed value"
+        raise ValueError(message)
+    words = _words(command)
+    ends = [at for at, word in enumerate(words) if word[:1] in {*_ENDS} or ">" in word]
+    return _completed(words[: min(ends, default=len(words))])
+
+
+def _completed(words: list[str]) -> list[str]:
+    """Complete the object and the action; none: the command makes no queue."""
+    if not words:
+        return []
+    what, action, *rest = [*words[:1], *(words[1:] or ["list"])]
+    completed = [_first(what, _OBJECTS), _first(action, _ACTIONS), *rest]
+    if completed[0] in _READ:
+        return completed
+    if completed[0] not in _OBJECTS:
+        message = f'tc: "{what}" is unknown; expected {", ".join(_READ[:-1])} or {_READ[-1]}'
+        raise ValueError(message)
+    return []
+
+
+def _first(word: str, known: Sequence[str]) -> str:
+    """Complete a word as tc does; an unknown one stays as it is."""
+    return next((one for one in known if word and one.startswith(word)), word)
+
+
+def _is_of_batch(line: str) -> bool:
+    """Whether a line is a command of a file for ``tc -batch``."""
+    what, action, *_ = [*line.split(maxsplit=2), "", ""]
+    return _first(what, _OBJECTS) in _READ and _first(action, _ACTIONS) in _CHANGING
 
 
 def _words(command: str) -> list[str]:

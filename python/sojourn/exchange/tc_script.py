@@ -18,7 +18,9 @@ from sojourn.exchange.tc_commands import commands
 from sojourn.scenario.link import ETHERNET_HEADER
 from sojourn.traffic.block import Direction
 
+_ADDS = re.compile(r"^\s*(?:sudo\s+)?(?:\S*/)?tc\s+\w+\s+(?:add|replace)\s+dev\s", re.MULTILINE)
 _ADDING = frozenset({"add", "replace", "change"})
+_SHOWING = frozenset({"get", "list", "show", "lst", "help"})
 # Words of classes with their key in Sojourn; those of bursts have several names.
 _OF_CLASS = {
     "rate": "rate",
@@ -119,8 +121,8 @@ class TcScript:
 
 
 def is_script(text: str) -> bool:
-    """Whether a text has a command of ``tc`` that makes a queue."""
-    return any(
+    """Whether a text has a command of ``tc`` that makes a queue, or one that is misspelt."""
+    return _ADDS.search(text) is not None or any(
         words[:2] in (["qdisc", "add"], ["qdisc", "replace"]) for _, words in commands(text, "")
     )
 
@@ -179,11 +181,10 @@ class _Reader:
     def take(self, number: int, words: list[str]) -> None:
         """Follow a command."""
         self.line = number
-        what, action, *rest = [*words, "", ""]
-        if action in {"show", "list", "ls"}:
+        what, action, *rest = words
+        if action in _SHOWING:
             return
-        rest = [word for word in rest if word]
-        if action in {"del", "delete"}:
+        if action == "delete":
             self._delete(what, rest)
             return
         if action not in _ADDING:

@@ -209,6 +209,29 @@ def test_a_line_may_have_several_commands_and_estimators_are_left_out() -> None:
     assert read.notes == ("x: line 1: est: rate estimators are left out",)
 
 
+def test_abbreviations_of_tc_are_read() -> None:
+    short = (
+        "tc q a dev e root handle 1: htb\ntc -n net clas r dev e parent 1: classid 1:1 htb rate 1mbit\n"
+        "tc -s q\ntc qdisc\ntc q s dev e\ntc monitor\ntc act ls\ntc -V\nsudo tc -b - <<EOF\n"
+        "c a dev e parent 1: classid 1:2 htb rate 1mbit\nf add dev e parent 1: matchall flowid 1:1\n"
+        "f d dev e parent 1:\nf a dev e parent 1: fw classid 1:2 handle 3\nEOF\n"
+        'U32="tc filter add dev e parent 1: u32"\n$U32 match ip dport 80 0xffff flowid 1:1\n'
+    )
+    assert tc_script.is_script(short)
+    found = tree(short)
+    assert [one["name"] for one in found["classes"]] == ["1:1", "1:2"]  # type: ignore[index]
+    assert [one["to"] for one in found["filters"]] == ["1:1", "1:2"]  # type: ignore[index]
+
+
+def test_each_line_of_a_batch_file_is_a_command(tmp_path: Path, sojourn: Command) -> None:
+    (tmp_path / "rules").write_text(f"{BATCH}\nfliter add dev wan parent 1: matchall flowid 1:30\n")
+    refused(
+        sojourn("import", "rules"), 2, 'rules: line 10: tc: "fliter" is unknown; expected qdisc'
+    )
+    (tmp_path / "one.sh").write_text("tc qdsic add dev e root cake\n")
+    refused(sojourn("import", "one.sh"), 2, 'one.sh: line 1: tc: "qdsic" is unknown')
+
+
 def test_what_a_script_deletes_is_not_imported() -> None:
     queue = tree(
         TREE + "tc class add dev e parent 1:1 classid 1:3 htb rate 2mbit\n"
@@ -303,6 +326,19 @@ def test_a_change_that_linux_refuses_is_refused(first: str, change: str, why: st
             'filter: "action skbedit priority 1:20" is not read; expected flowid or classid',
         ),
         ("for i in 1 2; do tc qdisc add dev $i root htb; done", '"for": loops, conditions'),
+        (
+            "tc fliter add dev e parent 1: matchall flowid 1:1",
+            'tc: "fliter" is unknown; expected qdisc',
+        ),
+        (
+            "tc -n ns x add dev e parent 1: classid 1:1",
+            'tc: "x" is unknown; expected qdisc, class or',
+        ),
+        ("tc -force -batch rules.tc", 'tc: "rules.tc" is unknown; expected qdisc, class or filter'),
+        (
+            "tc cl modify dev e parent 1: classid 1:1",
+            '"class modify" is not read; expected add, change',
+        ),
         ("tc class add dev $WHERE parent 1: classid 1:1 htb rate 1mbit", "no line sets $WHERE"),
     ],
 )
