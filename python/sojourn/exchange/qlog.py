@@ -122,11 +122,12 @@ def _records(
                 "time_format": "relative_to_epoch",
                 "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
             },
-            # Packets are seen where they enter the queues.
+            # Packets are seen where they enter the queues. The opener of a download over TCP is
+            # its sender, the server.
             "vantage_point": {
                 "name": "entry of the queues",
                 "type": "network",
-                "flow": "client" if sender == 0 else "server",
+                "flow": "server" if flow["direction"] == "down" else "client",
             },
             "event_schemas": list(SCHEMAS),
         },

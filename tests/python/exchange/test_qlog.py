@@ -226,6 +226,28 @@ def test_an_exported_connection_is_imported_with_the_numbers_of_the_run(
     assert (row["delivered_bytes"], row["retransmits"]) == (None, None)
 
 
+def test_an_exported_download_is_imported_as_one(tmp_path: Path, sojourn: Command) -> None:
+    links = {side: sj.Link(rate="5mbit", qdisc="codel") for side in ("up", "down")}
+    traffic = [sj.Tcp(direction="down"), sj.Tcp(direction="down", name="host", host=3)]
+    result = sj.run(sj.Scenario(links=links, traffic=traffic, rtt="30ms", duration="3s"))
+    result.save(tmp_path / "r")
+    files = sj.export(result, tmp_path / "q", "qlog")
+    for file, run in zip(files, result.flows.iter_rows(named=True), strict=True):
+        header, *events = records(file)
+        assert violation(header, HEADER) == ""
+        assert [one for event in events if (one := event_violation(event))] == []
+        (one,) = importing.measured([file])
+        flows = one.table("flows", warmup_s=result.scenario.checked.warmup_s)
+        row = flows.filter(direction="down").row(0, named=True)
+        assert row["goodput_mbit_per_s"] == pytest.approx(run["goodput_mbit_per_s"], rel=0.05)
+        assert row["retransmits"] == pytest.approx(run["retransmits"], abs=1)
+        assert flows.filter(direction="up")["delivered_bytes"].to_list() == [None]
+    done = sojourn("import", f"{files[0]}", "--beside", "r")
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.partition("flows\n")[0]
+    assert re.search(r"(?m)^simulated: default-tcp_down.sqlog +1 +\d", shown)
+
+
 def test_flows_are_listed_without_frames_and_are_named_simulated(
     exported: tuple[sj.Result, list[Path]], sojourn: Command
 ) -> None:
